@@ -1,0 +1,45 @@
+# Each target sets up what it needs. PYTHON picks the interpreter (3.11 or newer).
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --retries 5
+
+.PHONY: demo test check bench evidence format clean
+
+demo: $(VENV)/.base
+	@$(BIN)/cpor decide examples/scenes/heap.json
+
+test: $(VENV)/.dev
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	@$(BIN)/python benchmarks/bench.py
+
+evidence: $(VENV)/.dev
+	@$(BIN)/python benchmarks/evidence.py
+
+format: $(VENV)/.dev
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) out
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "CPOR-Grasp needs Python 3.11 or newer; set PYTHON=…")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing CPOR-Grasp into $(VENV) …"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing CPOR-Grasp and its development tools into $(VENV) …"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,64 @@
+"""CPOR-Grasp: grasp the target, remove a blocker, or ask, with probabilities one can trust."""
+
+from typing import TYPE_CHECKING
+
+from cpor.decision import Action, Certificate, Costs, Decision, Defer, Grasp, Remove
+from cpor.errors import CporError
+from cpor.relations import Label, ObstructionPosterior, Relation
+
+if TYPE_CHECKING:
+    from cpor.inference.decide import decide, decide_many
+    from cpor.inference.explain import Explanation, explain
+    from cpor.inference.graphs import edge_posteriors, likeliest_graphs, sample_graphs
+    from cpor.inference.topk import TopKSettings
+    from cpor.planning.plan import Plan, plan
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Action",
+    "Certificate",
+    "Costs",
+    "CporError",
+    "Decision",
+    "Defer",
+    "Explanation",
+    "Grasp",
+    "Label",
+    "ObstructionPosterior",
+    "Plan",
+    "Relation",
+    "Remove",
+    "TopKSettings",
+    "decide",
+    "decide_many",
+    "edge_posteriors",
+    "explain",
+    "likeliest_graphs",
+    "plan",
+    "sample_graphs",
+]
+
+# Compiled parts load on first use, so that `import cpor` stays quick.
+_LAZY = {
+    "Explanation": "cpor.inference.explain",
+    "Plan": "cpor.planning.plan",
+    "TopKSettings": "cpor.inference.topk",
+    "decide": "cpor.inference.decide",
+    "decide_many": "cpor.inference.decide",
+    "edge_posteriors": "cpor.inference.graphs",
+    "explain": "cpor.inference.explain",
+    "likeliest_graphs": "cpor.inference.graphs",
+    "plan": "cpor.planning.plan",
+    "sample_graphs": "cpor.inference.graphs",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'cpor' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,31 @@
+"""Errors of ours: each message names the culprit, where it is, and what to do about it."""
+
+from collections.abc import Hashable, Iterable
+
+
+class CporError(Exception):
+    """Base of every error this package raises on purpose; the CLI prints it and exits with 2."""
+
+
+class InvalidSceneError(CporError, ValueError):
+    """Objects, target or relation probabilities that do not describe a scene."""
+
+
+class InvalidSettingError(CporError, ValueError):
+    """A setting outside its range, or two settings that exclude each other."""
+
+
+class SceneFileError(CporError, ValueError):
+    """A file that cannot be read as a scene."""
+
+
+class TooLargeError(CporError):
+    """An exact answer was demanded of a scene that needs more work than the limit allows."""
+
+
+def list_labels(labels: Iterable[Hashable], most: int = 12) -> str:
+    """Labels for an error message: `mug, box, can` or, past `most`, `mug, box, … (40 in all)`."""
+    names = [str(label) for label in labels]
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])}, … ({len(names)} in all)"

@@ -1,0 +1,1 @@
+"""From relation probabilities to a decision: exact inference, Top-K, bounds, certificates."""

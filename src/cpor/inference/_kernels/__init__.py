@@ -1,0 +1,1 @@
+"""Compiled loops of the inference: numba only, no Python objects, no policy."""

@@ -1,0 +1,39 @@
+"""How much work an inference may do: counted, so that every machine does the same; a deadline is opt-in."""
+
+import time
+from dataclasses import dataclass, field
+
+UNLIMITED = 1 << 60
+
+_CHUNK = 400_000
+"""Counted steps between two looks at the clock: a millisecond or so on a laptop."""
+
+
+@dataclass
+class Allowance:
+    """Counted steps left, and the moment by which to stop where the caller set a deadline.
+
+    Attributes:
+        steps: Steps left.
+        until: Stop at this reading of `time.perf_counter`. None: no deadline. [s]
+    """
+
+    steps: int = UNLIMITED
+    until: float | None = None
+    late: bool = field(default=False, init=False)
+
+    def chunk(self) -> int:
+        """Steps to do before asking again; 0 when the allowance is spent."""
+        if self.until is not None and time.perf_counter() >= self.until:
+            self.late = True
+        if self.late or self.steps <= 0:
+            return 0
+        return self.steps if self.until is None else min(self.steps, _CHUNK)
+
+    def spend(self, steps: int) -> None:
+        """Take note of steps done."""
+        self.steps -= steps
+
+    def limited_to(self, steps: int) -> "Allowance":
+        """A smaller allowance under the same deadline, for an attempt that may fail."""
+        return Allowance(min(self.steps, steps), self.until)

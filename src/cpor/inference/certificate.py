@@ -1,0 +1,166 @@
+"""From scores to a decision: the policy (eq. policy), its certificate (corollary), reasons to defer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from cpor.decision import (
+    Action,
+    Certificate,
+    CertificateKind,
+    Decision,
+    Defer,
+    DeferReason,
+    Grasp,
+    Method,
+    Remove,
+)
+from cpor.inference._kernels.algorithm1 import (
+    EXIT_ACTION,
+    EXIT_DEFER,
+    EXIT_EXACT,
+    EXIT_K_MAX,
+    EXIT_TOLERANCE,
+    ROUNDING,
+)
+from cpor.inference.topk import EXIT_DEADLINE, TopKScores
+from cpor.relations import ObstructionPosterior
+
+CONFLICT = 0.5
+"""Defer as `conflicting_evidence` when at least this much belief had to be discarded as cyclic."""
+
+NEAR_TIE = 0.1
+"""Defer as `near_tie` when the two best scores are closer than this."""
+
+_KINDS: dict[int, CertificateKind] = {
+    EXIT_EXACT: "exact",
+    EXIT_ACTION: "action",
+    EXIT_DEFER: "defer",
+    EXIT_TOLERANCE: "tolerance",
+    EXIT_K_MAX: "k_max",
+    EXIT_DEADLINE: "deadline",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """Scores of one scene by either method, and how far they are from exact.
+
+    Attributes:
+        scores: One for each object.
+        kind: What ended the inference.
+        epsilon: No score is further than this from its exact value.
+        k: Graphs retained; None when exact.
+        method: `exact` or `topk`.
+        mu: See `Decision`.
+        mu_target: See `Decision`.
+    """
+
+    scores: Sequence[float]
+    kind: CertificateKind
+    epsilon: float
+    k: int | None
+    method: Method
+    mu: float | None
+    mu_target: float | None
+
+
+def exact_inference(scores: Float[np.ndarray, " n"], mu: float | None, mu_target: float | None) -> Inference:
+    """Wrap exact scores."""
+    return Inference(scores.tolist(), "exact", 0.0, None, "exact", mu, mu_target)
+
+
+def topk_inference(result: TopKScores) -> Inference:
+    """Wrap what Algorithm 1 found; proven exhaustion makes it exact."""
+    kind = _KINDS[result.exit]
+    exact = kind == "exact"
+    return Inference(
+        result.scores.tolist(),
+        kind,
+        0.0 if exact else result.epsilon,
+        None if exact else result.k,
+        "topk",
+        None,
+        None,
+    )
+
+
+_EXACT = Certificate("exact", 0.0, None, True, True)
+
+
+def certify(inference: Inference, target: int, blocker_threshold: float) -> Certificate:
+    """The certificate: tests (a), (b) were applied where the search ended; test (c) is applied here."""
+    if inference.kind == "exact":
+        return _EXACT
+    blockers_certified = all(
+        abs(score - blocker_threshold) > inference.epsilon + ROUNDING
+        for o, score in enumerate(inference.scores)
+        if o != target
+    )
+    return Certificate(inference.kind, inference.epsilon, inference.k, False, blockers_certified)
+
+
+def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float) -> Action | None:
+    """The action of eq. policy; None is to defer.
+
+    Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau.
+    """
+    best = max(scores)
+    if best <= tau + ROUNDING:
+        return None
+    if scores[posterior.target_index] >= best - ROUNDING:
+        return Grasp(posterior.target)
+    for o, score in enumerate(scores):
+        if score >= best - ROUNDING:
+            return Remove(posterior.objects[o])
+    raise AssertionError("unreachable: the best score is among the scores")
+
+
+def reason_to_defer(scores: Sequence[float], mu_target: float | None) -> DeferReason:
+    """Why no action is likely enough to be right, by stated rules, the first that applies."""
+    if mu_target is not None and mu_target >= CONFLICT:
+        return "conflicting_evidence"
+    ranked = sorted(scores, reverse=True)
+    if len(ranked) > 1 and ranked[0] - ranked[1] < NEAR_TIE:
+        return "near_tie"
+    return "weak_evidence"
+
+
+def judge(
+    posterior: ObstructionPosterior,
+    inference: Inference,
+    tau: float,
+    blocker_threshold: float,
+    require_certificate: bool,
+) -> Decision:
+    """The decision that scores, thresholds and certificate give."""
+    scores = inference.scores
+    target = posterior.target_index
+    certificate = certify(inference, target, blocker_threshold)
+    action = choose(posterior, scores, tau)
+    if action is None or (require_certificate and not certificate.certified):
+        action = Defer(_reason(scores, tau, inference, action is not None))
+    limit = blocker_threshold + ROUNDING
+    blockers = frozenset(
+        label for o, label in enumerate(posterior.objects) if scores[o] > limit and o != target
+    )
+    return Decision(
+        action,
+        dict(zip(posterior.objects, scores, strict=True)),
+        blockers,
+        certificate,
+        inference.method,
+        tau,
+        blocker_threshold,
+        inference.mu,
+        inference.mu_target,
+    )
+
+
+def _reason(scores: Sequence[float], tau: float, inference: Inference, uncertified: bool) -> DeferReason:
+    if uncertified:
+        # An action was likely enough, but not provably so: which of the two margins of test (a) failed?
+        return "weak_evidence" if max(scores) - inference.epsilon <= tau else "near_tie"
+    return reason_to_defer(scores, inference.mu_target)

@@ -1,0 +1,207 @@
+"""Grasp the target, remove a blocker, or defer: probabilities in, decision with certificate out."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from cpor.decision import Costs, Decision
+from cpor.errors import InvalidSettingError, TooLargeError
+from cpor.inference.allowance import UNLIMITED, Allowance
+from cpor.inference.bounds import log_block_bound
+from cpor.inference.certificate import Inference, exact_inference, judge, topk_inference
+from cpor.inference.exact import WORK_LIMIT, ZETA, reachable, solve_exact, solve_small
+from cpor.inference.topk import WORK_LIMIT as SEARCH_LIMIT
+from cpor.inference.topk import GraphSearch, TopKSettings, run_algorithm1, run_algorithm1_many
+from cpor.inference.unanswered import decide_unanswered
+from cpor.relations import ObstructionPosterior
+
+MethodChoice: TypeAlias = Literal["auto", "exact", "topk"]
+
+Matrix: TypeAlias = Float[np.ndarray, "n n"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Settings of a decision, checked; see `decide` for what they mean."""
+
+    tau: float = 0.5
+    method: MethodChoice = "auto"
+    deadline_ms: float | None = None
+    require_certificate: bool = False
+    costs: Costs | None = None
+    prior: float | None = None
+    topk: TopKSettings = field(default_factory=TopKSettings)
+    zeta: float = ZETA
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.tau <= 1.0:
+            raise InvalidSettingError(f"tau is {self.tau}; it must lie in [0, 1]")
+        parse_method(self.method)
+        if self.deadline_ms is not None and not self.deadline_ms > 0.0:
+            raise InvalidSettingError(f"deadline_ms is {self.deadline_ms}; it must be above 0")
+        if self.prior is not None and not 0.0 <= self.prior <= 1.0:
+            raise InvalidSettingError(f"prior is {self.prior}; it must lie in [0, 1]")
+        if not 0.0 < self.zeta < 0.5:
+            raise InvalidSettingError(f"zeta is {self.zeta}; it must lie between 0 and 0.5")
+
+    @property
+    def threshold(self) -> float:
+        """An action is taken when its score exceeds this."""
+        return self.tau if self.costs is None else self.costs.tau
+
+    @property
+    def blocker_threshold(self) -> float:
+        """An object belongs to the blocker set when its score exceeds this."""
+        return self.tau if self.costs is None else self.costs.blocker_threshold
+
+
+def parse_method(name: str) -> MethodChoice:
+    """A method by its name; an unknown one is an error that lists the known ones."""
+    if name not in get_args(MethodChoice):
+        raise InvalidSettingError(
+            f"unknown method {name!r}; choose one of: {', '.join(get_args(MethodChoice))}"
+        )
+    return cast(MethodChoice, name)
+
+
+def decide(
+    posterior: ObstructionPosterior,
+    tau: float = 0.5,
+    method: MethodChoice = "auto",
+    deadline_ms: float | None = None,
+    require_certificate: bool = False,
+    *,
+    costs: Costs | None = None,
+    prior: float | None = None,
+    topk: TopKSettings | None = None,
+) -> Decision:
+    """Decide one scene.
+
+    Args:
+        posterior: The objects, the target, and who obstructs whom with what probability.
+        tau: Act only if the best action is right with more than this probability.
+        method: `exact`; `topk`, the paper's Algorithm 1 to the letter; or `auto`, exact where the
+            counted work is within a limit, else Algorithm 1 on what the target can reach, with a tighter
+            bound. The same input gives the same answer on any machine.
+        deadline_ms: Answer by then, with what is known then. [ms]
+        require_certificate: Defer where the answer is not proven to be that of exact inference.
+        costs: Costs instead of tau: tau = 1 - cost of deferring, and the blocker set's own threshold.
+        prior: Probability to assume where there was no answer. Without it, a missing answer that could
+            change the action makes the decision `Defer("no_evidence")`.
+        topk: Settings of Algorithm 1.
+
+    Returns:
+        The action with scores, blocker set and certificate.
+    """
+    return decide_many(
+        (posterior,), tau, method, deadline_ms, require_certificate, costs=costs, prior=prior, topk=topk
+    )[0]
+
+
+def decide_many(
+    posteriors: Iterable[ObstructionPosterior],
+    tau: float = 0.5,
+    method: MethodChoice = "auto",
+    deadline_ms: float | None = None,
+    require_certificate: bool = False,
+    *,
+    costs: Costs | None = None,
+    prior: float | None = None,
+    topk: TopKSettings | None = None,
+) -> list[Decision]:
+    """Decide many scenes, small ones in one compiled call; arguments as for `decide`.
+
+    A deadline holds for each scene by itself.
+    """
+    if costs is not None and tau != 0.5:
+        raise InvalidSettingError("give either tau or costs, not both: tau is 1 - the cost of deferring")
+    policy = Policy(tau, method, deadline_ms, require_certificate, costs, prior, topk or TopKSettings())
+    scenes = list(posteriors)
+    whole = [k for k, scene in enumerate(scenes) if not scene.has_unanswered or prior is not None]
+    matrices = [scenes[k].with_prior(prior).p_obstructs for k in whole]
+    inferred = infer_many(matrices, [scenes[k].target_index for k in whole], policy)
+    decisions: list[Decision | None] = [None] * len(scenes)
+    threshold, blocker_threshold = policy.threshold, policy.blocker_threshold
+    for k, inference in zip(whole, inferred, strict=True):
+        decisions[k] = judge(scenes[k], inference, threshold, blocker_threshold, require_certificate)
+    for k, scene in enumerate(scenes):
+        if decisions[k] is None:
+            decisions[k] = _decide_unanswered(scene, policy)
+    return [decision for decision in decisions if decision is not None]
+
+
+def infer_many(matrices: list[Matrix], targets: list[int], policy: Policy) -> list[Inference]:
+    """Scores of scenes without missing answers, by the policy's method."""
+    if not matrices:
+        return []
+    if policy.method == "topk":
+        if policy.deadline_ms is not None:
+            return [infer_one(p, target, policy) for p, target in zip(matrices, targets, strict=True)]
+        results = run_algorithm1_many(matrices, targets, policy.threshold, policy.topk, policy.zeta)
+        return [topk_inference(result) for result in results]
+    batch = solve_small(matrices, targets, policy.zeta)
+    inferred = []
+    at = 0
+    for p, target, solved, mu, mu_target in zip(
+        matrices, targets, batch.solved.tolist(), batch.mu.tolist(), batch.mu_target.tolist(), strict=True
+    ):
+        if solved:
+            known_mu = mu if mu == mu else None
+            inferred.append(exact_inference(batch.scores[at : at + len(p)], known_mu, mu_target))
+        else:
+            inferred.append(infer_one(p, target, policy))
+        at += len(p)
+    return inferred
+
+
+def infer_one(p: Matrix, target: int, policy: Policy) -> Inference:
+    """Scores of one scene that may be large, by the policy's method and within its deadline."""
+    start = time.perf_counter()
+    seconds = None if policy.deadline_ms is None else policy.deadline_ms / 1e3
+    if policy.method != "topk":
+        # Half of the time for the exact answer, most of the rest for a certified one.
+        until = None if seconds is None else start + 0.5 * seconds
+        steps = WORK_LIMIT if policy.method == "auto" else UNLIMITED
+        exact = solve_exact(p, target, policy.zeta, Allowance(steps, until))
+        if exact is not None:
+            return exact_inference(exact.scores, exact.mu, exact.mu_target)
+        if policy.method == "exact" and seconds is None:
+            raise TooLargeError(
+                f"exact inference over {len(reachable(p, target))} objects that matter to the target is too "
+                "much; use method='auto' for bounds, or give fewer candidate relations"
+            )
+    until = None if seconds is None else start + 0.85 * seconds
+    allowance = Allowance(SEARCH_LIMIT, until)
+    if policy.method == "topk":
+        return topk_inference(
+            run_algorithm1(p, target, policy.threshold, policy.topk, policy.zeta, allowance)
+        )
+    return _infer_reachable(p, target, policy, allowance)
+
+
+def _infer_reachable(p: Matrix, target: int, policy: Policy, allowance: Allowance) -> Inference:
+    """Algorithm 1 on the relations that matter to the target, with the block bound."""
+    members = reachable(p, target)
+    local = np.ascontiguousarray(p[np.ix_(members, members)])
+    result = GraphSearch(local, policy.zeta).run(
+        0, policy.threshold, policy.topk, allowance, log_block_bound(local, policy.zeta)
+    )
+    inference = topk_inference(result)
+    scores = np.zeros(len(p))
+    scores[members] = inference.scores
+    return Inference(
+        scores.tolist(), inference.kind, inference.epsilon, inference.k, inference.method, None, None
+    )
+
+
+def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
+    def solve(matrices: list[Matrix]) -> list[Inference]:
+        return infer_many(matrices, [scene.target_index] * len(matrices), policy)
+
+    return decide_unanswered(
+        scene, policy.threshold, policy.blocker_threshold, policy.require_certificate, solve
+    )

@@ -1,0 +1,186 @@
+"""The posterior over acyclic graphs itself: edge posteriors, exact samples, the likeliest graphs."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from cpor.errors import InvalidSceneError, TooLargeError
+from cpor.inference._kernels.frontier import DONE, graph_log_z, new_tables, strong_components
+from cpor.inference._kernels.subset import acyclic_gradient
+from cpor.inference.allowance import Allowance
+from cpor.inference.exact import LARGEST_TABLE, WORK_LIMIT, ZETA, LocalGraph, acyclic_tables, cut_local
+from cpor.inference.topk import iterate_graphs
+from cpor.relations import ObstructionPosterior, Relation
+
+_TABLES = 1 << 14
+_STATES = 1 << 18
+
+
+@dataclass(frozen=True)
+class GraphShare:
+    """One acyclic graph and its share of the posterior.
+
+    Attributes:
+        share: Its posterior probability; where Z is out of reach, its share among the graphs listed.
+        relations: The relations that hold in it; `p` is the probability each was given.
+    """
+
+    share: float
+    relations: tuple[Relation, ...]
+
+
+def log_acyclic_mass(graph: LocalGraph, allowance: Allowance | None = None) -> float:
+    """log P(acyclic) of a graph, by whichever exact way is within the allowance.
+
+    Raises:
+        TooLargeError: Where neither is.
+    """
+    allowance = allowance or Allowance(WORK_LIMIT)
+    limit = min(_STATES, 3 ** len(graph))
+    status, log_z, _, _ = graph_log_z(graph.present, graph.absent, new_tables(_TABLES), limit)
+    if status == DONE:
+        return float(log_z)
+    log_z = 0.0
+    for part in _strong_parts(graph):
+        tables = acyclic_tables(part, allowance) if len(part) <= LARGEST_TABLE else None
+        if tables is None:
+            raise TooLargeError(
+                f"{len(part)} objects obstruct each other in cycles; that many cannot be summed exactly"
+            )
+        mass = tables[0][-1]
+        log_z += math.log(mass) if mass > 0.0 else -math.inf  # certain edges may close a cycle
+    return log_z
+
+
+def _strong_parts(graph: LocalGraph) -> Iterator[LocalGraph]:
+    """The strongly connected components that can hold a cycle, `members` counted within `graph`."""
+    label = np.empty(len(graph), np.int64)
+    count = strong_components(graph.present, label)
+    for c in range(count):
+        inside = np.flatnonzero(label == c)
+        if len(inside) > 1:
+            yield restrict(graph, inside)
+
+
+def restrict(graph: LocalGraph, inside: Int[np.ndarray, " k"]) -> LocalGraph:
+    """The part of a graph on some of its vertices; certain edges (p = 1) stay certain."""
+    present = np.ascontiguousarray(graph.present[np.ix_(inside, inside)])
+    absent = np.ascontiguousarray(graph.absent[np.ix_(inside, inside)])
+    small = len(inside) <= 62
+    bits = np.int64(1) << np.arange(len(inside)) if small else np.zeros(len(inside), np.int64)
+    linked = present > 0.0
+    return LocalGraph(inside, present, absent, linked @ bits, linked.T @ bits)
+
+
+def edge_posteriors(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> Float[np.ndarray, "n n"]:
+    """P(e_ij = 1 | acyclic) for every candidate relation; 0 where there is none. Shape (n, n).
+
+    p (1 - d log Z / d log(1 - p)); a relation on no cycle keeps its p.
+    """
+    _refuse_unanswered(p)
+    graph = cut_local(p, np.arange(len(p)), zeta)
+    posterior = graph.present.copy()
+    for part in _strong_parts(graph):
+        where = np.ix_(part.members, part.members)
+        tables = acyclic_tables(part, Allowance(WORK_LIMIT)) if len(part) <= 16 else None
+        if tables is not None and tables[0][-1] > 0.0:
+            gradient = acyclic_gradient(part.absent, part.out_mask, part.in_mask, tables[0])
+            posterior[where] = np.clip(part.present * (1.0 - gradient), 0.0, 1.0)
+            continue
+        log_z = log_acyclic_mass(part)
+        for i, j in np.argwhere(part.present > 0.0):
+            log_with = log_acyclic_mass(with_edge(part, i, j, True))
+            share = part.present[i, j] * np.exp(log_with - log_z)
+            posterior[part.members[i], part.members[j]] = min(share, 1.0)
+    return posterior
+
+
+def with_edge(graph: LocalGraph, blocked: int, blocker: int, holds: bool) -> LocalGraph:
+    """The graph given that a relation holds, or does not."""
+    present, absent = graph.present.copy(), graph.absent.copy()
+    present[blocked, blocker], absent[blocked, blocker] = (1.0, 0.0) if holds else (0.0, 1.0)
+    changed = LocalGraph(graph.members, present, absent, graph.out_mask, graph.in_mask)
+    return restrict(changed, np.arange(len(graph)))
+
+
+def sample_graphs(
+    posterior: ObstructionPosterior, size: int, rng: np.random.Generator, zeta: float = ZETA
+) -> Bool[np.ndarray, "size n n"]:
+    """Independent exact samples of the posterior over acyclic graphs (eq. graph-posterior).
+
+    Relation by relation, each drawn given those before it and acyclicity; samples that agree so far
+    share the work.
+
+    Args:
+        posterior: The scene; every candidate relation is drawn.
+        size: How many samples.
+        rng: Source of randomness.
+        zeta: Clipping of probabilities.
+
+    Returns:
+        `samples[s, i, j]`: whether j obstructs i in sample s. Shape (size, n, n).
+    """
+    p = posterior.p_obstructs
+    _refuse_unanswered(p)
+    graph = cut_local(p, np.arange(len(p)), zeta)
+    samples = rng.random((size, len(p), len(p))) < graph.present
+    for part in _strong_parts(graph):
+        drawn = _sample_part(part, size, rng)
+        # Samples that agree lie next to each other: shuffle, so that parts stay independent.
+        samples[np.ix_(rng.permutation(size), part.members, part.members)] = drawn
+    return samples
+
+
+def _sample_part(part: LocalGraph, size: int, rng: np.random.Generator) -> Bool[np.ndarray, "size c c"]:
+    drawn = np.zeros((size, len(part), len(part)), np.bool_)
+    edges = np.argwhere(part.present > 0.0)
+    todo: list[tuple[int, int, int, LocalGraph]] = [(0, size, 0, part)]
+    while todo:
+        first, last, e, graph = todo.pop()
+        if first == last or e == len(edges):
+            continue
+        i, j = edges[e]
+        with_it, without = with_edge(graph, i, j, True), with_edge(graph, i, j, False)
+        log_odds = (
+            np.log(part.present[i, j])
+            - np.log(part.absent[i, j])
+            + log_acyclic_mass(with_it)
+            - log_acyclic_mass(without)
+        )
+        middle = first + int(rng.binomial(last - first, 1.0 / (1.0 + np.exp(-log_odds))))
+        drawn[first:middle, i, j] = True
+        todo += [(first, middle, e + 1, with_it), (middle, last, e + 1, without)]
+    return drawn
+
+
+def likeliest_graphs(
+    posterior: ObstructionPosterior, k: int, zeta: float = ZETA, allowance: Allowance | None = None
+) -> tuple[GraphShare, ...]:
+    """The k most probable acyclic graphs over all candidate relations, likeliest first."""
+    p = posterior.p_obstructs
+    _refuse_unanswered(p)
+    allowance = allowance or Allowance(WORK_LIMIT)
+    graphs = list(islice(iterate_graphs(p, zeta, allowance), k))
+    try:
+        log_z = log_acyclic_mass(cut_local(p, np.arange(len(p)), zeta))
+    except TooLargeError:
+        log_z = float(np.logaddexp.reduce([graph.log_weight for graph in graphs]))
+    objects = posterior.objects
+    return tuple(
+        GraphShare(
+            min(float(np.exp(graph.log_weight - log_z)), 1.0),
+            tuple(Relation(objects[i], objects[j], float(p[i, j])) for i, j in graph.edges),
+        )
+        for graph in graphs
+    )
+
+
+def _refuse_unanswered(p: Float[np.ndarray, "n n"]) -> None:
+    if np.isnan(p).any():
+        raise InvalidSceneError(
+            "some relations have no answer; give them a probability (a prior will do) to ask for graphs"
+        )

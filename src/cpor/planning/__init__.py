@@ -1,0 +1,1 @@
+"""Removal sequences of several steps."""

@@ -1,0 +1,141 @@
+"""A decision as a card in the terminal: what to do, how sure, why, and what would change it."""
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from cpor.decision import Action, Decision, Defer, Grasp
+from cpor.inference.explain import Explanation, RelationEffect
+from cpor.inference.graphs import GraphShare
+
+_BAR = 24
+
+_REASONS = {
+    "no_evidence": "an answer is missing that could change the action",
+    "conflicting_evidence": "the relations contradict each other",
+    "near_tie": "two actions are about equally likely to be right",
+    "weak_evidence": "no action is likely enough to be right",
+}
+
+
+def say_action(action: Action) -> str:
+    """An action in words."""
+    if isinstance(action, Defer):
+        return "ask or look again"
+    return f"grasp {action.obj}" if isinstance(action, Grasp) else f"remove {action.obj}"
+
+
+def decision_card(explanation: Explanation) -> Panel:
+    """The card for one decision."""
+    decision = explanation.decision
+    parts: list[RenderableType] = [Text(_reason(explanation)), Text(), _score_table(explanation), Text()]
+    parts.append(Text(_certificate(decision), style="dim"))
+    if explanation.graphs:
+        parts += [Text(), Text("Likeliest arrangements", style="bold")]
+        parts.append(_indent([_graph(graph) for graph in explanation.graphs]))
+    changes = [effect for effect in explanation.relations if effect.flips_at is not None][:3]
+    if changes:
+        parts += [Text(), Text("What would change this", style="bold")]
+        parts.append(_indent([("•", _change(effect)) for effect in changes]))
+    if (ask := explanation.ask_next) is not None:
+        parts += [
+            Text(),
+            Text("Worth asking next", style="bold"),
+            _indent([("•", f"does {ask.blocker} obstruct {ask.blocked}? {_gain(ask)}")]),
+        ]
+    if explanation.not_examined:
+        parts.append(
+            Text(f"{explanation.not_examined} relations not examined: the scene is too large", style="dim")
+        )
+    color = "yellow" if isinstance(decision.action, Defer) else "green"
+    headline = say_action(decision.action).upper()
+    return Panel(Group(*parts), title=f"[bold {color}]{escape(headline)}[/]", title_align="left", width=88)
+
+
+def _reason(explanation: Explanation) -> str:
+    decision, target = explanation.decision, explanation.target
+    action = decision.action
+    if isinstance(action, Defer):
+        return f"Asked for {target}. Not acting: {_REASONS[action.reason]}."
+    score = decision.scores[action.obj]
+    if isinstance(action, Grasp):
+        return f"Asked for {target}. Nothing obstructs it with probability {score:.1%}."
+    return (
+        f"Asked for {target}. With probability {score:.1%}, {action.obj} is in its way, "
+        "directly or through others, and free to be taken."
+    )
+
+
+def _score_table(explanation: Explanation) -> Table:
+    decision = explanation.decision
+    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
+    table.add_column("action")
+    table.add_column("probability that it is right", no_wrap=True)
+    table.add_column("", justify="right")
+    ranked = sorted(decision.scores.items(), key=lambda item: -decision.interval(item[0])[1])
+    for label, score in ranked[:10]:
+        verb = "grasp" if label == explanation.target else "remove"
+        low, high = decision.interval(label)
+        number = f"{score:.1%}" if high - low < 5e-4 else f"{low:.1%} to {high:.1%}"
+        table.add_row(escape(f"{verb} {label}"), _bar(low, high, decision.tau), number)
+    if len(ranked) > 10:
+        table.add_row(f"… {len(ranked) - 10} more", "", "")
+    return table
+
+
+def _bar(low: float, high: float, tau: float) -> Text:
+    """Filled up to what is sure, shaded up to what is possible, a mark at tau."""
+    bar = Text()
+    mark = min(int(tau * _BAR), _BAR - 1)
+    for k in range(_BAR):
+        at = (k + 0.5) / _BAR
+        filled = "█" if at <= low else "▒" if at <= high else "·"
+        bar.append("│" if k == mark and filled == "·" else filled, style="bold" if k == mark else "")
+    return bar
+
+
+def _certificate(decision: Decision) -> str:
+    certificate = decision.certificate
+    act = f"Acts above tau = {decision.tau:g} (the mark)."
+    if decision.unanswered_range is not None:
+        return f"{act} Ranges: over everything the missing answers could be."
+    mu = "" if decision.mu is None else f" Belief discarded as contradictory: {decision.mu:.1%}."
+    if certificate.exact:
+        return f"{act} Exact: summed over every arrangement that admits a removal order.{mu}"
+    bound = f"{certificate.k} arrangements looked at; each probability within {certificate.epsilon:.3f}"
+    if certificate.certified:
+        return f"{act} {bound}; proven to be the action exact inference takes.{mu}"
+    return f"{act} {bound}; NOT proven ({certificate.kind}): exact inference might act otherwise.{mu}"
+
+
+def _indent(rows: list[tuple[str, str]]) -> Table:
+    """Rows of a narrow and a wide column, wrapped under themselves."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", min_width=3, no_wrap=True)
+    grid.add_column()
+    for mark, text in rows:
+        grid.add_row(mark, escape(text))
+    return grid
+
+
+def _graph(graph: GraphShare) -> tuple[str, str]:
+    relations = ", ".join(f"{r.blocker} on {r.blocked}" for r in graph.relations)
+    return f"{graph.share:.1%}", relations or "nothing obstructs anything"
+
+
+def _gain(effect: RelationEffect) -> str:
+    return (
+        f"(a true answer raises the chance of a right decision by {100 * effect.value_of_asking:.0f} points)"
+    )
+
+
+def _change(effect: RelationEffect) -> str:
+    assert effect.flips_at is not None and effect.flips_to is not None
+    given = "no answer" if effect.assumed else f"now {effect.p:.0%}"
+    side = "above" if effect.flips_at > effect.p else "below"
+    return (
+        f"{effect.blocker} obstructs {effect.blocked} {side} {effect.flips_at:.1%} ({given}): "
+        f"{say_action(effect.flips_to)}"
+    )

@@ -1,0 +1,84 @@
+"""The house rules that a machine can check: imports point up the list, `import cpor` stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "cpor"
+
+# The rooms in the order data walks through them; a room may import those before it.
+ROOMS = [
+    "errors",
+    "scene",
+    "relations",
+    "decision",
+    "metrics",
+    "perception",
+    "evidence",
+    "semantics",
+    "calibration",
+    "fusion",
+    "inference",
+    "planning",
+    "risk",
+    "data",
+    "pipeline",
+    "robot",
+    "sim",
+    "experiments",
+    "viz",
+    "serve",
+    "train",
+    "cli",
+]
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else "errors"
+
+
+def imports(path: Path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cpor."):
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.startswith("cpor."))
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_up(path):
+    relative = path.relative_to(SOURCE)
+    if relative.name == "__init__.py" and len(relative.parts) == 1:
+        return  # the front door opens every room
+    here = relative.parts[0].removesuffix(".py")
+    assert here in ROOMS, f"{here} has no place in the list of rooms"
+    for module in imports(path):
+        assert ROOMS.index(room(module)) <= ROOMS.index(here), f"{relative} imports {module}"
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = ["numba", "scipy", "PIL", "rich", "typer", "pydantic", "torch", "mujoco", "onnxruntime"]
+    code = f"import sys, cpor; print([name for name in {heavy} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_everything_promised_is_there():
+    import cpor
+
+    for name in cpor.__all__:
+        assert getattr(cpor, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = cpor.nonsense
+
+
+def test_no_file_is_too_long_to_read():
+    long = {
+        str(path): count
+        for path in SOURCE.rglob("*.py")
+        if (count := len(path.read_text().splitlines())) > 400
+    }
+    assert not long

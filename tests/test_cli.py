@@ -1,0 +1,158 @@
+"""The command line as a user runs it: its own process, its exit code, what it prints."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cpor.cli import main
+
+HEAP = Path(__file__).parents[1] / "examples" / "scenes" / "heap.json"
+
+
+def cpor(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", "from cpor.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "100"} | environment,
+        check=False,
+    )
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "scene.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write
+
+
+def test_json_has_the_promised_keys():
+    ran = cpor("decide", HEAP, "--json")
+    assert ran.returncode == 0, ran.stderr
+    answer = json.loads(ran.stdout)
+    assert answer["action"] == {"type": "remove", "object": "screwdriver", "reason": None}
+    assert set(answer["scores"]) == set(json.loads(HEAP.read_text())["objects"])
+    assert answer["blockers"] == ["screwdriver"]
+    assert answer["certificate"] == {
+        "kind": "exact",
+        "epsilon": 0.0,
+        "k": None,
+        "exact": True,
+        "blockers_certified": True,
+    }
+    assert answer["method"] == "exact"
+    assert answer["tau"] == 0.5
+    assert answer["mu"] == pytest.approx(0.88 * 0.21)
+    shares = [graph["share"] for graph in answer["top_graphs"]]
+    assert shares == sorted(shares, reverse=True)
+    assert set(answer["top_graphs"][0]["relations"][0]) == {"blocked", "blocker"}
+
+
+def test_the_card_tells_a_person_what_to_do_and_why():
+    ran = cpor("decide", HEAP)
+    assert ran.returncode == 0, ran.stderr
+    for words in ("REMOVE SCREWDRIVER", "81.4%", "Likeliest arrangements", "What would change this", "Exact"):
+        assert words in ran.stdout
+
+
+def test_settings_reach_the_decision(write):
+    ran = cpor("decide", HEAP, "--tau", "0.9", "--method", "topk", "--json")
+    answer = json.loads(ran.stdout)
+    assert answer["action"]["type"] == "defer"
+    assert answer["method"] == "topk"
+    gap = {"objects": [1, 2], "target": 1, "relations": [{"blocked": 1, "blocker": 2, "p": None}]}
+    path = write(gap)
+    answer = json.loads(cpor("decide", path, "--json").stdout)
+    assert answer["action"] == {"type": "defer", "object": None, "reason": "no_evidence"}
+    assert answer["mu"] is None
+    assert answer["top_graphs"] == []
+    answer = json.loads(cpor("decide", path, "--json", "--prior", "0.1").stdout)
+    assert answer["action"] == {"type": "grasp", "object": 1, "reason": None}
+    assert "an answer is missing" in cpor("decide", path).stdout
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """The command line within this process, for many small runs."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["cpor", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return stopped.value.code, printed.out, printed.err
+
+    return run
+
+
+def relation(**changes):
+    return {"blocked": "a", "blocker": "b", "p": 0.5} | changes
+
+
+def scene(*relations, objects=("a", "b"), target="a"):
+    return {"objects": list(objects), "target": target, "relations": list(relations)}
+
+
+@pytest.mark.parametrize(
+    ("content", "culprit"),
+    [
+        ("{not json", "not JSON"),
+        ("[1, 2]", "JSON object"),
+        ("[" * 100_000, "not JSON"),
+        ('{"objects": ["a"], "target": "a"}', '"relations" is missing'),
+        (scene(relation(p=1.5)), "1.5"),
+        (json.dumps(scene(relation(p=float("nan")))), "NaN"),
+        (scene(relation(p="high")), '"high"'),
+        (scene(relation(p=True)), "true"),
+        (scene({"blocked": "a", "blocker": "b"}), 'no "p"'),
+        (scene(relation(blocker="a")), "itself"),
+        (scene(relation(), relation(p=0.6)), "twice"),
+        (scene(relation(blocker="z")), "'z'.*a, b"),
+        (scene(target="z"), "target 'z'"),
+        (scene(target=None), "target"),
+        (scene(objects=(), target="a"), "empty"),
+        (scene(objects=("a", ["b"])), "labels are strings or numbers"),
+        (scene(objects=("1", 1), target=1), "read the same"),
+        (scene("a blocks b"), "must be an object"),
+        ({"objects": "a", "target": "a", "relations": []}, "list of labels"),
+        ({"objects": ["a"], "target": "a", "relations": {}}, "must be a list"),
+    ],
+)
+def test_bad_files_get_one_clear_line_and_exit_code_2(run, write, content, culprit):
+    code, out, error = run("decide", write(content))
+    assert (code, out) == (2, "")
+    assert len(error.splitlines()) == 1
+    assert "scene.json" in error
+    assert re.search(culprit, error), error
+
+
+def test_files_that_cannot_be_read(run, tmp_path):
+    assert "No such file" in run("decide", tmp_path / "nowhere.json")[2]
+    binary = tmp_path / "binary.json"
+    binary.write_bytes(b"\xff\xfe\x00")
+    code, _, error = run("decide", binary)
+    assert (code, len(error.splitlines())) == (2, 1)
+    assert "UTF-8" in error
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--tau", "2"), ("--method", "guess"), ("--prior", "7"), ("--deadline-ms", "-1")]
+)
+def test_bad_settings_exit_with_2(run, arguments):
+    code, out, error = run("decide", HEAP, *arguments)
+    assert (code, out) == (2, "")
+    assert error
+
+
+def test_no_traceback_reaches_a_user(write):
+    ran = cpor("decide", write("{not json"))
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
