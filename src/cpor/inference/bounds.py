@@ -19,7 +19,7 @@ BLOCK = 9
 
 def log_pair_bound(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> float:
     """Log of the paper's bound, prod_{i<j} (1 - p_ij p_ji)."""
-    return float(order_edges(p, zeta)[5])
+    return float(order_edges(np.array(p), zeta)[5])
 
 
 def log_block_bound(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> float:

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from jaxtyping import Float
-
 from cpor.decision import (
     Action,
     Certificate,
@@ -67,9 +64,9 @@ class Inference:
     mu_target: float | None
 
 
-def exact_inference(scores: Float[np.ndarray, " n"], mu: float | None, mu_target: float | None) -> Inference:
+def exact_inference(scores: Sequence[float], mu: float | None, mu_target: float | None) -> Inference:
     """Wrap exact scores."""
-    return Inference(scores.tolist(), "exact", 0.0, None, "exact", mu, mu_target)
+    return Inference(scores, "exact", 0.0, None, "exact", mu, mu_target)
 
 
 def topk_inference(result: TopKScores) -> Inference:
@@ -110,12 +107,10 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     best = max(scores)
     if best <= tau + ROUNDING:
         return None
-    if scores[posterior.target_index] >= best - ROUNDING:
+    enough = best - ROUNDING
+    if scores[posterior.target_index] >= enough:
         return Grasp(posterior.target)
-    for o, score in enumerate(scores):
-        if score >= best - ROUNDING:
-            return Remove(posterior.objects[o])
-    raise AssertionError("unreachable: the best score is among the scores")
+    return Remove(posterior.objects[next(o for o, score in enumerate(scores) if score >= enough)])
 
 
 def reason_to_defer(scores: Sequence[float], mu_target: float | None) -> DeferReason:
@@ -142,14 +137,15 @@ def judge(
     action = choose(posterior, scores, tau)
     if action is None or (require_certificate and not certificate.certified):
         action = Defer(_reason(scores, tau, inference, action is not None))
+    by_label = dict(zip(posterior.objects, scores, strict=True))
     limit = blocker_threshold + ROUNDING
-    blockers = frozenset(
-        label for o, label in enumerate(posterior.objects) if scores[o] > limit and o != target
-    )
+    blockers = [label for label, score in by_label.items() if score > limit]
+    if scores[target] > limit:
+        blockers.remove(posterior.target)
     return Decision(
         action,
-        dict(zip(posterior.objects, scores, strict=True)),
-        blockers,
+        by_label,
+        frozenset(blockers),
         certificate,
         inference.method,
         tau,

@@ -20,6 +20,7 @@ from cpor.inference.unanswered import decide_unanswered
 from cpor.relations import ObstructionPosterior
 
 MethodChoice: TypeAlias = Literal["auto", "exact", "topk"]
+METHODS: tuple[str, ...] = get_args(MethodChoice)
 
 Matrix: TypeAlias = Float[np.ndarray, "n n"]
 
@@ -61,10 +62,8 @@ class Policy:
 
 def parse_method(name: str) -> MethodChoice:
     """A method by its name; an unknown one is an error that lists the known ones."""
-    if name not in get_args(MethodChoice):
-        raise InvalidSettingError(
-            f"unknown method {name!r}; choose one of: {', '.join(get_args(MethodChoice))}"
-        )
+    if name not in METHODS:
+        raise InvalidSettingError(f"unknown method {name!r}; choose one of: {', '.join(METHODS)}")
     return cast(MethodChoice, name)
 
 
@@ -144,6 +143,7 @@ def infer_many(matrices: list[Matrix], targets: list[int], policy: Policy) -> li
         results = run_algorithm1_many(matrices, targets, policy.threshold, policy.topk, policy.zeta)
         return [topk_inference(result) for result in results]
     batch = solve_small(matrices, targets, policy.zeta)
+    scores = batch.scores.tolist()
     inferred = []
     at = 0
     for p, target, solved, mu, mu_target in zip(
@@ -151,7 +151,7 @@ def infer_many(matrices: list[Matrix], targets: list[int], policy: Policy) -> li
     ):
         if solved:
             known_mu = mu if mu == mu else None
-            inferred.append(exact_inference(batch.scores[at : at + len(p)], known_mu, mu_target))
+            inferred.append(exact_inference(scores[at : at + len(p)], known_mu, mu_target))
         else:
             inferred.append(infer_one(p, target, policy))
         at += len(p)
@@ -168,7 +168,7 @@ def infer_one(p: Matrix, target: int, policy: Policy) -> Inference:
         steps = WORK_LIMIT if policy.method == "auto" else UNLIMITED
         exact = solve_exact(p, target, policy.zeta, Allowance(steps, until))
         if exact is not None:
-            return exact_inference(exact.scores, exact.mu, exact.mu_target)
+            return exact_inference(exact.scores.tolist(), exact.mu, exact.mu_target)
         if policy.method == "exact" and seconds is None:
             raise TooLargeError(
                 f"exact inference over {len(reachable(p, target))} objects that matter to the target is too "

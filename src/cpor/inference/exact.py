@@ -88,13 +88,14 @@ class LocalGraph:
 
 def cut_local(p: Float[np.ndarray, "n n"], members: Int[np.ndarray, " c"], zeta: float = ZETA) -> LocalGraph:
     """The graph among `members`, probabilities clipped to [zeta, 1 - zeta]."""
-    return LocalGraph(members, *local_graph(p, zeta, members, len(members)))
+    return LocalGraph(members, *local_graph(np.array(p), zeta, members, len(members)))
 
 
 def reachable(p: Float[np.ndarray, "n n"], target: int) -> Int[np.ndarray, " c"]:
     """C: the objects reachable from the target along candidate relations, the target first."""
     keep = np.empty(len(p), np.int64)
-    count = reachable_from(p, target, keep, np.empty(len(p), np.bool_))
+    # A copy, here and elsewhere: scenes are read-only, and numba would compile for those once more.
+    count = reachable_from(np.array(p), target, keep, np.empty(len(p), np.bool_))
     return keep[:count]
 
 
@@ -118,7 +119,7 @@ class BatchScores:
 
 
 def solve_small(
-    matrices: Sequence[Float[np.ndarray, "n n"]], targets: Sequence[int], zeta: float = ZETA
+    matrices: Sequence[Float[np.ndarray, "_ _"]], targets: Sequence[int], zeta: float = ZETA
 ) -> BatchScores:
     """Exact scores of many scenes in one call, those apart whose reachable part exceeds SMALL."""
     k = len(matrices)
@@ -148,12 +149,12 @@ def solve_small(
 
 
 def pack(
-    matrices: Sequence[Float[np.ndarray, "n n"]],
+    matrices: Sequence[Float[np.ndarray, "_ _"]],
 ) -> tuple[Float[np.ndarray, " total"], Int[np.ndarray, " k"], Int[np.ndarray, " k"], Int[np.ndarray, " k"]]:
     """Matrices one after another, where each starts, how large it is, where its scores start."""
     size = np.array([len(p) for p in matrices], np.int64)
     if len(matrices) == 1:
-        return matrices[0].reshape(-1), np.zeros(1, np.int64), size, np.zeros(1, np.int64)
+        return matrices[0].flatten(), np.zeros(1, np.int64), size, np.zeros(1, np.int64)
     first, first_score = np.zeros_like(size), np.zeros_like(size)
     np.cumsum(size[:-1] ** 2, out=first[1:])
     np.cumsum(size[:-1], out=first_score[1:])
@@ -335,7 +336,7 @@ def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta:
     """mu over all candidate relations: what lies outside C is independent of C. NaN where too much work."""
     outside = np.ones(len(p), np.bool_)
     outside[reachable(p, target)] = False
-    if peel(p, outside) == 0:
+    if peel(np.array(p), outside) == 0:
         return mu_target
     rest = cut_local(p, np.flatnonzero(outside), zeta)
     status, _, cyclic, _ = graph_log_z(

@@ -92,7 +92,7 @@ def edge_posteriors(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> Float[np
             posterior[where] = np.clip(part.present * (1.0 - gradient), 0.0, 1.0)
             continue
         log_z = log_acyclic_mass(part)
-        for i, j in np.argwhere(part.present > 0.0):
+        for i, j in np.argwhere(part.present > 0.0).tolist():
             log_with = log_acyclic_mass(with_edge(part, i, j, True))
             share = part.present[i, j] * np.exp(log_with - log_z)
             posterior[part.members[i], part.members[j]] = min(share, 1.0)
@@ -137,7 +137,7 @@ def sample_graphs(
 
 def _sample_part(part: LocalGraph, size: int, rng: np.random.Generator) -> Bool[np.ndarray, "size c c"]:
     drawn = np.zeros((size, len(part), len(part)), np.bool_)
-    edges = np.argwhere(part.present > 0.0)
+    edges = np.argwhere(part.present > 0.0).tolist()
     todo: list[tuple[int, int, int, LocalGraph]] = [(0, size, 0, part)]
     while todo:
         first, last, e, graph = todo.pop()

@@ -98,7 +98,7 @@ class GraphSearch:
     def __init__(self, p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> None:
         self.n = len(p)
         self.blocked, self.blocker, self.weight, self.reverse, self.log_empty, self.log_pair_bound = (
-            order_edges(p, zeta)
+            order_edges(np.array(p), zeta)
         )
         self.chosen: Bool[np.ndarray, " m"] = np.zeros(len(self.weight), np.bool_)
         self._counters = np.zeros(4, np.int64)
@@ -256,7 +256,7 @@ def run_algorithm1(
 
 
 def run_algorithm1_many(
-    matrices: list[Float[np.ndarray, "n n"]],
+    matrices: list[Float[np.ndarray, "_ _"]],
     targets: list[int],
     tau: float,
     settings: TopKSettings | None = None,
