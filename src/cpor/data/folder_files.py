@@ -1,0 +1,260 @@
+"""The single files of a scene folder, read strictly: an error names the file, the fault and the remedy.
+
+Each `encode_…` gives the bytes of a file, the same bytes for the same content.
+"""
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import numpy as np
+from jaxtyping import Shaped
+from PIL import Image
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+
+from cpor.errors import SceneFileError
+from cpor.scene import MAX_OBJECT_ID, MaskCrop
+
+MAX_PIXELS = 64_000_000
+"""A larger image is taken for a decompression bomb; Pillow only begins to warn at 89 million."""
+
+ObjectId = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID)]
+UnitScore = Annotated[float, Field(ge=0.0, le=1.0)]
+_Number = TypeVar("_Number", int, float)
+Positive = Annotated[_Number, Field(gt=0)]
+_FOUR = Field(min_length=4, max_length=4)
+
+
+class JsonFile(BaseModel):
+    """Strict about types and numbers, lenient about keys it does not know."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+class CameraFile(JsonFile):
+    """`camera.json`: intrinsics and size [px], metres of one step of depth, pose."""
+
+    fx: float | None = None
+    fy: float | None = None
+    cx: float | None = None
+    cy: float | None = None
+    width: Positive[int] | None = None
+    height: Positive[int] | None = None
+    depth_unit_m: Positive[float] | None = None
+    T_world_camera: Annotated[list[Annotated[list[float], _FOUR]], _FOUR] | None = None
+
+
+class RelationEntry(JsonFile):
+    """One relation: `blocker` obstructs `blocked`."""
+
+    blocked: ObjectId
+    blocker: ObjectId
+
+
+class RelationsFile(JsonFile):
+    """`relations.json` and its kin: the objects that were labelled, and the true relations."""
+
+    objects: list[ObjectId]
+    relations: list[RelationEntry]
+
+
+class ScoreEntry(RelationEntry):
+    """One scored relation; null is no answer, and leaving the score out is an error."""
+
+    score: UnitScore | None
+
+
+class ScoresFile(JsonFile):
+    """`scores.json`: semantic scores and who gave them."""
+
+    scorer: str | None = None
+    relations: list[ScoreEntry]
+
+
+class ObjectEntry(JsonFile):
+    """One object of `objects.json`."""
+
+    id: ObjectId
+    name: str | None = None
+    score: UnitScore | None = None
+
+
+class ObjectsFile(JsonFile):
+    """`objects.json`: objects with their names and detector scores."""
+
+    objects: list[ObjectEntry]
+
+
+class PointsFile(RootModel[dict[ObjectId, tuple[float, float]]]):
+    """`points.json`: id -> [x, y] [px]."""
+
+    model_config = JsonFile.model_config
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_text(path: Path) -> str:
+    """Content of a UTF-8 text file."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SceneFileError(f"{path} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
+
+
+def read_json(path: Path, model: type[_Model]) -> _Model:
+    """A JSON file as the given model."""
+    text = read_text(path)
+    try:
+        # The model's own parser lets NaN tokens and repeated keys pass where no field forbids them.
+        json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"]) or "content"
+        raise SceneFileError(f"{path}: {place}: {first['msg']}, got {first['input']!r}") from error
+    except (ValueError, RecursionError) as error:
+        raise SceneFileError(f"{path} is not valid JSON ({error}); mend or remove it") from error
+
+
+def encode_json(model: BaseModel) -> bytes:
+    """Bytes of a JSON file, absent values left out except where null has a meaning."""
+    content = model.model_dump(mode="json")
+    if isinstance(model, CameraFile | ObjectsFile):
+        content = model.model_dump(mode="json", exclude_none=True)
+    return (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def read_png(path: Path, modes: tuple[str, ...], remedy: str, convert: str | None = None) -> np.ndarray:
+    """Pixels of a PNG file.
+
+    Args:
+        path: The file.
+        modes: Kinds of pixel that are allowed, as Pillow names them.
+        remedy: What to do about another kind.
+        convert: Kind of pixel to turn them into.
+    """
+    data = read_bytes(path)
+    if len(data) < 33 or not data.startswith(b"\x89PNG\r\n\x1a\n") or data[12:16] != b"IHDR":
+        raise SceneFileError(f"{path} is not a PNG image; save it as PNG")
+    width, height = struct.unpack(">II", data[16:24])
+    if not 0 < width * height <= MAX_PIXELS:
+        raise SceneFileError(f"{path} has {width} x {height} pixels; at most {MAX_PIXELS:,} are read")
+    try:
+        with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+            mode = image.mode
+            pixels = np.array(image.convert(convert) if convert and mode in modes else image)
+    except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
+        raise SceneFileError(f"{path} is damaged ({error}); write or fetch it again") from error
+    if mode not in modes:
+        raise SceneFileError(f"{path} holds {mode} pixels; {remedy}")
+    return pixels
+
+
+def encode_png(pixels: Shaped[np.ndarray, "..."]) -> bytes:
+    """Bytes of a PNG file of uint8 or uint16 pixels."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def read_masks(path: Path, shape: tuple[int, int]) -> dict[int, MaskCrop]:
+    """Amodal masks by id, one at a time, so that memory holds crops only whatever the file claims."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            with archive.open("ids.npy") as stream:
+                size, dtype = _npy_header(path, stream)
+                if len(size) != 1 or size[0] > MAX_OBJECT_ID or dtype.kind not in "iu":
+                    raise SceneFileError(f"{path}: ids must be a list of whole numbers; save int64 (n,)")
+                n = size[0]
+                ids = np.frombuffer(stream.read(n * dtype.itemsize), dtype).tolist()
+            if len(ids) != n or len(set(ids)) != n or not all(1 <= k <= MAX_OBJECT_ID for k in ids):
+                raise SceneFileError(f"{path}: ids must be {n} different numbers from 1 to {MAX_OBJECT_ID}")
+            with archive.open("masks.npy") as stream:
+                size, dtype = _npy_header(path, stream)
+                if size != (n, *shape) or dtype != np.bool_:
+                    wanted = f"bool {(n, *shape)}, as many as ids and as large as rgb.png"
+                    raise SceneFileError(f"{path}: masks are {dtype} {size}; they must be {wanted}")
+                crops = {k: _read_mask(path, stream, shape) for k in ids}
+                stream.read(1)  # The checksum is only compared at the end of the stream.
+                return crops
+    except SceneFileError:
+        raise
+    except KeyError as error:
+        raise SceneFileError(f"{path} lacks an array ({error.args[0]}); it needs ids and masks") from error
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+    ) as error:
+        raise SceneFileError(f"{path} is damaged ({error}); write or fetch it again") from error
+
+
+def encode_masks(masks: Mapping[int, MaskCrop], shape: tuple[int, int]) -> bytes:
+    """Bytes of an npz file of masks; the time of writing is left out."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open(_zip_entry("ids.npy"), "w") as stream:
+            np.lib.format.write_array(stream, np.array(list(masks), dtype=np.int64))
+        with archive.open(_zip_entry("masks.npy"), "w", force_zip64=True) as stream:
+            header = {"descr": "|b1", "fortran_order": False, "shape": (len(masks), *shape)}
+            np.lib.format.write_array_header_1_0(stream, header)
+            for crop in masks.values():
+                stream.write(crop.to_mask(shape).tobytes())
+    return buffer.getvalue()
+
+
+def _zip_entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _npy_header(path: Path, stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array that a stream begins with."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    version = np.lib.format.read_magic(stream)
+    if version not in read:
+        raise SceneFileError(f"{path} uses npy format {version}; save it with np.savez_compressed")
+    shape, fortran_order, dtype = read[version](stream)
+    if dtype.hasobject:
+        raise SceneFileError(f"{path} holds pickled objects, which are never loaded; save plain arrays")
+    if fortran_order and len(shape) > 1:
+        raise SceneFileError(f"{path} stores columns first; save np.ascontiguousarray(masks)")
+    return shape, dtype
+
+
+def _read_mask(path: Path, stream: Any, shape: tuple[int, int]) -> MaskCrop:
+    raw = stream.read(shape[0] * shape[1])
+    if len(raw) < shape[0] * shape[1]:
+        raise SceneFileError(f"{path} ends before its last mask; write or fetch it again")
+    return MaskCrop.from_mask(np.frombuffer(raw, np.uint8).reshape(shape) != 0)
+
+
+def _refuse_constant(token: str) -> NoReturn:
+    raise ValueError(f"{token} is no number in JSON; write null for no answer")
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {max(names, key=names.count)!r} is given twice")
+    return content

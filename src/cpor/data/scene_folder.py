@@ -1,0 +1,291 @@
+"""A scene on disk: one folder of images, masks and JSON.
+
+    rgb.png         the photograph
+    depth.png       16-bit steps of depth_unit_m; 0 and 65535 (saturated) are no reading
+    camera.json     fx, fy, cx, cy, width, height, depth_unit_m, T_world_camera; needed with depth.png
+    instances.png   id of the object each pixel shows, 0 for background
+    amodal.npz      ids (n,), masks (n, h, w) bool: visible and hidden part together
+    objects.json    {"objects": [{"id", "name", "score"}]}: names, detector scores, objects without a mask
+    relations.json  true occlusions; relations_sweep.json and relations_lift.json likewise
+    request.txt     what was asked for
+    points.json     id -> [x, y], a point that marks an object
+    scores.json     semantic scores; a score of null is no answer
+
+All but rgb.png may be absent. The objects of a scene are those that any of instances, amodal, objects,
+points and relations list; one that `instances.png` does not show has no mask.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from cpor.data import folder_files as files
+from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError, list_labels
+from cpor.scene import (
+    BlockedBy,
+    Camera,
+    DetectedObject,
+    Intrinsics,
+    Observation,
+    PixelPoint,
+    Scene,
+    SemanticScores,
+    TrueRelations,
+)
+
+DEPTH_RANGE_M = (0.05, 20.0)
+"""Readings outside are no readings: nearer than depth cameras measure, farther than any table. [m]"""
+
+_SATURATED = 65535
+_TRUTH_FILES = {
+    "true_occlusion": "relations.json",
+    "true_sweep": "relations_sweep.json",
+    "true_lift": "relations_lift.json",
+}
+_ALL_FILES = frozenset(_TRUTH_FILES.values()) | {
+    *("rgb.png", "depth.png", "camera.json", "instances.png", "amodal.npz", "objects.json"),
+    *("request.txt", "points.json", "scores.json"),
+}
+
+
+def read_scene_folder(folder: str | Path, depth_range_m: tuple[float, float] = DEPTH_RANGE_M) -> Scene:
+    """Read a scene folder.
+
+    Args:
+        folder: The folder; the head of this module says what it holds.
+        depth_range_m: Readings outside are dropped. [m]
+
+    Raises:
+        SceneFileError: A file is missing, damaged, or contradicts another; the message names it.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise SceneFileError(f"there is no folder {folder}; give the folder that holds rgb.png")
+    there = {path.name: path for path in folder.iterdir() if path.name in _ALL_FILES}
+    if "rgb.png" not in there:
+        raise SceneFileError(f"{folder} has no rgb.png; a scene folder holds at least the photograph")
+    kinds = ("RGB", "RGBA", "L", "LA", "P")
+    rgb = files.read_png(there["rgb.png"], kinds, "save it with 8 bits a channel", convert="RGB")
+    shape = rgb.shape[0], rgb.shape[1]
+
+    named: dict[int, files.ObjectEntry] = {}
+    if path := there.get("objects.json"):
+        named = {o.id: o for o in files.read_json(path, files.ObjectsFile).objects}
+    visible_ids = _read_instances(path, shape) if (path := there.get("instances.png")) else None
+    amodal = files.read_masks(path, shape) if (path := there.get("amodal.npz")) else {}
+    points = _read_points(path, shape) if (path := there.get("points.json")) else {}
+    truths = {key: _read_truth(there[name]) for key, name in _TRUTH_FILES.items() if name in there}
+    ids = {*named, *amodal, *points}.union(*(truth.objects for truth in truths.values()))
+    if visible_ids is not None:
+        ids.update((np.flatnonzero(np.bincount(visible_ids.reshape(-1))[1:]) + 1).tolist())
+    objects = []
+    for k in sorted(ids):
+        entry = named.get(k, files.ObjectEntry(id=k))
+        objects.append(DetectedObject(k, amodal.get(k), entry.name, entry.score))
+    return Scene(
+        _read_observation(there, rgb, depth_range_m),
+        tuple(objects),
+        visible_ids,
+        request=_read_request(path) if (path := there.get("request.txt")) else None,
+        points=points,
+        semantic_scores=_read_scores(path, ids) if (path := there.get("scores.json")) else None,
+        **truths,
+    )
+
+
+def write_scene_folder(scene: Scene, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write a scene folder, whole or not at all; the same scene gives the same bytes.
+
+    Args:
+        scene: The scene. Depth is rounded to steps of its camera's `depth_unit_m`.
+        folder: Where to; made, with its parents, if absent.
+        overwrite: Whether a folder that is there already, and holds nothing but scene files, is replaced.
+
+    Raises:
+        SceneFileError: The folder is there already, or cannot be written.
+    """
+    folder = Path(folder)
+    contents = _encode(scene)
+    if folder.exists():
+        strangers = (
+            sorted(p.name for p in folder.iterdir() if p.name not in _ALL_FILES) if folder.is_dir() else []
+        )
+        if not overwrite or not folder.is_dir() or strangers:
+            why = f", and holds other files ({list_labels(strangers)})" if strangers else ""
+            raise SceneFileError(f"{folder} is there already{why}; choose another, or allow overwriting")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the goal, because only a rename within one file system is atomic.
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".scene-") as scratch:
+            new, old = Path(scratch, "new"), Path(scratch, "old")
+            new.mkdir()
+            for name, content in contents.items():
+                (new / name).write_bytes(content)
+            _swap(new, folder, old)
+    except OSError as error:
+        raise SceneFileError(f"{folder} cannot be written: {error.strerror}") from error
+
+
+def _swap(new: Path, folder: Path, old: Path) -> None:
+    """Put `new` in the place of `folder`, which goes to `old`, or leave everything as it was."""
+    if not folder.exists():
+        os.rename(new, folder)
+        return
+    os.rename(folder, old)
+    try:
+        os.rename(new, folder)
+    except OSError:
+        os.rename(old, folder)
+        raise
+
+
+def _read_observation(
+    there: dict[str, Path], rgb: np.ndarray, depth_range_m: tuple[float, float]
+) -> Observation:
+    file = files.CameraFile()
+    if camera_path := there.get("camera.json"):
+        file = files.read_json(camera_path, files.CameraFile)
+        size = (file.height or rgb.shape[0], file.width or rgb.shape[1])
+        _check_size(camera_path, size, rgb.shape[:2])
+    values = [v for v in (file.fx, file.fy, file.cx, file.cy) if v is not None]
+    if len(values) not in (0, 4):
+        raise SceneFileError(f"{camera_path} has only some of fx, fy, cx, cy; give all or none")
+    pose = None if file.T_world_camera is None else np.array(file.T_world_camera)
+    try:
+        camera = Camera(Intrinsics(*values) if values else None, pose, file.depth_unit_m or 0.001)
+    except InvalidSceneError as error:
+        raise SceneFileError(f"{camera_path}: {error}") from error
+    depth = None
+    if depth_path := there.get("depth.png"):
+        if file.depth_unit_m is None:
+            raise SceneFileError(
+                f"{depth_path} has no unit; give depth_unit_m in camera.json (0.001 where a step is 1 mm)"
+            )
+        depth = _read_depth(depth_path, file.depth_unit_m, depth_range_m)
+        _check_size(depth_path, depth.shape, rgb.shape[:2])
+    return Observation(rgb, depth, camera)
+
+
+def _read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float32[np.ndarray, "h w"]:
+    """Depth in metres, NaN where there is no reading. Shape (h, w)."""
+    low, high = range_m
+    if not 0.0 <= low < high:
+        raise InvalidSettingError(f"the depth range is {low} to {high} m; give 0 <= low < high")
+    steps = files.read_png(path, ("I;16",), "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m")
+    metres = (np.arange(_SATURATED + 1) * unit_m).astype(np.float32)
+    metres[(metres < low) | (metres > high)] = np.nan
+    metres[[0, _SATURATED]] = np.nan
+    return np.take(metres, steps)
+
+
+def _read_instances(path: Path, shape: tuple[int, int]) -> Int32[np.ndarray, "h w"]:
+    image = files.read_png(path, ("L", "P", "I;16"), "save ids as 8- or 16-bit grey")
+    _check_size(path, image.shape, shape)
+    return image.astype(np.int32)
+
+
+def _read_points(path: Path, shape: tuple[int, int]) -> dict[int, PixelPoint]:
+    points = {k: PixelPoint(*xy) for k, xy in files.read_json(path, files.PointsFile).root.items()}
+    for k, (x, y) in points.items():
+        if not (0.0 <= x < shape[1] and 0.0 <= y < shape[0]):
+            raise SceneFileError(
+                f"{path}: object {k} is at x {x}, y {y}, outside of the {shape[1]} x {shape[0]} image"
+            )
+    return points
+
+
+def _read_request(path: Path) -> str | None:
+    text = files.read_text(path).removesuffix("\n").removesuffix("\r")
+    return text if text.strip() else None
+
+
+def _read_truth(path: Path) -> TrueRelations:
+    file = files.read_json(path, files.RelationsFile)
+    for r in file.relations:
+        _check_pair(path, r, set(file.objects))
+    return TrueRelations(
+        frozenset(file.objects), frozenset(BlockedBy(r.blocked, r.blocker) for r in file.relations)
+    )
+
+
+def _read_scores(path: Path, ids: set[int]) -> SemanticScores:
+    file = files.read_json(path, files.ScoresFile)
+    scores: dict[BlockedBy, float | None] = {}
+    for r in file.relations:
+        _check_pair(path, r, ids)
+        pair = BlockedBy(r.blocked, r.blocker)
+        if pair in scores and scores[pair] != r.score:
+            raise SceneFileError(f"{path}: {pair} has two scores, {scores[pair]} and {r.score}; keep one")
+        scores[pair] = r.score
+    return SemanticScores(scores, file.scorer)
+
+
+def _check_pair(path: Path, entry: files.RelationEntry, known: set[int]) -> None:
+    for k in (entry.blocked, entry.blocker):
+        if k not in known:
+            raise SceneFileError(f"{path}: unknown object {k}; known here: {list_labels(sorted(known))}")
+    if entry.blocked == entry.blocker:
+        raise SceneFileError(f"{path}: object {entry.blocked} cannot obstruct itself; drop that relation")
+
+
+def _check_size(path: Path, size: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if size != shape:
+        raise SceneFileError(
+            f"{path} is {size[1]} x {size[0]} pixels, rgb.png {shape[1]} x {shape[0]}; bring them to one size"
+        )
+
+
+def _encode(scene: Scene) -> dict[str, bytes]:
+    """Bytes of every file of the scene, by name."""
+    seen = scene.observation
+    camera = seen.camera
+    height, width = seen.shape
+    k = camera.intrinsics._asdict() if camera.intrinsics else {}
+    pose = None if camera.T_world_camera is None else camera.T_world_camera.tolist()
+    out = {"rgb.png": files.encode_png(seen.rgb)}
+    out["camera.json"] = files.encode_json(
+        files.CameraFile(
+            **k, width=width, height=height, depth_unit_m=camera.depth_unit_m, T_world_camera=pose
+        )
+    )
+    if seen.depth is not None:
+        steps = np.rint(np.nan_to_num(seen.depth.astype(np.float64)) / camera.depth_unit_m)
+        if steps.max() >= _SATURATED:
+            raise SceneFileError(
+                f"a depth of {np.nanmax(seen.depth)} m does not fit 16 bits of {camera.depth_unit_m} m; "
+                "give the camera a coarser depth_unit_m"
+            )
+        out["depth.png"] = files.encode_png(steps.astype(np.uint16))
+    listed = set(scene.points)
+    if scene.visible_ids is not None:
+        ids = scene.visible_ids
+        out["instances.png"] = files.encode_png(ids.astype(np.uint8 if ids.max() < 256 else np.uint16))
+        listed.update(np.unique(ids[ids > 0]).tolist())
+    amodal = {o.id: o.amodal for o in scene.objects if o.amodal is not None}
+    if amodal:
+        out["amodal.npz"] = files.encode_masks(amodal, seen.shape)
+        listed.update(amodal)
+    for key, name in _TRUTH_FILES.items():
+        if truth := getattr(scene, key):
+            relations = [files.RelationEntry(**p._asdict()) for p in sorted(truth.pairs)]
+            out[name] = files.encode_json(
+                files.RelationsFile(objects=sorted(truth.objects), relations=relations)
+            )
+            listed.update(truth.objects)
+    if listed != set(scene.ids) or any(o.name is not None or o.score is not None for o in scene.objects):
+        entries = [files.ObjectEntry(id=o.id, name=o.name, score=o.score) for o in scene.objects]
+        out["objects.json"] = files.encode_json(files.ObjectsFile(objects=entries))
+    if scene.request is not None:
+        out["request.txt"] = f"{scene.request}\n".encode()
+    if scene.points:
+        out["points.json"] = files.encode_json(files.PointsFile(dict(sorted(scene.points.items()))))
+    if scene.semantic_scores is not None:
+        scores = sorted(scene.semantic_scores.scores.items(), key=lambda item: item[0])
+        scored = [files.ScoreEntry(**p._asdict(), score=s) for p, s in scores]
+        out["scores.json"] = files.encode_json(
+            files.ScoresFile(scorer=scene.semantic_scores.scorer, relations=scored)
+        )
+    return out

@@ -1,0 +1,6 @@
+"""Geometric evidence: what masks and depth say about each pair of objects."""
+
+from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
+from cpor.evidence.settings import GEOMETRY_PRESETS, GeometrySettings
+
+__all__ = ["GEOMETRY_PRESETS", "GeometricEvidence", "GeometrySettings", "PairState", "geometric_evidence"]
