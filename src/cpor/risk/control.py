@@ -1,0 +1,169 @@
+"""Promised error rates: fixed-sequence testing of tau.
+
+For scenes drawn independently from where the calibration scenes came: with probability at least 1 - delta
+over that draw, P(wrong | executed) <= alpha for the tau that is promised. It rests on three things: the taus
+and their order are fixed before the test looks at its scenes; given how many scenes a tau executes, their
+errors are binomial, so each test is exact; the sequence stops at its first failure, so a false promise
+takes one false test, at level delta.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+from pydantic import Field
+
+from cpor.calibration.versioned import VersionedModel
+from cpor.risk.binomial import RiskInputError, check_levels, error_p_value, least_executed
+
+COVERAGE_LEVEL = 0.95
+"""Confidence of the interval around the coverage."""
+
+
+class RiskPromise(VersionedModel):
+    """What can be promised about acting when the best score exceeds tau.
+
+    Attributes:
+        tau: Act when the best action score exceeds this; None = nothing can be promised.
+        alpha: The promised bound on P(wrong | executed).
+        delta: The probability, over the calibration draw, that the promise is broken.
+        coverage: Share of the calibration scenes that tau executes; 0 without a promise.
+        coverage_interval: Where the share among all scenes lies, with confidence 0.95 whatever tau was
+            chosen (Dvoretzky-Kiefer-Wolfowitz-Massart).
+        n: Calibration scenes.
+        n_executed: Those that tau executes; without a promise, those that the first tau tested executes.
+        n_wrong: Wrong actions among these.
+        p_value: Of the test that tau passed; without a promise, of the first test, which failed.
+        n_tested: Taus tested, the failed one included.
+        reason: Why tau was chosen, or why nothing is promised.
+    """
+
+    kind: Literal["risk-promise"] = "risk-promise"
+    version: Literal[1] = 1
+    tau: float | None
+    alpha: float = Field(gt=0.0, lt=1.0)
+    delta: float = Field(gt=0.0, lt=1.0)
+    coverage: float
+    coverage_interval: tuple[float, float]
+    n: int
+    n_executed: int
+    n_wrong: int
+    p_value: float
+    n_tested: int
+    reason: str
+
+    @property
+    def promised(self) -> bool:
+        """Whether there is a promise at all."""
+        return self.tau is not None
+
+
+def control_risk(
+    score: Shaped[np.ndarray, " n"],
+    wrong: Shaped[np.ndarray, " n"],
+    alpha: float,
+    delta: float,
+    tau_grid: Shaped[np.ndarray, " t"],
+) -> RiskPromise:
+    """Choose tau so that at most a share alpha of the executed actions is wrong, or say that none will do.
+
+    The scenes must be independent (one case an image, see `one_case_per_image`) and disjoint from those that
+    anything was fitted on, the tau grid included.
+
+    Args:
+        score: Best action score of each scene; NaN = no answer, never executed. Shape (n,).
+        wrong: Whether that action would have been wrong. Shape (n,).
+        alpha: Allowed rate of wrong actions among those executed.
+        delta: Allowed probability of a broken promise.
+        tau_grid: Decreasing taus, tested in this order; see `choose_tau_grid`. Shape (t,).
+    """
+    check_levels(alpha, delta)
+    values, errors = check_outcomes(score, wrong)
+    grid = np.asarray(tau_grid, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or np.any(np.diff(grid) >= 0.0):
+        raise RiskInputError("the tau grid must hold at least one number, all finite and decreasing")
+    n = values.size
+    n_executed, n_wrong = count_executed(values, errors, grid)
+    p_value = error_p_value(n_wrong, n_executed, alpha)
+    n_passed = int(np.logical_and.accumulate(p_value <= delta).sum())
+    n_tested = min(n_passed + 1, grid.size)
+    if n_passed == 0:
+        return RiskPromise(
+            tau=None,
+            alpha=alpha,
+            delta=delta,
+            coverage=0.0,
+            coverage_interval=(0.0, 0.0),
+            n=n,
+            n_executed=int(n_executed[0]),
+            n_wrong=int(n_wrong[0]),
+            p_value=float(p_value[0]),
+            n_tested=n_tested,
+            reason=_explain_refusal(int(n_executed[0]), int(n_wrong[0]), float(grid[0]), alpha, delta),
+        )
+    last = n_passed - 1
+    coverage = int(n_executed[last]) / n
+    margin = math.sqrt(math.log(2.0 / (1.0 - COVERAGE_LEVEL)) / (2.0 * n))
+    stopped = "the whole grid passed" if n_passed == grid.size else f"tau {grid[n_passed]:.4g} failed"
+    return RiskPromise(
+        tau=float(grid[last]),
+        alpha=alpha,
+        delta=delta,
+        coverage=coverage,
+        coverage_interval=(max(0.0, coverage - margin), min(1.0, coverage + margin)),
+        n=n,
+        n_executed=int(n_executed[last]),
+        n_wrong=int(n_wrong[last]),
+        p_value=float(p_value[last]),
+        n_tested=n_tested,
+        reason=f"tau {grid[last]:.4g} is the last of {n_passed} that passed in order; {stopped}",
+    )
+
+
+def count_executed(
+    score: Float[np.ndarray, " n"], wrong: Bool[np.ndarray, " n"], tau: Float[np.ndarray, " t"]
+) -> tuple[Shaped[np.ndarray, " t"], Shaped[np.ndarray, " t"]]:
+    """Scenes each tau executes (score > tau; NaN never), and the wrong ones among them. Shape (t,) each."""
+    answered = ~np.isnan(score)
+    order = np.argsort(score[answered])
+    ranked = score[answered][order]
+    wrong_above = np.concatenate([np.cumsum(wrong[answered][order][::-1])[::-1], [0]])
+    first = np.searchsorted(ranked, tau, side="right")
+    return ranked.size - first, wrong_above[first]
+
+
+def check_outcomes(
+    score: Shaped[np.ndarray, " n"], wrong: Shaped[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """Scores as float64 and outcomes as bool; there must be some, as many of each."""
+    values, errors = np.asarray(score, dtype=np.float64), np.asarray(wrong)
+    if values.ndim != 1 or errors.shape != values.shape:
+        raise RiskInputError(
+            f"scores of shape {values.shape} and outcomes of shape {errors.shape}: give one outcome a score"
+        )
+    if values.size == 0:
+        raise RiskInputError("there are no scenes to learn from")
+    outside = np.flatnonzero((values < 0.0) | (values > 1.0))
+    if outside.size:
+        raise RiskInputError(
+            f"score {outside[0]} is {values[outside[0]]}; it must lie in [0, 1], or be NaN for no answer"
+        )
+    bad = np.flatnonzero((errors != 0) & (errors != 1))
+    if bad.size:
+        raise RiskInputError(f"outcome {bad[0]} is {errors[bad[0]]}; an action is wrong (1) or not (0)")
+    return values, errors.astype(bool)
+
+
+def _explain_refusal(n_executed: int, n_wrong: int, tau: float, alpha: float, delta: float) -> str:
+    least = least_executed(alpha, delta)
+    if n_executed < least:
+        return (
+            f"too few scenes: tau {tau:.4g}, the first tested, executes {n_executed}; {least} without an "
+            f"error are needed to promise {alpha:g} with confidence {1.0 - delta:g}: label more scenes, or "
+            "begin the grid lower (`choose_tau_grid`)"
+        )
+    return (
+        f"too many errors: {n_wrong} of the {n_executed} scenes executed at tau {tau:.4g}, the first tested, "
+        f"are compatible with an error rate above {alpha:g}"
+    )
