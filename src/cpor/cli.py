@@ -2,12 +2,13 @@
 
 import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cpor.errors import CporError
+from cpor.errors import CporError, InvalidSettingError
 
 app = typer.Typer(
     name="cpor",
@@ -17,51 +18,149 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-
-@app.callback()
-def _root() -> None:
-    """Keep `decide` a command of its own even while it is the only one."""
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+ModelFile = Annotated[Path | None, typer.Option(help="Fitted model, as `cpor fit` writes it.")]
 
 
 @app.command()
 def decide(
     scene: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Scene file with relation probabilities (JSON).")
+        Path, typer.Argument(metavar="SCENE", help="Scene file with relation probabilities, or scene folder.")
     ],
-    tau: Annotated[float, typer.Option(help="Act only above this probability of being right.")] = 0.5,
+    target: Annotated[int | None, typer.Option(help="Id of the object asked for, in a scene folder.")] = None,
+    model: ModelFile = None,
+    tau: Annotated[
+        float | None,
+        typer.Option(help="Act only above this probability of being right. [default: the model's, or 0.5]"),
+    ] = None,
     method: Annotated[str, typer.Option(help="auto, exact, or topk (the paper's Algorithm 1).")] = "auto",
     deadline_ms: Annotated[float | None, typer.Option(help="Answer within this many milliseconds.")] = None,
     require_certificate: Annotated[
-        bool,
-        typer.Option("--require-certificate", help="Defer unless the answer is proven to be the exact one."),
+        bool, typer.Option("--require-certificate", help="Defer unless proven to be the exact answer.")
     ] = False,
     prior: Annotated[
         float | None, typer.Option(help="Probability to assume where there was no answer.")
     ] = None,
     graphs: Annotated[int, typer.Option(min=0, help="How many of the likeliest arrangements to list.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Decide what to do for the target of a scene, and say why."""
-    from cpor.data.scene_file import decision_to_json, read_scene_file
-    from cpor.inference.decide import decide as decide_scene
+    from cpor.data.scene_file import decision_to_json
     from cpor.inference.decide import parse_method
+    from cpor.inference.graphs import likeliest_graphs
+    from cpor.reading import read_question
 
-    posterior = read_scene_file(scene)
-    settings = (tau, parse_method(method), deadline_ms, require_certificate)
-    decision = decide_scene(posterior, *settings, prior=prior)
+    question = read_question(scene, target, model, tau)
+    pipeline = replace(question.pipeline, method=parse_method(method), prior=prior)
+    decision = pipeline.decide(question.posterior, deadline_ms, require_certificate)
+    p_success = pipeline.success_rate(decision)
     if as_json:
-        from cpor.inference.graphs import likeliest_graphs
-
-        known = posterior.with_prior(prior)
+        known = question.posterior.with_prior(prior)
         top = () if known.has_unanswered else likeliest_graphs(known, graphs)
-        typer.echo(json.dumps(decision_to_json(decision, top), indent=2, ensure_ascii=False))
+        _print_json(decision_to_json(decision, top, p_success))
         return
-    from rich.console import Console
-
     from cpor.inference.explain import explain
     from cpor.viz.card import decision_card
 
-    Console().print(decision_card(explain(posterior, decision, k=graphs, prior=prior)))
+    explanation = explain(question.posterior, decision, k=graphs, prior=prior)
+    _print(decision_card(explanation, p_success, question.notes))
+
+
+@app.command()
+def calibrate(
+    scores: Annotated[
+        Path, typer.Argument(metavar="SCORES.csv", help="Columns image, prob_edge, N_cand, label.")
+    ],
+    method: Annotated[
+        str, typer.Option(help="adaptive-platt, platt, temperature or isotonic.")
+    ] = "adaptive-platt",
+    penalty: Annotated[
+        float | None, typer.Option(help="Of adaptive-platt. [default: by cross-validation over images]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the calibrator to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a calibrator to labelled scores, and compare before with after."""
+    from cpor.data.score_log import read_score_log
+    from cpor.fitting.score_log import calibrate_log
+    from cpor.viz.tables import calibration_table, calibration_to_json
+
+    found = calibrate_log(read_score_log(scores), method, penalty)
+    if out is not None:
+        found.calibrator.save(out)
+    if as_json:
+        _print_json(calibration_to_json(found))
+    else:
+        _print(calibration_table(found))
+
+
+@app.command()
+def fit(
+    scenes: Annotated[
+        Path, typer.Argument(metavar="LABELLED_SCENES", help="Folder of labelled scene folders.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("model.json"),
+    alpha: Annotated[float, typer.Option(help="Allowed rate of wrong actions among those executed.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="Allowed probability that the promise is broken.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the split into parts and of the targets.")] = 0,
+    condition: Annotated[
+        bool, typer.Option(help="Condition relations on the target's chain (ours), or not (the paper).")
+    ] = True,
+    plots: Annotated[
+        Path | None, typer.Option(help="Folder for reliability plots. [default: beside the model]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit calibration, fusion and a promised error rate to labelled scenes, each on its own part."""
+    from cpor.fitting import FitSettings, fit_model
+    from cpor.reading import read_labelled_scenes
+    from cpor.viz.progress import progress_bars
+    from cpor.viz.reliability import write_reliability_plots
+    from cpor.viz.tables import fit_table, fit_to_json
+
+    with progress_bars(quiet=as_json) as progress:
+        labelled = read_labelled_scenes(scenes, progress)
+        report = fit_model(labelled, FitSettings(alpha, delta, seed, condition), progress)
+    if not out.parent.is_dir():
+        raise InvalidSettingError(f"the folder {out.parent} does not exist; make it, or choose another --out")
+    report.model.save(out)
+    folder = plots or out.parent / f"{out.stem}_plots"
+    write_reliability_plots(report.reliability, folder)
+    if as_json:
+        _print_json(fit_to_json(report))
+    else:
+        _print(fit_table(report, out, folder))
+
+
+@app.command()
+def drift(
+    scenes: Annotated[Path, typer.Argument(metavar="SCENES", help="Folder of scene folders.")],
+    model: Annotated[Path, typer.Option(help="Fitted model, as `cpor fit` writes it.")],
+    level: Annotated[float, typer.Option(help="Probability of a false alarm.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Of the targets and of the permutations.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether new scenes still look like those that the model's promise was made from."""
+    from cpor.reading import run_on_random_targets
+    from cpor.viz.progress import progress_bars
+
+    with progress_bars(quiet=as_json) as progress:
+        fitted, results, rng = run_on_random_targets(scenes, model, seed, progress)
+    report = fitted.check_drift(results, rng, level)
+    if as_json:
+        _print_json(asdict(report))
+    else:
+        typer.echo(report.reason)
+
+
+def _print_json(content: object) -> None:
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _print(renderable: object) -> None:
+    from rich.console import Console
+
+    Console().print(renderable)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from cpor.errors import InvalidSettingError
 LOG_SLOPE_LIMIT = 5.0
 """|log a| is clipped to this, eq. calibration."""
 
-GRADIENT_TOLERANCE = 1e-5
+GRADIENT_TOLERANCE = 1e-4
 """A fit whose gradient is still larger than this has not converged."""
 
 

@@ -101,7 +101,9 @@ def action_to_json(action: Action) -> dict[str, Any]:
     return {"type": kind, "object": action.obj, "reason": None}
 
 
-def decision_to_json(decision: Decision, top_graphs: tuple[GraphShare, ...]) -> dict[str, Any]:
+def decision_to_json(
+    decision: Decision, top_graphs: tuple[GraphShare, ...], p_success: float | None = None
+) -> dict[str, Any]:
     """A decision in the form the command line prints."""
     certificate = decision.certificate
     ranges = decision.unanswered_range
@@ -122,6 +124,7 @@ def decision_to_json(decision: Decision, top_graphs: tuple[GraphShare, ...]) -> 
         "method": decision.method,
         "tau": decision.tau,
         "mu": decision.mu,
+        "p_success": p_success,
         "top_graphs": [
             {
                 "share": graph.share,

@@ -41,6 +41,10 @@ _STEPS_PER_STATE = 16
 """One state update of the sweep takes about as long as this many terms of the subset recursion."""
 _SPARSE = 6
 """Candidate relations an object has on average up to which few sets are strongly connected."""
+_MU_STEPS = 50_000_000
+"""Steps spent on mu outside the target's reach, which no action depends on …"""
+_CHEAP_STEPS = 2_000_000
+"""… and where many scenes wait or a deadline is near."""
 _FRONTIER_STEPS = 100_000_000
 """Steps after which a sweep is given up."""
 
@@ -144,7 +148,7 @@ def solve_small(
     if not state.any():  # the common case, kept quick: SOLVED is 0
         return BatchScores(scores, log_z, mu, mu_target, np.ones(k, np.bool_))
     for s in np.flatnonzero(state == MU_UNKNOWN).tolist():
-        mu[s] = _mu_beyond(matrices[s], targets[s], mu_target[s], zeta)
+        mu[s] = _mu_beyond(matrices[s], targets[s], mu_target[s], zeta, _CHEAP_STEPS)
     return BatchScores(scores, log_z, mu, mu_target, (state == SOLVED) | (state == MU_UNKNOWN))
 
 
@@ -199,7 +203,7 @@ def solve_exact(
     if local_reach is not None:
         reach = np.zeros(len(p))
         reach[graph.members] = local_reach
-    mu = _mu_beyond(p, target, mu_target, zeta)
+    mu = _mu_beyond(p, target, mu_target, zeta, _MU_STEPS if allowance.until is None else _CHEAP_STEPS)
     return ExactScores(scores, log_z, None if np.isnan(mu) else mu, mu_target, reach)
 
 
@@ -261,8 +265,10 @@ def _solve_subset(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> 
     c = len(graph)
     if c > LARGEST_TABLE:
         return None
+    if allowance.chunk() == 0:
+        return None
     steps = 3**c + 3 ** (c - 1)
-    if steps > allowance.steps and np.count_nonzero(graph.present) <= _SPARSE * c:
+    if steps > allowance.steps and allowance.until is None and np.count_nonzero(graph.present) <= _SPARSE * c:
         steps = count_acyclic_work(graph.out_mask, graph.in_mask, allowance.steps) + 3 ** (c - 1)
     if steps > allowance.steps:
         return None
@@ -332,7 +338,7 @@ def acyclic_tables(
     return acyclic, float(cyclic[-1]) if want_cyclic else 1.0 - float(acyclic[-1])
 
 
-def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta: float) -> float:
+def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta: float, steps: int) -> float:
     """mu over all candidate relations: what lies outside C is independent of C. NaN where too much work."""
     outside = np.ones(len(p), np.bool_)
     outside[reachable(p, target)] = False
@@ -340,12 +346,12 @@ def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta:
         return mu_target
     rest = cut_local(p, np.flatnonzero(outside), zeta)
     status, _, cyclic, _ = graph_log_z(
-        rest.present, rest.absent, new_tables(_FRONTIER_STATES), WORK_LIMIT // _STEPS_PER_STATE
+        rest.present, rest.absent, new_tables(_FRONTIER_STATES), steps // _STEPS_PER_STATE
     )
     if status != DONE:
-        if len(rest) > LARGEST_TABLE:
+        if 3 ** len(rest) > steps:
             return float("nan")
-        tables = acyclic_tables(rest, Allowance(WORK_LIMIT))
+        tables = acyclic_tables(rest, Allowance())
         if tables is None:
             return float("nan")
         cyclic = tables[1]

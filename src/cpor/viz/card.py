@@ -27,10 +27,21 @@ def say_action(action: Action) -> str:
     return f"grasp {action.obj}" if isinstance(action, Grasp) else f"remove {action.obj}"
 
 
-def decision_card(explanation: Explanation) -> Panel:
-    """The card for one decision."""
+def decision_card(
+    explanation: Explanation, p_success: float | None = None, notes: tuple[str, ...] = ()
+) -> Panel:
+    """The card for one decision.
+
+    Args:
+        explanation: The decision and why.
+        p_success: How often an action with such a score succeeds, where that was calibrated.
+        notes: What else a person should know, a line each.
+    """
     decision = explanation.decision
     parts: list[RenderableType] = [Text(_reason(explanation)), Text(), _score_table(explanation), Text()]
+    if p_success is not None:
+        parts.append(Text(f"Actions with this score were right {p_success:.0%} of the time."))
+    parts += [Text(note) for note in notes]
     parts.append(Text(_certificate(decision), style="dim"))
     if explanation.graphs:
         parts += [Text(), Text("Likeliest arrangements", style="bold")]

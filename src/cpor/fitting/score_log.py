@@ -1,0 +1,92 @@
+"""Calibrate a score log: fit one method to it, and compare before with after."""
+
+from dataclasses import dataclass
+
+from cpor.calibration import (
+    IsotonicCalibrator,
+    PenaltyCurve,
+    PlattCalibrator,
+    ScenePlattCalibrator,
+    TemperatureCalibrator,
+)
+from cpor.data.score_log import ScoreLog
+from cpor.errors import InvalidSettingError
+from cpor.metrics import ReliabilitySummary, summarise_reliability
+
+METHODS = ("adaptive-platt", "platt", "temperature", "isotonic")
+
+LogCalibrator = TemperatureCalibrator | PlattCalibrator | IsotonicCalibrator | ScenePlattCalibrator
+
+
+@dataclass(frozen=True, eq=False)
+class LogCalibration:
+    """A calibrator fitted to a score log.
+
+    Attributes:
+        method: One of METHODS.
+        calibrator: The fit.
+        curve: Cross-validation of the penalty; None for methods without one.
+        before: Figures of the raw scores.
+        after: Figures of the calibrated probabilities, on the same rows.
+    """
+
+    method: str
+    calibrator: LogCalibrator
+    curve: PenaltyCurve | None
+    before: ReliabilitySummary
+    after: ReliabilitySummary
+
+    @property
+    def parameters(self) -> dict[str, float | list[float]]:
+        """The fitted numbers under the names the paper gives them."""
+        fit = self.calibrator
+        if isinstance(fit, ScenePlattCalibrator):
+            return {
+                "mu_phi": fit.mu_phi,
+                "sigma_phi": fit.sigma_phi,
+                "alpha0": fit.alpha_0,
+                "alphaN": fit.alpha_n,
+                "c0": fit.c_0,
+                "cN": fit.c_n,
+                "objective": fit.objective,
+            }
+        if isinstance(fit, PlattCalibrator):
+            return {"a": fit.a, "c": fit.c}
+        if isinstance(fit, TemperatureCalibrator):
+            return {"T": fit.temperature}
+        return {"score_knots": list(fit.score_knots), "p_knots": list(fit.p_knots)}
+
+
+def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> LogCalibration:
+    """Fit a calibrator to a score log.
+
+    Args:
+        log: Labelled scores.
+        method: One of METHODS; `adaptive-platt` is the paper's, conditioned on the scene.
+        penalty: lambda_cal of `adaptive-platt`; chosen by cross-validation over images where None.
+    """
+    if method not in METHODS:
+        raise InvalidSettingError(f"unknown method {method!r}; choose one of: {', '.join(METHODS)}")
+    if penalty is not None and method != "adaptive-platt":
+        raise InvalidSettingError(f"{method} has no penalty; only adaptive-platt does")
+    curve = None
+    fit: LogCalibrator
+    if method == "adaptive-platt":
+        counts = log.n_candidates
+        curve = ScenePlattCalibrator.penalty_curve(log.score, log.label, log.image, n_candidates=counts)
+        chosen = curve.best if penalty is None else penalty
+        fit = ScenePlattCalibrator.fit(log.score, log.label, n_candidates=counts, penalty=chosen)
+    elif method == "platt":
+        fit = PlattCalibrator.fit(log.score, log.label)
+    elif method == "temperature":
+        fit = TemperatureCalibrator.fit(log.score, log.label)
+    else:
+        fit = IsotonicCalibrator.fit(log.score, log.label)
+    after = fit.apply(log.score, n_candidates=log.n_candidates)
+    return LogCalibration(
+        method,
+        fit,
+        curve,
+        summarise_reliability(log.score, log.label),
+        summarise_reliability(after, log.label),
+    )

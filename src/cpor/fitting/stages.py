@@ -1,0 +1,198 @@
+"""One function a stage: fit it on its part, and see how it does on a part it was not fitted to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from cpor.calibration import (
+    ActionCalibrator,
+    CalibrationInputError,
+    GraphPlattCalibrator,
+    PlattCalibrator,
+    ScenePlattCalibrator,
+    cross_fit_on_chain,
+)
+from cpor.decision import Decision, Defer
+from cpor.fitting.labelled import LabelledScene, Of, gather, images
+from cpor.fusion import GatedFusion
+from cpor.inference.decide import decide_many
+from cpor.metrics import ReliabilitySummary, summarise_reliability
+from cpor.pipeline import Pipeline, pair_features
+from cpor.truth import is_wrong, on_chain, right_actions
+
+
+def _label(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
+    return each.label
+
+
+LABEL: Of = _label
+
+CHAIN_PENALTIES = (0.001, 0.01, 0.1, 1.0)
+"""Penalties tried for conditioning on the chain; with none at all a separable condition has no best fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityData:
+    """Probabilities and outcomes on scenes that the stage in question was not fitted to.
+
+    Attributes:
+        name: Of the stage.
+        p: Shape (n,).
+        label: Shape (n,).
+    """
+
+    name: str
+    p: Float[np.ndarray, " n"]
+    label: Bool[np.ndarray, " n"]
+
+    @property
+    def summary(self) -> ReliabilitySummary:
+        """The usual figures."""
+        return summarise_reliability(self.p, self.label)
+
+
+def fit_calibration(
+    raw: Pipeline, parts: Mapping[str, list[LabelledScene]]
+) -> tuple[Pipeline, list[ReliabilityData]]:
+    """Calibrators of both sources, and how they do on the part fusion is fitted to."""
+    part, other = parts["calibration"], parts["fusion"]
+
+    def answered(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
+        return np.asarray(~np.isnan(each.beliefs.score_semantic))
+
+    def scored(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
+        return each.beliefs.geometry.is_candidate
+
+    reliability = []
+    semantic = None
+    if any(answered(each).any() for each in part):
+        score = gather(part, lambda e: e.beliefs.score_semantic, answered)
+        label = gather(part, LABEL, answered)
+        counts = gather(part, lambda e: np.full(e.beliefs.asked.shape, e.beliefs.asked.sum()), answered)
+        group = images(part, answered)
+        penalty = ScenePlattCalibrator.penalty_curve(score, label, group, n_candidates=counts).best
+        semantic = ScenePlattCalibrator.fit(score, label, n_candidates=counts, penalty=penalty)
+    geometric = PlattCalibrator.fit(
+        gather(part, lambda e: e.beliefs.geometry.p_geometry, scored),
+        gather(part, LABEL, scored),
+    )
+    fitted = replace(raw, calibrate=semantic, calibrate_geometry=geometric)
+    later = [each.believed_by(fitted) for each in other]
+    for name, before, after, where in (
+        ("semantic", lambda e: e.beliefs.score_semantic, lambda e: e.beliefs.p_semantic, answered),
+        ("geometric", lambda e: e.beliefs.geometry.p_geometry, lambda e: e.beliefs.p_geometry, scored),
+    ):
+        if any(where(each).any() for each in later):
+            label = gather(later, LABEL, where)
+            reliability.append(ReliabilityData(f"{name}, raw", gather(later, before, where), label))
+            reliability.append(ReliabilityData(f"{name}, calibrated", gather(later, after, where), label))
+    return fitted, reliability
+
+
+def fit_fusion(
+    fitted: Pipeline, parts: Mapping[str, list[LabelledScene]]
+) -> tuple[Pipeline, list[ReliabilityData]]:
+    """Fusion of the calibrated sources, and how it does on the selection part."""
+
+    def sourced(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
+        return np.asarray(~(np.isnan(each.beliefs.p_semantic) & np.isnan(each.beliefs.p_geometry)))
+
+    part = [each.believed_by(fitted) for each in parts["fusion"]]
+    label = gather(part, LABEL, sourced)
+    p_vlm = gather(part, lambda e: e.beliefs.p_semantic, sourced)
+    p_cv = gather(part, lambda e: e.beliefs.p_geometry, sourced)
+    gate = gather(part, lambda e: e.beliefs.geometry.reliability, sourced)
+    group = images(part, sourced)
+    penalty = GatedFusion.penalty_curve(label, group, p_vlm=p_vlm, p_cv=p_cv, reliability=gate).best
+    fusion = GatedFusion.fit(label, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, penalty=penalty)
+    fitted = replace(fitted, fuse=fusion)
+    later = [each.believed_by(fitted) for each in parts["selection"]]
+    p = gather(later, lambda e: e.beliefs.p_fused, sourced)
+    return fitted, [ReliabilityData("fused", p, gather(later, LABEL, sourced))]
+
+
+def fit_selection(
+    fitted: Pipeline, part: Sequence[LabelledScene], targets: Mapping[str, int], condition: bool
+) -> tuple[Pipeline, list[Decision]]:
+    """Conditioning and success rates; also the forced decision for each scene."""
+    part = [each.believed_by(fitted) for each in part]
+    names = [each.name for each in part]
+    if condition:
+        features, labels = [], []
+        for each in part:
+            seen = pair_features(each.beliefs, targets[each.name])
+            true = on_chain(targets[each.name], each.truth)
+            features.append(seen)
+            labels.append(np.array([p in true for p in zip(seen.blocked, seen.blocker, strict=True)], bool))
+        score, label = np.concatenate([f.score for f in features]), np.concatenate(labels)
+        group = np.repeat(names, [len(f) for f in features])
+        curve = GraphPlattCalibrator.penalty_curve(score, label, group, graph=features, grid=CHAIN_PENALTIES)
+        chain = GraphPlattCalibrator.fit(score, label, graph=features, penalty=curve.best)
+        fitted = replace(fitted, condition=chain)
+        # Scenes it was fitted to would flatter it: judge actions by fits that have not seen the scene.
+        chained = cross_fit_on_chain(features, labels, names, penalty=curve.best)
+        posteriors = [each.posterior(scene.beliefs.ids) for each, scene in zip(chained, part, strict=True)]
+    else:
+        posteriors = [fitted.posterior(each.beliefs, targets[each.name]) for each in part]
+    decisions = decide_many(posteriors, tau=0.0)
+    return replace(fitted, rate=_fit_rate(decisions, part, targets)), decisions
+
+
+def _fit_rate(
+    decisions: Sequence[Decision], part: Sequence[LabelledScene], targets: Mapping[str, int]
+) -> ActionCalibrator | None:
+    """From action scores to success rates; None where too few actions are known to learn from."""
+    score, right, is_target, image = [], [], [], []
+    for decision, each in zip(decisions, part, strict=True):
+        if isinstance(decision.action, Defer):
+            continue
+        target = targets[each.name]
+        free = right_actions(target, each.truth)
+        for label, value in decision.scores.items():
+            score.append(value)
+            right.append(label in free)
+            is_target.append(label == target)
+            image.append(each.name)
+    arrays = np.array(score), np.array(right, bool)
+    try:
+        return ActionCalibrator.fit(*arrays, is_target=np.array(is_target, bool), group=np.array(image))
+    except CalibrationInputError:
+        return None
+
+
+def outcomes(
+    fitted: Pipeline,
+    decisions: Sequence[Decision],
+    part: Sequence[LabelledScene],
+    targets: Mapping[str, int],
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """How sure each forced decision is (NaN where an answer is missing), and whether it is wrong.
+
+    Sure by its success rate where that was fitted, else by its score.
+    """
+    confidence = np.full(len(decisions), np.nan)
+    for k, decision in enumerate(decisions):
+        if not isinstance(decision.action, Defer):
+            rate = fitted.success_rate(decision)
+            confidence[k] = decision.scores[decision.action.obj] if rate is None else rate
+    wrong = [is_wrong(d.action, targets[e.name], e.truth) for d, e in zip(decisions, part, strict=True)]
+    return confidence, np.array(wrong, bool)
+
+
+def action_reliability(
+    fitted: Pipeline, decisions: Sequence[Decision], wrong: Bool[np.ndarray, " n"]
+) -> list[ReliabilityData]:
+    """How the score of the chosen action, and its success rate, match what came of it."""
+    acted = np.array([not isinstance(decision.action, Defer) for decision in decisions])
+    if not acted.any():
+        return []
+    kept = [decision for decision, yes in zip(decisions, acted, strict=True) if yes]
+    right = ~wrong[acted]
+    score = np.array([max(decision.scores.values()) for decision in kept])
+    found = [ReliabilityData("chosen action, score", score, right)]
+    if fitted.rate is not None:
+        rates = np.array([fitted.success_rate(decision) for decision in kept], np.float64)
+        found.append(ReliabilityData("chosen action, success rate", rates, right))
+    return found

@@ -1,0 +1,228 @@
+"""From masks, depth and scores to a decision: the stages in order, each replaceable, each result kept.
+
+measure    masks and depth            -> geometric evidence          (eq. mask-support, geometry-score)
+score      the photograph             -> semantic scores             (given with the scene, or a scorer)
+calibrate  scores of either source    -> probabilities               (eq. calibration)
+fuse       both sources               -> one probability a pair      (eq. fusion)
+condition  the target's candidates    -> p_on_chain, this target     (ours)
+decide     relation probabilities     -> action with certificate     (eq. graph-posterior … policy)
+rate       the action's score         -> how often it succeeds       (ours)
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from cpor.calibration import (
+    ActionCalibrator,
+    Calibrator,
+    GraphFeatures,
+    GraphPlattCalibrator,
+    graph_features,
+)
+from cpor.decision import Decision, Defer, Grasp
+from cpor.errors import InvalidSceneError, list_labels
+from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
+from cpor.fusion import AnyFusion, NaiveFusion
+from cpor.inference.certificate import reason_to_defer
+from cpor.inference.decide import MethodChoice, decide
+from cpor.relations import ObstructionPosterior
+from cpor.scene import Scene, SemanticScores
+
+PairCalibrator: TypeAlias = Calibrator[Float[np.ndarray, " n"]]
+
+
+@dataclass(frozen=True, eq=False)
+class PairBeliefs:
+    """What each stage says of every ordered pair; row i is the blocked object, column j the blocker.
+
+    NaN is no answer throughout. All arrays have shape (n, n).
+
+    Attributes:
+        ids: The objects.
+        geometry: Cues and state of each pair.
+        score_semantic: Raw semantic score.
+        asked: Pairs the semantic source was asked about, answered or not.
+        p_semantic: Calibrated semantic probability.
+        p_geometry: Geometric confidence, calibrated where a calibrator is given; NaN where not scored.
+        p_fused: One probability a pair; 0 where it is known not to obstruct.
+    """
+
+    ids: tuple[int, ...]
+    geometry: GeometricEvidence
+    score_semantic: Float[np.ndarray, "n n"]
+    asked: Bool[np.ndarray, "n n"]
+    p_semantic: Float[np.ndarray, "n n"]
+    p_geometry: Float[np.ndarray, "n n"]
+    p_fused: Float[np.ndarray, "n n"]
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineResult:
+    """A decision and everything on the way to it.
+
+    Attributes:
+        beliefs: What the stages before the target is looked at say of each pair.
+        posterior: What the decision was made from, for this target.
+        decision: The decision.
+        p_success: How often an action with such a score succeeds, where an action calibrator is given.
+        times_ms: Time of each stage. [ms]
+    """
+
+    beliefs: PairBeliefs
+    posterior: ObstructionPosterior
+    decision: Decision
+    p_success: float | None
+    times_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The stages; each field can be replaced, `None` leaves the stage out.
+
+    Attributes:
+        measure: Geometric evidence of a scene.
+        score: Semantic scores of a scene; those that came with it by default.
+        calibrate: For semantic scores.
+        calibrate_geometry: For geometric confidences.
+        fuse: Both sources into one probability.
+        condition: For what lies on this target's chain.
+        rate: From an action's score to its success rate.
+        tau: Act only above this score.
+        tau_success: Act only above this success rate; None leaves it to `tau`. Needs `rate`.
+        method: Of inference.
+        prior: Probability to assume where no source has an answer.
+    """
+
+    measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
+    score: Callable[[Scene], SemanticScores | None] = field(default=lambda scene: scene.semantic_scores)
+    calibrate: PairCalibrator | None = None
+    calibrate_geometry: PairCalibrator | None = None
+    fuse: AnyFusion = field(default_factory=NaiveFusion)
+    condition: GraphPlattCalibrator | None = None
+    rate: ActionCalibrator | None = None
+    tau: float = 0.5
+    tau_success: float | None = None
+    method: MethodChoice = "auto"
+    prior: float | None = None
+
+    def run(self, scene: Scene, target: int) -> PipelineResult:
+        """Decide for one target of a scene."""
+        watch = _Stopwatch()
+        beliefs = self.believe(scene, watch)
+        posterior = self.posterior(beliefs, target)
+        watch.lap("condition")
+        decision = self.decide(posterior)
+        watch.lap("decide")
+        return PipelineResult(beliefs, posterior, decision, self.success_rate(decision), watch.times_ms)
+
+    def believe(self, scene: Scene, watch: "_Stopwatch | None" = None) -> PairBeliefs:
+        """Measure, score, calibrate and fuse: what holds for every target of the scene."""
+        watch = watch or _Stopwatch()
+        geometry = self.measure(scene)
+        watch.lap("measure")
+        score, asked = _semantic_matrix(geometry.ids, self.score(scene))
+        watch.lap("score")
+        scored = np.where(geometry.is_candidate, geometry.p_geometry, np.nan)
+        p_semantic = _calibrate(self.calibrate, score, asked)
+        p_geometry = _calibrate(self.calibrate_geometry, scored, geometry.is_candidate)
+        watch.lap("calibrate")
+        fused = self.fuse.apply(
+            p_vlm=p_semantic.ravel(), p_cv=p_geometry.ravel(), reliability=geometry.reliability.ravel()
+        ).reshape(score.shape)
+        # No source has a number: an answer was needed and is missing, or there is nothing to ask about.
+        needed = asked | geometry.is_unanswered
+        fused = np.where(np.isnan(fused) & ~needed, 0.0, fused)
+        np.fill_diagonal(fused, 0.0)
+        watch.lap("fuse")
+        return PairBeliefs(geometry.ids, geometry, score, asked, p_semantic, p_geometry, fused)
+
+    def posterior(self, beliefs: PairBeliefs, target: int) -> ObstructionPosterior:
+        """What to decide from for one target; conditioned on its chain where the stage is there."""
+        if target not in beliefs.ids:
+            raise InvalidSceneError(f"unknown object {target}; the scene has: {list_labels(beliefs.ids)}")
+        if self.condition is None:
+            return ObstructionPosterior(beliefs.ids, target, beliefs.p_fused)
+        features = pair_features(beliefs, target)
+        return self.condition.apply(features.score, graph=features).posterior(beliefs.ids)
+
+    def decide(
+        self,
+        posterior: ObstructionPosterior,
+        deadline_ms: float | None = None,
+        require_certificate: bool = False,
+    ) -> Decision:
+        """The decision, which also defers where actions with such a score succeed too rarely."""
+        decision = decide(
+            posterior, self.tau, self.method, deadline_ms, require_certificate, prior=self.prior
+        )
+        rate = self.success_rate(decision)
+        if self.tau_success is None or rate is None or rate > self.tau_success:
+            return decision
+        reason = reason_to_defer(list(decision.scores.values()), decision.mu_target)
+        return replace(decision, action=Defer(reason))
+
+    def success_rate(self, decision: Decision) -> float | None:
+        """How often an action with the score of the one decided on succeeds; None where not known."""
+        action = decision.action
+        if self.rate is None or isinstance(action, Defer):
+            return None
+        score = np.array([decision.scores[action.obj]])
+        return float(self.rate.apply(score, is_target=np.array([isinstance(action, Grasp)]))[0])
+
+
+def measure_with(settings: GeometrySettings) -> Callable[[Scene], GeometricEvidence]:
+    """The geometric stage with other settings than the default."""
+    return lambda scene: geometric_evidence(scene, settings)
+
+
+def pair_features(beliefs: PairBeliefs, target: int) -> GraphFeatures:
+    """What the candidate graph says of each candidate pair, as seen from one target."""
+    rows, columns = np.nonzero(beliefs.p_fused)
+    ids = beliefs.ids
+    return graph_features(
+        [ids[i] for i in rows], [ids[j] for j in columns], target, beliefs.p_fused[rows, columns]
+    )
+
+
+def _semantic_matrix(
+    ids: tuple[int, ...], semantic: SemanticScores | None
+) -> tuple[Float[np.ndarray, "n n"], Bool[np.ndarray, "n n"]]:
+    score = np.full((len(ids), len(ids)), np.nan)
+    asked = np.zeros((len(ids), len(ids)), np.bool_)
+    place = {label: k for k, label in enumerate(ids)}
+    for (blocked, blocker), value in (semantic.scores if semantic else {}).items():
+        i, j = place[blocked], place[blocker]
+        asked[i, j] = True
+        if value is not None:
+            score[i, j] = value
+    return score, asked
+
+
+def _calibrate(
+    calibrator: PairCalibrator | None, score: Float[np.ndarray, "n n"], scored: Bool[np.ndarray, "n n"]
+) -> Float[np.ndarray, "n n"]:
+    """Calibrate the pairs that were scored; the scene's size is their number."""
+    if calibrator is None or not scored.any():
+        return score
+    p = np.full(score.shape, np.nan)
+    count = int(scored.sum())
+    p[scored] = calibrator.apply(score[scored], n_candidates=np.full(count, float(count)))
+    return p
+
+
+class _Stopwatch:
+    """Time of each stage, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.times_ms: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.times_ms[stage] = 1e3 * (now - self._last)
+        self._last = now
