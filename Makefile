@@ -19,9 +19,10 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/bench.py
+	@$(BIN)/python benchmarks/bench_evidence.py
 
 evidence: $(VENV)/.dev
-	@$(BIN)/python benchmarks/evidence.py
+	@$(BIN)/python benchmarks/evidence_table.py
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format .

@@ -23,6 +23,7 @@ ROOMS = [
     "calibration",
     "fusion",
     "inference",
+    "decoding",
     "planning",
     "risk",
     "data",
@@ -36,6 +37,8 @@ ROOMS = [
     "viz",
     "serve",
     "train",
+    "cli_reproduce",
+    "cli_run",
     "cli",
 ]
 

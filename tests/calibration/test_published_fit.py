@@ -8,7 +8,7 @@ from cpor.calibration import IsotonicCalibrator, PlattCalibrator, ScenePlattCali
 from cpor.metrics import brier, ece, nll
 
 
-def test_scene_platt(vlm_pairs):
+def test_scene_platt(vlm_pairs, evidence):
     fitted = ScenePlattCalibrator.fit(
         vlm_pairs.score, vlm_pairs.label, n_candidates=vlm_pairs.n_candidates, penalty=1.0
     )
@@ -22,13 +22,17 @@ def test_scene_platt(vlm_pairs):
         "objective": 0.568809,
     }
     found = {name: getattr(fitted, name) for name in published}
+    worst = max(abs(found[name] - published[name]) for name in published)
+    evidence("B", "published parameters of eq. calibration, worst difference", "1e-4", worst)
     assert found == pytest.approx(published, abs=1e-5)
 
 
-def test_figures_before_and_after(vlm_pairs):
+def test_figures_before_and_after(vlm_pairs, evidence):
     score, label = vlm_pairs.score, vlm_pairs.label
     fitted = ScenePlattCalibrator.fit(score, label, n_candidates=vlm_pairs.n_candidates)
     p = fitted.apply(score, n_candidates=vlm_pairs.n_candidates)
+    after = f"NLL {nll(p, label):.4f}, Brier {brier(p, label):.4f}, ECE {ece(p, label):.4f}"
+    evidence("B", "published figures after calibration", ".5665, .1916, .0286 within 1e-4", after)
     assert [nll(score, label), nll(p, label)] == pytest.approx([0.6741, 0.5665], abs=1e-4)
     assert [brier(score, label), brier(p, label)] == pytest.approx([0.2216, 0.1916], abs=1e-4)
     assert [ece(score, label), ece(p, label)] == pytest.approx([0.1604, 0.0286], abs=1e-4)
@@ -39,7 +43,7 @@ def test_platt(vlm_pairs):
     assert (fitted.a, fitted.c) == pytest.approx((0.71812, -0.58848), abs=1e-5)
 
 
-def test_penalty_chosen_beside_the_published_one(vlm_pairs):
+def test_penalty_chosen_beside_the_published_one(vlm_pairs, evidence):
     """The paper's folds chose 1.0; other folds mostly choose 0.1 or 0.01, on a flat curve."""
     for rng in (None, np.random.default_rng(0), np.random.default_rng(1)):
         curve = ScenePlattCalibrator.penalty_curve(
@@ -49,19 +53,21 @@ def test_penalty_chosen_beside_the_published_one(vlm_pairs):
             n_candidates=vlm_pairs.n_candidates,
             rng=rng,
         )
-        line = ", ".join(f"{x:g}: {y:.5f}" for x, y in zip(curve.penalty, curve.nll, strict=True))
-        print(f"held-out NLL by penalty {line}; least at {curve.best:g}, the paper chose 1")
+        line = ", ".join(f"{x:g}: {y:.4f}" for x, y in zip(curve.penalty, curve.nll, strict=True))
+        evidence("B", "penalty by cross-validation over images", "the paper: 1", f"{curve.best:g} ({line})")
         assert curve.nll_folds.shape == (7, 5)
         at_paper = curve.nll[curve.penalty.index(1.0)]
         assert curve.best in (0.001, 0.01, 0.1, 1.0)
         assert at_paper - min(curve.nll) < 0.005
 
 
-def test_isotonic_equals_scikit_learn(vlm_pairs):
+def test_isotonic_equals_scikit_learn(vlm_pairs, evidence):
     fitted = IsotonicCalibrator.fit(vlm_pairs.score, vlm_pairs.label)
     theirs = IsotonicRegression(out_of_bounds="clip").fit(vlm_pairs.score, vlm_pairs.label)
     grid = np.concatenate([vlm_pairs.score, np.linspace(0.0, 1.0, 1001)])
-    assert np.abs(fitted.apply(grid) - theirs.predict(grid)).max() < 2e-9
+    worst = float(np.abs(fitted.apply(grid) - theirs.predict(grid)).max())
+    evidence("B", "isotonic = scikit-learn, worst difference (we clip to 1e-9)", "equal", worst)
+    assert worst < 2e-9
 
 
 def test_isotonic_equals_scikit_learn_on_fused_scores(synthetic_rows):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from cpor.calibration import ActionCalibrator, GraphPlattCalibrator, cross_fit, cross_fit_on_chain
+from cpor.inference.decide import decide_many
 from cpor.metrics import auroc, ece
-
-decide_many = pytest.importorskip("cpor.inference.decide").decide_many
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +51,16 @@ def rate(pool):
     return cross_fit(predict, pool.image, rng=np.random.default_rng(0))
 
 
-def test_relations(synthetic_cases, on_chain):
+def test_relations(synthetic_cases, on_chain, evidence):
     p = np.concatenate([each.p_on_chain(each.target) for each in on_chain])
     label = np.concatenate([case.label for case in synthetic_cases])
     chain = np.concatenate([case.graph.blocked_on_chain for case in synthetic_cases])
     score = np.concatenate([case.graph.score for case in synthetic_cases])
     assert p.size == 6381
-    print(
-        f"relation AUROC {auroc(score, label):.4f} -> {auroc(p, label):.4f}, ECE {ece(score, label):.4f} -> "
-        f"{ece(p, label):.4f}; within on-chain pairs AUROC {auroc(score[chain], label[chain]):.4f} -> "
-        f"{auroc(p[chain], label[chain]):.4f}"
-    )
+    evidence("B", "relation AUROC, graph-conditioned, cross-fitted by image", "> 0.90", auroc(p, label))
+    evidence("B", "relation ECE, the same", "< 0.02", ece(p, label))
+    within = f"{auroc(score[chain], label[chain]):.4f} -> {auroc(p[chain], label[chain]):.4f}"
+    evidence("B", "relation AUROC within on-chain pairs", "reported", within)
     assert auroc(p, label) > 0.90
     assert ece(p, label) < 0.02
     assert auroc(p[chain], label[chain]) > auroc(score[chain], label[chain]) + 0.04
@@ -79,28 +77,29 @@ def test_penalty_of_the_graph_calibrator(synthetic_cases):
         grid=(0.0, 0.001, 0.01, 0.1),
         rng=np.random.default_rng(0),
     )
-    print("held-out NLL by penalty", dict(zip(curve.penalty, curve.nll, strict=True)))
     assert curve.best < 0.01
     assert curve.nll[1] - min(curve.nll) < 0.001  # the default, 0.001, gives nothing away
 
 
-def test_objects(pool):
+def test_objects(pool, evidence):
     assert pool.score.size == 7530
-    print(f"object ECE {ece(pool.score, pool.label):.4f} AUROC {auroc(pool.score, pool.label):.4f}")
+    figures = f"{ece(pool.score, pool.label):.4f} (AUROC {auroc(pool.score, pool.label):.4f})"
+    evidence("B", "object ECE, pool of 7,530", "< 0.0824", figures)
     assert ece(pool.score, pool.label) < 0.0824
 
 
-def test_objects_at_the_action_level(pool, rate):
-    print(f"object ECE {ece(rate, pool.label):.4f} AUROC {auroc(rate, pool.label):.4f}")
+def test_objects_at_the_action_level(pool, rate, evidence):
+    figures = f"{ece(rate, pool.label):.4f} (AUROC {auroc(rate, pool.label):.4f})"
+    evidence("B", "object ECE with the action level", "< 0.03, AUROC not lower", figures)
     assert ece(rate, pool.label) < 0.03
     assert auroc(rate, pool.label) >= auroc(pool.score, pool.label)
 
 
-def test_the_chosen_action(pool, rate):
+def test_the_chosen_action(pool, rate, evidence):
     last = np.lexsort((pool.score, pool.case))
     chosen = last[np.flatnonzero(np.append(np.diff(pool.case[last]) > 0, True))]
     score, success, right = pool.score[chosen], rate[chosen], pool.label[chosen]
-    print(f"chosen action right {right.mean():.4f}, ECE {ece(score, right):.4f} -> {ece(success, right):.4f}")
-    print(f"its AUROC {auroc(score, right):.4f} -> {auroc(success, right):.4f}")
+    figures = f"{ece(score, right):.4f} -> {ece(success, right):.4f} (right {right.mean():.1%})"
+    evidence("B", "ECE of the chosen action, score -> success rate", "reported", figures)
     assert ece(success, right) < 0.05 < ece(score, right)
     assert auroc(success, right) > auroc(score, right)

@@ -28,18 +28,22 @@ def test_all_graphs_in_order_and_proven_complete(rng):
 
 
 @pytest.mark.slow
-def test_two_hundred_scenes_match_the_milp(rng):
+def test_two_hundred_scenes_match_the_milp(rng, evidence):
     from cpor.inference.oracles.milp import milp_top_k
 
+    worst = 0.0
     for k in range(200):
         scene = random_scene(rng, 6, 12)
         expected = milp_top_k(scene, 8 if k % 4 else 20)
         found = [graph for graph, _ in zip(iterate_graphs(scene.p_obstructs), expected, strict=False)]
-        assert [g.log_weight for g in found] == pytest.approx([w for _, w in expected], abs=1e-7)
+        gaps = [abs(g.log_weight - w) for g, (_, w) in zip(found, expected, strict=True)]
+        worst = max(worst, *gaps)
         for graph, (edges, weight) in zip(found, expected, strict=True):
             ties = [w for _, w in expected if abs(w - weight) < 1e-6]
             if len(ties) == 1 and (edges, weight) != expected[-1]:  # the last may tie with the next unseen
                 assert {tuple(map(int, edge)) for edge in graph.edges} == set(edges)
+    evidence("A", "Top-K = MILP in order, 200 scenes, worst log-weight difference", "same order", worst)
+    assert worst < 1e-7
 
 
 def algorithm1(scene, tau, k_max=256, tolerance=0.05):

@@ -11,7 +11,7 @@ from cpor.inference.topk import GraphSearch, TopKSettings
 
 
 @pytest.mark.slow
-def test_ten_thousand_scenes(rng):
+def test_ten_thousand_scenes(rng, evidence):
     certified = 0
     for tau in (0.0, 0.3, 0.5, 0.7, 0.9):
         scenes = [random_scene(rng, 8, 24) for _ in range(2000)]
@@ -30,6 +30,9 @@ def test_ten_thousand_scenes(rng):
                     assert type(guess.action) is type(truth.action)
                 else:
                     assert _same(guess, truth)
+    evidence(
+        "A", "certified answers that differ from exact, of 10,000 scenes", "0", f"0 of {certified} certified"
+    )
     assert certified > 5000
 
 

@@ -51,17 +51,17 @@ def simulate(rate, alpha, n_fit, n_test, runs=RUNS):
 @pytest.mark.parametrize(
     "rate", ["just too high everywhere", "crosses alpha", "a cliff", "scores that mislead"]
 )
-def test_promises_are_kept(rate, alpha):
-    made, broken = simulate(rate, alpha, n_fit=300, n_test=500)
-    print(f"{rate}, alpha {alpha}: promised {made:.3f}, broken {broken:.3f}")
+def test_promises_are_kept(rate, alpha, evidence):
+    _, broken = simulate(rate, alpha, n_fit=300, n_test=500)
+    evidence("B", f"broken promises in 1,000 runs: {rate}, alpha {alpha}", "<= 0.119", broken)
     assert broken <= DELTA + 2.0 * np.sqrt(DELTA * (1.0 - DELTA) / RUNS)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.2])
 @pytest.mark.parametrize("rate", [name for name in RATES if name.startswith("half of alpha")])
-def test_promises_are_made(rate, alpha):
+def test_promises_are_made(rate, alpha, evidence):
     made, broken = simulate(rate, alpha, n_fit=500, n_test=1000)
-    print(f"{rate}, alpha {alpha}: promised {made:.3f}, broken {broken:.3f}")
+    evidence("B", f"promises made in 1,000 runs: {rate}, alpha {alpha}", ">= 0.90", made)
     assert made >= 0.90
     assert broken <= DELTA + 2.0 * np.sqrt(DELTA * (1.0 - DELTA) / RUNS)
 

@@ -22,11 +22,14 @@ def log_pair_bound(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> float:
     return float(order_edges(np.array(p), zeta)[5])
 
 
-def log_block_bound(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> float:
+def log_block_bound(
+    p: Float[np.ndarray, "n n"], zeta: float = ZETA, allowance: Allowance | None = None
+) -> float:
     """Log of a bound with blocks of up to BLOCK objects, gathered greedily where relations are strongest.
 
-    Never looser than `log_pair_bound`: what no block takes counts pair by pair.
+    Never looser than `log_pair_bound`: what is left when the allowance is spent counts pair by pair.
     """
+    allowance = allowance or Allowance()
     left = p.copy()
     label = np.empty(len(p), np.int64)
     log_bound = 0.0
@@ -38,6 +41,8 @@ def log_block_bound(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> float:
         crossing = label[:, None] != label[None, :]
         left[crossing] = 0.0  # on no cycle of what is left
         for c in np.flatnonzero(sizes >= 2):
+            if allowance.chunk() == 0:
+                return log_bound + log_pair_bound(left, zeta)
             block = _gather(left, np.flatnonzero(label == c))
             tables = acyclic_tables(cut_local(left, block, zeta), Allowance())
             if tables is not None:

@@ -187,9 +187,10 @@ def _infer_reachable(p: Matrix, target: int, policy: Policy, allowance: Allowanc
     """Algorithm 1 on the relations that matter to the target, with the block bound."""
     members = reachable(p, target)
     local = np.ascontiguousarray(p[np.ix_(members, members)])
-    result = GraphSearch(local, policy.zeta).run(
-        0, policy.threshold, policy.topk, allowance, log_block_bound(local, policy.zeta)
-    )
+    # Where there is a deadline, half of what is left of it goes into the bound.
+    until = None if allowance.until is None else 0.5 * (time.perf_counter() + allowance.until)
+    log_bound = log_block_bound(local, policy.zeta, Allowance(until=until))
+    result = GraphSearch(local, policy.zeta).run(0, policy.threshold, policy.topk, allowance, log_bound)
     inference = topk_inference(result)
     scores = np.zeros(len(p))
     scores[members] = inference.scores

@@ -36,7 +36,7 @@ LARGEST_TABLE = 22
 WORK_LIMIT = 250_000_000
 """Steps that `auto` allows exact inference: half a second or so. Dense scenes of 17 objects fit in."""
 
-_FRONTIER_STATES = 1 << 16
+_FRONTIER_STATES = (1 << 10, 1 << 16)
 _STEPS_PER_STATE = 16
 """One state update of the sweep takes about as long as this many terms of the subset recursion."""
 _SPARSE = 6
@@ -210,6 +210,30 @@ def solve_exact(
 _Solved = tuple[Float[np.ndarray, " c"], float, float, Float[np.ndarray, " c"] | None]
 
 
+class _Sweeps:
+    """Acyclic masses within a budget; small tables first, since large ones take time to lay out."""
+
+    def __init__(self, budget: Allowance) -> None:
+        self._budget = budget
+        self._sizes = list(_FRONTIER_STATES)
+        self._tables = new_tables(self._sizes[0])
+
+    def mass(
+        self, present: Float[np.ndarray, "k k"], absent: Float[np.ndarray, "k k"]
+    ) -> tuple[float, float] | None:
+        """Log P(acyclic) and P(cyclic); None where the budget or the tables do not suffice."""
+        while True:
+            chunk = 2 * self._budget.chunk() // _STEPS_PER_STATE
+            status, log_z, cyclic, work = graph_log_z(present, absent, self._tables, chunk)
+            self._budget.spend(work * _STEPS_PER_STATE)
+            if status == DONE:
+                return float(log_z), float(cyclic)
+            if len(self._sizes) == 1 or work > chunk:
+                return None
+            self._sizes.pop(0)
+            self._tables = new_tables(self._sizes[0])
+
+
 def _solve_frontier(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> _Solved | None:
     """Scores from plain acyclicity masses of altered graphs, each swept along its frontier.
 
@@ -220,15 +244,9 @@ def _solve_frontier(graph: LocalGraph, allowance: Allowance, want_reach: bool) -
     """
     c = len(graph)
     budget = allowance.limited_to(min(3**c, _FRONTIER_STEPS))
-    tables = new_tables(_FRONTIER_STATES)
+    sweeps = _Sweeps(budget)
 
-    def mass(present: np.ndarray, absent: np.ndarray) -> tuple[float, float] | None:
-        chunk = 2 * budget.chunk() // _STEPS_PER_STATE
-        status, log_z, cyclic, work = graph_log_z(present, absent, tables, chunk)
-        budget.spend(work * _STEPS_PER_STATE)
-        return (log_z, cyclic) if status == DONE else None
-
-    whole = mass(graph.present, graph.absent)
+    whole = sweeps.mass(graph.present, graph.absent)
     if whole is None:
         return None
     log_z, mu_target = whole
@@ -237,7 +255,7 @@ def _solve_frontier(graph: LocalGraph, allowance: Allowance, want_reach: bool) -
     for o in range(c):
         rest = np.delete(np.arange(c), o)
         present, absent = graph.present[np.ix_(rest, rest)], graph.absent[np.ix_(rest, rest)]
-        without = mass(present, absent)
+        without = sweeps.mass(present, absent)
         if without is None:
             return None
         share = np.exp(log_free[o] + without[0] - log_z)
@@ -245,14 +263,14 @@ def _solve_frontier(graph: LocalGraph, allowance: Allowance, want_reach: bool) -
             absent[:, 0] *= graph.absent[rest, o]
             present[1:, 0] += (1.0 - present[1:, 0]) * graph.present[rest[1:], o]
             present[0, 0], absent[0, 0] = 0.0, 1.0
-            merged = mass(present, absent)
+            merged = sweeps.mass(present, absent)
             if merged is None:
                 return None
             share *= 1.0 - graph.absent[0, o] * np.exp(merged[0] - without[0])
             if want_reach:
                 present, absent = graph.present.copy(), graph.absent.copy()
                 present[o, 0], absent[o, 0] = 1.0, 0.0
-                unreached = mass(present, absent)
+                unreached = sweeps.mass(present, absent)
                 if unreached is None:
                     return None
                 reach[o] = 1.0 - np.exp(unreached[0] - log_z)
@@ -346,7 +364,7 @@ def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta:
         return mu_target
     rest = cut_local(p, np.flatnonzero(outside), zeta)
     status, _, cyclic, _ = graph_log_z(
-        rest.present, rest.absent, new_tables(_FRONTIER_STATES), steps // _STEPS_PER_STATE
+        rest.present, rest.absent, new_tables(_FRONTIER_STATES[-1]), steps // _STEPS_PER_STATE
     )
     if status != DONE:
         if 3 ** len(rest) > steps:

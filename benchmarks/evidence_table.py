@@ -1,0 +1,132 @@
+"""Rerun every measurement that a promise of ours rests on, and write the table docs/evidence.md.
+
+The tests note figures as they check them (fixture `evidence`), the benchmarks print theirs to JSON; this
+collects both. Run on a quiet machine: python benchmarks/evidence_table.py
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "out"
+
+
+class Row(NamedTuple):
+    """One figure beside the one asked for."""
+
+    part: str
+    point: str
+    asked: str
+    measured: str
+
+
+def main() -> None:
+    OUT.mkdir(exist_ok=True)
+    rows = run_benchmarks() + run_tests() + time_start()
+    write_table(sorted(rows, key=lambda row: row.part))
+
+
+def run(*command: str) -> None:
+    print("$", " ".join(command), flush=True)
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+
+
+def run_tests() -> list[Row]:
+    """The whole test suite, slow tests included; a failed test stops here."""
+    report = OUT / "tests.xml"
+    run("-m", "pytest", "-q", f"--junitxml={report}")
+    return [
+        Row(*json.loads(entry.get("value", "[]")))
+        for entry in ElementTree.parse(report).iter("property")
+        if entry.get("name") == "evidence"
+    ]
+
+
+def run_benchmarks() -> list[Row]:
+    """Speed against peers, growth, deadlines, geometric evidence."""
+    run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
+    run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
+    speed = json.loads((OUT / "bench.json").read_text())
+    rows = [
+        Row("A", f"speed over {speed['scenes']['source']}: {name}", "", _way(way))
+        for name, way in speed["scenes"]["ways"].items()
+    ]
+    rows += [
+        Row("A", f"speed: {asked['what']}", str(asked["asked"]), f"{asked['measured']}")
+        for asked in speed["scenes"]["asked"]
+    ]
+    rows += _growth(speed["growth"])
+    for case in json.loads((OUT / "bench_evidence.json").read_text())["results"]:
+        size = f"{case['objects']} objects at {case['width']}x{case['height']}"
+        asked = f"{case['asked_ms']} ms" if case["asked_ms"] else ""
+        rows.append(Row("B", f"all geometric evidence, {size}, median", asked, f"{case['median_ms']:.1f} ms"))
+    return rows
+
+
+def _way(way: dict[str, Any]) -> str:
+    return f"mean {way['mean_ms']:.4g} ms, max {way['max_ms']:.4g} ms ({way['scenes']} scenes)"
+
+
+def _growth(growth: dict[str, Any]) -> list[Row]:
+    rows = []
+    for key, value in growth.items():
+        if isinstance(value, list):
+            for entry in value:
+                said = ", ".join(f"{name} {_short(number)}" for name, number in entry.items())
+                rows.append(Row("A", f"growth, {key}", "", said))
+        elif isinstance(value, dict):
+            rows.append(
+                Row("A", f"growth, {key}", "", ", ".join(f"{k} {_short(v)}" for k, v in value.items()))
+            )
+    return rows
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def time_start() -> list[Row]:
+    """Cold starts, after a first run has filled the compilation cache."""
+    scene = "examples/scenes/heap.json"
+    decide = ["-c", "from cpor.cli import main; main()", "decide", scene]
+    return [
+        Row("A", "import cpor, median of 5", "< 0.5 s", f"{_time(['-c', 'import cpor']):.2f} s"),
+        Row("A", "cpor decide, cold, median of 5", "< 1.5 s", f"{_time(decide):.2f} s"),
+        Row("A", "cpor decide --json, cold, median of 5", "< 1.5 s", f"{_time([*decide, '--json']):.2f} s"),
+    ]
+
+
+def _time(arguments: list[str]) -> float:
+    times = []
+    for _ in range(6):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def write_table(rows: list[Row]) -> None:
+    lines = [
+        "# Evidence",
+        "",
+        "What `make evidence` measured on its last run: every figure beside the one asked for. Times are of",
+        "one machine with 2 cores; ratios travel better than times.",
+        "",
+    ]
+    for part in sorted({row.part for row in rows}):
+        lines += [f"## Part {part}", "", "| point | asked | measured |", "|---|---|---|"]
+        lines += [f"| {row.point} | {row.asked} | {row.measured} |" for row in rows if row.part == part]
+        lines.append("")
+    path = ROOT / "docs" / "evidence.md"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    print(f"wrote {path.relative_to(ROOT)} ({len(rows)} figures)")
+
+
+if __name__ == "__main__":
+    main()
