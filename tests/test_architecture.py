@@ -49,7 +49,9 @@ def room(module: str) -> str:
 
 def imports(path: Path):
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cpor."):
+        if isinstance(node, ast.ImportFrom) and node.module == "cpor":
+            yield from (f"cpor.{name.name}" for name in node.names if name.name in ROOMS)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cpor."):
             yield node.module
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name.startswith("cpor."))

@@ -59,7 +59,7 @@ def test_json_has_the_promised_keys():
 def test_the_card_tells_a_person_what_to_do_and_why():
     ran = cpor("decide", HEAP)
     assert ran.returncode == 0, ran.stderr
-    for words in ("REMOVE SCREWDRIVER", "81.4%", "Likeliest arrangements", "What would change this", "Exact"):
+    for words in ("REMOVE screwdriver", "81.4%", "Likeliest arrangements", "What would change this", "Exact"):
         assert words in ran.stdout
 
 
@@ -124,6 +124,12 @@ def scene(*relations, objects=("a", "b"), target="a"):
         (scene("a blocks b"), "must be an object"),
         ({"objects": "a", "target": "a", "relations": []}, "list of labels"),
         ({"objects": ["a"], "target": "a", "relations": {}}, "must be a list"),
+        ('{"objects": ["a"], "target": "a", "relations": [], "relations": []}', '"relations" is given twice'),
+        ('{"objects": [' + "9" * 5000 + '], "target": 1, "relations": []}', "not JSON"),
+        ('{"objects": [1e999], "target": 1, "relations": []}', "too large a number"),
+        ('{"objects": ["\\ud800"], "target": "a", "relations": []}', "surrogate"),
+        (scene(objects=(1, 2), target="1"), "different labels"),
+        (scene(objects=("a\nb", "c"), target="z"), "target 'z'"),
     ],
 )
 def test_bad_files_get_one_clear_line_and_exit_code_2(run, write, content, culprit):
@@ -156,3 +162,37 @@ def test_no_traceback_reaches_a_user(write):
     ran = cpor("decide", write("{not json"))
     assert ran.returncode == 2
     assert "Traceback" not in ran.stderr
+
+
+def test_labels_cannot_act_on_the_terminal(write):
+    hostile = ["[bold]mug[/bold]", "\x1b[31mred", ":bomb:", "back\\"]
+    path = write(
+        scene({"blocked": hostile[0], "blocker": hostile[1], "p": 0.9}, objects=hostile, target=hostile[0])
+    )
+    shown = cpor("decide", path).stdout
+    assert "\x1b" not in shown
+    assert "[bold]mug[/bold]" in shown
+    assert ":bomb:" in shown
+    assert json.loads(cpor("decide", path, "--json").stdout)["action"]["object"] == hostile[1]
+
+
+def test_a_plain_terminal_gets_an_answer_too():
+    ran = cpor("decide", HEAP, PYTHONIOENCODING="ascii", COLUMNS="40")
+    assert ran.returncode == 0, ran.stderr
+    assert "REMOVE screwdriver" in ran.stdout
+
+
+def test_a_scene_file_loads_none_of_the_stages():
+    heavy = ["scipy.stats", "scipy.optimize", "PIL", "cpor.pipeline", "cpor.calibration"]
+    code = (
+        "import sys; from cpor.cli import main; sys.argv = ['cpor', 'decide', sys.argv[1], '--json']\n"
+        f"try: main()\nexcept SystemExit: print([m for m in {heavy} if m in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, HEAP], capture_output=True, text=True, check=True)
+    assert ran.stderr.strip() == "[]"
+
+
+def test_version(run):
+    code, out, _ = run("--version")
+    assert code == 0
+    assert out.startswith("cpor 0.")

@@ -1,6 +1,9 @@
 """Scenes that are none get one clear error that names the culprit and the remedy."""
 
 import pickle
+from copy import deepcopy
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -35,6 +38,9 @@ PAIR = ("mug", "box")
         (PAIR, "mug", np.array([[0.3, 0.0], [0.0, 0.0]]), "itself"),
         (PAIR, "mug", np.array([[np.nan, 0.0], [0.0, 0.0]]), "itself"),
         (PAIR, "mug", "nonsense", "mapping or a"),
+        (PAIR, "mug", np.array([[0.0, 0.5j], [0.0, 0.0]]), "mapping or a"),
+        (("a", "b"), "a", {"ab": 0.5}, "pairs"),
+        ((1, 2), "1", {}, "1, 2 .*different labels"),
     ],
 )
 def test_bad_scenes(objects, target, p, culprit):
@@ -77,3 +83,24 @@ def test_any_hashable_label_will_do():
     assert scene.index(frozenset({3})) == 3
     with pytest.raises(CporError, match="unknown object 8"):
         scene.index(8)
+
+
+def test_numbers_of_any_type_will_do():
+    for half in (Decimal("0.5"), Fraction(1, 2), np.float32(0.5), np.array(0.5)):
+        assert ObstructionPosterior(PAIR, "mug", {("mug", "box"): half}).p_obstructs[0, 1] == 0.5
+
+
+def test_copies_are_as_frozen_as_the_original():
+    scene = ObstructionPosterior(PAIR, "mug", {("mug", "box"): 0.4})
+    for copy in (pickle.loads(pickle.dumps(scene)), deepcopy(scene)):
+        assert not copy.p_obstructs.flags.writeable
+
+
+def test_equal_scenes_have_equal_hashes():
+    zero, minus = (ObstructionPosterior(PAIR, "mug", np.array([[0.0, z], [0.0, 0.0]])) for z in (0.0, -0.0))
+    assert zero == minus
+    assert hash(zero) == hash(minus)
+
+
+def test_the_target_is_spelt_as_the_objects_spell_it():
+    assert repr(ObstructionPosterior([1, 2], 1.0, {}).target) == "1"

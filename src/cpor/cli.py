@@ -1,8 +1,9 @@
 """The command line: reads arguments, calls the library, prints. `cpor --help` lists the commands."""
 
+import io
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,23 @@ app = typer.Typer(
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 ModelFile = Annotated[Path | None, typer.Option(help="Fitted model, as `cpor fit` writes it.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from cpor import __version__
+
+        typer.echo(f"cpor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options that come before a command."""
 
 
 @app.command()
@@ -51,9 +69,7 @@ def decide(
     from cpor.reading import read_question
 
     question = read_question(scene, target, model, tau)
-    pipeline = replace(question.pipeline, method=parse_method(method), prior=prior)
-    decision = pipeline.decide(question.posterior, deadline_ms, require_certificate)
-    p_success = pipeline.success_rate(decision)
+    decision, p_success = question.decide(parse_method(method), deadline_ms, require_certificate, prior)
     if as_json:
         known = question.posterior.with_prior(prior)
         top = () if known.has_unanswered else likeliest_graphs(known, graphs)
@@ -113,13 +129,13 @@ def fit(
 ) -> None:
     """Fit calibration, fusion and a promised error rate to labelled scenes, each on its own part."""
     from cpor.fitting import FitSettings, fit_model
-    from cpor.reading import read_labelled_scenes
+    from cpor.reading import read_scenes
     from cpor.viz.progress import progress_bars
     from cpor.viz.reliability import write_reliability_plots
     from cpor.viz.tables import fit_table, fit_to_json
 
     with progress_bars(quiet=as_json) as progress:
-        labelled = read_labelled_scenes(scenes, progress)
+        labelled = read_scenes(scenes, progress)
         report = fit_model(labelled, FitSettings(alpha, delta, seed, condition), progress)
     if not out.parent.is_dir():
         raise InvalidSettingError(f"the folder {out.parent} does not exist; make it, or choose another --out")
@@ -141,11 +157,14 @@ def drift(
     as_json: AsJson = False,
 ) -> None:
     """Say whether new scenes still look like those that the model's promise was made from."""
+    import numpy as np
+
     from cpor.reading import run_on_random_targets
     from cpor.viz.progress import progress_bars
 
+    rng = np.random.default_rng(seed)
     with progress_bars(quiet=as_json) as progress:
-        fitted, results, rng = run_on_random_targets(scenes, model, seed, progress)
+        fitted, results = run_on_random_targets(scenes, model, rng, progress)
     report = fitted.check_drift(results, rng, level)
     if as_json:
         _print_json(asdict(report))
@@ -165,8 +184,15 @@ def _print(renderable: object) -> None:
 
 def main() -> None:
     """Run the command line; an error of ours becomes one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without our characters gets "?"
     try:
         app()
     except CporError as error:
-        sys.stderr.write(f"error: {error}\n")
+        message = "".join(c if c.isprintable() else " " for c in str(error))
+        sys.stderr.write(f"error: {message}\n")
         raise SystemExit(2) from None
+    except OSError as error:  # standard output closed or full
+        sys.stderr.write(f"error: cannot write the answer: {error.strerror}\n")
+        raise SystemExit(1) from None

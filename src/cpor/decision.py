@@ -11,6 +11,9 @@ DeferReason: TypeAlias = Literal["near_tie", "conflicting_evidence", "weak_evide
 CertificateKind: TypeAlias = Literal["exact", "action", "defer", "tolerance", "k_max", "deadline"]
 Method: TypeAlias = Literal["exact", "topk"]
 
+CERTIFIED: tuple[CertificateKind, ...] = ("exact", "action", "defer")
+"""Kinds of certificate that prove the action to be that of exact inference."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grasp:
@@ -49,8 +52,8 @@ class Certificate:
 
     Attributes:
         kind: `exact` (the scores are exact), `action` or `defer` (tests (a) and (b) of the paper's
-            corollary: exact inference would do the same), or none: `tolerance`, `k_max`, `deadline`
-            say why the search stopped.
+            corollary: exact inference would do the same), or none: `tolerance`, `k_max` (as many graphs,
+            or as much counted work, as is allowed) and `deadline` say why the search stopped.
         epsilon: No score is further than this from its exact value. 0 when exact.
         k: Graphs retained. None when exact.
         exact: Whether the scores are exact.
@@ -66,7 +69,7 @@ class Certificate:
     @property
     def certified(self) -> bool:
         """Whether exact inference is proven to take the same action."""
-        return self.kind in ("exact", "action", "defer")
+        return self.kind in CERTIFIED
 
 
 @dataclass(frozen=True, slots=True)

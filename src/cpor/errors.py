@@ -29,3 +29,12 @@ def list_labels(labels: Iterable[Hashable], most: int = 12) -> str:
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[:most])}, … ({len(names)} in all)"
+
+
+def say_known(label: object, known: Iterable[Hashable]) -> str:
+    """`the scene has: mug, box`, with a hint where a label differs from a known one in its type only."""
+    labels = list(known)
+    if any(str(each) == str(label) for each in labels):
+        shown = list_labels([repr(each) for each in labels])
+        return f"the scene has: {shown} (a number and the text of it are different labels)"
+    return f"the scene has: {list_labels(labels)}"

@@ -163,7 +163,7 @@ class Pipeline:
         rate = self.success_rate(decision)
         if self.tau_success is None or rate is None or rate > self.tau_success:
             return decision
-        reason = reason_to_defer(list(decision.scores.values()), decision.mu_target)
+        reason = reason_to_defer(list(decision.scores.values()), decision.mu_target or 0.0)
         return replace(decision, action=Defer(reason))
 
     def success_rate(self, decision: Decision) -> float | None:

@@ -1,35 +1,61 @@
-"""What the commands read: a scene file or a scene folder, a model, a folder of labelled scenes."""
+"""What the commands read: a scene file or a scene folder, a model, a folder of labelled scenes.
+
+The stages behind a scene folder load only where one is read: a scene file needs none of them.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from cpor.data.scene_file import read_scene_file
-from cpor.data.scene_folder import read_scene_folder
+from cpor.decision import Decision
 from cpor.errors import InvalidSettingError, SceneFileError, list_labels
-from cpor.model import FittedModel
-from cpor.pipeline import Pipeline, PipelineResult
+from cpor.inference.decide import MethodChoice, decide
 from cpor.relations import ObstructionPosterior
 from cpor.scene import Scene
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from cpor.model import FittedModel
+    from cpor.pipeline import Pipeline, PipelineResult
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is to be decided, and from what.
+    """What is to be decided, and by what.
 
     Attributes:
         posterior: Objects, target and relation probabilities.
-        pipeline: The stages that decide.
+        tau: The threshold.
+        pipeline: The stages the probabilities came from; None for a scene file.
         notes: What a person should know about where the probabilities come from.
     """
 
     posterior: ObstructionPosterior
-    pipeline: Pipeline
+    tau: float
+    pipeline: "Pipeline | None"
     notes: tuple[str, ...] = ()
+
+    def decide(
+        self,
+        method: MethodChoice,
+        deadline_ms: float | None,
+        require_certificate: bool,
+        prior: float | None,
+    ) -> tuple[Decision, float | None]:
+        """The decision, and how often actions with its score succeed where that is known."""
+        if self.pipeline is None:
+            scene = self.posterior
+            return decide(scene, self.tau, method, deadline_ms, require_certificate, prior=prior), None
+        from dataclasses import replace
+
+        pipeline = replace(self.pipeline, method=method, prior=prior)
+        decision = pipeline.decide(self.posterior, deadline_ms, require_certificate)
+        return decision, pipeline.success_rate(decision)
 
 
 def read_question(
@@ -43,13 +69,21 @@ def read_question(
         model_file: Fitted model; unfitted stages where None.
         tau: Act above this score; the model's promise, or 0.5, where None.
     """
-    if not path.is_dir():
-        if target is not None or model_file is not None:
-            raise InvalidSettingError(
-                f"--target and --model go with a scene folder; {path} is not one, and a scene file names its "
-                "target and its probabilities itself"
-            )
-        return Question(read_scene_file(path), Pipeline(tau=0.5 if tau is None else tau))
+    if path.is_dir():
+        return _read_folder(path, target, model_file, tau)
+    if target is not None or model_file is not None:
+        raise InvalidSettingError(
+            f"--target and --model go with a scene folder; {path} is not one, and a scene file names its "
+            "target and its probabilities itself"
+        )
+    return Question(read_scene_file(path), 0.5 if tau is None else tau, None)
+
+
+def _read_folder(path: Path, target: int | None, model_file: Path | None, tau: float | None) -> Question:
+    from cpor.data.scene_folder import read_scene_folder
+    from cpor.model import FittedModel
+    from cpor.pipeline import Pipeline
+
     scene = read_scene_folder(path)
     if scene.visible_ids is None:
         raise SceneFileError(f"{path} has no instances.png; a decision from a folder needs masks")
@@ -58,10 +92,11 @@ def read_question(
     model = FittedModel.load(model_file) if model_file else None
     pipeline = model.pipeline(tau) if model else Pipeline(tau=0.5 if tau is None else tau)
     beliefs = pipeline.believe(scene)
-    return Question(pipeline.posterior(beliefs, target), pipeline, _notes(scene, model, pipeline))
+    notes = _notes(scene, model, pipeline)
+    return Question(pipeline.posterior(beliefs, target), pipeline.tau, pipeline, notes)
 
 
-def _notes(scene: Scene, model: FittedModel | None, pipeline: Pipeline) -> tuple[str, ...]:
+def _notes(scene: Scene, model: "FittedModel | None", pipeline: "Pipeline") -> tuple[str, ...]:
     notes = []
     if scene.observation.depth is None:
         notes.append("No depth: pairs that touch have no geometric answer.")
@@ -91,8 +126,10 @@ def list_scene_folders(folder: Path) -> list[Path]:
     return found
 
 
-def read_labelled_scenes(folder: Path, progress: Progress) -> dict[str, Scene]:
-    """The scenes of a folder whose true relations and masks are given; others are an error."""
+def read_scenes(folder: Path, progress: Progress) -> dict[str, Scene]:
+    """The scenes of a folder, by name."""
+    from cpor.data.scene_folder import read_scene_folder
+
     scenes = {}
     paths = list_scene_folders(folder)
     for k, path in enumerate(paths):
@@ -102,19 +139,19 @@ def read_labelled_scenes(folder: Path, progress: Progress) -> dict[str, Scene]:
 
 
 def run_on_random_targets(
-    folder: Path, model_file: Path, seed: int, progress: Progress
-) -> tuple[FittedModel, list[PipelineResult], np.random.Generator]:
+    folder: Path, model_file: Path, rng: "np.random.Generator", progress: Progress
+) -> tuple["FittedModel", "list[PipelineResult]"]:
     """The model, and what it says of each scene of a folder for one random target with tau 0."""
+    from cpor.model import FittedModel
+
     model = FittedModel.load(model_file)
     pipeline = model.pipeline(tau=0.0)
-    rng = np.random.default_rng(seed)
     results = []
-    paths = list_scene_folders(folder)
-    for k, path in enumerate(paths):
-        scene = read_scene_folder(path)
+    scenes = read_scenes(folder, progress)
+    for k, scene in enumerate(scenes.values()):
         if scene.ids:
             results.append(pipeline.run(scene, int(rng.choice(scene.ids))))
-        progress("deciding", k + 1, len(paths))
+        progress("deciding", k + 1, len(scenes))
     if not results:
         raise SceneFileError(f"no scene of {folder} has an object")
-    return model, results, rng
+    return model, results

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
 
-from cpor.errors import InvalidSceneError, list_labels
+from cpor.errors import InvalidSceneError, say_known
 
 Label: TypeAlias = Hashable
 """What a caller calls an object: any hashable value."""
@@ -58,7 +57,7 @@ class ObstructionPosterior:
         target_index = index.get(target) if _is_hashable(target) else None
         if target_index is None:
             raise InvalidSceneError(
-                f"the target {target!r} is not among the objects; the scene has: {list_labels(labels)}"
+                f"the target {target!r} is not among the objects; {say_known(target, labels)}"
             )
         if isinstance(p_obstructs, Mapping):
             p, unanswered = _read_mapping(p_obstructs, labels, index)
@@ -67,7 +66,7 @@ class ObstructionPosterior:
         p.flags.writeable = False
         put = object.__setattr__
         put(self, "objects", labels)
-        put(self, "target", target)
+        put(self, "target", labels[target_index])  # as the objects spell it: 1.0 asks for 1
         put(self, "p_obstructs", p)
         put(self, "target_index", target_index)
         put(self, "has_unanswered", unanswered)
@@ -84,11 +83,14 @@ class ObstructionPosterior:
                 raise InvalidSceneError(f"relation {pair!r} names something that cannot be a label")
             if pair in seen and seen[pair] != p:
                 raise InvalidSceneError(
-                    f"the relation 'blocked {blocked!r}, blocker {blocker!r}' is given twice with different "
-                    f"probabilities, {seen[pair]} and {p}; keep one"
+                    f"that {blocker!r} obstructs {blocked!r} is given twice with different probabilities, "
+                    f"{seen[pair]} and {p}; keep one"
                 )
             seen[pair] = p
         return cls(objects, target, seen)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return ObstructionPosterior, (self.objects, self.target, self.p_obstructs)
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -110,9 +112,7 @@ class ObstructionPosterior:
         try:
             return self.objects.index(label)
         except ValueError:
-            raise InvalidSceneError(
-                f"unknown object {label!r}; the scene has: {list_labels(self.objects)}"
-            ) from None
+            raise InvalidSceneError(f"unknown object {label!r}; {say_known(label, self.objects)}") from None
 
     def relations(self) -> Iterator[Relation]:
         """Every candidate relation, row by row; `p` is None where there was no answer."""
@@ -175,19 +175,32 @@ def _read_mapping(
             i, j = index[blocked], index[blocker]
         except (KeyError, TypeError, ValueError):
             raise _explain_pair(pair, labels, index) from None
+        if not isinstance(pair, tuple):
+            raise _explain_pair(pair, labels, index)
         if i == j:
             raise InvalidSceneError(f"{blocked!r} cannot obstruct itself; drop the relation {pair!r}")
         if value is None:
             p[i, j] = math.nan
             unanswered = True
-        elif isinstance(value, Real) and not isinstance(value, bool) and 0.0 <= value <= 1.0:
-            p[i, j] = value
         else:
-            raise InvalidSceneError(
-                f"the probability of 'blocked {blocked!r}, blocker {blocker!r}' is {value!r}; "
-                "it must lie in [0, 1], or be None where there was no answer"
-            )
+            number = _to_float(value)
+            if not 0.0 <= number <= 1.0:
+                raise InvalidSceneError(
+                    f"the probability that {blocker!r} obstructs {blocked!r} is {value!r}; it must be a "
+                    "number in [0, 1], or None where there was no answer"
+                )
+            p[i, j] = number + 0.0
     return p, unanswered
+
+
+def _to_float(value: object) -> float:
+    """A number of whatever type; NaN, which no range admits, for what is none."""
+    if isinstance(value, str | bytes | bool | complex):
+        return math.nan
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _explain_pair(pair: object, labels: Sequence[Label], index: Mapping[Label, int]) -> InvalidSceneError:
@@ -196,14 +209,16 @@ def _explain_pair(pair: object, labels: Sequence[Label], index: Mapping[Label, i
         return InvalidSceneError(f"relation keys are pairs (blocked, blocker), got {pair!r}")
     stranger = next(label for label in pair if not _is_hashable(label) or label not in index)
     return InvalidSceneError(
-        f"unknown object {stranger!r} in the relation {pair!r}; the scene has: {list_labels(labels)}"
+        f"unknown object {stranger!r} in the relation {pair!r}; {say_known(stranger, labels)}"
     )
 
 
 def _read_array(values: object, labels: Sequence[Label]) -> tuple[Float[np.ndarray, "n n"], bool]:
     n = len(labels)
     try:
-        p = np.array(values, dtype=np.float64)
+        if np.iscomplexobj(values):
+            raise TypeError
+        p = np.array(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: equal scenes have equal hashes
     except (TypeError, ValueError):
         raise InvalidSceneError(
             f"p_obstructs must be a mapping or a ({n}, {n}) array of numbers, got {type(values).__name__}"

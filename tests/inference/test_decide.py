@@ -92,6 +92,36 @@ def test_a_deadline_gives_an_answer_with_valid_bounds(rng, method):
     assert np.all(np.abs(scores - truth) <= decision.certificate.epsilon + 1e-12)
 
 
-def test_a_generous_deadline_changes_nothing(rng):
-    posterior = ObstructionPosterior(range(24), 0, nearest_matrix(rng, 24))
-    assert decide(posterior, deadline_ms=60_000) == decide(posterior)
+@pytest.mark.parametrize("neighbours", [3, 4])
+def test_a_generous_deadline_changes_nothing(neighbours):
+    for seed in range(5):
+        p = nearest_matrix(np.random.default_rng(seed), 24, neighbours)
+        posterior = ObstructionPosterior(range(24), 0, p)
+        assert decide(posterior, deadline_ms=60_000) == decide(posterior)
+
+
+def test_auto_does_not_act_on_a_bound_that_says_nothing(rng):
+    dense = ObstructionPosterior(range(24), 0, random_matrix(rng, 24, 1.0))
+    decision = decide(dense)
+    assert decision.certificate.epsilon > 0.5
+    assert isinstance(decision.action, Defer)
+    assert decide(dense, method="topk").certificate.kind == "k_max"  # to the letter, it may act
+
+
+def test_the_reason_does_not_depend_on_the_method():
+    loop = scene({("mug", "box"): 0.9, ("box", "mug"): 0.9})
+    exact, topk = (decide(loop, tau=0.6, method=method) for method in ("exact", "topk"))
+    assert exact.action == topk.action == Defer("conflicting_evidence")
+
+
+def test_clipping_can_be_set():
+    sure = scene({("mug", "box"): 1.0})
+    assert decide(sure).scores["mug"] == pytest.approx(1e-9)
+    assert decide(sure, zeta=0.01).scores["mug"] == pytest.approx(0.01)
+
+
+def test_things_that_are_no_scene_are_named():
+    with pytest.raises(CporError, match="ndarray"):
+        decide(np.zeros((2, 2)))
+    with pytest.raises(CporError, match=r"tau is '0\.5'"):
+        decide(scene({}), tau="0.5")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.scenes import nearest_matrix, random_scene
 
-from cpor import Defer, ObstructionPosterior, decide, explain
+from cpor import Defer, Grasp, ObstructionPosterior, decide, explain
 
 
 def changed(scene, effect, p):
@@ -95,3 +95,33 @@ def test_large_scenes_say_what_was_left_out(rng):
 def test_sparse_scenes_of_twenty_objects_are_examined_in_full(rng):
     scene = ObstructionPosterior(range(20), 0, nearest_matrix(rng, 20))
     assert explain(scene).not_examined == 0
+
+
+def test_a_certain_relation_flips_where_a_nearly_certain_one_does():
+    for p in (1.0, 1.0 - 1e-12, 0.999):
+        (effect,) = explain(ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): p})).relations
+        assert effect.flips_at == pytest.approx(0.5)
+        assert effect.sensitivity == pytest.approx({"mug": -1.0, "box": 1.0})
+
+
+def test_a_decision_on_the_edge_flips_at_once():
+    scene = ObstructionPosterior(["a", "b", "c"], "a", {("a", "b"): 0.5, ("b", "c"): 0.4})
+    first = explain(scene).relations[0]
+    assert first.flips_at == pytest.approx(0.5)
+    assert first.flips_to == Grasp("a")
+
+
+def test_a_missing_answer_is_not_shown_as_a_finding():
+    scene = ObstructionPosterior(["mug", "box", "can"], "mug", {("mug", "box"): None, ("box", "can"): 0.3})
+    explanation = explain(scene, decide(scene, tau=0.4))
+    assert explanation.graphs == ()
+    effect = next(effect for effect in explanation.relations if effect.assumed)
+    assert not isinstance(effect.flips_to, Defer)  # the decision now is to ask; an answer would let it act
+    assert explain(scene, prior=0.2).graphs
+
+
+def test_dense_scenes_of_seventeen_objects_are_refused_quickly_or_examined(rng):
+    p = rng.uniform(0.05, 0.95, (18, 18))
+    np.fill_diagonal(p, 0.0)
+    explanation = explain(ObstructionPosterior(range(18), 0, p))
+    assert explanation.not_examined == 18 * 17

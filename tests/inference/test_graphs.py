@@ -16,12 +16,12 @@ def test_edge_posteriors_match_brute_force(rng):
         expected = np.zeros_like(scene.p_obstructs)
         for (i, j), p in zip(brute.edges, brute.edge_posterior, strict=True):
             expected[i, j] = p
-        assert edge_posteriors(scene.p_obstructs) == pytest.approx(expected, abs=1e-11)
+        assert edge_posteriors(scene) == pytest.approx(expected, abs=1e-11)
 
 
 def test_edge_posteriors_of_a_large_sparse_scene(rng):
     p = nearest_matrix(rng, 20)
-    q = edge_posteriors(p)
+    q = edge_posteriors(ObstructionPosterior(range(20), 0, p))
     step = 1e-5
     i, j = np.argwhere(p > 0)[7]
     higher, lower = p.copy(), p.copy()

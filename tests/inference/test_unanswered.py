@@ -2,8 +2,18 @@
 
 import numpy as np
 import pytest
+from support.scenes import random_matrix, random_scene
 
-from cpor import Defer, Grasp, ObstructionPosterior, Remove, decide, decide_many, explain
+from cpor import (
+    Defer,
+    Grasp,
+    ObstructionPosterior,
+    Remove,
+    TopKSettings,
+    decide,
+    decide_many,
+    explain,
+)
 from cpor.inference import unanswered
 
 
@@ -59,3 +69,44 @@ def test_the_missing_answer_is_worth_asking_for():
     scene = ObstructionPosterior(["mug", "box", "can"], "mug", {("mug", "box"): None, ("box", "can"): 0.2})
     ask = explain(scene).ask_next
     assert (ask.blocked, ask.blocker, ask.assumed) == ("mug", "box", True)
+
+
+def test_acting_on_missing_answers_needs_a_certificate_at_every_corner(rng):
+    acted = 0
+    for _ in range(300):
+        scene = random_scene(rng, 5, 12)
+        known = {(i, j): p for i, j, p in scene.relations()}
+        if len(known) < 3:
+            continue
+        lost = [pair for pair in known if rng.random() < 0.2][:2]
+        poorer = ObstructionPosterior(scene.objects, scene.target, known | dict.fromkeys(lost))
+        settings = TopKSettings(k_max=8, tolerance=0.3)
+        quick = decide(poorer, tau=0.2, method="topk", topk=settings, require_certificate=True)
+        if isinstance(quick.action, Defer):
+            continue
+        acted += 1
+        assert quick.action == decide(poorer, tau=0.2, method="exact").action
+    assert acted > 30
+
+
+def test_many_missing_answers_far_from_a_free_target():
+    below = {(1, j): None for j in range(2, 16)}
+    scene = ObstructionPosterior(range(16), 0, {(0, 1): 0.01} | below)
+    decision = decide(scene)
+    assert decision.action == Grasp(0)
+    assert decision.interval(0) == (0.0, 1.0) or decision.unanswered_range[0][0] == pytest.approx(0.99)
+
+
+def test_conflict_is_unknown_while_any_answer_is_missing():
+    scene = ObstructionPosterior(["mug", "box", "can"], "mug", {("box", "can"): None, ("can", "box"): 0.9})
+    decision = decide(scene)
+    assert decision.action == Grasp("mug")
+    assert decision.mu is None
+
+
+def test_a_deadline_is_shared_by_all_corners(rng):
+    p = random_matrix(rng, 15, 1.0)
+    p[0, 1:8] = np.nan
+    decision = decide(ObstructionPosterior(range(15), 0, p), deadline_ms=0.01)
+    assert decision.action == Defer("no_evidence")
+    assert decision.certificate.kind == "deadline"

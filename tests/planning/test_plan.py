@@ -105,3 +105,9 @@ def test_missing_answers_and_large_scenes_are_refused(rng):
     assert plan(gap, prior=0.9).steps[0].obj == "box"
     with pytest.raises(CporError, match="25 objects"):
         plan(ObstructionPosterior(range(25), 0, random_matrix(rng, 25, 1.0)))
+
+
+def test_near_certain_contradictions_do_not_underflow():
+    everyone = {(i, j): 1.0 for i in range(12) for j in range(12) if i != j}
+    found = plan(ObstructionPosterior(range(12), 0, everyone), 2)
+    assert 0.0 < found.p_valid < 1.0

@@ -5,6 +5,7 @@ import pytest
 from support.scenes import nearest_matrix, random_scene
 
 from cpor import ObstructionPosterior, decide, decide_many
+from cpor.inference._kernels.algorithm1 import EXIT_ACTION
 from cpor.inference.allowance import Allowance
 from cpor.inference.bounds import log_block_bound
 from cpor.inference.topk import GraphSearch, TopKSettings
@@ -44,12 +45,17 @@ def _same(guess, truth):
 
 
 def test_block_bound_certifies_truthfully(rng):
+    certified = 0
     for _ in range(100):
-        p = nearest_matrix(rng, 8)
+        p = nearest_matrix(rng, 8, 2) * rng.choice([0.2, 1.0])
         truth = decide(ObstructionPosterior(range(8), 0, p), tau=0.3, method="exact")
         result = GraphSearch(p).run(0, 0.3, TopKSettings(tolerance=0.0), Allowance(), log_block_bound(p))
         exact_scores = np.array(list(truth.scores.values()))
         assert np.all(np.abs(result.scores - exact_scores) <= result.epsilon + 1e-12)
+        if result.exit == EXIT_ACTION:
+            certified += 1
+            assert int(np.argmax(result.scores)) == int(np.argmax(exact_scores))
+    assert certified > 10
 
 
 def test_requiring_a_certificate_defers_without_one(rng):

@@ -1,6 +1,7 @@
 """Scene files with relation probabilities, and decisions as JSON: what `cpor decide` reads and prints."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,10 +25,10 @@ def read_scene_file(path: Path) -> ObstructionPosterior:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SceneFileError(f"cannot read the scene {path}: {reason}") from None
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
+        content = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
     except SceneFileError as error:
         raise SceneFileError(f"{path}: {error}") from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SceneFileError(f"{path} is not JSON ({error}); expected {_SHAPE}") from None
     try:
         return parse_scene(content)
@@ -68,6 +69,10 @@ def parse_scene(content: object) -> ObstructionPosterior:
 def _label(label: object, where: str) -> Label:
     if isinstance(label, bool) or not isinstance(label, str | int | float):
         raise InvalidSceneError(f"{where} is {json.dumps(label)}; labels are strings or numbers")
+    if isinstance(label, float) and not math.isfinite(label):
+        raise InvalidSceneError(f"{where} is too large a number for a label; write it as a string")
+    if isinstance(label, str) and any("\ud800" <= character <= "\udfff" for character in label):
+        raise InvalidSceneError(f"{where} is no valid text: it holds half of a surrogate pair")
     return label
 
 
@@ -87,6 +92,15 @@ def _relation(relation: object, k: int) -> tuple[Label, Label, float | None]:
         _label(relation["blocker"], f'{where} "blocker"'),
         p,
     )
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key given twice, JSON readers keep the last in silence; a lost relation must not read as none."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        twice = next(key for k, (key, _) in enumerate(pairs) if key in dict(pairs[:k]))
+        raise SceneFileError(f'"{twice}" is given twice in one object; keep one')
+    return content
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """From scores to a decision: the policy (eq. policy), its certificate (corollary), reasons to defer."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,9 @@ from cpor.relations import ObstructionPosterior
 CONFLICT = 0.5
 """Defer as `conflicting_evidence` when at least this much belief had to be discarded as cyclic."""
 
+VACUOUS = 0.5
+"""An uncertified answer whose scores may be this far off says nothing; `auto` does not act on it."""
+
 NEAR_TIE = 0.1
 """Defer as `near_tie` when the two best scores are closer than this."""
 
@@ -53,6 +57,8 @@ class Inference:
         method: `exact` or `topk`.
         mu: See `Decision`.
         mu_target: See `Decision`.
+        conflict: The least that is known of mu_target, for the reason to defer.
+        vacuous: Whether the bound is so wide that the scores say nothing.
     """
 
     scores: Sequence[float]
@@ -62,25 +68,29 @@ class Inference:
     method: Method
     mu: float | None
     mu_target: float | None
+    conflict: float = 0.0
+    vacuous: bool = False
 
 
 def exact_inference(scores: Sequence[float], mu: float | None, mu_target: float | None) -> Inference:
     """Wrap exact scores."""
-    return Inference(scores, "exact", 0.0, None, "exact", mu, mu_target)
+    return Inference(scores, "exact", 0.0, None, "exact", mu, mu_target, mu_target or 0.0)
 
 
 def topk_inference(result: TopKScores) -> Inference:
     """Wrap what Algorithm 1 found; proven exhaustion makes it exact."""
     kind = _KINDS[result.exit]
     exact = kind == "exact"
+    mu = min(max(-math.expm1(result.log_mass), 0.0), 1.0) if exact else None
     return Inference(
         result.scores.tolist(),
         kind,
         0.0 if exact else result.epsilon,
         None if exact else result.k,
         "topk",
+        mu,
         None,
-        None,
+        -math.expm1(min(result.log_mass if exact else result.log_bound, 0.0)),
     )
 
 
@@ -113,9 +123,9 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     return Remove(posterior.objects[next(o for o, score in enumerate(scores) if score >= enough)])
 
 
-def reason_to_defer(scores: Sequence[float], mu_target: float | None) -> DeferReason:
+def reason_to_defer(scores: Sequence[float], conflict: float) -> DeferReason:
     """Why no action is likely enough to be right, by stated rules, the first that applies."""
-    if mu_target is not None and mu_target >= CONFLICT:
+    if conflict >= CONFLICT:
         return "conflicting_evidence"
     ranked = sorted(scores, reverse=True)
     if len(ranked) > 1 and ranked[0] - ranked[1] < NEAR_TIE:
@@ -135,7 +145,8 @@ def judge(
     target = posterior.target_index
     certificate = certify(inference, target, blocker_threshold)
     action = choose(posterior, scores, tau)
-    if action is None or (require_certificate and not certificate.certified):
+    unproven = inference.vacuous or (require_certificate and not certificate.certified)
+    if action is None or unproven:
         action = Defer(_reason(scores, tau, inference, action is not None))
     by_label = dict(zip(posterior.objects, scores, strict=True))
     limit = blocker_threshold + ROUNDING
@@ -159,4 +170,4 @@ def _reason(scores: Sequence[float], tau: float, inference: Inference, uncertifi
     if uncertified:
         # An action was likely enough, but not provably so: which of the two margins of test (a) failed?
         return "weak_evidence" if max(scores) - inference.epsilon <= tau else "near_tie"
-    return reason_to_defer(scores, inference.mu_target)
+    return reason_to_defer(scores, inference.conflict)

@@ -2,17 +2,18 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from jaxtyping import Float
 
-from cpor.decision import Costs, Decision
-from cpor.errors import InvalidSettingError, TooLargeError
+from cpor.decision import CERTIFIED, Costs, Decision
+from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
 from cpor.inference.allowance import UNLIMITED, Allowance
 from cpor.inference.bounds import log_block_bound
-from cpor.inference.certificate import Inference, exact_inference, judge, topk_inference
+from cpor.inference.certificate import VACUOUS, Inference, exact_inference, judge, topk_inference
 from cpor.inference.exact import WORK_LIMIT, ZETA, reachable, solve_exact, solve_small
 from cpor.inference.topk import WORK_LIMIT as SEARCH_LIMIT
 from cpor.inference.topk import GraphSearch, TopKSettings, run_algorithm1, run_algorithm1_many
@@ -39,6 +40,10 @@ class Policy:
     zeta: float = ZETA
 
     def __post_init__(self) -> None:
+        for name in ("tau", "deadline_ms", "prior", "zeta"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+                raise InvalidSettingError(f"{name} is {value!r}; it must be a number")
         if not 0.0 <= self.tau <= 1.0:
             raise InvalidSettingError(f"tau is {self.tau}; it must lie in [0, 1]")
         parse_method(self.method)
@@ -77,6 +82,7 @@ def decide(
     costs: Costs | None = None,
     prior: float | None = None,
     topk: TopKSettings | None = None,
+    zeta: float = ZETA,
 ) -> Decision:
     """Decide one scene.
 
@@ -85,19 +91,29 @@ def decide(
         tau: Act only if the best action is right with more than this probability.
         method: `exact`; `topk`, the paper's Algorithm 1 to the letter; or `auto`, exact where the
             counted work is within a limit, else Algorithm 1 on what the target can reach, with a tighter
-            bound. The same input gives the same answer on any machine.
-        deadline_ms: Answer by then, with what is known then. [ms]
+            bound, deferring where even that says nothing. The same input gives the same answer on any
+            machine.
+        deadline_ms: Answer by then, with what is known then, by whatever method. [ms]
         require_certificate: Defer where the answer is not proven to be that of exact inference.
         costs: Costs instead of tau: tau = 1 - cost of deferring, and the blocker set's own threshold.
         prior: Probability to assume where there was no answer. Without it, a missing answer that could
             change the action makes the decision `Defer("no_evidence")`.
         topk: Settings of Algorithm 1.
+        zeta: Probabilities of candidate relations are clipped to [zeta, 1 - zeta].
 
     Returns:
         The action with scores, blocker set and certificate.
     """
     return decide_many(
-        (posterior,), tau, method, deadline_ms, require_certificate, costs=costs, prior=prior, topk=topk
+        (posterior,),
+        tau,
+        method,
+        deadline_ms,
+        require_certificate,
+        costs=costs,
+        prior=prior,
+        topk=topk,
+        zeta=zeta,
     )[0]
 
 
@@ -111,6 +127,7 @@ def decide_many(
     costs: Costs | None = None,
     prior: float | None = None,
     topk: TopKSettings | None = None,
+    zeta: float = ZETA,
 ) -> list[Decision]:
     """Decide many scenes, small ones in one compiled call; arguments as for `decide`.
 
@@ -118,8 +135,14 @@ def decide_many(
     """
     if costs is not None and tau != 0.5:
         raise InvalidSettingError("give either tau or costs, not both: tau is 1 - the cost of deferring")
-    policy = Policy(tau, method, deadline_ms, require_certificate, costs, prior, topk or TopKSettings())
+    policy = Policy(tau, method, deadline_ms, require_certificate, costs, prior, topk or TopKSettings(), zeta)
     scenes = list(posteriors)
+    for scene in scenes:
+        if not isinstance(scene, ObstructionPosterior):
+            raise InvalidSceneError(
+                f"a scene must be an ObstructionPosterior, got {type(scene).__name__}; build one from the "
+                "objects, the target and the probabilities"
+            )
     whole = [k for k, scene in enumerate(scenes) if not scene.has_unanswered or prior is not None]
     matrices = [scenes[k].with_prior(prior).p_obstructs for k in whole]
     inferred = infer_many(matrices, [scenes[k].target_index for k in whole], policy)
@@ -194,14 +217,22 @@ def _infer_reachable(p: Matrix, target: int, policy: Policy, allowance: Allowanc
     inference = topk_inference(result)
     scores = np.zeros(len(p))
     scores[members] = inference.scores
-    return Inference(
-        scores.tolist(), inference.kind, inference.epsilon, inference.k, inference.method, None, None
-    )
+    vacuous = inference.kind not in CERTIFIED and inference.epsilon >= VACUOUS
+    return replace(inference, scores=scores.tolist(), mu=None, vacuous=vacuous)
 
 
 def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
-    def solve(matrices: list[Matrix]) -> list[Inference]:
-        return infer_many(matrices, [scene.target_index] * len(matrices), policy)
+    until = None if policy.deadline_ms is None else time.perf_counter() + policy.deadline_ms / 1e3
+
+    def solve(matrices: list[Matrix], left: int) -> list[Inference] | None:
+        """Scores of these corners, the deadline shared with those that are left; None where it has passed."""
+        share = policy
+        if until is not None:
+            seconds = until - time.perf_counter()
+            if seconds <= 0.0:
+                return None
+            share = replace(policy, deadline_ms=1e3 * seconds / left)
+        return infer_many(matrices, [scene.target_index] * len(matrices), share)
 
     return decide_unanswered(
         scene, policy.threshold, policy.blocker_threshold, policy.require_certificate, solve

@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from cpor.inference._kernels.batch import LOG_FLOOR, MU_UNKNOWN, SOLVED, peel, solve_batch
-from cpor.inference._kernels.frontier import DONE, graph_log_z, new_tables
+from cpor.inference._kernels.frontier import DONE, graph_log_z
 from cpor.inference._kernels.logsubset import log_scores
 from cpor.inference._kernels.subset import (
+    TINY,
     count_acyclic_work,
     fill_acyclic,
     fill_reached,
@@ -22,7 +23,7 @@ from cpor.inference._kernels.subset import (
     log_z_floor,
     reachable_from,
 )
-from cpor.inference.allowance import Allowance
+from cpor.inference.allowance import STEPS_PER_STATE, Allowance
 
 ZETA = 1e-9
 """Probabilities of candidate relations are clipped to [ZETA, 1 - ZETA] (the paper's zeta)."""
@@ -37,8 +38,6 @@ WORK_LIMIT = 250_000_000
 """Steps that `auto` allows exact inference: half a second or so. Dense scenes of 17 objects fit in."""
 
 _FRONTIER_STATES = (1 << 10, 1 << 16)
-_STEPS_PER_STATE = 16
-"""One state update of the sweep takes about as long as this many terms of the subset recursion."""
 _SPARSE = 6
 """Candidate relations an object has on average up to which few sets are strongly connected."""
 _MU_STEPS = 50_000_000
@@ -92,7 +91,16 @@ class LocalGraph:
 
 def cut_local(p: Float[np.ndarray, "n n"], members: Int[np.ndarray, " c"], zeta: float = ZETA) -> LocalGraph:
     """The graph among `members`, probabilities clipped to [zeta, 1 - zeta]."""
-    return LocalGraph(members, *local_graph(np.array(p), zeta, members, len(members)))
+    size = len(members)
+    graph = LocalGraph(
+        members,
+        np.empty((size, size)),
+        np.empty((size, size)),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+    )
+    local_graph(np.array(p), zeta, members, graph.present, graph.absent, graph.out_mask, graph.in_mask)
+    return graph
 
 
 def reachable(p: Float[np.ndarray, "n n"], target: int) -> Int[np.ndarray, " c"]:
@@ -210,25 +218,40 @@ def solve_exact(
 _Solved = tuple[Float[np.ndarray, " c"], float, float, Float[np.ndarray, " c"] | None]
 
 
-class _Sweeps:
-    """Acyclic masses within a budget; small tables first, since large ones take time to lay out."""
+def new_tables(capacity: int) -> tuple[np.ndarray, ...]:
+    """Room for `capacity` states, a power of two, as the sweep's kernels want it."""
+    size = 4 * capacity
+    two = [
+        (
+            np.empty(size, np.uint64),
+            np.empty(size),
+            np.zeros(size, np.bool_),
+            np.empty(capacity + 2, np.int64),
+        )
+        for _ in range(2)
+    ]
+    return two[0] + two[1]
 
-    def __init__(self, budget: Allowance) -> None:
-        self._budget = budget
+
+class _Sweeps:
+    """Acyclic masses within an allowance; small tables first, since large ones take time to lay out."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
         self._sizes = list(_FRONTIER_STATES)
         self._tables = new_tables(self._sizes[0])
 
     def mass(
         self, present: Float[np.ndarray, "k k"], absent: Float[np.ndarray, "k k"]
     ) -> tuple[float, float] | None:
-        """Log P(acyclic) and P(cyclic); None where the budget or the tables do not suffice."""
+        """Log P(acyclic) and P(cyclic); None where the allowance or the tables do not suffice."""
         while True:
-            chunk = 2 * self._budget.chunk() // _STEPS_PER_STATE
-            status, log_z, cyclic, work = graph_log_z(present, absent, self._tables, chunk)
-            self._budget.spend(work * _STEPS_PER_STATE)
+            states = self._allowance.sweep_states()
+            status, log_z, cyclic, work = graph_log_z(present, absent, self._tables, states)
+            self._allowance.spend(work * STEPS_PER_STATE)
             if status == DONE:
                 return float(log_z), float(cyclic)
-            if len(self._sizes) == 1 or work > chunk:
+            if len(self._sizes) == 1 or work > states:
                 return None
             self._sizes.pop(0)
             self._tables = new_tables(self._sizes[0])
@@ -243,9 +266,9 @@ def _solve_frontier(graph: LocalGraph, allowance: Allowance, want_reach: bool) -
     mass once that edge is certain.
     """
     c = len(graph)
-    budget = allowance.limited_to(min(3**c, _FRONTIER_STEPS))
-    sweeps = _Sweeps(budget)
-
+    attempt = allowance.limited_to(min(3**c, _FRONTIER_STEPS))
+    allowed = attempt.steps
+    sweeps = _Sweeps(attempt)
     whole = sweeps.mass(graph.present, graph.absent)
     if whole is None:
         return None
@@ -275,6 +298,7 @@ def _solve_frontier(graph: LocalGraph, allowance: Allowance, want_reach: bool) -
                     return None
                 reach[o] = 1.0 - np.exp(unreached[0] - log_z)
         scores[o] = share
+    allowance.spend(allowed - attempt.steps)
     return np.clip(scores, 0.0, 1.0), log_z, mu_target, np.clip(reach, 0.0, 1.0) if want_reach else None
 
 
@@ -292,16 +316,9 @@ def _solve_subset(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> 
         return None
     scores, reach = np.empty(c), np.empty(c)
     if log_z_floor(graph.absent) < LOG_FLOOR:
-        log_z = log_scores(
-            graph.absent,
-            graph.out_mask,
-            graph.in_mask,
-            0,
-            np.empty(1 << c),
-            np.zeros(1 << c),
-            scores,
-            reach,
-        )
+        if allowance.until is not None and c > SMALL:
+            return None  # the log domain takes seconds there, and cannot pause
+        log_z = float(log_scores(*_log_arguments(graph), scores, reach))
         return scores, log_z, -float(np.expm1(log_z)), reach if want_reach else None
     tables = acyclic_tables(graph, allowance)
     if tables is None:
@@ -322,6 +339,25 @@ def _solve_subset(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> 
     return scores, float(np.log(acyclic[-1])), mu_target, reach if want_reach else None
 
 
+def log_acyclic_table(graph: LocalGraph) -> Float[np.ndarray, " sets"]:
+    """Log A(S) for every subset S of C; in the log domain throughout where products underflow."""
+    if log_z_floor(graph.absent) >= LOG_FLOOR:
+        tables = acyclic_tables(graph, Allowance())
+        assert tables is not None, "an unlimited allowance suffices"
+        return np.asarray(np.log(tables[0]))
+    arguments = _log_arguments(graph)
+    log_scores(*arguments, np.empty(len(graph)), np.empty(len(graph)))
+    return arguments[4]
+
+
+def _log_arguments(
+    graph: LocalGraph,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]:
+    """What `log_scores` takes, with fresh tables; the fifth will hold log A(S)."""
+    sets = 1 << len(graph)
+    return graph.absent, graph.out_mask, graph.in_mask, 0, np.empty(sets), np.zeros(sets)
+
+
 def acyclic_tables(
     graph: LocalGraph, allowance: Allowance
 ) -> tuple[Float[np.ndarray, " sets"], float] | None:
@@ -329,7 +365,10 @@ def acyclic_tables(
     c = len(graph)
     acyclic, cyclic = np.empty(1 << c), np.empty(1 << c)
     weight, spread, terms = np.empty(1 << c), np.empty(1 << c, np.int64), np.empty(c)
-    for want_cyclic in (False, True):
+    passes = (False, True) if allowance.until is None else (False,)
+    for want_cyclic in passes:
+        if want_cyclic and allowance.steps < 3**c:
+            break
         at = 0
         while at < 1 << c:
             chunk = allowance.chunk()
@@ -350,10 +389,18 @@ def acyclic_tables(
                 chunk,
             )
             allowance.spend(work)
-        if want_cyclic or acyclic[-1] < 0.999:
+        if want_cyclic:
+            return acyclic, float(cyclic[-1])
+        if acyclic[-1] < 0.999:
             break
-    # Near 1, the complement of A has lost its digits and is summed on its own in the second round.
-    return acyclic, float(cyclic[-1]) if want_cyclic else 1.0 - float(acyclic[-1])
+    # Near 1, the complement of A has lost its digits: it is summed on its own in the second pass, if allowed.
+    least = TINY if graph.out_mask.any() and _has_cycle(graph) else 0.0
+    return acyclic, min(max(1.0 - float(acyclic[-1]), least), 1.0)
+
+
+def _has_cycle(graph: LocalGraph) -> bool:
+    inside = np.ones(len(graph), np.bool_)
+    return bool(peel(graph.present, inside))
 
 
 def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta: float, steps: int) -> float:
@@ -364,7 +411,7 @@ def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta:
         return mu_target
     rest = cut_local(p, np.flatnonzero(outside), zeta)
     status, _, cyclic, _ = graph_log_z(
-        rest.present, rest.absent, new_tables(_FRONTIER_STATES[-1]), steps // _STEPS_PER_STATE
+        rest.present, rest.absent, new_tables(_FRONTIER_STATES[-1]), steps // STEPS_PER_STATE
     )
     if status != DONE:
         if 3 ** len(rest) > steps:
@@ -373,4 +420,4 @@ def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta:
         if tables is None:
             return float("nan")
         cyclic = tables[1]
-    return mu_target + (1.0 - mu_target) * float(cyclic)
+    return min(mu_target + (1.0 - mu_target) * float(cyclic), 1.0)

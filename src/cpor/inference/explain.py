@@ -8,7 +8,7 @@ relation's posterior probability. So two exact evaluations of the scene tell all
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from cpor.decision import Action, Decision, Defer
 from cpor.errors import TooLargeError
@@ -16,7 +16,7 @@ from cpor.inference.allowance import Allowance
 from cpor.inference.certificate import choose
 from cpor.inference.decide import decide
 from cpor.inference.exact import WORK_LIMIT, ZETA, reachable, solve_exact, solve_small
-from cpor.inference.graphs import GraphShare, edge_posteriors, likeliest_graphs
+from cpor.inference.graphs import GraphShare, edge_posterior_matrix, likeliest_graphs
 from cpor.relations import Label, ObstructionPosterior
 
 NO_ANSWER = 0.5
@@ -63,7 +63,7 @@ class Explanation:
     Attributes:
         decision: The decision explained.
         target: The object asked for.
-        graphs: The likeliest graphs with their share.
+        graphs: The likeliest graphs with their share; none where answers are missing.
         relations: The relations the decision depends on, the one that flips it with the least change first.
         not_examined: Relations left out because the scene is too large to examine them exactly.
     """
@@ -95,30 +95,33 @@ def explain(
     decision = decision or decide(posterior, prior=prior)
     missing = np.isnan(posterior.p_obstructs)
     assumed = posterior.with_prior(NO_ANSWER if prior is None else prior)
-    effects, not_examined = _examine(assumed, missing, decision.tau)
-    return Explanation(decision, posterior.target, likeliest_graphs(assumed, k), effects, not_examined)
+    effects, not_examined = _examine(assumed, missing, decision)
+    # Graphs of relations that nobody judged would show assumptions as findings.
+    graphs = () if missing.any() and prior is None else likeliest_graphs(assumed, k)
+    return Explanation(decision, posterior.target, graphs, effects, not_examined)
 
 
 def _examine(
-    scene: ObstructionPosterior, missing: np.ndarray, tau: float
+    scene: ObstructionPosterior, missing: Bool[np.ndarray, "n n"], decision: Decision
 ) -> tuple[tuple[RelationEffect, ...], int]:
-    """Effects of all relations whose blocked object the target can reach."""
+    """Effects of all relations whose blocked object the target can reach, nearest to the target first."""
     p, target = scene.p_obstructs, scene.target_index
     members = reachable(p, target)
     pairs = [(i, j) for i in members.tolist() for j in np.flatnonzero(p[i]).tolist()]
     allowance = Allowance(WORK_LIMIT)
     now = solve_exact(p, target, allowance=allowance)
-    try:
-        posterior_p = edge_posteriors(p)
-    except TooLargeError:
-        now = None
     if now is None:
+        return (), len(pairs)
+    local = np.zeros_like(p)
+    local[members] = p[members]
+    try:
+        weight = edge_posterior_matrix(local)
+    except TooLargeError:
         return (), len(pairs)
     effects = []
     for (i, j), ends in zip(pairs, _endpoints(p, target, pairs, allowance), strict=False):
-        effects.append(
-            _effect(scene, i, j, bool(missing[i, j]), float(posterior_p[i, j]), now.scores, ends, tau)
-        )
+        given = _Given(scene, i, j, bool(missing[i, j]), float(weight[i, j]), decision)
+        effects.append(given.effect(now.scores, ends))
     effects.sort(key=lambda effect: (effect.change_to_flip, -effect.value_of_asking))
     return tuple(effects), len(pairs) - len(effects)
 
@@ -144,77 +147,86 @@ def _endpoints(
     return list(table.reshape(-1, 2, len(p)))
 
 
-def _effect(
-    scene: ObstructionPosterior,
-    i: int,
-    j: int,
-    assumed: bool,
-    weight: float,
-    now: Float[np.ndarray, " n"],
-    ends: Float[np.ndarray, "2 n"],
-    tau: float,
-) -> RelationEffect:
-    p = float(scene.p_obstructs[i, j])
-    # The odds of w are those of p times a constant, Z given the relation over Z given its absence.
-    ratio = _odds(weight) / _odds(p)
-    without, with_it = ends
-    # The upper end was taken at 1 - zeta, where inference clips; go the rest of the way.
-    w_end = (1.0 - ZETA) * ratio / ((1.0 - ZETA) * ratio + ZETA)
-    with_it = np.clip((with_it - (1.0 - w_end) * without) / w_end, 0.0, 1.0)
-    slope = ratio / (p * ratio + 1.0 - p) ** 2
-    flip = _nearest_flip(scene, without, with_it, weight, ratio, p, tau)
-    value = max(float(now.max()), tau)
-    value_with, value_without = max(float(with_it.max()), tau), max(float(without.max()), tau)
-    return RelationEffect(
-        scene.objects[i],
-        scene.objects[j],
-        p,
-        assumed,
-        weight,
-        dict(zip(scene.objects, (slope * (with_it - without)).tolist(), strict=True)),
-        None if flip is None else flip[0],
-        None if flip is None else flip[1],
-        max(weight * value_with + (1.0 - weight) * value_without - value, 0.0),
-    )
+@dataclass(frozen=True)
+class _Given:
+    """One relation in a scene, and how its probability moves the scores.
+
+    With r the ratio of Z given the relation to Z given its absence, the odds of the weight w are r times
+    those of p, and every score is w q(1) + (1 - w) q(0).
+    """
+
+    scene: ObstructionPosterior
+    i: int
+    j: int
+    missing: bool
+    weight: float
+    decision: Decision
+
+    @property
+    def p(self) -> float:
+        return min(max(float(self.scene.p_obstructs[self.i, self.j]), ZETA), 1.0 - ZETA)
+
+    @property
+    def ratio(self) -> float:
+        return _odds(self.weight) / _odds(self.p)
+
+    def effect(self, now: Float[np.ndarray, " n"], ends: Float[np.ndarray, "2 n"]) -> RelationEffect:
+        p, ratio, tau = self.p, self.ratio, self.decision.tau
+        without, with_it = ends
+        # The upper end was taken at 1 - zeta, where inference clips; go the rest of the way.
+        w_end = (1.0 - ZETA) * ratio / ((1.0 - ZETA) * ratio + ZETA)
+        with_it = np.clip((with_it - (1.0 - w_end) * without) / w_end, 0.0, 1.0)
+        slope = ratio / (p * ratio + 1.0 - p) ** 2
+        flip = self._nearest_flip(without, with_it)
+        value, value_with, value_without = (max(float(q.max()), tau) for q in (now, with_it, without))
+        gain = self.weight * value_with + (1.0 - self.weight) * value_without - value
+        return RelationEffect(
+            self.scene.objects[self.i],
+            self.scene.objects[self.j],
+            float(self.scene.p_obstructs[self.i, self.j]),
+            self.missing,
+            self.weight,
+            dict(zip(self.scene.objects, (slope * (with_it - without)).tolist(), strict=True)),
+            None if flip is None else flip[0],
+            None if flip is None else flip[1],
+            max(gain, 0.0),
+        )
+
+    def _nearest_flip(
+        self, without: Float[np.ndarray, " n"], with_it: Float[np.ndarray, " n"]
+    ) -> tuple[float, Action] | None:
+        """The p nearest to the present one at which the action changes, and to what.
+
+        Scores are linear in w, so the action can only change where two scores, or a score and tau, cross.
+        A missing answer has no present action to compare with other than the decision itself.
+        """
+        tau = self.decision.tau
+
+        def action_at(w: float) -> Action:
+            scores = (w * with_it + (1.0 - w) * without).tolist()
+            return choose(self.scene, scores, tau) or Defer("weak_evidence")
+
+        levels = np.append(np.stack([without, with_it]), [[tau], [tau]], axis=1)
+        start, rise = levels[0], levels[1] - levels[0]
+        gap, slope = start[:, None] - start[None, :], rise[:, None] - rise[None, :]
+        crossing = np.divide(-gap, slope, out=np.full_like(gap, -1.0), where=np.abs(slope) > 1e-15)
+        places = np.unique(np.round(crossing[(crossing >= 0.0) & (crossing <= 1.0)], 12))
+        present = self.decision.action if self.missing else action_at(self.weight)
+        best: tuple[float, Action] | None = None
+        for w in places.tolist():
+            at = w / (w + self.ratio * (1.0 - w))
+            if not ZETA < at < 1.0 - ZETA:
+                continue  # inference clips there: no probability given to it can show this
+            for beyond in (w - 1e-9, w + 1e-9):
+                action = action_at(min(max(beyond, 0.0), 1.0))
+                if _differs(action, present) and (best is None or abs(at - self.p) < abs(best[0] - self.p)):
+                    best = (at, action)
+        return best
 
 
 def _odds(p: float) -> float:
-    p = min(max(p, 1e-12), 1.0 - 1e-12)
+    p = min(max(p, 1e-300), 1.0 - 1e-16)
     return p / (1.0 - p)
-
-
-def _nearest_flip(
-    scene: ObstructionPosterior,
-    without: Float[np.ndarray, " n"],
-    with_it: Float[np.ndarray, " n"],
-    weight: float,
-    ratio: float,
-    p: float,
-    tau: float,
-) -> tuple[float, Action] | None:
-    """The p nearest to the present one at which the action changes, and to what."""
-
-    def action_at(w: float) -> Action:
-        scores = (w * with_it + (1.0 - w) * without).tolist()
-        return choose(scene, scores, tau) or Defer("weak_evidence")
-
-    # Scores are linear in w, so the action can only change where two scores, or a score and tau, cross.
-    levels = np.append(np.stack([without, with_it]), [[tau], [tau]], axis=1)
-    start, rise = levels[0], levels[1] - levels[0]
-    gap, slope = start[:, None] - start[None, :], rise[:, None] - rise[None, :]
-    crossing = np.divide(-gap, slope, out=np.full_like(gap, -1.0), where=np.abs(slope) > 1e-15)
-    places = np.unique(np.round(crossing[(crossing >= 0.0) & (crossing <= 1.0)], 12))
-    present = action_at(weight)
-    best: tuple[float, Action] | None = None
-    for w in places:
-        beyond = w + (1e-9 if w >= weight else -1e-9)
-        if not 0.0 <= beyond <= 1.0:
-            beyond = w
-        action = action_at(beyond)
-        at = w / (w + ratio * (1.0 - w))
-        if _differs(action, present) and (best is None or abs(at - p) < abs(best[0] - p)):
-            best = (float(at), action)
-    return best
 
 
 def _differs(a: Action, b: Action) -> bool:

@@ -2,17 +2,26 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from cpor.errors import InvalidSceneError, TooLargeError
-from cpor.inference._kernels.frontier import DONE, graph_log_z, new_tables, strong_components
+from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
+from cpor.inference._kernels.frontier import DONE, graph_log_z, strong_components
 from cpor.inference._kernels.subset import acyclic_gradient
 from cpor.inference.allowance import Allowance
-from cpor.inference.exact import LARGEST_TABLE, WORK_LIMIT, ZETA, LocalGraph, acyclic_tables, cut_local
+from cpor.inference.exact import (
+    LARGEST_TABLE,
+    WORK_LIMIT,
+    ZETA,
+    LocalGraph,
+    acyclic_tables,
+    cut_local,
+    new_tables,
+)
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior, Relation
 
@@ -25,11 +34,11 @@ class GraphShare:
     """One acyclic graph and its share of the posterior.
 
     Attributes:
-        share: Its posterior probability; where Z is out of reach, its share among the graphs listed.
+        share: Its posterior probability; None where Z is out of reach.
         relations: The relations that hold in it; `p` is the probability each was given.
     """
 
-    share: float
+    share: float | None
     relations: tuple[Relation, ...]
 
 
@@ -46,7 +55,8 @@ def log_acyclic_mass(graph: LocalGraph, allowance: Allowance | None = None) -> f
         return float(log_z)
     log_z = 0.0
     for part in _strong_parts(graph):
-        tables = acyclic_tables(part, allowance) if len(part) <= LARGEST_TABLE else None
+        fits = len(part) <= LARGEST_TABLE and 3 ** len(part) <= allowance.steps
+        tables = acyclic_tables(part, allowance) if fits else None
         if tables is None:
             raise TooLargeError(
                 f"{len(part)} objects obstruct each other in cycles; that many cannot be summed exactly"
@@ -76,19 +86,26 @@ def restrict(graph: LocalGraph, inside: Int[np.ndarray, " k"]) -> LocalGraph:
     return LocalGraph(inside, present, absent, linked @ bits, linked.T @ bits)
 
 
-def edge_posteriors(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> Float[np.ndarray, "n n"]:
-    """P(e_ij = 1 | acyclic) for every candidate relation; 0 where there is none. Shape (n, n).
+def edge_posteriors(posterior: ObstructionPosterior, zeta: float = ZETA) -> Float[np.ndarray, "n n"]:
+    """P(e_ij = 1 | acyclic) for every candidate relation of a scene; 0 where there is none. Shape (n, n)."""
+    return edge_posterior_matrix(posterior.p_obstructs, zeta)
 
-    p (1 - d log Z / d log(1 - p)); a relation on no cycle keeps its p.
+
+def edge_posterior_matrix(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> Float[np.ndarray, "n n"]:
+    """P(e_ij = 1 | acyclic) = p (1 - d log Z / d log(1 - p)), p where it is on no cycle. Shape (n, n).
+
+    Raises:
+        TooLargeError: Where Z cannot be summed exactly within the usual limit.
     """
     _refuse_unanswered(p)
     graph = cut_local(p, np.arange(len(p)), zeta)
     posterior = graph.present.copy()
     for part in _strong_parts(graph):
         where = np.ix_(part.members, part.members)
-        tables = acyclic_tables(part, Allowance(WORK_LIMIT)) if len(part) <= 16 else None
+        tables = acyclic_tables(part, Allowance()) if 3 ** len(part) <= WORK_LIMIT else None
         if tables is not None and tables[0][-1] > 0.0:
-            gradient = acyclic_gradient(part.absent, part.out_mask, part.in_mask, tables[0])
+            gradient = np.zeros_like(part.absent)
+            acyclic_gradient(part.absent, part.out_mask, part.in_mask, tables[0], gradient)
             posterior[where] = np.clip(part.present * (1.0 - gradient), 0.0, 1.0)
             continue
         log_z = log_acyclic_mass(part)
@@ -161,18 +178,19 @@ def likeliest_graphs(
     posterior: ObstructionPosterior, k: int, zeta: float = ZETA, allowance: Allowance | None = None
 ) -> tuple[GraphShare, ...]:
     """The k most probable acyclic graphs over all candidate relations, likeliest first."""
+    if k < 0:
+        raise InvalidSettingError(f"k is {k}; give the number of graphs to list, 0 or more")
     p = posterior.p_obstructs
     _refuse_unanswered(p)
     allowance = allowance or Allowance(WORK_LIMIT)
     graphs = list(islice(iterate_graphs(p, zeta, allowance), k))
-    try:
+    log_z: float | None = None
+    with suppress(TooLargeError):
         log_z = log_acyclic_mass(cut_local(p, np.arange(len(p)), zeta))
-    except TooLargeError:
-        log_z = float(np.logaddexp.reduce([graph.log_weight for graph in graphs]))
     objects = posterior.objects
     return tuple(
         GraphShare(
-            min(float(np.exp(graph.log_weight - log_z)), 1.0),
+            None if log_z is None else min(float(np.exp(graph.log_weight - log_z)), 1.0),
             tuple(Relation(objects[i], objects[j], float(p[i, j])) for i, j in graph.edges),
         )
         for graph in graphs

@@ -15,6 +15,7 @@ from cpor.inference._kernels.algorithm1 import (
     NEEDS_WORK,
     REFERENCE,
     advance,
+    count_edges,
     order_edges,
     record_graph,
     run_batch,
@@ -56,8 +57,8 @@ class TopKSettings:
     tolerance: float = 0.05
 
     def __post_init__(self) -> None:
-        if self.k_max < 1:
-            raise InvalidSettingError(f"k_max is {self.k_max}; at least one graph must be retained")
+        if not isinstance(self.k_max, int) or self.k_max < 1:
+            raise InvalidSettingError(f"k_max is {self.k_max}; give a whole number from 1 on")
         if not 0.0 <= self.tolerance <= 1.0:
             raise InvalidSettingError(f"tolerance is {self.tolerance}; it must lie in [0, 1]")
 
@@ -71,12 +72,16 @@ class TopKScores:
         epsilon: No score is further than this from its exact value.
         k: Graphs retained.
         exit: One of the kernels' exits, or EXIT_DEADLINE.
+        log_mass: Log of Z_K, the probability of the retained graphs; a lower bound on log Z.
+        log_bound: An upper bound on log Z.
     """
 
     scores: Float[np.ndarray, " n"]
     epsilon: float
     k: int
     exit: int
+    log_mass: float
+    log_bound: float
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,11 @@ class GraphSearch:
 
     def __init__(self, p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> None:
         self.n = len(p)
-        self.blocked, self.blocker, self.weight, self.reverse, self.log_empty, self.log_pair_bound = (
-            order_edges(np.array(p), zeta)
-        )
+        p = np.array(p)
+        m = count_edges(p)
+        self.blocked, self.blocker, self.reverse = (np.empty(m, np.int64) for _ in range(3))
+        self.weight = np.empty(m)
+        self.log_empty, self.log_pair_bound = order_edges(p, zeta, *self._edges)
         self.chosen: Bool[np.ndarray, " m"] = np.zeros(len(self.weight), np.bool_)
         self._counters = np.zeros(4, np.int64)
         room = max(_ROOM, 4 * len(self.weight) + 8)
@@ -190,7 +197,7 @@ class GraphSearch:
                 self._grow()
         if status in (NEEDS_WORK, NEEDS_ROOM):
             status = self._finish_greedily(target, tau, settings, allowance, log_bound, totals, sums)
-        return TopKScores(totals / sums[MASS], float(sums[EPSILON]), self.found, int(status))
+        return _topk_scores(totals / sums[MASS], sums, self.found, int(status))
 
     def _finish_greedily(
         self,
@@ -290,5 +297,13 @@ def run_algorithm1_many(
             results.append(run_algorithm1(matrices[s], targets[s], tau, settings, zeta))
             continue
         part = scores[first_score[s] : first_score[s] + size[s]]
-        results.append(TopKScores(part, float(sums[s, EPSILON]), int(retained[s]), int(exits[s])))
+        results.append(_topk_scores(part, sums[s], int(retained[s]), int(exits[s])))
     return results
+
+
+def _topk_scores(
+    scores: Float[np.ndarray, " n"], sums: Float[np.ndarray, " 3"], k: int, end: int
+) -> TopKScores:
+    epsilon = float(sums[EPSILON])
+    log_mass = float(sums[REFERENCE] + np.log(sums[MASS]))
+    return TopKScores(scores, epsilon, k, end, log_mass, log_mass - float(np.log1p(-min(epsilon, 1 - 1e-16))))

@@ -14,7 +14,7 @@ from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.inference.allowance import Allowance
 from cpor.inference.decide import decide
-from cpor.inference.exact import LocalGraph, acyclic_tables, cut_local, reachable, solve_exact
+from cpor.inference.exact import LocalGraph, cut_local, log_acyclic_table, reachable, solve_exact
 from cpor.inference.graphs import log_acyclic_mass, restrict
 from cpor.planning._kernels import best_orders, best_set
 from cpor.relations import Label, ObstructionPosterior
@@ -134,25 +134,23 @@ def plan(
             f"{len(graph)} objects matter to the target; plans are exact and go up to {LARGEST_PLAN}. "
             "Use decide, and look again after each removal"
         )
-    tables = acyclic_tables(graph, Allowance())
-    assert tables is not None, "an unlimited allowance suffices"
-    acyclic, _ = tables
+    log_acyclic, log_absent = log_acyclic_table(graph), np.log(graph.absent)
     n_sets = 1 << (len(graph) - 1)
     best, last = np.empty(n_sets), np.empty(n_sets, np.int64)
-    best_orders(graph.absent, best, last)
+    best_orders(log_absent, best, last)
     limit = len(graph) if max_steps is None else max_steps
-    removed, p_valid = best_set(graph.absent, acyclic, best, limit, cost_removal, cost_wrong)
+    removed, p_valid = best_set(log_absent, log_acyclic, best, limit, cost_removal, cost_wrong)
     order = []
     while removed:
         order.append(int(last[removed]))
         removed ^= 1 << (order[-1] - 1)
     order.reverse()
-    steps = _describe(posterior, graph, order, acyclic)
+    steps = _describe(posterior, graph, order, log_acyclic)
     return Plan(
         posterior.target,
         steps,
-        float(min(p_valid, 1.0)),
-        -cost_removal * len(steps) - cost_wrong * (1.0 - float(min(p_valid, 1.0))),
+        float(p_valid),
+        -cost_removal * len(steps) - cost_wrong * (1.0 - float(p_valid)),
         -cost_ask,
         decide(posterior, tau),
     )
@@ -167,27 +165,27 @@ def _check_costs(max_steps: int | None, *costs: float) -> None:
 
 
 def _describe(
-    posterior: ObstructionPosterior, graph: LocalGraph, order: list[int], acyclic: np.ndarray
+    posterior: ObstructionPosterior, graph: LocalGraph, order: list[int], log_acyclic: np.ndarray
 ) -> tuple[PlanStep, ...]:
     exact = solve_exact(posterior.p_obstructs, posterior.target_index, want_reach=True)
     assert exact is not None and exact.reach is not None, "an unlimited allowance suffices"
     full = (1 << len(graph)) - 1
-    so_far, removed = 1.0, 0
+    log_so_far, removed = 0.0, 0
     steps = []
     for o in order:
         ahead = [v for v in range(len(graph)) if not (removed >> v) & 1 and v != o]
-        free = float(np.prod(graph.absent[o, ahead]))
+        log_free = float(np.log(graph.absent[o, ahead]).sum())
         present, absent = graph.present.copy(), graph.absent.copy()
         present[o, ahead], absent[o, ahead] = 0.0, 1.0
         cleared = LocalGraph(graph.members, present, absent, graph.out_mask, graph.in_mask)
-        log_cleared = log_acyclic_mass(restrict(cleared, np.arange(len(graph))))
-        so_far *= free
+        log_cleared = log_acyclic_mass(restrict(cleared, np.arange(len(graph))), Allowance())
+        log_so_far += log_free
         removed |= 1 << o
         steps.append(
             PlanStep(
                 posterior.objects[graph.members[o]],
-                min(free * float(np.exp(log_cleared - exact.log_z)), 1.0),
-                min(so_far * float(acyclic[full ^ removed] / acyclic[full]), 1.0),
+                min(float(np.exp(log_free + log_cleared - exact.log_z)), 1.0),
+                min(float(np.exp(log_so_far + log_acyclic[full ^ removed] - log_acyclic[full])), 1.0),
                 float(exact.reach[graph.members[o]]),
             )
         )

@@ -1,12 +1,12 @@
 """A decision as a card in the terminal: what to do, how sure, why, and what would change it."""
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from cpor.decision import Action, Decision, Defer, Grasp
+from cpor.inference.certificate import VACUOUS
 from cpor.inference.explain import Explanation, RelationEffect
 from cpor.inference.graphs import GraphShare
 
@@ -20,11 +20,16 @@ _REASONS = {
 }
 
 
+def clean(label: object) -> str:
+    """A label as it can be shown: control characters would act on the terminal, so they are replaced."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(label))
+
+
 def say_action(action: Action) -> str:
     """An action in words."""
     if isinstance(action, Defer):
         return "ask or look again"
-    return f"grasp {action.obj}" if isinstance(action, Grasp) else f"remove {action.obj}"
+    return f"{'grasp' if isinstance(action, Grasp) else 'remove'} {clean(action.obj)}"
 
 
 def decision_card(
@@ -54,19 +59,21 @@ def decision_card(
         parts += [
             Text(),
             Text("Worth asking next", style="bold"),
-            _indent([("•", f"does {ask.blocker} obstruct {ask.blocked}? {_gain(ask)}")]),
+            _indent([("•", f"does {clean(ask.blocker)} obstruct {clean(ask.blocked)}? {_gain(ask)}")]),
         ]
     if explanation.not_examined:
         parts.append(
             Text(f"{explanation.not_examined} relations not examined: the scene is too large", style="dim")
         )
     color = "yellow" if isinstance(decision.action, Defer) else "green"
-    headline = say_action(decision.action).upper()
-    return Panel(Group(*parts), title=f"[bold {color}]{escape(headline)}[/]", title_align="left", width=88)
+    headline = say_action(decision.action)
+    verb, _, rest = headline.partition(" ")
+    title = Text(f" {verb.upper()} {rest} ", style=f"bold {color}")
+    return Panel(Group(*parts), title=title, title_align="left", width=88)
 
 
 def _reason(explanation: Explanation) -> str:
-    decision, target = explanation.decision, explanation.target
+    decision, target = explanation.decision, clean(explanation.target)
     action = decision.action
     if isinstance(action, Defer):
         return f"Asked for {target}. Not acting: {_REASONS[action.reason]}."
@@ -74,7 +81,7 @@ def _reason(explanation: Explanation) -> str:
     if isinstance(action, Grasp):
         return f"Asked for {target}. Nothing obstructs it with probability {score:.1%}."
     return (
-        f"Asked for {target}. With probability {score:.1%}, {action.obj} is in its way, "
+        f"Asked for {target}. With probability {score:.1%}, {clean(action.obj)} is in its way, "
         "directly or through others, and free to be taken."
     )
 
@@ -82,15 +89,15 @@ def _reason(explanation: Explanation) -> str:
 def _score_table(explanation: Explanation) -> Table:
     decision = explanation.decision
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
-    table.add_column("action")
-    table.add_column("probability that it is right", no_wrap=True)
-    table.add_column("", justify="right")
+    table.add_column("action", min_width=10, overflow="fold")
+    table.add_column("right with", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
     ranked = sorted(decision.scores.items(), key=lambda item: -decision.interval(item[0])[1])
     for label, score in ranked[:10]:
         verb = "grasp" if label == explanation.target else "remove"
         low, high = decision.interval(label)
         number = f"{score:.1%}" if high - low < 5e-4 else f"{low:.1%} to {high:.1%}"
-        table.add_row(escape(f"{verb} {label}"), _bar(low, high, decision.tau), number)
+        table.add_row(Text(f"{verb} {clean(label)}"), number, _bar(low, high, decision.tau))
     if len(ranked) > 10:
         table.add_row(f"… {len(ranked) - 10} more", "", "")
     return table
@@ -111,6 +118,8 @@ def _certificate(decision: Decision) -> str:
     certificate = decision.certificate
     act = f"Acts above tau = {decision.tau:g} (the mark)."
     if decision.unanswered_range is not None:
+        if certificate.epsilon >= 1.0:
+            return f"{act} Too many answers are missing to go through; the ranges are what is sure."
         return f"{act} Ranges: over everything the missing answers could be."
     mu = "" if decision.mu is None else f" Belief discarded as contradictory: {decision.mu:.1%}."
     if certificate.exact:
@@ -118,6 +127,8 @@ def _certificate(decision: Decision) -> str:
     bound = f"{certificate.k} arrangements looked at; each probability within {certificate.epsilon:.3f}"
     if certificate.certified:
         return f"{act} {bound}; proven to be the action exact inference takes.{mu}"
+    if certificate.epsilon >= VACUOUS:
+        return f"{act} {bound}, which says nothing: the scene is too large to be summed."
     return f"{act} {bound}; NOT proven ({certificate.kind}): exact inference might act otherwise.{mu}"
 
 
@@ -127,13 +138,14 @@ def _indent(rows: list[tuple[str, str]]) -> Table:
     grid.add_column(justify="right", min_width=3, no_wrap=True)
     grid.add_column()
     for mark, text in rows:
-        grid.add_row(mark, escape(text))
+        grid.add_row(mark, Text(text))
     return grid
 
 
 def _graph(graph: GraphShare) -> tuple[str, str]:
-    relations = ", ".join(f"{r.blocker} on {r.blocked}" for r in graph.relations)
-    return f"{graph.share:.1%}", relations or "nothing obstructs anything"
+    relations = ", ".join(f"{clean(r.blocker)} on {clean(r.blocked)}" for r in graph.relations)
+    share = "?" if graph.share is None else f"{graph.share:.1%}"
+    return share, relations or "nothing obstructs anything"
 
 
 def _gain(effect: RelationEffect) -> str:
@@ -147,6 +159,6 @@ def _change(effect: RelationEffect) -> str:
     given = "no answer" if effect.assumed else f"now {effect.p:.0%}"
     side = "above" if effect.flips_at > effect.p else "below"
     return (
-        f"{effect.blocker} obstructs {effect.blocked} {side} {effect.flips_at:.1%} ({given}): "
+        f"{clean(effect.blocker)} obstructs {clean(effect.blocked)} {side} {effect.flips_at:.1%} ({given}): "
         f"{say_action(effect.flips_to)}"
     )

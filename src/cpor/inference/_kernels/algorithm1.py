@@ -33,25 +33,32 @@ MASS, REFERENCE, EPSILON = 0, 1, 2
 
 @no_type_check
 @njit(cache=True)
-def order_edges(p, zeta):
-    """Candidate edges, most decided first.
+def count_edges(p):
+    """Number of candidate edges."""
+    m = 0
+    for i in range(p.shape[0]):
+        for j in range(p.shape[0]):
+            m += p[i, j] > 0.0
+    return m
+
+
+@no_type_check
+@njit(cache=True)
+def order_edges(p, zeta, blocked, blocker, weight, reverse):
+    """List the candidate edges, most decided first.
 
     Args:
         p: Probabilities; 0 is no candidate. Shape (n, n).
         zeta: Probabilities are clipped to [zeta, 1 - zeta].
+        blocked: Filled. Shape (m,).
+        blocker: Filled. Shape (m,).
+        weight: Filled with logit p. Shape (m,).
+        reverse: Filled with the position of the reciprocal edge, -1 where there is none. Shape (m,).
 
     Returns:
-        blocked (m,), blocker (m,), weight = logit p (m,), reverse (m,) (the position of the reciprocal
-        edge or -1), log of the empty graph's probability, log of the pair bound on Z (eq. zbar).
+        Log of the empty graph's probability, log of the pair bound on Z (eq. zbar).
     """
     n = p.shape[0]
-    m = 0
-    for i in range(n):
-        for j in range(n):
-            m += p[i, j] > 0.0
-    blocked = np.empty(m, np.int64)
-    blocker = np.empty(m, np.int64)
-    weight = np.empty(m)
     log_empty = 0.0
     log_pair_bound = 0.0
     e = 0
@@ -69,16 +76,15 @@ def order_edges(p, zeta):
                 log_pair_bound += np.log((1.0 - value) + value * (1.0 - other))
             e += 1
     order = np.argsort(-np.abs(weight), kind="mergesort")
-    blocked = blocked[order]
-    blocker = blocker[order]
-    weight = weight[order]
-    reverse = np.full(m, -1, np.int64)
+    blocked[:] = blocked[order]
+    blocker[:] = blocker[order]
+    weight[:] = weight[order]
     place = np.full((n, n), -1, np.int64)
-    for e in range(m):
+    for e in range(weight.shape[0]):
         place[blocked[e], blocker[e]] = e
-    for e in range(m):
+    for e in range(weight.shape[0]):
         reverse[e] = place[blocker[e], blocked[e]]
-    return blocked, blocker, weight, reverse, log_empty, log_pair_bound
+    return log_empty, log_pair_bound
 
 
 @no_type_check
@@ -222,7 +228,12 @@ def run_batch(
         totals = scores[first_score[s] : first_score[s] + n]
         totals[:] = 0.0
         sums[s] = 0.0
-        blocked, blocker, weight, reverse, log_empty, log_bound = order_edges(p, zeta)
+        m = count_edges(p)
+        blocked = np.empty(m, np.int64)
+        blocker = np.empty(m, np.int64)
+        weight = np.empty(m)
+        reverse = np.empty(m, np.int64)
+        log_empty, log_bound = order_edges(p, zeta, blocked, blocker, weight, reverse)
         if room < 4 * weight.shape[0] + 8:
             exits[s] = NEEDS_ROOM
             continue

@@ -91,7 +91,11 @@ def solve_batch(
         if count > max_bits:
             state[s] = TOO_LARGE
             continue
-        present, absent, out_mask, in_mask = local_graph(p, zeta, keep, count)
+        present = np.empty((count, count))
+        absent = np.empty((count, count))
+        out_mask = np.empty(count, np.int64)
+        in_mask = np.empty(count, np.int64)
+        local_graph(p, zeta, keep, present, absent, out_mask, in_mask)
         if log_z_floor(absent) < LOG_FLOOR:
             state[s] = TOO_LARGE
             continue
@@ -126,8 +130,12 @@ def solve_batch(
             if seen[v]:
                 keep[k] = v
                 k += 1
-        present, absent, out_mask, in_mask = local_graph(p, zeta, keep, count)
+        present = np.empty((count, count))
+        absent = np.empty((count, count))
+        out_mask = np.empty(count, np.int64)
+        in_mask = np.empty(count, np.int64)
+        local_graph(p, zeta, keep, present, absent, out_mask, in_mask)
         fill_acyclic(
             present, absent, out_mask, in_mask, acyclic, cyclic, weight, spread, terms, True, 0, no_limit
         )
-        mu[s] += (1.0 - mu[s]) * cyclic[(1 << count) - 1]
+        mu[s] = min(mu[s] + (1.0 - mu[s]) * cyclic[(1 << count) - 1], 1.0)

@@ -11,6 +11,8 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from cpor.inference._kernels.subset import TINY
+
 SLOTS = 8
 STARTS = 24
 FAILED = 1
@@ -288,30 +290,13 @@ def strong_components(present, label):
 
 @no_type_check
 @njit(cache=True)
-def new_tables(capacity):
-    """Room for `capacity` states, as `sweep` wants it; `capacity` is a power of two."""
-    size = 4 * capacity
-    return (
-        np.empty(size, np.uint64),
-        np.empty(size),
-        np.zeros(size, np.bool_),
-        np.empty(capacity + 2, np.int64),
-        np.empty(size, np.uint64),
-        np.empty(size),
-        np.zeros(size, np.bool_),
-        np.empty(capacity + 2, np.int64),
-    )
-
-
-@no_type_check
-@njit(cache=True)
 def graph_log_z(present, absent, tables, work_limit):
     """log P(acyclic) and P(cyclic) of a graph: one sweep for each strongly connected component.
 
     Args:
         present: Edge probabilities p. Shape (n, n).
         absent: 1 - p. Shape (n, n).
-        tables: From `new_tables`.
+        tables: As for `sweep`.
         work_limit: Give up beyond this many state updates.
 
     Returns:
@@ -352,5 +337,5 @@ def graph_log_z(present, absent, tables, work_limit):
         if status == FAILED:
             return FAILED, 0.0, 0.0, work
         log_z += log_part
-        cyclic += (1.0 - cyclic) * cyclic_part
-    return DONE, log_z, cyclic, work
+        cyclic += (1.0 - cyclic) * max(cyclic_part, TINY)  # a cycle is possible, even where it underflows
+    return DONE, log_z, min(cyclic, 1.0), work

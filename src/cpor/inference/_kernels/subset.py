@@ -18,6 +18,9 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+TINY = 5e-324
+"""The least positive double."""
+
 
 @no_type_check
 @njit(cache=True)
@@ -129,7 +132,8 @@ def fill_acyclic(
                     total_cyclic += signed[k] * cyclic[s ^ spread[k]]
         work += 1 << size
         acyclic[s] = total
-        cyclic[s] = total_cyclic
+        # Some cycle is possible here, so the mass is above 0 even where it underflows.
+        cyclic[s] = min(max(total_cyclic, TINY), 1.0)
     return n_sets, work
 
 
@@ -262,17 +266,21 @@ def log_z_floor(absent):
 
 @no_type_check
 @njit(cache=True)
-def local_graph(p, zeta, keep, size):
+def local_graph(p, zeta, keep, present, absent, out_mask, in_mask):
     """Probabilities and neighbour masks among the kept vertices, clipped to [zeta, 1 - zeta].
 
-    Returns:
-        present (size, size), absent (size, size), out_mask (size,), in_mask (size,); the masks stay
-        zero beyond 62 vertices.
+    Args:
+        p: Probabilities of the whole scene. Shape (n, n).
+        zeta: See above.
+        keep: The vertices kept. Shape (k,).
+        present: Filled with p. Shape (k, k).
+        absent: Filled with 1 - p. Shape (k, k).
+        out_mask: Filled with candidate blockers; zero beyond 62 vertices. Shape (k,).
+        in_mask: Filled with vertices each may block; zero beyond 62 vertices. Shape (k,).
     """
-    present = np.zeros((size, size))
-    absent = np.ones((size, size))
-    out_mask = np.zeros(size, np.int64)
-    in_mask = np.zeros(size, np.int64)
+    size = present.shape[0]
+    out_mask[:] = 0
+    in_mask[:] = 0
     for a in range(size):
         for b in range(size):
             value = p[keep[a], keep[b]]
@@ -282,7 +290,9 @@ def local_graph(p, zeta, keep, size):
                 if size <= 62:
                     out_mask[a] |= 1 << b
                     in_mask[b] |= 1 << a
-    return present, absent, out_mask, in_mask
+            else:
+                present[a, b] = 0.0
+                absent[a, b] = 1.0
 
 
 @no_type_check
@@ -330,12 +340,19 @@ def count_acyclic_work(out_mask, in_mask, limit):
 
 @no_type_check
 @njit(cache=True)
-def acyclic_gradient(absent, out_mask, in_mask, acyclic):
-    """d log A(C) / d log absent[i, j] for all edges at once: `fill_acyclic` run backwards. Shape (n, n)."""
+def acyclic_gradient(absent, out_mask, in_mask, acyclic, gradient):
+    """d log A(C) / d log absent[i, j] for all edges at once: `fill_acyclic` run backwards.
+
+    Args:
+        absent: Shape (n, n).
+        out_mask: Candidate blockers of each vertex. Shape (n,).
+        in_mask: Vertices each vertex may block. Shape (n,).
+        acyclic: A(S). Shape (2^n,).
+        gradient: Zero at the start, filled. Shape (n, n).
+    """
     n = absent.shape[0]
     n_sets = 1 << n
     full = n_sets - 1
-    gradient = np.zeros((n, n))
     adjoint = np.zeros(n_sets)
     adjoint[full] = 1.0 / acyclic[full]
     signed = np.empty(n_sets)
@@ -385,4 +402,3 @@ def acyclic_gradient(absent, out_mask, in_mask, acyclic):
             for b in range(size):
                 if b != a:
                     gradient[members[a], members[b]] += pull * with_a
-    return gradient
