@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cpor.inference.explain import Explanation, explain
     from cpor.inference.graphs import edge_posteriors, likeliest_graphs, sample_graphs
     from cpor.inference.topk import TopKSettings
+    from cpor.inference.warm_up import warm_up
     from cpor.planning.plan import Plan, plan
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ __all__ = [
     "likeliest_graphs",
     "plan",
     "sample_graphs",
+    "warm_up",
 ]
 
 # Compiled parts load on first use, so that `import cpor` stays quick.
@@ -51,7 +53,12 @@ _LAZY = {
     "likeliest_graphs": "cpor.inference.graphs",
     "plan": "cpor.planning.plan",
     "sample_graphs": "cpor.inference.graphs",
+    "warm_up": "cpor.inference.warm_up",
 }
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> object:

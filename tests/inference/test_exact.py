@@ -11,7 +11,10 @@ from cpor import ObstructionPosterior, decide, sample_graphs
 from cpor.inference import exact
 from cpor.inference._kernels.logsubset import log_scores
 from cpor.inference.allowance import Allowance
+from cpor.inference.frontier import solve_frontier
+from cpor.inference.local import LocalScores, cut_local, reachable
 from cpor.inference.oracles.brute_force import enumerate_dags
+from cpor.inference.subset import solve_subset
 
 
 def spec_recursion(p, target, number=float):
@@ -111,25 +114,27 @@ def test_hand_computed_reciprocal_pair():
 
 
 def _every_way(p):
-    graph = exact.cut_local(p, exact.reachable(p, 0))
-    yield exact._solve_subset(graph, Allowance(), True)
-    yield exact._solve_frontier(graph, Allowance(), True)
+    graph = cut_local(p, reachable(p, 0))
+    yield solve_subset(graph, Allowance(), True)
+    swept = solve_frontier(graph, Allowance(), True)
+    if swept is not None:
+        yield swept
     size = len(graph)
     scores, reach = np.empty(size), np.empty(size)
     masks = graph.out_mask, graph.in_mask
     log_z = log_scores(graph.absent, *masks, 0, np.empty(1 << size), np.zeros(1 << size), scores, reach)
-    yield scores, log_z, -np.expm1(log_z), reach
+    yield LocalScores(scores, log_z, -np.expm1(log_z), reach)
 
 
 @pytest.mark.parametrize(("n", "density"), [(2, 1.0), (5, 0.6), (7, 1.0), (11, 0.25), (13, 0.2)])
 def test_subset_frontier_and_log_domain_agree(rng, n, density):
     for _ in range(5):
-        ways = [way for way in _every_way(random_matrix(rng, n, density)) if way is not None]
-        for scores, log_z, mu, reach in ways[1:]:
-            assert scores == pytest.approx(ways[0][0], abs=1e-11)
-            assert log_z == pytest.approx(ways[0][1], abs=1e-10)
-            assert mu == pytest.approx(ways[0][2], abs=1e-11)
-            assert reach == pytest.approx(ways[0][3], abs=1e-11)
+        first, *others = _every_way(random_matrix(rng, n, density))
+        for other in others:
+            assert other.scores == pytest.approx(first.scores, abs=1e-11)
+            assert other.log_z == pytest.approx(first.log_z, abs=1e-10)
+            assert other.mu == pytest.approx(first.mu, abs=1e-11)
+            assert other.reach == pytest.approx(first.reach, abs=1e-11)
 
 
 def test_reach_matches_brute_force(rng):

@@ -9,8 +9,9 @@ from support.scenes import nearest_matrix, random_matrix, random_scene
 from cpor import ObstructionPosterior, TopKSettings, decide, decide_many
 from cpor.inference.allowance import Allowance
 from cpor.inference.bounds import log_block_bound, log_pair_bound
-from cpor.inference.exact import cut_local, solve_exact
+from cpor.inference.exact import solve_exact
 from cpor.inference.graphs import log_acyclic_mass, restrict
+from cpor.inference.local import cut_local
 from cpor.inference.oracles.brute_force import enumerate_dags
 from cpor.inference.topk import GraphSearch, iterate_graphs
 

@@ -7,7 +7,7 @@ import pytest
 from support.scenes import random_matrix, random_scene
 
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, plan
-from cpor.inference.exact import reachable
+from cpor.inference.local import reachable
 from cpor.inference.oracles.brute_force import enumerate_dags, plan_validity
 
 

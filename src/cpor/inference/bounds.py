@@ -10,7 +10,8 @@ from jaxtyping import Float
 
 from cpor.inference._kernels.frontier import strong_components
 from cpor.inference.allowance import Allowance
-from cpor.inference.exact import ZETA, acyclic_tables, cut_local
+from cpor.inference.local import ZETA, cut_local
+from cpor.inference.subset import acyclic_tables
 
 BLOCK = 9
 """Objects a block may have: 3^9 steps each."""

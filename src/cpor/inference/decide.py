@@ -14,7 +14,8 @@ from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
 from cpor.inference.allowance import UNLIMITED, Allowance
 from cpor.inference.bounds import log_block_bound
 from cpor.inference.certificate import VACUOUS, Inference, exact_inference, judge, topk_inference
-from cpor.inference.exact import WORK_LIMIT, ZETA, reachable, solve_exact, solve_small
+from cpor.inference.exact import WORK_LIMIT, solve_exact, solve_small
+from cpor.inference.local import ZETA, reachable
 from cpor.inference.topk import WORK_LIMIT as SEARCH_LIMIT
 from cpor.inference.topk import GraphSearch, TopKSettings, run_algorithm1, run_algorithm1_many
 from cpor.inference.unanswered import decide_unanswered

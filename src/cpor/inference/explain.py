@@ -15,8 +15,9 @@ from cpor.errors import TooLargeError
 from cpor.inference.allowance import Allowance
 from cpor.inference.certificate import choose
 from cpor.inference.decide import decide
-from cpor.inference.exact import WORK_LIMIT, ZETA, reachable, solve_exact, solve_small
+from cpor.inference.exact import WORK_LIMIT, solve_exact, solve_small
 from cpor.inference.graphs import GraphShare, edge_posterior_matrix, likeliest_graphs
+from cpor.inference.local import ZETA, reachable
 from cpor.relations import Label, ObstructionPosterior
 
 NO_ANSWER = 0.5

@@ -11,17 +11,12 @@ from jaxtyping import Bool, Float, Int
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
 from cpor.inference._kernels.frontier import DONE, graph_log_z, strong_components
-from cpor.inference._kernels.subset import acyclic_gradient
+from cpor.inference._kernels.gradient import acyclic_gradient
 from cpor.inference.allowance import Allowance
-from cpor.inference.exact import (
-    LARGEST_TABLE,
-    WORK_LIMIT,
-    ZETA,
-    LocalGraph,
-    acyclic_tables,
-    cut_local,
-    new_tables,
-)
+from cpor.inference.exact import WORK_LIMIT
+from cpor.inference.frontier import new_tables
+from cpor.inference.local import ZETA, LocalGraph, cut_local
+from cpor.inference.subset import LARGEST_TABLE, acyclic_tables
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior, Relation
 

@@ -33,7 +33,8 @@ from cpor.inference._kernels.topk import (
     start_search,
 )
 from cpor.inference.allowance import Allowance
-from cpor.inference.exact import ZETA, pack
+from cpor.inference.exact import pack
+from cpor.inference.local import ZETA
 
 WORK_LIMIT = 50_000_000
 """Steps that `auto` allows the search for graphs: a quarter of a second or so."""

@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float
 from cpor.decision import CERTIFIED, Certificate, CertificateKind, Decision, Defer, Grasp
 from cpor.inference._kernels.algorithm1 import ROUNDING
 from cpor.inference.certificate import Inference, choose, judge
-from cpor.inference.exact import SMALL, reachable
+from cpor.inference.exact import SMALL
+from cpor.inference.local import reachable
 from cpor.relations import ObstructionPosterior
 
 MOST_CORNERS = 4096

@@ -14,8 +14,10 @@ from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.inference.allowance import Allowance
 from cpor.inference.decide import decide
-from cpor.inference.exact import LocalGraph, cut_local, log_acyclic_table, reachable, solve_exact
+from cpor.inference.exact import solve_exact
 from cpor.inference.graphs import log_acyclic_mass, restrict
+from cpor.inference.local import LocalGraph, cut_local, reachable
+from cpor.inference.subset import log_acyclic_table
 from cpor.planning._kernels import best_orders, best_set
 from cpor.relations import Label, ObstructionPosterior
 
