@@ -34,6 +34,8 @@ def list_labels(labels: Iterable[Hashable], most: int = 12) -> str:
 def say_known(label: object, known: Iterable[Hashable]) -> str:
     """`the scene has: mug, box`, with a hint where a label differs from a known one in its type only."""
     labels = list(known)
+    if not labels:
+        return "the scene has no objects"
     if any(str(each) == str(label) for each in labels):
         shown = list_labels([repr(each) for each in labels])
         return f"the scene has: {shown} (a number and the text of it are different labels)"

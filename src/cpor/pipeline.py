@@ -25,7 +25,7 @@ from cpor.calibration import (
     graph_features,
 )
 from cpor.decision import Decision, Defer, Grasp
-from cpor.errors import InvalidSceneError, list_labels
+from cpor.errors import InvalidSceneError, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
 from cpor.fusion import AnyFusion, NaiveFusion
 from cpor.inference.certificate import reason_to_defer
@@ -144,7 +144,7 @@ class Pipeline:
     def posterior(self, beliefs: PairBeliefs, target: int) -> ObstructionPosterior:
         """What to decide from for one target; conditioned on its chain where the stage is there."""
         if target not in beliefs.ids:
-            raise InvalidSceneError(f"unknown object {target}; the scene has: {list_labels(beliefs.ids)}")
+            raise InvalidSceneError(f"unknown object {target}; {say_known(target, beliefs.ids)}")
         if self.condition is None:
             return ObstructionPosterior(beliefs.ids, target, beliefs.p_fused)
         features = pair_features(beliefs, target)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cpor.decision import (
     Action,
@@ -45,8 +45,7 @@ _KINDS: dict[int, CertificateKind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Inference:
+class Inference(NamedTuple):
     """Scores of one scene by either method, and how far they are from exact.
 
     Attributes:

@@ -138,12 +138,12 @@ def decide_many(
         raise InvalidSettingError("give either tau or costs, not both: tau is 1 - the cost of deferring")
     policy = Policy(tau, method, deadline_ms, require_certificate, costs, prior, topk or TopKSettings(), zeta)
     scenes = list(posteriors)
-    for scene in scenes:
-        if not isinstance(scene, ObstructionPosterior):
-            raise InvalidSceneError(
-                f"a scene must be an ObstructionPosterior, got {type(scene).__name__}; build one from the "
-                "objects, the target and the probabilities"
-            )
+    strangers = {type(scene) for scene in scenes} - {ObstructionPosterior}
+    if strangers:
+        raise InvalidSceneError(
+            f"a scene must be an ObstructionPosterior, got {strangers.pop().__name__}; build one from the "
+            "objects, the target and the probabilities"
+        )
     whole = [k for k, scene in enumerate(scenes) if not scene.has_unanswered or prior is not None]
     matrices = [scenes[k].with_prior(prior).p_obstructs for k in whole]
     inferred = infer_many(matrices, [scenes[k].target_index for k in whole], policy)
@@ -219,7 +219,7 @@ def _infer_reachable(p: Matrix, target: int, policy: Policy, allowance: Allowanc
     scores = np.zeros(len(p))
     scores[members] = inference.scores
     vacuous = inference.kind not in CERTIFIED and inference.epsilon >= VACUOUS
-    return replace(inference, scores=scores.tolist(), mu=None, vacuous=vacuous)
+    return inference._replace(scores=scores.tolist(), mu=None, vacuous=vacuous)
 
 
 def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:

@@ -37,7 +37,9 @@ class RelationEffect:
         sensitivity: d score / d p for each object.
         flips_at: The probability nearest to `p` at which the action changes, the rest being as it is.
             None: no value of this relation alone changes it.
-        flips_to: The action then.
+        flips_to: The action then. Both are None for an assumed `p`, from which nothing is near or far.
+        if_true: The action if it is known to hold, the rest being as it is.
+        if_false: The action if it is known not to.
         value_of_asking: Expected gain of the decision's value, max(best score, tau), from a true answer.
     """
 
@@ -49,6 +51,8 @@ class RelationEffect:
     sensitivity: dict[Label, float]
     flips_at: float | None
     flips_to: Action | None
+    if_true: Action
+    if_false: Action
     value_of_asking: float
 
     @property
@@ -178,7 +182,7 @@ class _Given:
         w_end = (1.0 - ZETA) * ratio / ((1.0 - ZETA) * ratio + ZETA)
         with_it = np.clip((with_it - (1.0 - w_end) * without) / w_end, 0.0, 1.0)
         slope = ratio / (p * ratio + 1.0 - p) ** 2
-        flip = self._nearest_flip(without, with_it)
+        flip = None if self.missing else self._nearest_flip(without, with_it)
         value, value_with, value_without = (max(float(q.max()), tau) for q in (now, with_it, without))
         gain = self.weight * value_with + (1.0 - self.weight) * value_without - value
         return RelationEffect(
@@ -190,8 +194,13 @@ class _Given:
             dict(zip(self.scene.objects, (slope * (with_it - without)).tolist(), strict=True)),
             None if flip is None else flip[0],
             None if flip is None else flip[1],
+            self._act(with_it),
+            self._act(without),
             max(gain, 0.0),
         )
+
+    def _act(self, scores: Float[np.ndarray, " n"]) -> Action:
+        return choose(self.scene, scores.tolist(), self.decision.tau) or Defer("weak_evidence")
 
     def _nearest_flip(
         self, without: Float[np.ndarray, " n"], with_it: Float[np.ndarray, " n"]
@@ -199,20 +208,18 @@ class _Given:
         """The p nearest to the present one at which the action changes, and to what.
 
         Scores are linear in w, so the action can only change where two scores, or a score and tau, cross.
-        A missing answer has no present action to compare with other than the decision itself.
         """
         tau = self.decision.tau
 
         def action_at(w: float) -> Action:
-            scores = (w * with_it + (1.0 - w) * without).tolist()
-            return choose(self.scene, scores, tau) or Defer("weak_evidence")
+            return self._act(w * with_it + (1.0 - w) * without)
 
         levels = np.append(np.stack([without, with_it]), [[tau], [tau]], axis=1)
         start, rise = levels[0], levels[1] - levels[0]
         gap, slope = start[:, None] - start[None, :], rise[:, None] - rise[None, :]
         crossing = np.divide(-gap, slope, out=np.full_like(gap, -1.0), where=np.abs(slope) > 1e-15)
         places = np.unique(np.round(crossing[(crossing >= 0.0) & (crossing <= 1.0)], 12))
-        present = self.decision.action if self.missing else action_at(self.weight)
+        present = action_at(self.weight)
         best: tuple[float, Action] | None = None
         for w in places.tolist():
             at = w / (w + self.ratio * (1.0 - w))

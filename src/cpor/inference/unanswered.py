@@ -72,7 +72,7 @@ def decide_unanswered(
         if solved is None:
             return _decide_from_bounds(posterior, tau, blocker_threshold, "deadline")
         # What lies out of the target's reach has no known conflict while answers are missing there.
-        known = replace(solved[0], mu=None)
+        known = solved[0]._replace(mu=None)
         return judge(posterior, known, tau, blocker_threshold, require_certificate)
     corners, late = _look_at_corners(posterior, base, matters, tau, size, solve)
     if len(corners) < 2 ** int(matters.sum()):
@@ -116,7 +116,7 @@ def _combine(
     table = np.array([corner.scores for corner in corners])
     low, high = table.min(axis=0), table.max(axis=0)
     weakest = max(corners, key=lambda corner: (corner.kind not in CERTIFIED, corner.epsilon))
-    least = replace(weakest, scores=low.tolist(), mu=None, mu_target=None)
+    least = weakest._replace(scores=low.tolist(), mu=None, mu_target=None)
     decision = judge(posterior, least, tau, blocker_threshold, require_certificate)
     settled = len({choose(posterior, corner.scores, tau) for corner in corners}) == 1
     epsilon = max(corner.epsilon for corner in corners)
