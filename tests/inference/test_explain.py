@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.scenes import nearest_matrix, random_scene
 
-from cpor import Defer, Grasp, ObstructionPosterior, decide, explain
+from cpor import Defer, Grasp, ObstructionPosterior, Remove, decide, explain
 
 
 def changed(scene, effect, p):
@@ -116,7 +116,8 @@ def test_a_missing_answer_is_not_shown_as_a_finding():
     explanation = explain(scene, decide(scene, tau=0.4))
     assert explanation.graphs == ()
     effect = next(effect for effect in explanation.relations if effect.assumed)
-    assert not isinstance(effect.flips_to, Defer)  # the decision now is to ask; an answer would let it act
+    assert (effect.flips_at, effect.flips_to) == (None, None)
+    assert (effect.if_true, effect.if_false) == (Remove("box"), Grasp("mug"))
     assert explain(scene, prior=0.2).graphs
 
 

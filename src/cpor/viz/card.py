@@ -59,7 +59,7 @@ def decision_card(
         parts += [
             Text(),
             Text("Worth asking next", style="bold"),
-            _indent([("•", f"does {clean(ask.blocker)} obstruct {clean(ask.blocked)}? {_gain(ask)}")]),
+            _indent([("•", _question(ask))]),
         ]
     if explanation.not_examined:
         parts.append(
@@ -148,17 +148,18 @@ def _graph(graph: GraphShare) -> tuple[str, str]:
     return share, relations or "nothing obstructs anything"
 
 
-def _gain(effect: RelationEffect) -> str:
+def _question(effect: RelationEffect) -> str:
+    gain = f"a right decision gets {100 * effect.value_of_asking:.0f} points likelier"
     return (
-        f"(a true answer raises the chance of a right decision by {100 * effect.value_of_asking:.0f} points)"
+        f"does {clean(effect.blocker)} obstruct {clean(effect.blocked)}? If yes: "
+        f"{say_action(effect.if_true)}. If no: {say_action(effect.if_false)}. With the answer, {gain}."
     )
 
 
 def _change(effect: RelationEffect) -> str:
     assert effect.flips_at is not None and effect.flips_to is not None
-    given = "no answer" if effect.assumed else f"now {effect.p:.0%}"
     side = "above" if effect.flips_at > effect.p else "below"
     return (
-        f"{clean(effect.blocker)} obstructs {clean(effect.blocked)} {side} {effect.flips_at:.1%} ({given}): "
+        f"{clean(effect.blocker)} obstructs {clean(effect.blocked)} {side} {effect.flips_at:.1%} (now {effect.p:.0%}): "
         f"{say_action(effect.flips_to)}"
     )
