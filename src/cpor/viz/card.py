@@ -159,7 +159,5 @@ def _question(effect: RelationEffect) -> str:
 def _change(effect: RelationEffect) -> str:
     assert effect.flips_at is not None and effect.flips_to is not None
     side = "above" if effect.flips_at > effect.p else "below"
-    return (
-        f"{clean(effect.blocker)} obstructs {clean(effect.blocked)} {side} {effect.flips_at:.1%} (now {effect.p:.0%}): "
-        f"{say_action(effect.flips_to)}"
-    )
+    at = f"{side} {effect.flips_at:.1%} (now {effect.p:.0%})"
+    return f"{clean(effect.blocker)} obstructs {clean(effect.blocked)} {at}: {say_action(effect.flips_to)}"
