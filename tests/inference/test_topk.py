@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support.scenes import nearest_matrix, random_matrix, random_scene
 
-from cpor import ObstructionPosterior, TopKSettings, decide, decide_many
+from cpor import Grasp, ObstructionPosterior, TopKSettings, decide, decide_many
 from cpor.inference.allowance import Allowance
-from cpor.inference.bounds import log_block_bound, log_pair_bound
+from cpor.inference.bounds import local_score_bounds, log_block_bound, log_pair_bound
 from cpor.inference.exact import solve_exact
 from cpor.inference.graphs import log_acyclic_mass, restrict
 from cpor.inference.local import cut_local
@@ -161,3 +161,25 @@ def test_certain_edge_survives_restriction():
     present[0, 1], absent[0, 1] = 1.0, 0.0
     sure = restrict(type(graph)(graph.members, present, absent, graph.out_mask, graph.in_mask), np.arange(2))
     assert math.exp(log_acyclic_mass(sure)) == pytest.approx(0.1)
+
+
+def test_local_bounds_hold_for_every_score(rng):
+    narrow = 0
+    for _ in range(300):
+        p = random_matrix(rng, int(rng.integers(2, 10)), float(rng.uniform(0.1, 1.0)))
+        low, high = local_score_bounds(p, 0)
+        scores = solve_exact(p, 0).scores
+        assert np.all(low <= scores + 1e-12)
+        assert np.all(scores <= high + 1e-12)
+        narrow += high[0] - low[0] < 0.3
+    assert narrow > 50
+
+
+def test_a_nearly_free_target_in_a_huge_heap_is_grasped_with_proof(rng):
+    p = random_matrix(rng, 60, 1.0)
+    p[0] = 0.0
+    p[0, 1:4] = 0.05
+    decision = decide(ObstructionPosterior(range(60), 0, p))
+    assert decision.action == Grasp(0)
+    assert decision.certificate.kind == "action"
+    assert decision.scores[0] >= 0.95**3 - 1e-12

@@ -1,4 +1,4 @@
-"""Upper bounds on Z, the probability that independent relations are acyclic (eq. zbar and tighter).
+"""Bounds that hold where the exact sum is out of reach: on Z (eq. zbar and tighter) and on single scores.
 
 Split the edges into disjoint blocks. An acyclic graph is acyclic on every block, and blocks are
 independent, so Z is at most the product of the blocks' acyclic probabilities. The paper's bound takes
@@ -51,6 +51,29 @@ def log_block_bound(
                 # Where a block's probability underflows, the least normal number still bounds it.
                 log_bound += float(np.log(max(tables[0][-1], np.finfo(float).tiny)))
             left[np.ix_(block, block)] = 0.0
+
+
+def local_score_bounds(
+    p: Float[np.ndarray, "n n"], target: int, zeta: float = ZETA
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Bounds on every score from the relations of the object itself and of the target. Shape (n,) each.
+
+    Being acyclic, or free, is the likelier the fewer relations hold; being reached the less likely. Under
+    independent relations, events of one kind are positively correlated, those of opposite kinds negatively
+    (Harris' inequality). With N_o the probability that nothing obstructs o, and M_o that o obstructs nothing,
+    no cycle runs through o with probability at least s_o = N_o + (1 - N_o) M_o, and so
+
+        N_X        <= q_X <= N_X / s_X
+        N_o p_Xo   <= q_o <= N_o / s_o * min(1 - N_X, 1 - M_o)
+    """
+    gap = 1.0 - np.where(p > 0.0, np.clip(p, zeta, 1.0 - zeta), 0.0)
+    free, idle = gap.prod(axis=1), gap.prod(axis=0)
+    apart = free + (1.0 - free) * idle
+    most = np.divide(free, apart, out=np.ones_like(free), where=apart > 0.0)
+    low = free * (1.0 - gap[target])
+    high = most * np.minimum(1.0 - free[target], 1.0 - idle)
+    low[target], high[target] = free[target], most[target]
+    return low, np.maximum(high, low)
 
 
 def _gather(p: Float[np.ndarray, "n n"], component: np.ndarray) -> np.ndarray:

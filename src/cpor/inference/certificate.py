@@ -4,7 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Float
+
 from cpor.decision import (
+    CERTIFIED,
     Action,
     Certificate,
     CertificateKind,
@@ -91,6 +95,39 @@ def topk_inference(result: TopKScores) -> Inference:
         None,
         -math.expm1(min(result.log_mass if exact else result.log_bound, 0.0)),
     )
+
+
+def narrow(
+    inference: Inference,
+    target: int,
+    tau: float,
+    low: Float[np.ndarray, " n"],
+    high: Float[np.ndarray, " n"],
+) -> Inference:
+    """Scores moved into bounds that hold besides epsilon; the tighter intervals may certify the action.
+
+    Args:
+        inference: What Algorithm 1 said.
+        target: X.
+        tau: Threshold of the policy.
+        low: No exact score is below this. Shape (n,).
+        high: No exact score is above this. Shape (n,).
+    """
+    if inference.kind in CERTIFIED:
+        return inference
+    scores = np.array(inference.scores)
+    low = np.maximum(low, scores - inference.epsilon)
+    high = np.minimum(high, scores + inference.epsilon)
+    scores = np.clip(scores, low, high)
+    epsilon = float(np.maximum(high - scores, scores - low).max())
+    best = target if scores[target] >= scores.max() - ROUNDING else int(scores.argmax())
+    kind = inference.kind
+    if high.max() <= tau:
+        kind = "defer"
+    elif low[best] > tau + ROUNDING and low[best] > np.delete(high, best).max(initial=-1.0) + ROUNDING:
+        kind = "action"
+    vacuous = kind not in CERTIFIED and epsilon >= VACUOUS
+    return inference._replace(scores=scores.tolist(), kind=kind, epsilon=epsilon, vacuous=vacuous)
 
 
 _EXACT = Certificate("exact", 0.0, None, True, True)

@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias, cast, get_args
 import numpy as np
 from jaxtyping import Float
 
-from cpor.decision import CERTIFIED, Costs, Decision
+from cpor.decision import Costs, Decision
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
 from cpor.inference.allowance import UNLIMITED, Allowance
-from cpor.inference.bounds import log_block_bound
-from cpor.inference.certificate import VACUOUS, Inference, exact_inference, judge, topk_inference
+from cpor.inference.bounds import local_score_bounds, log_block_bound
+from cpor.inference.certificate import Inference, exact_inference, judge, narrow, topk_inference
 from cpor.inference.exact import WORK_LIMIT, solve_exact, solve_small
 from cpor.inference.local import ZETA, reachable
 from cpor.inference.topk import WORK_LIMIT as SEARCH_LIMIT
@@ -208,18 +208,19 @@ def infer_one(p: Matrix, target: int, policy: Policy) -> Inference:
 
 
 def _infer_reachable(p: Matrix, target: int, policy: Policy, allowance: Allowance) -> Inference:
-    """Algorithm 1 on the relations that matter to the target, with the block bound."""
+    """Algorithm 1 on the relations that matter to the target, with block bound and local bounds."""
     members = reachable(p, target)
     local = np.ascontiguousarray(p[np.ix_(members, members)])
     # Where there is a deadline, half of what is left of it goes into the bound.
     until = None if allowance.until is None else 0.5 * (time.perf_counter() + allowance.until)
     log_bound = log_block_bound(local, policy.zeta, Allowance(until=until))
     result = GraphSearch(local, policy.zeta).run(0, policy.threshold, policy.topk, allowance, log_bound)
-    inference = topk_inference(result)
+    local_inference = narrow(
+        topk_inference(result), 0, policy.threshold, *local_score_bounds(local, 0, policy.zeta)
+    )
     scores = np.zeros(len(p))
-    scores[members] = inference.scores
-    vacuous = inference.kind not in CERTIFIED and inference.epsilon >= VACUOUS
-    return inference._replace(scores=scores.tolist(), mu=None, vacuous=vacuous)
+    scores[members] = local_inference.scores
+    return local_inference._replace(scores=scores.tolist(), mu=None)
 
 
 def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
