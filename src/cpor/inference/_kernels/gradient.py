@@ -5,7 +5,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from cpor.inference._kernels.subset import closure_within, lowest_bit
+from cpor.inference._kernels.subset import component_of_lowest, list_members
 
 
 @no_type_check
@@ -33,20 +33,12 @@ def acyclic_gradient(absent, out_mask, in_mask, acyclic, gradient):
         pull = adjoint[s]
         if pull == 0.0:
             continue
-        low = s & -s
-        component = closure_within(low, s, out_mask)
-        if component != low:
-            component &= closure_within(low, s, in_mask)
+        component = component_of_lowest(s, out_mask, in_mask)
         if component != s:
             adjoint[component] += pull * acyclic[s ^ component]
             adjoint[s ^ component] += pull * acyclic[component]
             continue
-        size = 0
-        rest = s
-        while rest:
-            members[size] = lowest_bit(rest)
-            rest &= rest - 1
-            size += 1
+        size = list_members(s, members)
         if size == 1:
             continue
         signed[0] = -1.0

@@ -9,7 +9,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from cpor.inference._kernels.subset import closure_within, lowest_bit
+from cpor.inference._kernels.subset import closure_within, component_of_lowest, list_members
 
 
 @no_type_check
@@ -35,19 +35,11 @@ def log_scores(absent, out_mask, in_mask, target, log_acyclic, reached, scores, 
     members = np.empty(n, np.int64)
     log_acyclic[0] = 0.0
     for s in range(1, n_sets):
-        low = s & -s
-        component = closure_within(low, s, out_mask)
-        if component != low:
-            component &= closure_within(low, s, in_mask)
+        component = component_of_lowest(s, out_mask, in_mask)
         if component != s:
             log_acyclic[s] = log_acyclic[component] + log_acyclic[s ^ component]
             continue
-        size = 0
-        rest = s
-        while rest:
-            members[size] = lowest_bit(rest)
-            rest &= rest - 1
-            size += 1
+        size = list_members(s, members)
         if size == 1:
             log_acyclic[s] = 0.0
             continue

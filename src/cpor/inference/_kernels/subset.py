@@ -50,6 +50,29 @@ def closure_within(start, within, neighbours):
 
 @no_type_check
 @njit(cache=True)
+def component_of_lowest(s, out_mask, in_mask):
+    """The strongly connected component, in the subgraph on s, of the lowest vertex of s."""
+    low = s & -s
+    component = closure_within(low, s, out_mask)
+    if component != low:
+        component &= closure_within(low, s, in_mask)
+    return component
+
+
+@no_type_check
+@njit(cache=True)
+def list_members(s, members):
+    """Write the vertices of s into `members`, ascending; returns how many."""
+    size = 0
+    while s:
+        members[size] = lowest_bit(s)
+        s &= s - 1
+        size += 1
+    return size
+
+
+@no_type_check
+@njit(cache=True)
 def fill_acyclic(
     present, absent, out_mask, in_mask, acyclic, cyclic, signed, spread, terms, want_cyclic, first, work_limit
 ):
@@ -86,21 +109,13 @@ def fill_acyclic(
         if work > work_limit:
             return s, work
         work += 1
-        low = s & -s
-        component = closure_within(low, s, out_mask)
-        if component != low:
-            component &= closure_within(low, s, in_mask)
+        component = component_of_lowest(s, out_mask, in_mask)
         if component != s:
             acyclic[s] = acyclic[component] * acyclic[s ^ component]
             if want_cyclic:
                 cyclic[s] = cyclic[component] + (1.0 - cyclic[component]) * cyclic[s ^ component]
             continue
-        size = 0
-        rest = s
-        while rest:
-            members[size] = lowest_bit(rest)
-            rest &= rest - 1
-            size += 1
+        size = list_members(s, members)
         if size == 1:
             acyclic[s] = 1.0
             cyclic[s] = 0.0
@@ -325,8 +340,7 @@ def count_acyclic_work(out_mask, in_mask, limit):
     work = 0
     for s in range(1, 1 << n):
         work += 1
-        low = s & -s
-        if closure_within(low, s, out_mask) == s and closure_within(low, s, in_mask) == s:
+        if component_of_lowest(s, out_mask, in_mask) == s:
             size = 0
             rest = s
             while rest:
