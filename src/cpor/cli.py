@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cpor import cli_reproduce, cli_run
 from cpor.errors import CporError, InvalidSettingError
 
 app = typer.Typer(
@@ -170,6 +171,10 @@ def drift(
         _print_json(asdict(report))
     else:
         typer.echo(report.reason)
+
+
+cli_reproduce.add_to(app)
+cli_run.add_to(app)
 
 
 def _print_json(content: object) -> None:

@@ -216,9 +216,10 @@ def _explain_pair(pair: object, labels: Sequence[Label], index: Mapping[Label, i
 def _read_array(values: object, labels: Sequence[Label]) -> tuple[Float[np.ndarray, "n n"], bool]:
     n = len(labels)
     try:
-        if np.iscomplexobj(values):
+        given = np.asarray(values)
+        if given.dtype.kind == "c":
             raise TypeError
-        p = np.array(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0: equal scenes have equal hashes
+        p = given.astype(np.float64) + 0.0  # -0.0 becomes 0.0: equal scenes have equal hashes
     except (TypeError, ValueError):
         raise InvalidSceneError(
             f"p_obstructs must be a mapping or a ({n}, {n}) array of numbers, got {type(values).__name__}"

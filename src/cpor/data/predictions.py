@@ -1,0 +1,309 @@
+"""Predictions on disk, in the forms that UNOGrasp's evaluator and the challenge read.
+
+One JSON object a line. UNOGrasp: `{"image_id": 7, "query_object": 4, "model_output": "<think>Path1: Object 4
+is occluded by object 2.</think><answer>[2]</answer>"}`, one sentence a relation from the target outward;
+a free target is `Path1: Object 4 is not occluded.` with itself as the answer. Challenge:
+`{"test_index": 2, "output": [3, 5]}`, or points `[[x, y], ...]` in pixels instead of ids.
+"""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from cpor.data.unobench import BenchmarkFileError, Case
+from cpor.decoding.prediction import Prediction
+from cpor.scene import PixelPoint
+
+ProblemKind: TypeAlias = Literal[
+    "truncated_line",
+    "unknown_case",
+    "duplicate",
+    "no_tags",
+    "no_answer",
+    "no_path",
+    "empty_answer",
+    "off_object",
+]
+Instances: TypeAlias = Callable[[int], np.ndarray]
+"""The instance map of an image, by its id."""
+
+OFF_OBJECT = 0
+"""The id a point on no object takes: the background, which is never a right answer."""
+
+_THINK = re.compile(r"<think>(.*?)</think>", re.IGNORECASE | re.DOTALL)
+_ANSWER = re.compile(r"<answer>\s*(\[.*?\])\s*</answer>", re.IGNORECASE | re.DOTALL)
+_PATH = re.compile(r"Path\d*:")
+_RELATION = re.compile(r"Object\s+(\d+)\s+is occluded by object\s+(\d+)")
+_OBJECT = re.compile(r"Object\s+(\d+)")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a prediction file that is not as it should be.
+
+    Attributes:
+        line: Its line, from 1.
+        kind: `truncated_line` (no JSON object), `unknown_case` (not in the truth), `duplicate` (the last
+            one counts), `no_tags` (neither <think> nor <answer>), `no_answer` (no readable objects),
+            `no_path` (no readable path), `empty_answer` (an empty list, which scores 0), `off_object` (a
+            point on no object, which counts as a wrong one).
+        detail: What it says there.
+    """
+
+    line: int
+    kind: ProblemKind
+    detail: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a file says of one case.
+
+    Attributes:
+        objects: Next objects; None where there is no readable answer.
+        paths: Paths, top first; None where there is none.
+    """
+
+    objects: frozenset[int] | None
+    paths: tuple[tuple[int, ...], ...] | None
+
+
+@dataclass(frozen=True)
+class PredictionFile:
+    """The answers of a file, by case index, and what was wrong in it.
+
+    Attributes:
+        answers: By case index; cases without any record are absent.
+        problems: In the order of lines.
+        has_paths: Whether the format holds paths at all; challenge files do not.
+    """
+
+    answers: Mapping[int, Answer]
+    problems: tuple[Problem, ...] = ()
+    has_paths: bool = True
+
+
+def think_and_answer(target: int, prediction: Prediction) -> str:
+    """The reply that UNOGrasp's evaluator reads: reasoning along each path, then the objects."""
+    parts = []
+    for k, path in enumerate(prediction.paths, 1):
+        outward = path[::-1]
+        steps = [
+            f"Object {blocked} is occluded by object {blocker}." for blocked, blocker in pairwise(outward)
+        ]
+        parts.append(f"Path{k}: {' '.join(steps) or f'Object {target} is not occluded.'}")
+    return f"<think>{' '.join(parts)}</think><answer>{sorted(prediction.objects)}</answer>"
+
+
+def write_unograsp(path: str | Path, cases: Sequence[Case], predictions: Mapping[int, Prediction]) -> None:
+    """Write `predictions.jsonl` for UNOGrasp's evaluator; a case without prediction has no line."""
+    _write(
+        Path(path),
+        (
+            {
+                "image_id": case.image_id,
+                "query_object": case.target,
+                "model_output": think_and_answer(case.target, predictions[case.index]),
+            }
+            for case in cases
+            if case.index in predictions
+        ),
+    )
+
+
+def write_challenge(path: str | Path, predictions: Mapping[int, Prediction]) -> None:
+    """Write a challenge file: the objects of each case by `test_index`."""
+    _write(
+        Path(path),
+        ({"test_index": k, "output": sorted(predictions[k].objects)} for k in sorted(predictions)),
+    )
+
+
+def write_challenge_points(path: str | Path, points: Mapping[int, Sequence[PixelPoint]]) -> None:
+    """Write a challenge file of the natural-language track: points (x, y), rounded to whole pixels."""
+    _write(
+        Path(path),
+        (
+            {"test_index": k, "output": [[round(point.x), round(point.y)] for point in points[k]]}
+            for k in sorted(points)
+        ),
+    )
+
+
+def read_predictions(
+    path: str | Path, cases: Sequence[Case], instances: Instances | None = None
+) -> PredictionFile:
+    """Read anybody's predictions in any of the forms; what is wrong in a line is listed, not raised.
+
+    Args:
+        path: The file.
+        cases: The truth, to know which cases there are.
+        instances: Instance maps, which point files need.
+
+    Raises:
+        BenchmarkFileError: The file cannot be read at all, holds no known form, or needs instance maps.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_bytes().decode("utf-8-sig", errors="replace").split("\n")
+    except OSError as problem:
+        raise BenchmarkFileError(f"cannot read the predictions {path}: {problem.strerror}") from None
+    reader = _Reader(path, cases, instances)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            reader.read_line(number, line)
+    if not reader.answers and not reader.recognised:
+        raise BenchmarkFileError(
+            f'{path} holds no prediction; each line is {{"image_id", "query_object", "model_output"}} or '
+            '{"test_index", "output"}'
+        )
+    return PredictionFile(reader.answers, tuple(reader.problems), reader.has_paths)
+
+
+@dataclass
+class _Reader:
+    path: Path
+    cases: Sequence[Case]
+    instances: Instances | None
+    answers: dict[int, Answer] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    recognised: int = 0
+    has_paths: bool = False
+
+    def __post_init__(self) -> None:
+        self.index = {(case.image_id, case.target): case.index for case in self.cases}
+
+    def note(self, line: int, kind: ProblemKind, detail: object) -> None:
+        self.problems.append(Problem(line, kind, str(detail)[:120]))
+
+    def read_line(self, number: int, line: str) -> None:
+        try:
+            record = json.loads(line)
+        except (json.JSONDecodeError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            self.note(number, "truncated_line", line.strip())
+            return
+        if "model_output" in record:
+            self.has_paths = True
+            self.recognised += 1
+            key = (_whole(record.get("image_id")), _whole(record.get("query_object")))
+            found = None if None in key else self.index.get(key)  # type: ignore[arg-type]
+            if found is None:
+                self.note(number, "unknown_case", f"image {key[0]}, object {key[1]}")
+                return
+            answer = self.parse_reply(number, record["model_output"])
+        elif "test_index" in record and "output" in record:
+            self.recognised += 1
+            found = _whole(record["test_index"])
+            if found is None or found >= len(self.cases):
+                self.note(number, "unknown_case", f"test_index {record['test_index']!r}")
+                return
+            answer = Answer(self.parse_output(number, record["output"], self.cases[found].image_id), None)
+        else:
+            self.note(
+                number, "truncated_line", f"neither model_output nor test_index and output: {line.strip()}"
+            )
+            return
+        if found in self.answers:
+            self.note(number, "duplicate", f"case {found} again")
+        self.answers[found] = answer
+
+    def parse_reply(self, number: int, reply: object) -> Answer:
+        text = reply if isinstance(reply, str) else ""
+        think, answer = _THINK.search(text), _ANSWER.search(text)
+        if think is None and answer is None:
+            self.note(number, "no_tags", text or repr(reply))
+            return Answer(None, None)
+        paths = parse_paths(think[1]) if think else ()
+        if not paths:
+            self.note(number, "no_path", text)
+        objects = _id_list(answer[1]) if answer else None
+        if objects is None:
+            self.note(number, "no_answer", text)
+        elif not objects:
+            self.note(number, "empty_answer", text)
+        return Answer(objects, paths or None)
+
+    def parse_output(self, number: int, output: Any, image_id: int) -> frozenset[int] | None:
+        if not isinstance(output, list):
+            self.note(number, "no_answer", output)
+            return None
+        if not output:
+            self.note(number, "empty_answer", "output is []")
+            return frozenset()
+        ids = [_whole(v) for v in output]
+        if all(v is not None for v in ids):
+            return frozenset(v for v in ids if v is not None)
+        if not all(isinstance(v, list) and len(v) == 2 and all(_is_number(c) for c in v) for v in output):
+            self.note(number, "no_answer", output)
+            return None
+        if self.instances is None:
+            raise BenchmarkFileError(
+                f"{self.path}, line {number}: points need the instance maps to tell which objects they hit; "
+                "give the folder annotations/ (--annotations)"
+            )
+        image = self.instances(image_id)
+        hits = set()
+        for x, y in output:
+            row, column = round(y), round(x)
+            inside = 0 <= row < image.shape[0] and 0 <= column < image.shape[1]
+            hit = int(image[row, column]) if inside else OFF_OBJECT
+            if hit == OFF_OBJECT:
+                self.note(number, "off_object", f"point {x}, {y}")
+            hits.add(hit)
+        return frozenset(hits)
+
+
+def parse_paths(think: str) -> tuple[tuple[int, ...], ...]:
+    """Paths, top first, from the text of a <think> tag, read the way UNOGrasp's evaluator reads it."""
+    paths = []
+    for part in _PATH.split(think):
+        relations = _RELATION.findall(part)
+        if relations:
+            outward = [relations[0][0], *(blocker for _, blocker in relations)]
+        else:
+            outward = _OBJECT.findall(part)[:1]
+        if outward:
+            paths.append(tuple(dict.fromkeys(int(v) for v in reversed(outward))))
+    return tuple(paths)
+
+
+def _id_list(text: str) -> frozenset[int] | None:
+    try:
+        values = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    ids = [_whole(v) for v in values]
+    return None if None in ids else frozenset(v for v in ids if v is not None)
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
+
+
+def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON object a line, the whole file or nothing."""
+    text = "".join(f"{json.dumps(record)}\n" for record in records)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}-", delete=False
+        ) as file:
+            file.write(text)
+        os.replace(file.name, path)
+    except OSError as problem:
+        raise BenchmarkFileError(f"cannot write the predictions {path}: {problem.strerror}") from None

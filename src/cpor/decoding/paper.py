@@ -1,0 +1,81 @@
+"""The paper's decoder: shift by the edge prior, threshold the marginals, read paths off the MAP graph."""
+
+from collections import defaultdict
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import expit, logit
+
+from cpor.decoding.prediction import Prediction, maximal_paths
+from cpor.errors import InvalidSceneError, InvalidSettingError
+from cpor.inference._kernels.algorithm1 import ROUNDING
+from cpor.inference.decide import decide
+from cpor.inference.local import ZETA
+from cpor.inference.topk import iterate_graphs
+from cpor.relations import ObstructionPosterior
+from cpor.scene import BlockedBy
+
+SHIFT = 0.09
+"""The authors' edge prior; they chose it on the test split, so it serves to reproduce and nothing else."""
+
+THRESHOLD = 0.5
+"""An object is predicted when its marginal exceeds this."""
+
+
+def shift_prior(p: Float[np.ndarray, "*shape"], prior: float, zeta: float = ZETA) -> np.ndarray:
+    """p' = sigmoid(logit p - logit prior); 0 (no candidate) stays 0, and a prior of 0.5 changes nothing.
+
+    Args:
+        p: Probabilities, NaN where there was no answer. Any shape.
+        prior: In (0, 1).
+        zeta: Probabilities are clipped to [zeta, 1 - zeta] first.
+    """
+    if not 0.0 < prior < 1.0:
+        raise InvalidSettingError(f"the shift is {prior}; give an edge prior between 0 and 1 (0.5: no shift)")
+    values = np.asarray(p, np.float64)
+    shifted = expit(logit(np.clip(values, zeta, 1.0 - zeta)) - logit(prior))
+    return np.asarray(np.where(values == 0.0, 0.0, shifted))
+
+
+def threshold_objects(scores: dict[int, float], threshold: float = THRESHOLD) -> frozenset[int]:
+    """Objects, the target among them, whose marginal exceeds the threshold; may be empty."""
+    return frozenset(o for o, q in scores.items() if q > threshold + ROUNDING)
+
+
+def map_graph(posterior: ObstructionPosterior) -> frozenset[BlockedBy]:
+    """The likeliest acyclic graph over all candidate relations."""
+    if posterior.has_unanswered:
+        raise InvalidSceneError(
+            "some relations have no answer; give them a probability (a prior will do) to decode"
+        )
+    first = next(iterate_graphs(posterior.p_obstructs))
+    objects = object_ids(posterior)
+    return frozenset(BlockedBy(objects[i], objects[j]) for i, j in first.edges.tolist())
+
+
+def decode_paper(posterior: ObstructionPosterior) -> Prediction:
+    """The paper's answer for probabilities that are shifted already.
+
+    Objects: {o : q_o > .5}, the target included; may be empty. Paths: every maximal path of the MAP
+    graph from the target outward. Relations: the consecutive pairs on those paths.
+    """
+    decision = decide(posterior, tau=0.0)
+    scores = dict(zip(object_ids(posterior), decision.scores.values(), strict=True))
+    return assemble_paper(scores, map_graph(posterior), object_ids(posterior)[posterior.target_index])
+
+
+def assemble_paper(scores: dict[int, float], graph: frozenset[BlockedBy], target: int) -> Prediction:
+    """The same from marginals and a MAP graph that are known already."""
+    blockers: dict[int, list[int]] = defaultdict(list)
+    for blocked, blocker in graph:
+        blockers[blocked].append(blocker)
+    return Prediction.from_paths(threshold_objects(scores), maximal_paths(target, blockers))
+
+
+def object_ids(posterior: ObstructionPosterior) -> list[int]:
+    """The labels, which predictions need to be numbers."""
+    if not all(isinstance(label, int) for label in posterior.objects):
+        raise InvalidSceneError(
+            "predictions name objects by number; this scene has labels that are no integers"
+        )
+    return [label for label in posterior.objects if isinstance(label, int)]

@@ -1,0 +1,1 @@
+"""Runs over whole datasets, and the tables and figures that come of them."""

@@ -1,0 +1,114 @@
+"""What a run goes over: scene folders, a file of scenes, or a score log; in order, with a fingerprint."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cpor.errors import InvalidSettingError, SceneFileError
+from cpor.reading import list_scene_folders
+from cpor.scene import BlockedBy
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+DatasetKind: TypeAlias = Literal["folders", "scenes", "score log"]
+
+
+@dataclass(frozen=True)
+class FolderItem:
+    """A scene folder: `name` in the folder `root`."""
+
+    root: str
+    name: str
+
+
+@dataclass(frozen=True)
+class LineItem:
+    """A line of a file of scenes, as it was read; `number` counts from 1."""
+
+    number: int
+    text: bytes
+
+
+@dataclass(frozen=True)
+class LogItem:
+    """A case of a score log.
+
+    Attributes:
+        case: Its number.
+        image: Its image.
+        tier: Its difficulty.
+        target: The object asked for.
+        pairs: Each pair with its score, None for no answer. None altogether: the log has no row of this case.
+        right: The objects that are right to act on next.
+        relations: The true relations.
+    """
+
+    case: int
+    image: str
+    tier: str | None
+    target: int
+    pairs: tuple[tuple[BlockedBy, float | None], ...] | None
+    right: tuple[int, ...]
+    relations: tuple[BlockedBy, ...]
+
+
+Item: TypeAlias = FolderItem | LineItem | LogItem
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The items of a run, in order.
+
+    Attributes:
+        kind: What they are.
+        fingerprint: SHA-256 of everything that was, or will be, read.
+        items: The items.
+    """
+
+    kind: DatasetKind
+    fingerprint: str
+    items: tuple[Item, ...]
+
+
+def read_dataset(path: Path, progress: Progress) -> Dataset:
+    """A folder of scene folders, or a JSONL file with a scene a line.
+
+    A line that cannot be read is found out when its turn comes: it is one case in error, not the end.
+    """
+    if path.is_dir():
+        return _read_folders(path.resolve(), progress)
+    if path.suffix == ".csv":
+        raise InvalidSettingError(f"{path} looks like a score log; give it as --scores, with --truth")
+    content = _read_bytes(path)
+    lines = [LineItem(k, text) for k, text in enumerate(content.split(b"\n"), 1) if text.strip()]
+    if not lines:
+        raise SceneFileError(f"{path} is empty; give a scene a line: {{objects, target, relations}}")
+    return Dataset("scenes", hashlib.sha256(content).hexdigest(), tuple(lines))
+
+
+def _read_folders(root: Path, progress: Progress) -> Dataset:
+    scenes = list_scene_folders(root)
+    digest = hashlib.sha256()
+    for k, scene in enumerate(scenes):
+        for file in sorted(path for path in scene.iterdir() if path.is_file()):
+            content = hashlib.sha256(_read_bytes(file)).hexdigest()
+            digest.update(f"{len(file.name)} {scene.name}/{file.name} {content}\n".encode())
+        progress("fingerprint", k + 1, len(scenes))
+    items = tuple(FolderItem(str(root), scene.name) for scene in scenes)
+    return Dataset("folders", digest.hexdigest(), items)
+
+
+def fingerprint_files(paths: Iterable[Path]) -> str:
+    """SHA-256 over the contents of files, in order."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(hashlib.sha256(_read_bytes(path)).digest())
+    return digest.hexdigest()
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SceneFileError(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,152 @@
+"""An obstruction graph as SVG: what may obstruct an object stands above it."""
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from cpor.experiments.report import edges_on_cycles
+from cpor.experiments.run_record import CaseRecord, FileLabel, RelationRecord
+from cpor.viz.graph_layout import graph_rows
+
+_STEP_X, _STEP_Y = 104, 78
+_BOX_W, _BOX_H = 78, 28
+_MARGIN = 12
+_LETTERS = 10
+_MOST_NUMBERS = 14
+"""Above this many relations their probabilities are only shown when pointed at."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Centre of a box, and the row it lies in."""
+
+    x: float
+    y: float
+    row: int
+
+
+def draw_graph(record: CaseRecord) -> str:
+    """The candidate relations of a case: thickness is probability, contradictions and the target marked.
+
+    An arrow points from an object to what may obstruct it.
+    """
+    rows = graph_rows(record)
+    widest = max(len(row) for row in rows)
+    width = widest * _STEP_X + 2 * _MARGIN
+    height = (len(rows) - 1) * _STEP_Y + _BOX_H + 2 * _MARGIN + 16
+    places = {}
+    for level, row in enumerate(rows):
+        left = (width - len(row) * _STEP_X) / 2
+        y = height - _MARGIN - 8 - _BOX_H / 2 - level * _STEP_Y
+        for k, label in enumerate(row):
+            places[label] = _Place(left + (k + 0.5) * _STEP_X, y, level)
+    cyclic = edges_on_cycles(record)
+    numbers = len(record.relations) <= _MOST_NUMBERS
+    counts = f"{len(record.objects)} objects, {len(record.relations)} relations"
+    name = f"Obstruction graph of {record.case}: {counts}"
+    parts = [f'<svg class="graph" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(name)}">']
+    true = {(pair.blocked, pair.blocker) for pair in (record.truth and record.truth.relations) or ()}
+    both = {(relation.blocked, relation.blocker) for relation in record.relations}
+    for k, relation in enumerate(record.relations):
+        is_true = (relation.blocked, relation.blocker) in true
+        two_way = (relation.blocker, relation.blocked) in both
+        parts.append(_edge(places, relation, k in cyclic, is_true, two_way, numbers))
+    reached = _reached(record)
+    parts += [_box(record, label, place, label in reached) for label, place in places.items()]
+    return "\n".join([*parts, "</svg>"])
+
+
+def _reached(record: CaseRecord) -> list[FileLabel | None]:
+    """The objects that matter to the target."""
+    found = [record.target]
+    for label in found:
+        for relation in record.relations:
+            if relation.blocked == label and relation.blocker not in found:
+                found.append(relation.blocker)
+    return found
+
+
+def _box(record: CaseRecord, label: FileLabel, place: _Place, matters: bool) -> str:
+    decision = record.decision
+    marks = [
+        ("target", label == record.target),
+        ("aside", not matters),
+        ("chosen", decision is not None and decision.action.object == label),
+        ("right", record.truth is not None and label in record.truth.right),
+    ]
+    style = " ".join(["box", *(name for name, holds in marks if holds)])
+    text = str(label)
+    short = text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+    said = [name for name, holds in marks if holds and name != "aside"]
+    if decision is not None:
+        said.append(f"score {decision.scores[record.objects.index(label)]:.3f}")
+    x, y = place.x - _BOX_W / 2, place.y - _BOX_H / 2
+    ring = (
+        f'<rect class="ring" x="{x - 4}" y="{y - 4}" width="{_BOX_W + 8}" height="{_BOX_H + 8}" rx="9"/>'
+        if label == record.target
+        else ""
+    )
+    tick = " ✓" if "right" in said else ""
+    return (
+        f'<g class="{style}"><title>{escape(text)}: {escape(", ".join(said))}</title>{ring}'
+        f'<rect x="{x}" y="{y}" width="{_BOX_W}" height="{_BOX_H}" rx="6"/>'
+        f'<text x="{place.x}" y="{place.y + 4}" text-anchor="middle">{escape(short)}{tick}</text></g>'
+    )
+
+
+def _edge(
+    places: dict[FileLabel, _Place],
+    relation: RelationRecord,
+    cyclic: bool,
+    is_true: bool,
+    two_way: bool,
+    number: bool,
+) -> str:
+    start, end = places[relation.blocked], places[relation.blocker]
+    dx, dy = end.x - start.x, end.y - start.y
+    length = math.hypot(dx, dy)
+    far = abs(end.row - start.row) != 1
+    bend = 40 if far else 26 if two_way else 0
+    # Bent to one side as seen along the arrow, so that two opposite arrows part.
+    middle_x, middle_y = (
+        (start.x + end.x) / 2 - dy / length * bend,
+        (start.y + end.y) / 2 + dx / length * bend,
+    )
+    x1, y1 = _border(start, middle_x, middle_y, 1)
+    x2, y2 = _border(end, middle_x, middle_y, 4)
+    p = relation.p
+    thick = 1.0 if p is None else 0.6 + 3.4 * p
+    style = " ".join(
+        [
+            "edge",
+            *(word for word, holds in (("cycle", cyclic), ("gap", p is None), ("true", is_true)) if holds),
+        ]
+    )
+    shown = "no answer" if p is None else f"{p:.3f}"
+    said = f"{relation.blocker} obstructs {relation.blocked}: {shown}"
+    said += (", on a cycle" if cyclic else "") + (", true" if is_true else "")
+    angle = math.atan2(y2 - middle_y, x2 - middle_x)
+    head = " ".join(
+        f"{x2 - size * math.cos(angle + turn):.1f},{y2 - size * math.sin(angle + turn):.1f}"
+        for size, turn in ((-3.0, 0.0), (6.0 + thick, 0.5), (6.0 + thick, -0.5))
+    )
+    text = ""
+    if number:
+        at_x, at_y = (x1 + 2 * middle_x + x2) / 4, (y1 + 2 * middle_y + y2) / 4
+        short = "?" if p is None else f"{p:.2f}"
+        tick = " ✓" if is_true else ""
+        text = f'<text x="{at_x:.1f}" y="{at_y + 4:.1f}" text-anchor="middle">{short}{tick}</text>'
+    return (
+        f'<g class="{style}"><title>{escape(said)}</title>'
+        f'<path d="M{x1:.1f} {y1:.1f}Q{middle_x:.1f} {middle_y:.1f} {x2:.1f} {y2:.1f}" '
+        f'stroke-width="{thick:.2f}"/><polygon points="{head}"/>{text}</g>'
+    )
+
+
+def _border(place: _Place, toward_x: float, toward_y: float, gap: float) -> tuple[float, float]:
+    """Where the line from a box's centre toward a point leaves the box, and a little further."""
+    dx, dy = toward_x - place.x, toward_y - place.y
+    reach = min(
+        (_BOX_W / 2 + gap) / abs(dx) if dx else math.inf, (_BOX_H / 2 + gap) / abs(dy) if dy else math.inf
+    )
+    return place.x + dx * min(reach, 1.0), place.y + dy * min(reach, 1.0)

@@ -1,0 +1,152 @@
+"""Prediction files: written, read back, and every kind of damage listed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cpor import CporError
+from cpor.data.predictions import (
+    parse_paths,
+    read_predictions,
+    think_and_answer,
+    write_challenge,
+    write_challenge_points,
+    write_unograsp,
+)
+from cpor.data.unobench import Case
+from cpor.decoding.prediction import Prediction
+from cpor.scene import PixelPoint
+
+CASES = [
+    Case(0, 7, 4, ((3, 2, 4), (5, 4)), frozenset({3, 5})),
+    Case(1, 7, 3, ((3,),), frozenset({3})),
+    Case(2, 8, 1, ((2, 1),), frozenset({2})),
+]
+PREDICTIONS = {
+    0: Prediction.from_paths({3, 5}, [(3, 2, 4), (5, 4)]),
+    1: Prediction.unobstructed(3),
+    2: Prediction.from_paths(set(), [(2, 1)]),
+}
+
+
+def lines(path, *records):
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
+    return path
+
+
+def reply(text, image=7, target=4):
+    return {"image_id": image, "query_object": target, "model_output": text}
+
+
+def test_the_reply_has_the_form_others_read():
+    assert think_and_answer(4, PREDICTIONS[0]) == (
+        "<think>Path1: Object 4 is occluded by object 2. Object 2 is occluded by object 3. "
+        "Path2: Object 4 is occluded by object 5.</think><answer>[3, 5]</answer>"
+    )
+    assert think_and_answer(3, PREDICTIONS[1]) == (
+        "<think>Path1: Object 3 is not occluded.</think><answer>[3]</answer>"
+    )
+
+
+def test_unograsp_files_round_trip(tmp_path):
+    path = tmp_path / "predictions.jsonl"
+    write_unograsp(path, CASES, PREDICTIONS)
+    assert list(json.loads(path.read_text().splitlines()[0])) == ["image_id", "query_object", "model_output"]
+    found = read_predictions(path, CASES)
+    assert found.has_paths
+    for k, prediction in PREDICTIONS.items():
+        assert found.answers[k].objects == prediction.objects
+        assert found.answers[k].paths == prediction.paths
+    assert [p.kind for p in found.problems] == ["empty_answer"]
+
+
+def test_challenge_files_round_trip(tmp_path):
+    path = tmp_path / "challenge.jsonl"
+    write_challenge(path, PREDICTIONS)
+    assert path.read_text().splitlines()[0] == '{"test_index": 0, "output": [3, 5]}'
+    found = read_predictions(path, CASES)
+    assert not found.has_paths
+    assert {k: answer.objects for k, answer in found.answers.items()} == {
+        k: prediction.objects for k, prediction in PREDICTIONS.items()
+    }
+
+
+def test_points_round_trip_through_instance_maps(tmp_path):
+    image = np.zeros((10, 20), np.int32)
+    image[2:4, 5:9] = 3
+    image[6:9, 12:16] = 5
+    path = tmp_path / "points.jsonl"
+    write_challenge_points(path, {0: [PixelPoint(6.4, 2.6), PixelPoint(13, 7)], 2: [PixelPoint(0, 0)]})
+    assert path.read_text().splitlines()[0] == '{"test_index": 0, "output": [[6, 3], [13, 7]]}'
+    found = read_predictions(path, CASES, lambda image_id: image)
+    assert found.answers[0].objects == {3, 5}
+    assert found.answers[2].objects == {0}, "a point on no object counts as a wrong object"
+    assert [p.kind for p in found.problems] == ["off_object"]
+    with pytest.raises(CporError, match="--annotations"):
+        read_predictions(path, CASES)
+
+
+def test_paths_are_read_as_the_benchmark_reads_them():
+    assert parse_paths("Path1: Object 4 is occluded by object 2. Object 2 is occluded by object 3.") == (
+        (3, 2, 4),
+    )
+    assert parse_paths(
+        "Object 4 is occluded by object 2 with the occlusion ratio of 9%. Object 2 is not occluded."
+    ) == ((2, 4),)
+    assert parse_paths("Object 4 is not occluded.") == ((4,),)
+    assert parse_paths("nothing here") == ()
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "objects", "paths"),
+    [
+        (reply("the box is in the way"), "no_tags", None, None),
+        (reply(""), "no_tags", None, None),
+        (reply("<answer>[3]</answer>"), "no_path", frozenset({3}), None),
+        (reply("<think>Object 4 is not occluded.</think>"), "no_answer", None, ((4,),)),
+        (reply("<think>Object 4 is not occluded.</think><answer>[x]</answer>"), "no_answer", None, ((4,),)),
+        (
+            reply("<think>Object 4 is not occluded.</think><answer>[]</answer>"),
+            "empty_answer",
+            frozenset(),
+            ((4,),),
+        ),
+        ({"test_index": 0, "output": "3"}, "no_answer", None, None),
+        ({"test_index": 0, "output": []}, "empty_answer", frozenset(), None),
+    ],
+)
+def test_what_cannot_be_read_is_no_answer(tmp_path, record, kind, objects, paths):
+    found = read_predictions(lines(tmp_path / "p.jsonl", record), CASES)
+    assert [p.kind for p in found.problems] == [kind]
+    assert found.answers[0].objects == objects
+    assert found.answers[0].paths == paths
+
+
+def test_lines_that_belong_to_no_case_are_listed(tmp_path):
+    good = reply(think_and_answer(4, PREDICTIONS[0]))
+    path = lines(
+        tmp_path / "p.jsonl",
+        good,
+        json.dumps(good)[:40],
+        reply("<answer>[1]</answer>", image=99),
+        {"test_index": 17, "output": [1]},
+        {"something": "else"},
+        good,
+    )
+    found = read_predictions(path, CASES)
+    assert set(found.answers) == {0}
+    assert [(p.line, p.kind) for p in found.problems] == [
+        (2, "truncated_line"),
+        (3, "unknown_case"),
+        (4, "unknown_case"),
+        (5, "truncated_line"),
+        (6, "duplicate"),
+    ]
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    with pytest.raises(CporError, match="holds no prediction"):
+        read_predictions(lines(tmp_path / "p.jsonl", {"a": 1}), CASES)
+    with pytest.raises(CporError, match="cannot read"):
+        read_predictions(tmp_path / "absent.jsonl", CASES)

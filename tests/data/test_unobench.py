@@ -1,0 +1,168 @@
+"""UNOBench files: read, or refused with file, line and remedy."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpor import CporError
+from cpor.data.unobench import (
+    instance_reader,
+    read_depth,
+    read_fused_scores,
+    read_instances,
+    read_queries,
+    read_truth,
+)
+
+DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data")) / "unobench"
+needs_data = pytest.mark.skipif(
+    not (DATA / "gt_synthetic.jsonl").is_file(), reason=f"no unobench/ in {DATA.parent}; set CPOR_DATA"
+)
+CASE = {
+    "image_id": 12,
+    "query_object": 4,
+    "occlusion_paths": [[3, 2, 4], [5, 4]],
+    "top_objects": [3, 5],
+    "difficulty": "Hard",
+    "new_difficulty": "Medium",
+}
+HEADER = "sample_id,edge,edge_confidence,label,difficulty_level\n"
+
+
+def write(tmp_path, text, name="file"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_truth_is_read_from_lines_and_from_a_list(tmp_path):
+    by_line = read_truth(
+        write(
+            tmp_path,
+            json.dumps(CASE)
+            + "\n\n"
+            + json.dumps({**CASE, "query_object": 9, "occlusion_paths": [[9]], "top_objects": [9]}),
+        )
+    )
+    assert by_line[0].paths == ((3, 2, 4), (5, 4))
+    assert by_line[0].relations == {(2, 3), (4, 2), (4, 5)}
+    assert (by_line[0].difficulty, by_line[0].new_difficulty) == ("Hard", "Medium")
+    assert [case.index for case in by_line] == [0, 1]
+    assert read_truth(write(tmp_path, json.dumps([CASE]))) == by_line[:1]
+
+
+def test_a_truth_without_paths_is_a_free_target(tmp_path):
+    (case,) = read_truth(
+        write(tmp_path, json.dumps({"image": "x/image_000012.png", "query_object": 4, "occlusion_paths": []}))
+    )
+    assert (case.image_id, case.paths, case.top_objects) == (12, ((4,),), {4})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query_object": "four"}, "line 1: query_object is 'four'"),
+        ({"image_id": None}, "line 1: image_id is None"),
+        ({"occlusion_paths": [[4, 3]]}, r"must end at the query object 4"),
+        ({"occlusion_paths": "4"}, "must be a list of lists"),
+        ({"top_objects": []}, "top_objects must be a list of ids"),
+        ({"difficulty": "Impossible"}, "it must be one of: Easy, Medium, Hard"),
+        ({"sample_id": 3}, "a line is missing or out of order"),
+    ],
+)
+def test_a_bad_truth_is_refused(tmp_path, change, message):
+    with pytest.raises(CporError, match=message):
+        read_truth(write(tmp_path, json.dumps({**CASE, **change})))
+
+
+def test_truncated_and_doubled_truth_is_refused(tmp_path):
+    line = json.dumps(CASE)
+    with pytest.raises(CporError, match="line 2: not JSON"):
+        read_truth(write(tmp_path, line + "\n" + line[:30]))
+    with pytest.raises(CporError, match="cases 0 and 1 both ask"):
+        read_truth(write(tmp_path, line + "\n" + line))
+    with pytest.raises(CporError, match="holds no case"):
+        read_truth(write(tmp_path, ""))
+
+
+def test_scores_turn_a_to_b_into_blocked_b_blocker_a(tmp_path):
+    rows = "0,3->1,0.5,0,easy\n0,3->1,0.7,1,easy\n0,2->2,0.9,0,easy\n1,5->4,,1,hard\n"
+    scores = read_fused_scores(write(tmp_path, HEADER + rows))
+    assert len(scores) == 4, "the rows stay as they are"
+    assert scores.by_case() == {0: {(1, 3): 0.7}, 1: {(4, 5): None}}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("0,3-1,0.5,0,e", "line 2: edge is '3-1'"),
+        ("0,3->1,1.5,0,e", "line 2: edge_confidence is '1.5'"),
+        ("0,3->1,nan,0,e", "line 2: edge_confidence is 'nan'"),
+        ("0,3->1,0.5,2,e", "line 2: label is '2'"),
+        ("x,3->1,0.5,1,e", "line 2: sample_id is 'x'"),
+        ("9,3->1,0.5,1,e", "the truth has cases 0 to 4"),
+        ("0,3->1", "cut short"),
+    ],
+)
+def test_bad_scores_are_refused(tmp_path, row, message):
+    with pytest.raises(CporError, match=message):
+        read_fused_scores(write(tmp_path, HEADER + row + "\n"), n_cases=5)
+
+
+def test_a_log_without_its_columns_is_refused(tmp_path):
+    with pytest.raises(CporError, match="no column 'edge_confidence'"):
+        read_fused_scores(write(tmp_path, "sample_id,edge,label\n"))
+
+
+def test_queries_are_read_from_ids_or_from_words(tmp_path):
+    worded = {
+        "image": ["images/image_000003.png"],
+        "conversations": [{"from": "human", "value": "<image>\nGrasp object 7?"}],
+    }
+    found = read_queries(
+        write(tmp_path, json.dumps({"image_id": 5, "query_object": 2}) + "\n" + json.dumps(worded))
+    )
+    assert (found[0].image_id, found[0].target, found[0].text) == (5, 2, None)
+    assert (found[1].image_id, found[1].target, found[1].text) == (3, 7, "Grasp object 7?")
+    with pytest.raises(CporError, match="line 1: query_object is None"):
+        read_queries(write(tmp_path, json.dumps({"image_id": 5})))
+
+
+def test_depth_is_metres_and_nan_where_there_is_none(tmp_path):
+    np.savez(tmp_path / "d.npz", depth=np.array([[123.0, 0.0], [np.inf, 50.0]]))
+    depth = read_depth(tmp_path / "d.npz")
+    assert depth.dtype == np.float32
+    assert depth[0, 0] == pytest.approx(1.23)
+    assert depth[1, 1] == pytest.approx(0.5)
+    assert np.isnan(depth[0, 1]) and np.isnan(depth[1, 0])
+    np.savez(tmp_path / "e.npz", other=np.zeros(2))
+    with pytest.raises(CporError, match="no array 'depth'; it has: other"):
+        read_depth(tmp_path / "e.npz")
+    (tmp_path / "f.npz").write_bytes((tmp_path / "d.npz").read_bytes()[:60])
+    with pytest.raises(CporError, match="cannot read the depth"):
+        read_depth(tmp_path / "f.npz")
+
+
+def test_instance_maps_are_read_by_image(tmp_path):
+    np.save(tmp_path / "image_000012.npy", np.array([[0, 3], [3, 1]], np.uint8))
+    assert instance_reader(tmp_path)(12).tolist() == [[0, 3], [3, 1]]
+    with pytest.raises(CporError, match="cannot read the instance map"):
+        instance_reader(tmp_path)(13)
+    np.save(tmp_path / "bad.npy", np.array([[0.5]]))
+    with pytest.raises(CporError, match="no ids"):
+        read_instances(tmp_path / "bad.npy")
+
+
+@needs_data
+def test_the_released_files():
+    cases = read_truth(DATA / "gt_synthetic.jsonl")
+    scores = read_fused_scores(DATA / "scores_synthetic.csv", len(cases))
+    assert (len(cases), len({case.image_id for case in cases})) == (1800, 1400)
+    assert len(scores) == 6467
+    relations = scores.by_case()
+    assert (len(relations), sum(map(len, relations.values()))) == (1553, 6381)
+    heads = sum({path[0] for path in case.paths} != case.top_objects for case in cases)
+    assert heads == 89, "top_objects is not always the set of path heads"

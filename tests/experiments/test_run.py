@@ -1,0 +1,388 @@
+"""A run gives the same bytes however it is run, and whatever happens to it on the way.
+
+Run as a script, this file is the process that the tests kill: it answers slowly, says how far it is, and
+its workers die where they are told to.
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpor.errors import InvalidSettingError
+from cpor.experiments.engine import ProcessEngine, SerialEngine, WorkerDiedError
+from cpor.experiments.ray_engine import RayEngine
+from cpor.experiments.run import RunPlan, run
+from cpor.experiments.run_answer import answer_shard
+from cpor.experiments.run_dataset import read_dataset
+from cpor.experiments.run_folder import RunFolderError, open_run_folder, read_run_folder
+from cpor.experiments.run_log import read_logged_dataset
+from cpor.experiments.run_questions import QuestionSettings
+
+DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
+CLI = (
+    "import typer; from cpor.cli_run import add_to; app = typer.Typer(pretty_exceptions_enable=False); "
+    "add_to(app); app()"
+)
+
+
+def quiet(what, done, total):
+    """Nobody wants to know."""
+
+
+def write_scenes(path, n, seed=7):
+    """A file of `n` random scenes with truth; labels are of all kinds, some answers are missing."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for k in range(n):
+        size = int(rng.integers(2, 7))
+        labels = [f"<b>{i}</b>" if i % 3 == 0 else i for i in range(size)]
+        pairs = [(i, j) for i in range(size) for j in range(size) if i != j and rng.random() < 0.35]
+        relations = [
+            {
+                "blocked": labels[i],
+                "blocker": labels[j],
+                "p": None if rng.random() < 0.05 else round(float(rng.uniform(0.05, 0.95)), 3),
+            }
+            for i, j in pairs
+        ]
+        truth = [
+            {"blocked": labels[i], "blocker": labels[j]} for i, j in pairs if i < j and rng.random() < 0.5
+        ]
+        scene = {"objects": labels, "target": labels[0], "relations": relations}
+        lines.append(json.dumps(scene | {"id": f"scene {k}", "image": k // 2, "truth": {"relations": truth}}))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    return write_scenes(tmp_path_factory.mktemp("data") / "scenes.jsonl", 40)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(scenes, tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed") / "run"
+    run(RunPlan(read_dataset(scenes, quiet)), out)
+    return contents(out)
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def records(folder):
+    return read_run_folder(folder)[1]
+
+
+def test_a_case_says_what_was_asked_believed_decided_and_true(tmp_path):
+    scene = {
+        "objects": ["mug", "box", "can"],
+        "target": "mug",
+        "relations": [
+            {"blocked": "mug", "blocker": "box", "p": 0.9},
+            {"blocked": "box", "blocker": "can", "p": 0.2},
+        ],
+    }
+    truths = [
+        {"relations": [{"blocked": "mug", "blocker": "box"}]},
+        {"top_objects": ["mug"]},
+        {"relations": [{"blocked": "mug", "blocker": "unseen"}, {"blocked": "unseen", "blocker": "box"}]},
+        None,
+    ]
+    path = tmp_path / "scenes.jsonl"
+    path.write_text("\n".join(json.dumps(scene | {"truth": truth}) for truth in truths))
+    tally = run(RunPlan(read_dataset(path, quiet)), tmp_path / "run")
+    assert tally.outcomes == {"right": 2, "unjudged": 1, "wrong": 1}
+    first, second, third, _ = records(tmp_path / "run")
+    assert first.decision.action.model_dump() == {"type": "remove", "object": "box", "reason": None}
+    assert first.decision.scores == pytest.approx((0.1, 0.72, 0.18))
+    assert first.decision.certificate.kind == "exact"
+    assert (first.truth.right, second.truth.right, third.truth.right) == (("box",), ("mug",), ("box",))
+    assert first.best.right and not second.best.right
+    assert first.n_reachable == 3
+    assert first.decision.graphs[0].share == pytest.approx(0.72)
+
+
+def test_what_cannot_be_read_is_an_error_of_its_case_and_never_free(tmp_path):
+    good = {"objects": [1, 2], "target": 1, "relations": [{"blocked": 1, "blocker": 2, "p": 0.9}]}
+    lines = [
+        json.dumps(good),
+        json.dumps(good)[:-9],
+        json.dumps(good | {"target": 3}),
+        json.dumps(good | {"truth": {"relations": [{"blocked": 1}]}}),
+        json.dumps(good | {"id": "\ud800"}),
+        '{"objects": [1], "objects": [1, 2], "target": 1, "relations": []}',
+        json.dumps(good | {"truth": {"top_objects": []}}),
+        json.dumps(good | {"id": "last"}),
+    ]
+    path = tmp_path / "scenes.jsonl"
+    path.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
+    ran = subprocess.run(
+        [sys.executable, "-c", CLI, "run", str(path), "--out", str(tmp_path / "run"), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1, ran.stderr
+    assert json.loads(ran.stdout)["actions"] == {"error": 7, "remove": 2}
+    found = records(tmp_path / "run")
+    assert [record.outcome for record in found] == ["unjudged", *["error"] * 6, "unjudged", "error"]
+    assert all(record.error is not None and record.decision is None for record in found[1:7])
+    assert "line 2" in found[1].error.message
+    assert found[7].case == "last"
+
+
+@pytest.mark.parametrize("shard_size", [1, 7, 100])
+def test_the_size_of_shards_changes_no_byte(scenes, undisturbed, tmp_path, shard_size):
+    run(RunPlan(read_dataset(scenes, quiet)), tmp_path / "run", shard_size=shard_size)
+    assert contents(tmp_path / "run") == undisturbed
+
+
+def test_a_half_written_or_damaged_shard_is_done_again(scenes, undisturbed, tmp_path):
+    plan = RunPlan(read_dataset(scenes, quiet))
+    shards = plan.shards(4)
+    with open_run_folder(tmp_path / "run", plan.header()) as folder:
+        for shard in shards[:5]:
+            folder.keep(shard, answer_shard(shard))
+    pieces = sorted((tmp_path / "run" / "cases").iterdir())
+    pieces[1].write_bytes(pieces[1].read_bytes()[:-20])
+    pieces[2].write_bytes(b"".join(pieces[2].read_bytes().splitlines(keepends=True)[:-1]))
+    (tmp_path / "run" / "cases" / ".00000020-00000024.jsonl.tmp").write_bytes(b'{"item"')
+    (tmp_path / "run" / ".run.json.tmp").write_bytes(b"{")
+    answered = []
+
+    def answer(shard):
+        answered.append(shard.first)
+        return answer_shard(shard)
+
+    run(plan, tmp_path / "run", shard_size=4, answer=answer)
+    assert answered == [4, 8, 20, 24, 28, 32, 36]
+    assert contents(tmp_path / "run") == undisturbed
+    run(plan, tmp_path / "run", answer=answer)  # finished: nothing is left to do
+    assert len(answered) == 7
+
+
+def test_another_run_is_refused(scenes, tmp_path):
+    out = tmp_path / "run"
+    dataset = read_dataset(scenes, quiet)
+    run(RunPlan(dataset), out)
+    with pytest.raises(RunFolderError, match=r"other settings: tau is None, now 0\.9"):
+        run(RunPlan(dataset, tau=0.9), out)
+    other = read_dataset(write_scenes(tmp_path / "other.jsonl", 40, seed=8), quiet)
+    with pytest.raises(RunFolderError, match="another dataset: fingerprint"):
+        run(RunPlan(other), out)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunFolderError, match=r"thesis\.tex"):
+        run(RunPlan(dataset), tmp_path / "mine")
+    with (
+        open_run_folder(tmp_path / "busy", RunPlan(dataset).header()),
+        pytest.raises(RunFolderError, match="another process"),
+    ):
+        run(RunPlan(dataset), tmp_path / "busy")
+    with pytest.raises(InvalidSettingError, match="scene folders"):
+        RunPlan(dataset, QuestionSettings(all_targets=True))
+
+
+def test_scene_folders(tmp_path, rng):
+    from support.labelled import draw_labelled_scene
+
+    from cpor.data.scene_folder import write_scene_folder
+
+    root = tmp_path / "scenes"
+    drawn = {f"scene{k}": draw_labelled_scene(rng) for k in range(3)}
+    for name, scene in drawn.items():
+        write_scene_folder(scene, root / name)
+    (root / "broken").mkdir()
+    (root / "broken" / "rgb.png").write_bytes(b"no picture")
+    dataset = read_dataset(root, quiet)
+    assert run(RunPlan(dataset), tmp_path / "one").n_cases == 4
+    tally = run(RunPlan(dataset, QuestionSettings(all_targets=True)), tmp_path / "all")
+    assert tally.n_cases == 1 + sum(len(scene.ids) for scene in drawn.values())
+    assert tally.n_errors == 1
+    found = records(tmp_path / "all")
+    assert str(tmp_path) not in (tmp_path / "all" / "cases.jsonl").read_text()
+    assert found[0].case == "broken" and "broken/rgb.png" in found[0].error.message
+    assert all(record.truth is not None and record.image in drawn for record in found[1:])
+    one = {record.case: record for record in records(tmp_path / "one")}
+    for record in found[1:]:
+        if record.case in one:
+            assert record.decision == one[record.case].decision
+    again = run(RunPlan(dataset, QuestionSettings(seed=5)), tmp_path / "five")
+    assert again.n_cases == 4
+    (root / "scene0" / "request.txt").write_text("the mug")
+    assert read_dataset(root, quiet).fingerprint != dataset.fingerprint
+
+
+def test_the_score_log(tmp_path):
+    scores, truth = tmp_path / "s.csv", tmp_path / "t.jsonl"
+    scores.write_text(
+        "sample_id,edge,edge_confidence,label\n0,2->1,0.5,1\n0,2->1,0.4,1\n0,1->1,0.9,0\n0,1->3,,0\n"
+    )
+    case = {"image_id": 4, "query_object": 1, "top_objects": [2], "occlusion_paths": [[2, 1]]}
+    free = {"image_id": 5, "query_object": 1, "top_objects": [1], "occlusion_paths": [[1]]}
+    truth.write_text("\n".join(map(json.dumps, (case, free))))
+    dataset = read_logged_dataset(scores, truth)
+    run(RunPlan(dataset, QuestionSettings(shift=0.09)), tmp_path / "run")
+    first, second = records(tmp_path / "run")
+    assert [(r.blocked, r.blocker) for r in first.relations] == [(1, 2), (3, 1)]
+    assert first.relations[1].p is None
+    assert first.relations[0].p == pytest.approx(0.91)  # sigmoid(logit 0.5 - logit 0.09)
+    assert (first.outcome, second.outcome) == ("right", "error")
+    assert second.error.type == "MissingPredictionError"
+    settings = QuestionSettings(shift=0.09, missing="unobstructed")
+    assert run(RunPlan(dataset, settings), tmp_path / "free").outcomes == {"right": 2}
+
+
+@pytest.mark.skipif(not (DATA / "unobench").is_dir(), reason=f"no unobench/ in {DATA}; set CPOR_DATA")
+def test_unobench(tmp_path):
+    folder = DATA / "unobench"
+    dataset = read_logged_dataset(folder / "scores_synthetic.csv", folder / "gt_synthetic.jsonl")
+    tally = run(RunPlan(dataset, QuestionSettings(shift=0.09), tau=0.0), tmp_path / "run")
+    assert (tally.n_cases, tally.n_errors) == (1800, 247)  # SPEC section 6: 1,553 with a candidate
+    found = records(tmp_path / "run")
+    assert sum(len(record.relations) for record in found) == 6381
+    assert sum((record.decision is not None and record.decision.mu > 0.0) for record in found) == 8 + 30 + 49
+
+
+# From here on: runs that are disturbed, in a process of their own.
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, __file__, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def finish(*arguments):
+    process = start(*arguments)
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, out
+    return out
+
+
+def is_alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.slow
+def test_killed_at_ten_random_moments_and_resumed(scenes, undisturbed, tmp_path, evidence):
+    rng = np.random.default_rng(11)
+    out, seen = tmp_path / "run", []
+    for life in range(10):
+        workers = 2 if life in (3, 7) else 1
+        process = start(scenes, out, workers, "slow", tmp_path)
+        for _ in range(int(rng.integers(1, 5))):
+            line = process.stdout.readline()
+            assert line.startswith("deciding"), line
+        time.sleep(rng.uniform(0.0, 0.06))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert not (out / "cases.jsonl").exists(), "the run was over before it was killed"
+        seen.append(len(list((out / "cases").glob("*.jsonl"))) if (out / "cases").exists() else 0)
+    assert seen == sorted(seen) and seen[-1] > 5  # what was finished stayed
+    finish(scenes, out, 1, "plain", tmp_path)
+    assert contents(out) == undisturbed
+    evidence("C", "run killed at ten random moments, resumed", "same bytes", "same bytes")
+    workers = [int(path.name) for path in tmp_path.glob("[0-9]*")]
+    deadline = time.monotonic() + 20.0
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert workers and not any(map(is_alive, workers)), "workers outlived their killed parent"
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_costs_nothing(scenes, undisturbed, tmp_path):
+    finish(scenes, tmp_path / "run", 2, "die once", tmp_path)
+    assert (tmp_path / "died").exists()
+    assert contents(tmp_path / "run") == undisturbed
+
+
+@pytest.mark.slow
+def test_workers_that_always_die_end_the_run_and_keep_what_is_done(scenes, undisturbed, tmp_path):
+    said = finish(scenes, tmp_path / "run", 2, "die always", tmp_path)
+    assert "died 3 times at items 20 to 20" in said
+    assert len(list((tmp_path / "run" / "cases").iterdir())) > 10
+    finish(scenes, tmp_path / "run", 1, "plain", tmp_path)
+    assert contents(tmp_path / "run") == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'cpor-grasp[ray]'"
+)
+def test_a_ray_cluster_that_loses_a_worker_and_a_node(scenes, undisturbed, tmp_path, evidence):
+    said = finish(scenes, tmp_path / "run", 2, "ray", tmp_path)
+    nodes = {path.read_text() for path in tmp_path.glob("[0-9]*")}
+    assert len(nodes) == 2, "both nodes should have worked"
+    assert (tmp_path / "died").exists()
+    assert "node killed" in said
+    assert contents(tmp_path / "run") == undisturbed
+    evidence("C", "two-node Ray cluster, a worker and a node killed", "same bytes", "same bytes")
+
+
+def test_ray_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InvalidSettingError, match=r"cpor-grasp\[ray\]"):
+        next(RayEngine().answer_all(answer_shard, []))
+
+
+def answer_slowly(mode, folder, shard):
+    """Answer a shard of one item; leave a trace of this worker, and die where the mode says so."""
+    trace = folder / str(os.getpid())
+    node = ""
+    if mode == "ray":
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+    trace.write_text(node)
+    time.sleep(0.3 if mode == "ray" else 0.05 if mode == "slow" else 0.0)
+    once = mode in ("die once", "ray") and not (folder / "died").exists()
+    if shard.first == 20 and (once or mode == "die always"):
+        (folder / "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer_shard(shard)
+
+
+def main(dataset, out, workers, mode, folder):
+    engine = SerialEngine() if workers == "1" else ProcessEngine(int(workers))
+    say = lambda what, done, total: print(what, done, total, flush=True)  # noqa: E731
+    if mode == "ray":
+        from ray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        os.environ["RAY_ADDRESS"] = cluster.address
+        engine = RayEngine()
+
+        def say(what, done, total):
+            if done == 30 and nodes:
+                cluster.remove_node(nodes.pop(), allow_graceful=False)
+                print("node killed", flush=True)
+
+    answer = answer_shard if mode == "plain" else partial(answer_slowly, mode, Path(folder))
+    try:
+        run(RunPlan(read_dataset(Path(dataset), quiet)), Path(out), engine, say, shard_size=1, answer=answer)
+    except WorkerDiedError as error:
+        print(error)
+    finally:
+        if mode == "ray":
+            cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
