@@ -47,7 +47,7 @@ def draw_scene(rng: np.random.Generator, size: int = 120, n: int = 5) -> Scene:
 def main() -> None:
     """Fit on 200 scenes and decide a new one."""
     rng = np.random.default_rng(1)
-    scenes = {f"scene {k}": draw_scene(rng) for k in range(200)}
+    scenes = [(f"scene {k}", draw_scene(rng)) for k in range(200)]
     report = fit_model(scenes, FitSettings(alpha=0.1, delta=0.1))
     for stage in report.reliability:
         print(f"{stage.name:28} ECE {stage.summary.ece:.3f}  NLL {stage.summary.nll:.3f}")

@@ -9,9 +9,10 @@ from support.layered import draw_layered_scene
 
 from cpor import CporError, Defer, Grasp
 from cpor.calibration import PlattCalibrator
+from cpor.evidence import PairState
 from cpor.fusion import GatedFusion
 from cpor.pipeline import Pipeline
-from cpor.scene import DetectedObject, Observation, Scene, SemanticScores
+from cpor.scene import DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 
 
 @pytest.fixture
@@ -56,14 +57,37 @@ def test_a_stage_can_be_replaced(scene):
 
 
 def test_three_states_survive_fusion(rng):
-    for _ in range(10):
+    for k in range(10):
         scene = draw_labelled_scene(rng, lost=0.5)
-        beliefs = Pipeline().believe(scene)
+        beliefs = (Pipeline(fuse=GATED) if k % 2 else Pipeline()).believe(scene)
         sourced = ~np.isnan(beliefs.p_semantic) | ~np.isnan(beliefs.p_geometry)
-        needed = beliefs.asked | beliefs.geometry.is_unanswered
+        needed = beliefs.asked | (beliefs.geometry.state != PairState.NO_CONTACT)
         assert not np.isnan(beliefs.p_fused[sourced]).any()
         assert np.isnan(beliefs.p_fused[needed & ~sourced]).all()
         assert (beliefs.p_fused[~needed & ~sourced] == 0.0).all()
+
+
+GATED = GatedFusion(gamma=-0.6, beta_vlm=1.0, beta_cv=1.0, prior=0.3, penalty=0.0, objective=0.0)
+
+
+@pytest.mark.parametrize("readings", [0, 1])
+def test_a_target_without_depth_of_its_own_is_not_free(readings):
+    """A glass shows no depth; the box over half of it does: the pair touches, and nobody can say more."""
+    visible = np.zeros((80, 80), np.int32)
+    visible[20:60, 20:60] = 1
+    visible[20:60, 40:70] = 2
+    amodal = np.zeros((80, 80), bool)
+    amodal[20:60, 20:60] = True
+    depth = np.full((80, 80), 0.8, np.float32)
+    depth[visible == 2] = 0.6
+    depth[visible == 1] = np.nan
+    depth.flat[np.flatnonzero(visible == 1)[:readings]] = 0.8
+    box = DetectedObject(2, MaskCrop.from_mask(visible == 2))
+    glass = DetectedObject(1, MaskCrop.from_mask(amodal))
+    scene = Scene(Observation(np.zeros((80, 80, 3), np.uint8), depth), (glass, box), visible)
+    result = Pipeline(fuse=GATED).run(scene, 1)
+    assert np.isnan(result.beliefs.p_fused[0, 1])
+    assert result.decision.action == Defer("no_evidence")
 
 
 def without_depth(scene: Scene) -> Scene:
@@ -111,8 +135,9 @@ def test_three_hundred_objects(rng):
     visible[visible > 300] = 0
     scene = Scene(
         Observation(np.zeros((300, 300, 3), np.uint8), np.full((300, 300), 0.7, np.float32)),
-        tuple(DetectedObject(k) for k in range(1, 301)),
+        tuple(DetectedObject(k, MaskCrop.from_mask(visible == k)) for k in range(1, 301)),
         visible,
     )
     result = Pipeline().run(scene, 5)
     assert set(result.decision.scores) == set(scene.ids)
+    assert result.beliefs.geometry.is_candidate.sum() > 1000

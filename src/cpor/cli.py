@@ -67,20 +67,26 @@ def decide(
     from cpor.data.scene_file import decision_to_json
     from cpor.inference.decide import parse_method
     from cpor.inference.graphs import likeliest_graphs
-    from cpor.reading import read_question
+    from cpor.reading import DecideSettings, read_question
 
     question = read_question(scene, target, model, tau)
-    decision, p_success = question.decide(parse_method(method), deadline_ms, require_certificate, prior)
+    answer = question.answer(DecideSettings(parse_method(method), deadline_ms, require_certificate, prior))
     if as_json:
         known = question.posterior.with_prior(prior)
         top = () if known.has_unanswered else likeliest_graphs(known, graphs)
-        _print_json(decision_to_json(decision, top, p_success))
+        extra = {
+            "p_success": answer.p_success,
+            "tau_success": answer.tau_success,
+            "promise": answer.promise and {"alpha": answer.promise[0], "confidence": answer.promise[1]},
+            "notes": list(answer.notes),
+        }
+        _print_json(decision_to_json(answer.decision, top) | extra)
         return
     from cpor.inference.explain import explain
     from cpor.viz.card import decision_card
 
-    explanation = explain(question.posterior, decision, k=graphs, prior=prior)
-    _print(decision_card(explanation, p_success, question.notes))
+    explanation = explain(question.posterior, answer.decision, k=graphs, prior=prior)
+    _print(decision_card(explanation, answer.p_success, answer.tau_success, answer.notes))
 
 
 @app.command()
@@ -119,7 +125,7 @@ def fit(
     out: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("model.json"),
     alpha: Annotated[float, typer.Option(help="Allowed rate of wrong actions among those executed.")] = 0.1,
     delta: Annotated[float, typer.Option(help="Allowed probability that the promise is broken.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the split into parts and of the targets.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split into parts and of the targets.")] = 0,
     condition: Annotated[
         bool, typer.Option(help="Condition relations on the target's chain (ours), or not (the paper).")
     ] = True,
@@ -135,11 +141,11 @@ def fit(
     from cpor.viz.reliability import write_reliability_plots
     from cpor.viz.tables import fit_table, fit_to_json
 
-    with progress_bars(quiet=as_json) as progress:
-        labelled = read_scenes(scenes, progress)
-        report = fit_model(labelled, FitSettings(alpha, delta, seed, condition), progress)
+    settings = FitSettings(alpha, delta, seed, condition)
     if not out.parent.is_dir():
         raise InvalidSettingError(f"the folder {out.parent} does not exist; make it, or choose another --out")
+    with progress_bars(quiet=as_json) as progress:
+        report = fit_model(read_scenes(scenes, progress), settings, progress)
     report.model.save(out)
     folder = plots or out.parent / f"{out.stem}_plots"
     write_reliability_plots(report.reliability, folder)
@@ -154,7 +160,7 @@ def drift(
     scenes: Annotated[Path, typer.Argument(metavar="SCENES", help="Folder of scene folders.")],
     model: Annotated[Path, typer.Option(help="Fitted model, as `cpor fit` writes it.")],
     level: Annotated[float, typer.Option(help="Probability of a false alarm.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Of the targets and of the permutations.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the targets and of the permutations.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Say whether new scenes still look like those that the model's promise was made from."""

@@ -1,11 +1,10 @@
 """What `cpor fit` learns and every deciding command can use: one JSON file, versioned."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from cpor.calibration import (
     ActionCalibrator,
@@ -21,6 +20,7 @@ from cpor.evidence import GeometrySettings
 from cpor.fusion import GatedFusion
 from cpor.pipeline import Pipeline, PipelineResult, measure_with
 from cpor.risk import DriftReport, RiskPromise, check_drift
+from cpor.scene import Scene
 
 PairCalibration = Annotated[
     TemperatureCalibrator | PlattCalibrator | IsotonicCalibrator | ScenePlattCalibrator,
@@ -29,6 +29,22 @@ PairCalibration = Annotated[
 
 PARTS = ("calibration", "fusion", "selection", "promise")
 """Disjoint parts of the labelled scenes, split by image, each for one purpose."""
+
+
+class GeometryNumbers(BaseModel):
+    """`GeometrySettings` as they stand in the file; all of them, and nothing else."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
+
+    rho: int
+    sigma_z: float
+    kappa_o: float
+    kappa_c: float
+    kappa_z: float
+    o_star: float
+    c_star: float
+    b_cv: float
+    min_readings: float
 
 
 class FittedModel(VersionedModel):
@@ -53,7 +69,7 @@ class FittedModel(VersionedModel):
     kind: Literal["cpor-model"] = "cpor-model"
     version: Literal[1] = 1
     scorer: str | None
-    geometry: dict[str, float]
+    geometry: GeometryNumbers
     calibration: PairCalibration | None
     geometry_calibration: PairCalibration | None
     fusion: GatedFusion
@@ -71,13 +87,12 @@ class FittedModel(VersionedModel):
         Args:
             tau: Act above this score. None: act as promised, or above 0.5 where nothing is promised.
         """
-        settings = {name: int(value) if name == "rho" else value for name, value in self.geometry.items()}
         threshold, on_rate = (0.5 if tau is None else tau), None
         if tau is None and self.promise.tau is not None:
             by_rate = self.rate is not None
             threshold, on_rate = (0.0, self.promise.tau) if by_rate else (self.promise.tau, None)
         return Pipeline(
-            measure=measure_with(GeometrySettings(**settings)),  # type: ignore[arg-type]
+            measure=measure_with(GeometrySettings(**self.geometry.model_dump())),
             calibrate=self.calibration,
             calibrate_geometry=self.geometry_calibration,
             fuse=self.fusion,
@@ -87,13 +102,34 @@ class FittedModel(VersionedModel):
             tau_success=on_rate,
         )
 
+    def reason_not_covered(self, scene: Scene, pipeline: Pipeline, plain: bool = True) -> str | None:
+        """Why the promise does not hold for a decision; None where it does.
+
+        Args:
+            scene: What is decided.
+            pipeline: The stages that decide.
+            plain: Whether the decision has no deadline and demands no certificate, as in the test.
+        """
+        if self.promise.tau is None:
+            return self.promise.reason
+        if (pipeline.tau, pipeline.tau_success) != (self.pipeline().tau, self.pipeline().tau_success):
+            return "it was tested with another tau"
+        if pipeline.method != "auto" or pipeline.prior is not None or not plain:
+            return "it was tested without a prior, a deadline, a demand for certificates or another method"
+        scorer = scene.semantic_scores.scorer if scene.semantic_scores else None
+        if scorer != self.scorer or (scene.semantic_scores is None) != (self.calibration is None):
+            return f"it was tested with the scores of {self.scorer or 'nobody'}, not of {scorer or 'nobody'}"
+        if scene.observation.depth is None and self.geometry_calibration is not None:
+            return "it was tested with depth, and this scene has none"
+        return None
+
     def check_drift(
-        self, results: Sequence[PipelineResult], rng: np.random.Generator, level: float = 0.01
+        self, results: Sequence[PipelineResult | None], rng: np.random.Generator, level: float = 0.01
     ) -> DriftReport:
         """Whether new scenes still look like those the promise was made from.
 
         Args:
-            results: What the pipeline said of the new scenes, one target each.
+            results: What the pipeline said of the new scenes, one target each; None for an empty scene.
             rng: Draws the permutations.
             level: Probability of a false alarm when nothing has changed.
         """
@@ -101,15 +137,13 @@ class FittedModel(VersionedModel):
         return check_drift(old, scene_features(results), rng, level)
 
 
-def geometry_as_numbers(settings: GeometrySettings) -> dict[str, float]:
-    """Settings as they go into the file."""
-    return {name: float(value) for name, value in asdict(replace(settings)).items()}
-
-
-def scene_features(results: Sequence[PipelineResult]) -> dict[str, np.ndarray]:
+def scene_features(results: Sequence[PipelineResult | None]) -> dict[str, np.ndarray]:
     """What drift is told from: one number a scene for each feature. Shape (n,) each."""
     rows = []
     for result in results:
+        if result is None:  # a scene without objects
+            rows.append((np.nan, 0.0, 0.0, np.nan, 0.0))
+            continue
         p = result.beliefs.p_fused
         candidates = p[(p > 0.0) & ~np.isnan(p)]
         missing = isinstance(result.decision.action, Defer) and result.decision.action.reason == "no_evidence"

@@ -24,9 +24,9 @@ from cpor.calibration import (
     GraphPlattCalibrator,
     graph_features,
 )
-from cpor.decision import Decision, Defer, Grasp
-from cpor.errors import InvalidSceneError, say_known
-from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
+from cpor.decision import Costs, Decision, Defer, Grasp
+from cpor.errors import InvalidSceneError, InvalidSettingError, say_known
+from cpor.evidence import GeometricEvidence, GeometrySettings, PairState, geometric_evidence
 from cpor.fusion import AnyFusion, NaiveFusion
 from cpor.inference.certificate import reason_to_defer
 from cpor.inference.decide import MethodChoice, decide
@@ -34,6 +34,12 @@ from cpor.relations import ObstructionPosterior
 from cpor.scene import Scene, SemanticScores
 
 PairCalibrator: TypeAlias = Calibrator[Float[np.ndarray, " n"]]
+
+LEAST_RELIABILITY = 0.1
+"""Share of either object's visible pixels with a depth reading below which geometry has no answer by itself.
+
+The gate of eq. fusion would leave next to nothing of it, and the base rate would pass for an answer.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +116,10 @@ class Pipeline:
     method: MethodChoice = "auto"
     prior: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.tau_success is not None and self.rate is None:
+            raise InvalidSettingError("tau_success needs success rates: give `rate`, or use tau")
+
     def run(self, scene: Scene, target: int) -> PipelineResult:
         """Decide for one target of a scene."""
         watch = _Stopwatch()
@@ -125,17 +135,26 @@ class Pipeline:
         watch = watch or _Stopwatch()
         geometry = self.measure(scene)
         watch.lap("measure")
-        score, asked = _semantic_matrix(geometry.ids, self.score(scene))
+        semantic = self.score(scene)
         watch.lap("score")
-        scored = np.where(geometry.is_candidate, geometry.p_geometry, np.nan)
+        return self.combine(geometry, semantic, watch)
+
+    def combine(
+        self, geometry: GeometricEvidence, semantic: SemanticScores | None, watch: "_Stopwatch | None" = None
+    ) -> PairBeliefs:
+        """Calibrate and fuse what was measured and scored."""
+        watch = watch or _Stopwatch()
+        score, asked = _semantic_matrix(geometry.ids, semantic)
+        reliable = geometry.is_candidate & (geometry.reliability >= LEAST_RELIABILITY)
+        scored = np.where(reliable, geometry.p_geometry, np.nan)
         p_semantic = _calibrate(self.calibrate, score, asked)
-        p_geometry = _calibrate(self.calibrate_geometry, scored, geometry.is_candidate)
+        p_geometry = _calibrate(self.calibrate_geometry, scored, reliable)
         watch.lap("calibrate")
         fused = self.fuse.apply(
             p_vlm=p_semantic.ravel(), p_cv=p_geometry.ravel(), reliability=geometry.reliability.ravel()
         ).reshape(score.shape)
-        # No source has a number: an answer was needed and is missing, or there is nothing to ask about.
-        needed = asked | geometry.is_unanswered
+        # Where no source has a number, an answer is missing, unless nothing touches and nobody asked.
+        needed = asked | (geometry.state != PairState.NO_CONTACT)
         fused = np.where(np.isnan(fused) & ~needed, 0.0, fused)
         np.fill_diagonal(fused, 0.0)
         watch.lap("fuse")
@@ -157,11 +176,20 @@ class Pipeline:
         require_certificate: bool = False,
     ) -> Decision:
         """The decision, which also defers where actions with such a score succeed too rarely."""
+        if self.tau_success is None:
+            settings = (self.tau, self.method, deadline_ms, require_certificate)
+            return decide(posterior, *settings, prior=self.prior)
+        # The success rate decides whether to act, so no score is too low; blockers are named as ever.
         decision = decide(
-            posterior, self.tau, self.method, deadline_ms, require_certificate, prior=self.prior
+            posterior,
+            method=self.method,
+            deadline_ms=deadline_ms,
+            require_certificate=require_certificate,
+            costs=Costs(defer=1.0),
+            prior=self.prior,
         )
         rate = self.success_rate(decision)
-        if self.tau_success is None or rate is None or rate > self.tau_success:
+        if rate is None or rate > self.tau_success:
             return decision
         reason = reason_to_defer(list(decision.scores.values()), decision.mu_target or 0.0)
         return replace(decision, action=Defer(reason))

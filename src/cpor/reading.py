@@ -3,8 +3,8 @@
 The stages behind a scene folder load only where one is read: a scene file needs none of them.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,35 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
+@dataclass(frozen=True)
+class DecideSettings:
+    """How to decide, as the command line says it; see `cpor.decide`."""
+
+    method: MethodChoice = "auto"
+    deadline_ms: float | None = None
+    require_certificate: bool = False
+    prior: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A decision and what a person should know about it.
+
+    Attributes:
+        decision: The decision.
+        p_success: How often actions with its score succeed; None where unknown.
+        tau_success: The success rate above which it acts; None where the score decides.
+        promise: The promised error rate and its confidence; None where nothing is promised.
+        notes: Where the probabilities come from, and what is promised.
+    """
+
+    decision: Decision
+    p_success: float | None = None
+    tau_success: float | None = None
+    promise: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Question:
     """What is to be decided, and by what.
@@ -31,31 +60,42 @@ class Question:
     Attributes:
         posterior: Objects, target and relation probabilities.
         tau: The threshold.
-        pipeline: The stages the probabilities came from; None for a scene file.
-        notes: What a person should know about where the probabilities come from.
+        scene: What the probabilities came from; None for a scene file, as are the next two.
+        pipeline: The stages.
+        model: The fitted model; None where the stages are unfitted.
     """
 
     posterior: ObstructionPosterior
     tau: float
-    pipeline: "Pipeline | None"
-    notes: tuple[str, ...] = ()
+    scene: Scene | None = None
+    pipeline: "Pipeline | None" = None
+    model: "FittedModel | None" = None
 
-    def decide(
-        self,
-        method: MethodChoice,
-        deadline_ms: float | None,
-        require_certificate: bool,
-        prior: float | None,
-    ) -> tuple[Decision, float | None]:
-        """The decision, and how often actions with its score succeed where that is known."""
-        if self.pipeline is None:
-            scene = self.posterior
-            return decide(scene, self.tau, method, deadline_ms, require_certificate, prior=prior), None
-        from dataclasses import replace
-
-        pipeline = replace(self.pipeline, method=method, prior=prior)
-        decision = pipeline.decide(self.posterior, deadline_ms, require_certificate)
-        return decision, pipeline.success_rate(decision)
+    def answer(self, settings: DecideSettings) -> Answer:
+        """Decide."""
+        deadline, proven = settings.deadline_ms, settings.require_certificate
+        if self.pipeline is None or self.scene is None:
+            scores = self.posterior
+            return Answer(decide(scores, self.tau, settings.method, deadline, proven, prior=settings.prior))
+        pipeline = replace(self.pipeline, method=settings.method, prior=settings.prior)
+        decision = pipeline.decide(self.posterior, deadline, proven)
+        notes = _notes(self.scene)
+        promise = None
+        if self.model is None:
+            notes.append("Not calibrated: give --model to get probabilities that mean what they say.")
+        else:
+            plain = deadline is None and not proven
+            reason = self.model.reason_not_covered(self.scene, pipeline, plain)
+            kept = self.model.promise
+            promise = None if reason else (kept.alpha, 1.0 - kept.delta)
+            notes.append(
+                f"No error rate is promised: {reason}."
+                if reason
+                else f"Promised: at most {kept.alpha:.0%} of the actions taken are wrong "
+                f"(confidence {1 - kept.delta:.0%}, scenes like those it was fitted to)."
+            )
+        rate = pipeline.success_rate(decision)
+        return Answer(decision, rate, pipeline.tau_success, promise, tuple(notes))
 
 
 def read_question(
@@ -76,7 +116,7 @@ def read_question(
             f"--target and --model go with a scene folder; {path} is not one, and a scene file names its "
             "target and its probabilities itself"
         )
-    return Question(read_scene_file(path), 0.5 if tau is None else tau, None)
+    return Question(read_scene_file(path), 0.5 if tau is None else tau)
 
 
 def _read_folder(path: Path, target: int | None, model_file: Path | None, tau: float | None) -> Question:
@@ -91,29 +131,17 @@ def _read_folder(path: Path, target: int | None, model_file: Path | None, tau: f
         raise InvalidSettingError(f"give --target; {path} has the objects: {list_labels(scene.ids)}")
     model = FittedModel.load(model_file) if model_file else None
     pipeline = model.pipeline(tau) if model else Pipeline(tau=0.5 if tau is None else tau)
-    beliefs = pipeline.believe(scene)
-    notes = _notes(scene, model, pipeline)
-    return Question(pipeline.posterior(beliefs, target), pipeline.tau, pipeline, notes)
+    posterior = pipeline.posterior(pipeline.believe(scene), target)
+    return Question(posterior, pipeline.tau, scene, pipeline, model)
 
 
-def _notes(scene: Scene, model: "FittedModel | None", pipeline: "Pipeline") -> tuple[str, ...]:
+def _notes(scene: Scene) -> list[str]:
     notes = []
     if scene.observation.depth is None:
         notes.append("No depth: pairs that touch have no geometric answer.")
     if scene.semantic_scores is None:
         notes.append("No semantic scores: geometry decides alone.")
-    if model is None:
-        notes.append("Not calibrated: give --model to get probabilities that mean what they say.")
-    elif not model.promise.promised:
-        notes.append(f"No error rate is promised: {model.promise.reason}.")
-    elif pipeline.tau_success is None and pipeline.tau != model.promise.tau:
-        notes.append("No error rate is promised for a tau of your own.")
-    else:
-        notes.append(
-            f"Promised: at most {model.promise.alpha:.0%} of the actions taken are wrong "
-            f"(confidence {1 - model.promise.delta:.0%}, scenes like those it was fitted to)."
-        )
-    return tuple(notes)
+    return notes
 
 
 def list_scene_folders(folder: Path) -> list[Path]:
@@ -126,32 +154,27 @@ def list_scene_folders(folder: Path) -> list[Path]:
     return found
 
 
-def read_scenes(folder: Path, progress: Progress) -> dict[str, Scene]:
-    """The scenes of a folder, by name."""
+def read_scenes(folder: Path, progress: Progress) -> Iterator[tuple[str, Scene]]:
+    """Names and scenes of a folder, one by one."""
     from cpor.data.scene_folder import read_scene_folder
 
-    scenes = {}
     paths = list_scene_folders(folder)
     for k, path in enumerate(paths):
-        scenes[path.name] = read_scene_folder(path)
+        yield path.name, read_scene_folder(path)
         progress("reading", k + 1, len(paths))
-    return scenes
 
 
 def run_on_random_targets(
     folder: Path, model_file: Path, rng: "np.random.Generator", progress: Progress
-) -> tuple["FittedModel", "list[PipelineResult]"]:
-    """The model, and what it says of each scene of a folder for one random target with tau 0."""
+) -> tuple["FittedModel", "list[PipelineResult | None]"]:
+    """The model, and what it says of each scene for one random target with tau 0; None for an empty scene."""
     from cpor.model import FittedModel
 
     model = FittedModel.load(model_file)
     pipeline = model.pipeline(tau=0.0)
     results = []
-    scenes = read_scenes(folder, progress)
-    for k, scene in enumerate(scenes.values()):
-        if scene.ids:
-            results.append(pipeline.run(scene, int(rng.choice(scene.ids))))
-        progress("deciding", k + 1, len(scenes))
-    if not results:
-        raise SceneFileError(f"no scene of {folder} has an object")
+    for name, scene in read_scenes(folder, progress):
+        if scene.visible_ids is None:
+            raise SceneFileError(f"{name} has no instances.png; drift is told from scenes with masks")
+        results.append(pipeline.run(scene, int(rng.choice(scene.ids))) if scene.ids else None)
     return model, results

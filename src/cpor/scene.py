@@ -240,8 +240,6 @@ class Scene(_ComparesByValue):
         if self.visible_ids is not None:
             object.__setattr__(self, "visible_ids", _read_only(self.visible_ids))
             named.update(_ids_in(self.visible_ids, height, width))
-        for truth in (self.true_occlusion, self.true_sweep, self.true_lift):
-            named.update(truth.objects if truth is not None else ())
         if self.semantic_scores is not None:
             named.update(k for pair in self.semantic_scores.scores for k in pair)
         if unknown := named.difference(self.ids):

@@ -8,7 +8,7 @@ import pytest
 from cpor import CporError, ObstructionPosterior
 from cpor.decoding.chains import chain_posterior
 from cpor.decoding.expected import decode_expected, largest_expected_f1
-from cpor.decoding.paper import decode_paper, shift_prior
+from cpor.decoding.paper import decode_paper
 from cpor.decoding.prediction import maximal_paths
 from cpor.inference.decide import decide
 from cpor.metrics import mp_ned, set_score
@@ -46,15 +46,6 @@ def random_scene(rng, n=5, m=7):
     pairs = [(i, j) for i in range(1, n + 1) for j in range(1, n + 1) if i != j]
     chosen = rng.choice(len(pairs), m, replace=False)
     return ObstructionPosterior(range(1, n + 1), 1, {pairs[k]: float(rng.uniform(0.2, 0.9)) for k in chosen})
-
-
-def test_shift_by_hand():
-    # Odds 1 over odds 0.09 / 0.91: 0.91. Odds 1/4 times 0.91 / 0.09: 0.2275 / 0.09.
-    shifted = shift_prior(np.array([0.5, 0.2, 0.0]), 0.09)
-    assert shifted == pytest.approx([0.91, 0.2275 / (0.2275 + 0.09), 0.0])
-    assert shift_prior(np.array([0.3]), 0.5) == pytest.approx([0.3])
-    with pytest.raises(CporError, match="between 0 and 1"):
-        shift_prior(np.array([0.3]), 0.0)
 
 
 def test_maximal_paths_run_from_the_target_outward():

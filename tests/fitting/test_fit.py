@@ -1,6 +1,7 @@
 """Fitting a model in one go: disjoint parts, stages that improve, a promise that is kept or refused."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +13,7 @@ from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Grasp, Remove
 from cpor.fitting import FitSettings, fit_model
 from cpor.model import FittedModel
-from cpor.scene import BlockedBy
+from cpor.scene import BlockedBy, Observation, SemanticScores, TrueRelations
 from cpor.truth import is_wrong, on_chain, right_actions
 
 
@@ -24,7 +25,7 @@ def scenes():
 
 @pytest.fixture(scope="module")
 def report(scenes):
-    return fit_model(scenes, FitSettings(alpha=0.3, delta=0.1, seed=3))
+    return fit_model(scenes.items(), FitSettings(alpha=0.3, delta=0.1, seed=3))
 
 
 def test_parts_are_disjoint_and_complete(report, scenes):
@@ -54,7 +55,7 @@ def test_the_model_survives_the_file(report, tmp_path, scenes):
 
 
 def test_the_same_seed_gives_the_same_file(report, scenes):
-    again = fit_model(scenes, FitSettings(alpha=0.3, delta=0.1, seed=3)).model
+    again = fit_model(scenes.items(), FitSettings(alpha=0.3, delta=0.1, seed=3)).model
     assert again.to_json() == report.model.to_json()
 
 
@@ -75,12 +76,95 @@ def test_the_promise_holds_on_new_scenes(report):
     assert wrong / executed < 0.3 + 2.5 * np.sqrt(0.3 * 0.7 / executed)
 
 
+def test_what_is_deployed_is_what_was_tested(report, scenes):
+    """On the promise's own scenes, the deployed pipeline executes and errs as the test counted."""
+    model = report.model
+    pipeline = model.pipeline()
+    assert pipeline.tau_success == model.promise.tau
+    decisions = {
+        name: pipeline.run(scenes[name], model.targets[name]).decision for name in model.parts["promise"]
+    }
+    executed = {name: d for name, d in decisions.items() if not isinstance(d.action, Defer)}
+    wrong = [
+        is_wrong(d.action, model.targets[name], scenes[name].true_occlusion.pairs)
+        for name, d in executed.items()
+    ]
+    assert model.promise.n == len(decisions)
+    assert (len(executed), sum(wrong)) == (model.promise.n_executed, model.promise.n_wrong)
+    assert all(d.blocker_threshold == 0.5 for d in decisions.values())
+
+
+def test_an_action_that_succeeds_too_rarely_is_not_taken(report, scenes):
+    eager = report.model.pipeline(tau=0.0)
+    careful = replace(eager, tau_success=0.999)
+    name = report.model.parts["promise"][0]
+    target = report.model.targets[name]
+    assert isinstance(careful.run(scenes[name], target).decision.action, Defer)
+    with pytest.raises(CporError, match="tau_success needs"):
+        replace(eager, rate=None, tau_success=0.5)
+
+
+def test_the_promise_covers_only_what_was_tested(report, scenes):
+    model, scene = report.model, scenes["scene_000"]
+    pipeline = model.pipeline()
+    assert model.reason_not_covered(scene, pipeline) is None
+    other = replace(scene, semantic_scores=SemanticScores(scene.semantic_scores.scores, "another"))
+    blind = replace(scene, observation=Observation(scene.observation.rgb))
+    for changed, stages in (
+        (other, pipeline),
+        (replace(scene, semantic_scores=None), pipeline),
+        (blind, pipeline),
+        (scene, replace(pipeline, prior=0.1)),
+        (scene, replace(pipeline, method="topk")),
+        (scene, model.pipeline(tau=model.promise.tau)),
+    ):
+        assert model.reason_not_covered(changed, stages) is not None
+    assert model.reason_not_covered(scene, pipeline, plain=False) is not None
+
+
+def test_copies_of_a_picture_stay_on_one_side(scenes):
+    originals = list(scenes.items())[:30]
+    copies = [(f"{name} copy {k}", scene) for name, scene in originals for k in range(3)]
+    parts = fit_model(copies, FitSettings(alpha=0.4)).model.parts
+    pictures = [{name.split(" copy")[0] for name in names} for names in parts.values()]
+    assert all(a.isdisjoint(b) for a, b in combinations(pictures, 2))
+    assert len(parts["promise"]) == len(pictures[3])
+
+
+def test_scenes_without_depth_and_perfect_scorers_can_be_fitted(scenes):
+    blind = [
+        (name, replace(scene, observation=Observation(scene.observation.rgb + np.uint8(k))))
+        for k, (name, scene) in enumerate(list(scenes.items())[:60])
+    ]
+    assert fit_model(blind, FitSettings(alpha=0.4)).model.geometry_calibration is None
+    sure = []
+    for name, scene in list(scenes.items())[:40]:
+        true = scene.true_occlusion.pairs
+        scores = {pair: 0.9 if pair in true else 0.1 for pair in scene.semantic_scores.scores}
+        sure.append((name, replace(scene, semantic_scores=SemanticScores(scores, "perfect"))))
+    assert fit_model(sure, FitSettings(alpha=0.4)).model.calibration is not None
+
+
+def test_empty_scenes_are_left_out_and_counted(scenes):
+    some = list(scenes.items())[:40]
+    shape = some[0][1].observation.shape
+    empty = replace(
+        some[0][1],
+        objects=(),
+        visible_ids=np.zeros(shape, np.int32),
+        true_occlusion=TrueRelations(frozenset(), frozenset()),
+        semantic_scores=None,
+    )
+    assert fit_model([*some, ("empty", empty)], FitSettings(alpha=0.4)).n_empty == 1
+
+
 def test_too_little_to_promise_says_so(scenes):
     few = dict(list(scenes.items())[:40])
-    model = fit_model(few, FitSettings(alpha=0.01, delta=0.05)).model
+    model = fit_model(few.items(), FitSettings(alpha=0.01, delta=0.05)).model
     assert not model.promise.promised
     assert "too few" in model.promise.reason
     assert model.pipeline().tau == 0.5
+    assert "too few" in model.reason_not_covered(few["scene_000"], model.pipeline())
 
 
 def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
@@ -96,23 +180,25 @@ def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
 
 
 def test_geometry_alone_can_be_fitted(scenes):
-    from dataclasses import replace
-
     silent = {name: replace(scene, semantic_scores=None) for name, scene in list(scenes.items())[:80]}
-    model = fit_model(silent, FitSettings(alpha=0.3, condition=False)).model
+    model = fit_model(silent.items(), FitSettings(alpha=0.3, condition=False)).model
     assert model.calibration is None
     assert model.condition is None
     assert model.fusion.beta_cv > 0.0
 
 
 def test_bad_training_data_is_named(scenes):
-    from dataclasses import replace
-
-    with pytest.raises(CporError, match="5 labelled scenes are too few"):
-        fit_model(dict(list(scenes.items())[:5]))
+    with pytest.raises(CporError, match="5 labelled images are too few"):
+        fit_model(list(scenes.items())[:5])
     name, scene = next(iter(scenes.items()))
     with pytest.raises(CporError, match=f"{name} has no relations.json"):
-        fit_model({name: replace(scene, true_occlusion=None)})
+        fit_model([(name, replace(scene, true_occlusion=None))])
+    partly = TrueRelations(frozenset({scene.ids[0]}), frozenset())
+    with pytest.raises(CporError, match="does not list the objects"):
+        fit_model([(name, replace(scene, true_occlusion=partly))])
+    mixed = [*list(scenes.items())[:30], ("other", replace(scene, semantic_scores=None))]
+    with pytest.raises(CporError, match="different sources"):
+        fit_model(mixed)
 
 
 def test_what_counts_as_wrong():
@@ -156,6 +242,18 @@ def test_the_command_line_fits_decides_and_watches_for_drift(scenes, tmp_path, m
     assert json.loads(out)["action"]["type"] in ("grasp", "remove", "defer")
     code, out, _ = run("decide", folder, "--target", target, "--model", model)
     assert "romised" in out
+    code, out, _ = run("decide", folder, "--target", target, "--model", model, "--prior", "0.1", "--json")
+    assert json.loads(out)["promise"] is None
+    assert any("No error rate is promised" in note for note in json.loads(out)["notes"])
+    code, _, error = run("fit", tmp_path / "scenes", "--out", tmp_path / "nowhere" / "m.json")
+    assert (code, "does not exist" in error) == (2, True)
+    code, _, error = run("fit", tmp_path / "scenes", "--alpha", "7")
+    assert (code, "alpha" in error) == (2, True)
+    damaged = json.loads(model.read_text())
+    damaged["geometry"]["rho"] = 8.7
+    (tmp_path / "damaged.json").write_text(json.dumps(damaged))
+    code, _, error = run("decide", folder, "--target", target, "--model", tmp_path / "damaged.json")
+    assert (code, "rho" in error) == (2, True)
     code, out, _ = run("decide", folder, "--target", 4242)
     assert code == 2
     code, _, error = run("decide", folder)

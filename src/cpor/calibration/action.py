@@ -1,11 +1,12 @@
 """Action-level calibration (ours): from the score of an action, a graph event, to how often it succeeds."""
 
 import math
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from cpor.calibration.conditioned import fit_conditioned_platt
 from cpor.calibration.cross_validation import N_FOLDS, PENALTY_GRID, cross_fit
@@ -22,6 +23,11 @@ from cpor.calibration.versioned import VersionedModel
 from cpor.metrics import nll
 
 
+def _nearest_to_certain(n: int) -> float:
+    """Rule of succession: n successes in n trials still leave a failure to be expected in n + 2."""
+    return 1.0 / (n + 2.0)
+
+
 class IsotonicRate(BaseModel):
     """Non-decreasing success rate by its knots, fitted to groups of about sqrt(n) cases of like score.
 
@@ -32,8 +38,15 @@ class IsotonicRate(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     method: Literal["isotonic"] = "isotonic"
-    score_knots: tuple[float, ...]
-    p_knots: tuple[float, ...]
+    score_knots: tuple[float, ...] = Field(min_length=1)
+    p_knots: tuple[Annotated[float, Field(ge=0.0, le=1.0)], ...]
+
+    @model_validator(mode="after")
+    def _check_knots(self) -> "IsotonicRate":
+        rising = all(a <= b for knots in (self.score_knots, self.p_knots) for a, b in pairwise(knots))
+        if len(self.score_knots) != len(self.p_knots) or not rising:
+            raise ValueError("as many score_knots as p_knots, both non-decreasing")
+        return self
 
     @classmethod
     def fit(cls, score: Float[np.ndarray, " n"], label: Bool[np.ndarray, " n"]) -> "IsotonicRate":
@@ -44,8 +57,7 @@ class IsotonicRate(BaseModel):
         score_knots, p_knots = isotonic_knots(
             np.bincount(group, at * count) / cases, np.bincount(group, rate * count) / cases, cases
         )
-        # Rule of succession: n successes in n trials still leave a failure to be expected in n + 2.
-        floor = 1.0 / (label.size + 2.0)
+        floor = _nearest_to_certain(label.size)
         return cls(score_knots=score_knots, p_knots=tuple(np.clip(p_knots, floor, 1.0 - floor).tolist()))
 
     def apply(self, score: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -67,6 +79,7 @@ class PlattRate(BaseModel):
     c: float
     p_zero: float | None
     penalty: NonNegativeFloat
+    floor: float = Field(ge=0.0, le=0.5)
 
     @classmethod
     def fit(
@@ -81,12 +94,18 @@ class PlattRate(BaseModel):
             clipped_logit(values), np.empty((values.size, 0)), truth, penalty=0.0, base_penalty=penalty
         )
         return cls(
-            a=float(np.exp(np.clip(theta[0], -5.0, 5.0))), c=float(theta[1]), p_zero=p_zero, penalty=penalty
+            a=float(np.exp(np.clip(theta[0], -5.0, 5.0))),
+            c=float(theta[1]),
+            p_zero=p_zero,
+            penalty=penalty,
+            floor=_nearest_to_certain(label.size),
         )
 
     def apply(self, score: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Rates, shape (n,); NaN stays NaN."""
-        p = clipped_sigmoid(self.a * clipped_logit(score) + self.c)
+        p = np.asarray(
+            np.clip(clipped_sigmoid(self.a * clipped_logit(score) + self.c), self.floor, 1.0 - self.floor)
+        )
         if self.p_zero is None:
             return p
         return np.where(score == 0.0, self.p_zero, np.maximum(p, self.p_zero))

@@ -104,13 +104,22 @@ def penalty_curve(
     truth = check_labels(label, fold.size)
     by_fold = np.empty((len(grid), n_folds))
     pooled = []
+    problem = None
     for row, penalty in enumerate(grid):
-        held_out = _held_out(predict(penalty), fold)
+        try:
+            held_out = _held_out(predict(penalty), fold)
+        except CalibrationInputError as failure:  # such as no best fit without a penalty
+            problem = failure
+            by_fold[row] = np.inf
+            pooled.append(np.inf)
+            continue
         answered = ~np.isnan(held_out)
         for k in range(n_folds):
             rows = answered & (fold == k)
             by_fold[row, k] = nll(held_out[rows], truth[rows]) if rows.any() else np.nan
         pooled.append(nll(held_out[answered], truth[answered]))
+    if problem is not None and not np.isfinite(pooled).any():
+        raise problem
     by_fold.flags.writeable = False
     return PenaltyCurve(tuple(grid), tuple(pooled), by_fold)
 

@@ -32,6 +32,9 @@ from cpor.relations import Label
 DEFAULT_PENALTY = 0.001
 """Least held-out NLL on the synthetic UNOBench scores among the penalties above 0; see `penalty_curve`."""
 
+BASE_PENALTY = 1e-3
+"""At most this on slope and bias themselves: without, scores that tell the labels apart have no best fit."""
+
 MISSING_GRAPH = "graph-conditioned calibration needs `graph`: what `graph_features` says of the same pairs"
 
 
@@ -108,7 +111,9 @@ class GraphPlattCalibrator(VersionedModel):
         # What never varies teaches nothing; 1 keeps it at 0 and the division defined.
         scale = np.where(spread > 1e-12, spread, 1.0)
         standard = np.where(known, (condition - mean) / scale, 0.0)
-        theta, objective = fit_conditioned_platt(clipped_logit(values), standard, truth, penalty)
+        theta, objective = fit_conditioned_platt(
+            clipped_logit(values), standard, truth, penalty, min(penalty, BASE_PENALTY)
+        )
         return cls(
             theta=tuple(theta.tolist()),
             mean=tuple(mean.tolist()),

@@ -34,11 +34,21 @@ class PlattCalibrator(VersionedModel):
         *,
         n_candidates: object = None,
         graph: object = None,
+        penalty: float = 0.0,
     ) -> "PlattCalibrator":
-        """Fit by maximum likelihood; see `Calibrator.fit`."""
+        """Fit by maximum likelihood; see `Calibrator.fit`.
+
+        Args:
+            score: In [0, 1], NaN = no answer. Shape (n,).
+            label: 0 / 1 or bool. Shape (n,).
+            n_candidates: Not looked at.
+            graph: Not looked at.
+            penalty: Draws slope and bias towards leaving scores as they are; with none, scores that tell the
+                labels apart completely have no best fit.
+        """
         _, values, truth = answered_pairs(score, label)
         theta, _ = fit_conditioned_platt(
-            clipped_logit(values), np.empty((values.size, 0)), truth, penalty=0.0
+            clipped_logit(values), np.empty((values.size, 0)), truth, penalty=0.0, base_penalty=penalty
         )
         return cls(a=float(np.exp(np.clip(theta[0], -5.0, 5.0))), c=float(theta[1]))
 

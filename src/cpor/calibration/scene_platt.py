@@ -63,6 +63,7 @@ class ScenePlattCalibrator(VersionedModel):
         n_candidates: Shaped[np.ndarray, " n"] | None = None,
         graph: object = None,
         penalty: float = PAPER_PENALTY,
+        base_penalty: float = 0.0,
     ) -> "ScenePlattCalibrator":
         """Minimise eq. cal-loss; see `Calibrator.fit`.
 
@@ -72,6 +73,7 @@ class ScenePlattCalibrator(VersionedModel):
             n_candidates: Number of scored pairs in each pair's scene. Shape (n,).
             graph: Not looked at.
             penalty: lambda_cal; see `penalty_curve`.
+            base_penalty: The same on alpha_0 and c_0; the paper has none.
         """
         answered, values, truth = answered_pairs(score, label)
         log_count = np.log1p(check_candidates(n_candidates, answered.size)[answered])
@@ -79,7 +81,9 @@ class ScenePlattCalibrator(VersionedModel):
         if sigma == 0.0:
             sigma = 1.0  # every scene has the same size: phi is 0 and nothing is learnt about it
         condition = ((log_count - mu) / sigma)[:, None]
-        theta, objective = fit_conditioned_platt(clipped_logit(values), condition, truth, penalty)
+        theta, objective = fit_conditioned_platt(
+            clipped_logit(values), condition, truth, penalty, base_penalty
+        )
         alpha_0, alpha_n, c_0, c_n = theta.tolist()
         return cls(
             alpha_0=alpha_0,

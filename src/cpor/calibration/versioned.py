@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -37,14 +36,14 @@ class VersionedModel(BaseModel):
     def save(self, path: str | Path) -> None:
         """Write the JSON to a file, all of it or nothing."""
         destination = Path(path)
-        handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name}.")
+        draft = destination.with_name(f".{destination.name}.{os.getpid()}.part")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.to_json() + "\n")
-            Path(name).replace(destination)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            draft.write_text(self.to_json() + "\n", encoding="utf-8")
+            draft.replace(destination)
+        except OSError as problem:
+            raise ModelFileError(f"cannot write the model file {path}: {problem.strerror}") from None
+        finally:
+            draft.unlink(missing_ok=True)
 
     @classmethod
     def from_json(cls: type[ModelT], text: str) -> ModelT:
@@ -82,7 +81,7 @@ def read_versioned(text: str, known: Mapping[str, type[ModelT]]) -> ModelT:
     """
     try:
         content: Any = json.loads(text)
-    except json.JSONDecodeError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ModelFileError(f"this is not JSON: {problem}") from None
     if not isinstance(content, dict):
         raise ModelFileError(f"a fitted part is a JSON object, got {type(content).__name__}")
@@ -91,7 +90,7 @@ def read_versioned(text: str, known: Mapping[str, type[ModelT]]) -> ModelT:
         raise ModelFileError(f"unknown kind {kind!r}; known kinds: {list_labels(sorted(known))}")
     model = known[kind]
     version = content.get("version")
-    if not isinstance(version, int) or version < 1:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ModelFileError(f"'{kind}' has version {version!r}; versions are numbers from 1 on")
     if version > model.latest_version:
         raise ModelFileError(

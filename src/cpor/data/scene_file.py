@@ -115,9 +115,7 @@ def action_to_json(action: Action) -> dict[str, Any]:
     return {"type": kind, "object": action.obj, "reason": None}
 
 
-def decision_to_json(
-    decision: Decision, top_graphs: tuple[GraphShare, ...], p_success: float | None = None
-) -> dict[str, Any]:
+def decision_to_json(decision: Decision, top_graphs: tuple[GraphShare, ...]) -> dict[str, Any]:
     """A decision in the form the command line prints."""
     certificate = decision.certificate
     ranges = decision.unanswered_range
@@ -138,7 +136,6 @@ def decision_to_json(
         "method": decision.method,
         "tau": decision.tau,
         "mu": decision.mu,
-        "p_success": p_success,
         "top_graphs": [
             {
                 "share": graph.share,

@@ -11,8 +11,8 @@
     points.json     id -> [x, y], a point that marks an object
     scores.json     semantic scores; a score of null is no answer
 
-All but rgb.png may be absent. The objects of a scene are those that any of instances, amodal, objects,
-points and relations list; one that `instances.png` does not show has no mask.
+All but rgb.png may be absent. The objects of a scene are those that any of instances, amodal, objects and
+points list; one that `instances.png` does not show has no mask. The truth may name others, which stay unseen.
 """
 
 import os
@@ -78,7 +78,7 @@ def read_scene_folder(folder: str | Path, depth_range_m: tuple[float, float] = D
     amodal = files.read_masks(path, shape) if (path := there.get("amodal.npz")) else {}
     points = _read_points(path, shape) if (path := there.get("points.json")) else {}
     truths = {key: _read_truth(there[name]) for key, name in _TRUTH_FILES.items() if name in there}
-    ids = {*named, *amodal, *points}.union(*(truth.objects for truth in truths.values()))
+    ids = {*named, *amodal, *points}  # the truth may know objects that nobody saw; deciding must not
     if visible_ids is not None:
         ids.update((np.flatnonzero(np.bincount(visible_ids.reshape(-1))[1:]) + 1).tolist())
     objects = []
@@ -274,7 +274,6 @@ def _encode(scene: Scene) -> dict[str, bytes]:
             out[name] = files.encode_json(
                 files.RelationsFile(objects=sorted(truth.objects), relations=relations)
             )
-            listed.update(truth.objects)
     if listed != set(scene.ids) or any(o.name is not None or o.score is not None for o in scene.objects):
         entries = [files.ObjectEntry(id=o.id, name=o.name, score=o.score) for o in scene.objects]
         out["objects.json"] = files.encode_json(files.ObjectsFile(objects=entries))

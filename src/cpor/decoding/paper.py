@@ -2,15 +2,10 @@
 
 from collections import defaultdict
 
-import numpy as np
-from jaxtyping import Float
-from scipy.special import expit, logit
-
 from cpor.decoding.prediction import Prediction, maximal_paths
-from cpor.errors import InvalidSceneError, InvalidSettingError
+from cpor.errors import InvalidSceneError
 from cpor.inference._kernels.algorithm1 import ROUNDING
 from cpor.inference.decide import decide
-from cpor.inference.local import ZETA
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy
@@ -20,21 +15,6 @@ SHIFT = 0.09
 
 THRESHOLD = 0.5
 """An object is predicted when its marginal exceeds this."""
-
-
-def shift_prior(p: Float[np.ndarray, "*shape"], prior: float, zeta: float = ZETA) -> np.ndarray:
-    """p' = sigmoid(logit p - logit prior); 0 (no candidate) stays 0, and a prior of 0.5 changes nothing.
-
-    Args:
-        p: Probabilities, NaN where there was no answer. Any shape.
-        prior: In (0, 1).
-        zeta: Probabilities are clipped to [zeta, 1 - zeta] first.
-    """
-    if not 0.0 < prior < 1.0:
-        raise InvalidSettingError(f"the shift is {prior}; give an edge prior between 0 and 1 (0.5: no shift)")
-    values = np.asarray(p, np.float64)
-    shifted = expit(logit(np.clip(values, zeta, 1.0 - zeta)) - logit(prior))
-    return np.asarray(np.where(values == 0.0, 0.0, shifted))
 
 
 def threshold_objects(scores: dict[int, float], threshold: float = THRESHOLD) -> frozenset[int]:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from cpor.data.unobench import BenchmarkFileError, Case, FusedScores
-from cpor.decoding.paper import shift_prior
+from cpor.fusion import shift_for_decoding
 from cpor.relations import ObstructionPosterior
 
 NO_SHIFT = 0.5
@@ -52,10 +53,14 @@ def score_cases(cases: Sequence[Case], scores: FusedScores, shift: float = NO_SH
         posterior = ObstructionPosterior.from_relations(
             objects, case.target, [(*pair, p) for pair, p in pairs.items()]
         )
-        scored.append(ScoredCase(case, posterior.replace_p(shift_prior(posterior.p_obstructs, shift))))
+        scored.append(ScoredCase(case, posterior.replace_p(_shift(posterior.p_obstructs, shift))))
     return scored
 
 
 def image_of(cases: Sequence[Case]) -> np.ndarray:
     """Image of each case, the group of every split and bootstrap. Shape (n,)."""
     return np.array([case.image_id for case in cases])
+
+
+def _shift(p: Float[np.ndarray, "n n"], rate: float) -> Float[np.ndarray, "n n"]:
+    return shift_for_decoding(p.ravel(), rate).reshape(p.shape)

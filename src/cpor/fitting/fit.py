@@ -4,13 +4,15 @@ Every purpose has a part of the scenes to itself, split by image: semantic and g
 fusion, selection (conditioning on the chain, success rates, the taus to test), and the promise.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from cpor.decision import Decision
+from cpor.errors import InvalidSettingError, list_labels
 from cpor.evidence import GeometrySettings
-from cpor.fitting.labelled import LabelledScene, split
+from cpor.fitting.labelled import FittingError, LabelledScene, split
 from cpor.fitting.stages import (
     ReliabilityData,
     action_reliability,
@@ -19,9 +21,12 @@ from cpor.fitting.stages import (
     fit_selection,
     outcomes,
 )
-from cpor.model import PARTS, FittedModel, geometry_as_numbers, scene_features
-from cpor.pipeline import Pipeline, measure_with
+from cpor.inference.decide import decide_many
+from cpor.model import PARTS, FittedModel, GeometryNumbers, scene_features
+from cpor.pipeline import Pipeline, PipelineResult, measure_with
+from cpor.relations import ObstructionPosterior
 from cpor.risk import choose_tau_grid, control_risk
+from cpor.risk.binomial import check_levels
 from cpor.scene import Scene
 
 
@@ -43,34 +48,46 @@ class FitSettings:
     condition: bool = True
     geometry: GeometrySettings = field(default_factory=GeometrySettings)
 
+    def __post_init__(self) -> None:
+        check_levels(self.alpha, self.delta)
+        if self.seed < 0:
+            raise InvalidSettingError(f"seed is {self.seed}; give 0 or more")
+
 
 @dataclass(frozen=True, eq=False)
 class FitReport:
-    """A fitted model and how reliable each stage is on scenes it was not fitted to."""
+    """A fitted model and how reliable each stage is on scenes it was not fitted to.
+
+    Attributes:
+        model: The model.
+        reliability: Of each stage.
+        n_empty: Scenes without objects, which teach nothing and were left out.
+    """
 
     model: FittedModel
     reliability: tuple[ReliabilityData, ...]
+    n_empty: int
 
 
 def fit_model(
-    scenes: Mapping[str, Scene],
+    scenes: Iterable[tuple[str, Scene]],
     settings: FitSettings | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> FitReport:
     """Fit a model to labelled scenes.
 
     Args:
-        scenes: Scenes with masks and true occlusion relations, by name; one image each.
+        scenes: Names and scenes with masks and true occlusion relations; read one by one, and not kept.
         settings: What to fit and what to promise.
         progress: Told of each step: what is done, how much of it, out of how much.
     """
     settings = settings or FitSettings()
     tell = progress or (lambda what, done, total: None)
     raw = Pipeline(measure=measure_with(settings.geometry))
-    labelled = []
-    for k, (name, scene) in enumerate(scenes.items()):
-        labelled.append(LabelledScene.read(name, scene, raw))
-        tell("measuring", k + 1, len(scenes))
+    read = [LabelledScene.read(name, scene, raw) for name, scene in scenes]
+    labelled = [each for each in read if each.beliefs.ids]
+    if len({each.name for each in labelled}) < len(labelled):
+        raise FittingError("two scenes have the same name; the model file tells them by name, so rename one")
     rng = np.random.default_rng(settings.seed)
     parts = split(labelled, rng)
 
@@ -85,18 +102,16 @@ def fit_model(
     tell("fitting", 3, 4)
     levels = settings.alpha, settings.delta
     grid = choose_tau_grid(confidence, wrong, *levels, n_calibration=len(parts["promise"]))
-    forced = replace(fitted, tau=0.0)
-    results = [forced.run(each.scene, targets[each.name]) for each in parts["promise"]]
-    decisions = [result.decision for result in results]
-    confidence, wrong = outcomes(fitted, decisions, parts["promise"], targets)
+    tested = [each.believed_by(fitted) for each in parts["promise"]]
+    posteriors = [fitted.posterior(each.beliefs, targets[each.name]) for each in tested]
+    decisions = decide_many(posteriors, tau=0.0)
+    confidence, wrong = outcomes(fitted, decisions, tested, targets)
     promise = control_risk(confidence, wrong, *levels, grid)
     reliability += action_reliability(fitted, decisions, wrong)
     tell("fitting", 4, 4)
-    features = scene_features(results)
-    scorers = {each.scene.semantic_scores.scorer for each in labelled if each.scene.semantic_scores}
     model = FittedModel(
-        scorer=", ".join(sorted(str(scorer) for scorer in scorers)) or None,
-        geometry=geometry_as_numbers(settings.geometry),
+        scorer=_scorer(labelled),
+        geometry=GeometryNumbers(**asdict(settings.geometry)),
         calibration=fitted.calibrate,
         geometry_calibration=fitted.calibrate_geometry,
         fusion=fitted.fuse,
@@ -105,10 +120,32 @@ def fit_model(
         promise=promise,
         parts={part: [each.name for each in parts[part]] for part in PARTS},
         targets=targets,
-        reference={
-            name: [None if np.isnan(value) else float(value) for value in values]
-            for name, values in features.items()
-        },
+        reference=_reference(tested, posteriors, decisions),
         seed=settings.seed,
     )
-    return FitReport(model, tuple(reliability))
+    return FitReport(model, tuple(reliability), len(read) - len(labelled))
+
+
+def _scorer(labelled: Sequence[LabelledScene]) -> str | None:
+    """The one source of the semantic scores; a promise made on a mixture would hold for none of them."""
+    scorers = {None if each.semantic is None else each.semantic.scorer for each in labelled}
+    if len(scorers) > 1:
+        named = list_labels(sorted(str(scorer) for scorer in scorers))
+        raise FittingError(
+            f"the semantic scores come from different sources ({named}); fit one model for each"
+        )
+    return scorers.pop()
+
+
+def _reference(
+    tested: Sequence[LabelledScene], posteriors: Sequence[ObstructionPosterior], decisions: Sequence[Decision]
+) -> dict[str, list[float | None]]:
+    """What drift is told from, NaN as None."""
+    results = [
+        PipelineResult(each.beliefs, posterior, decision, None, {})
+        for each, posterior, decision in zip(tested, posteriors, decisions, strict=True)
+    ]
+    return {
+        name: [None if np.isnan(value) else float(value) for value in values]
+        for name, values in scene_features(results).items()
+    }

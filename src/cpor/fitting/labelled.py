@@ -1,21 +1,23 @@
 """Labelled scenes as fitting sees them, and their split into disjoint parts."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from cpor.errors import CporError
+from cpor.errors import CporError, list_labels
 from cpor.model import PARTS
 from cpor.pipeline import PairBeliefs, Pipeline
-from cpor.scene import BlockedBy, Scene
+from cpor.risk import one_case_per_image
+from cpor.scene import BlockedBy, Scene, SemanticScores
 
 SHARES = (0.3, 0.2, 0.2, 0.3)
-"""How the scenes are dealt out to PARTS; the promise needs the most, since it counts errors."""
+"""How the images are dealt out to PARTS; the promise needs the most, since it counts errors."""
 
-FEWEST_SCENES = 20
-"""Fewer labelled scenes than this cannot fill four parts."""
+FEWEST_IMAGES = 20
+"""Fewer labelled images than this cannot fill four parts."""
 
 
 class FittingError(CporError, ValueError):
@@ -24,17 +26,19 @@ class FittingError(CporError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class LabelledScene:
-    """One labelled scene with what the stages fitted so far say of it.
+    """One labelled scene with what the stages fitted so far say of it; its pictures are not kept.
 
     Attributes:
         name: What the scene is called in the model file.
-        scene: The scene.
+        image: Fingerprint of the picture: scenes of one picture are never on both sides of a split.
+        semantic: The semantic scores it came with.
         beliefs: What the stages say of each pair.
         truth: The true relations.
     """
 
     name: str
-    scene: Scene
+    image: str
+    semantic: SemanticScores | None
     beliefs: PairBeliefs
     truth: frozenset[BlockedBy]
 
@@ -47,12 +51,20 @@ class LabelledScene:
             )
         if scene.visible_ids is None:
             raise FittingError(f"{name} has no instances.png; fitting needs scenes with masks")
-        return cls(name, scene, pipeline.believe(scene), scene.true_occlusion.pairs)
+        if unlabelled := set(scene.ids) - scene.true_occlusion.objects:
+            raise FittingError(
+                f"relations.json of {name} does not list the objects {list_labels(sorted(unlabelled))}, so "
+                "nothing is known of them; label them, or leave the scene out"
+            )
+        picture = hashlib.sha256(scene.observation.rgb.tobytes())
+        if scene.observation.depth is not None:
+            picture.update(scene.observation.depth.tobytes())
+        beliefs = pipeline.believe(scene)
+        return cls(name, picture.hexdigest(), pipeline.score(scene), beliefs, scene.true_occlusion.pairs)
 
     def believed_by(self, pipeline: Pipeline) -> "LabelledScene":
         """The same scene as seen by other stages; what was measured is not measured again."""
-        measured = replace(pipeline, measure=lambda scene: self.beliefs.geometry)
-        return replace(self, beliefs=measured.believe(self.scene))
+        return replace(self, beliefs=pipeline.combine(self.beliefs.geometry, self.semantic))
 
     @property
     def label(self) -> Bool[np.ndarray, "n n"]:
@@ -60,7 +72,8 @@ class LabelledScene:
         place = {label: k for k, label in enumerate(self.beliefs.ids)}
         label = np.zeros((len(place), len(place)), np.bool_)
         for blocked, blocker in self.truth:
-            label[place[blocked], place[blocker]] = True
+            if blocked in place and blocker in place:  # the truth may know objects that nobody saw
+                label[place[blocked], place[blocker]] = True
         return label
 
 
@@ -74,16 +87,26 @@ def gather(part: Sequence[LabelledScene], value: Of, where: Of) -> Shaped[np.nda
 
 
 def images(part: Sequence[LabelledScene], where: Of) -> Shaped[np.ndarray, " pairs"]:
-    """The scene each chosen pair belongs to. Shape (pairs,)."""
-    return np.concatenate([np.full(int(where(each).sum()), each.name) for each in part])
+    """The picture each chosen pair belongs to. Shape (pairs,)."""
+    return np.concatenate([np.full(int(where(each).sum()), each.image) for each in part])
 
 
 def split(scenes: Sequence[LabelledScene], rng: np.random.Generator) -> dict[str, list[LabelledScene]]:
-    """Deal the scenes out to PARTS at random."""
-    if len(scenes) < FEWEST_SCENES:
+    """Deal the pictures out to PARTS at random; the promise keeps one scene a picture, as its test asks."""
+    pictures = list(dict.fromkeys(each.image for each in scenes))
+    if len(pictures) < FEWEST_IMAGES:
         raise FittingError(
-            f"{len(scenes)} labelled scenes are too few for four disjoint parts; give {FEWEST_SCENES} or more"
+            f"{len(pictures)} labelled images are too few for four disjoint parts; give {FEWEST_IMAGES} "
+            "or more"
         )
-    order = rng.permutation(len(scenes))
-    ends = np.floor(np.cumsum(SHARES)[:-1] * len(scenes)).astype(int)
-    return {part: [scenes[k] for k in rows] for part, rows in zip(PARTS, np.split(order, ends), strict=True)}
+    order = rng.permutation(len(pictures))
+    ends = np.floor(np.cumsum(SHARES)[:-1] * len(pictures)).astype(int)
+    part_of = {
+        pictures[k]: part for part, dealt in zip(PARTS, np.split(order, ends), strict=True) for k in dealt
+    }
+    parts: dict[str, list[LabelledScene]] = {part: [] for part in PARTS}
+    for each in scenes:
+        parts[part_of[each.image]].append(each)
+    kept = one_case_per_image(np.array([each.image for each in parts["promise"]]), rng)
+    parts["promise"] = [parts["promise"][k] for k in sorted(kept.tolist())]
+    return parts

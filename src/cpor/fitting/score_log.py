@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from cpor.calibration import (
     IsotonicCalibrator,
     PenaltyCurve,
@@ -9,6 +11,7 @@ from cpor.calibration import (
     ScenePlattCalibrator,
     TemperatureCalibrator,
 )
+from cpor.calibration.cross_validation import N_FOLDS
 from cpor.data.score_log import ScoreLog
 from cpor.errors import InvalidSettingError
 from cpor.metrics import ReliabilitySummary, summarise_reliability
@@ -73,8 +76,15 @@ def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> L
     fit: LogCalibrator
     if method == "adaptive-platt":
         counts = log.n_candidates
-        curve = ScenePlattCalibrator.penalty_curve(log.score, log.label, log.image, n_candidates=counts)
-        chosen = curve.best if penalty is None else penalty
+        folds = min(N_FOLDS, np.unique(log.image).size)
+        if folds > 1:
+            curve = ScenePlattCalibrator.penalty_curve(
+                log.score, log.label, log.image, n_candidates=counts, n_folds=folds
+            )
+        if curve is None and penalty is None:
+            raise InvalidSettingError("all rows are of one image, which cannot choose a penalty; give one")
+        chosen = curve.best if penalty is None and curve is not None else penalty
+        assert chosen is not None
         fit = ScenePlattCalibrator.fit(log.score, log.label, n_candidates=counts, penalty=chosen)
     elif method == "platt":
         fit = PlattCalibrator.fit(log.score, log.label)

@@ -1,10 +1,11 @@
 """One function a stage: fit it on its part, and see how it does on a part it was not fitted to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
 from cpor.calibration import (
     ActionCalibrator,
@@ -14,8 +15,9 @@ from cpor.calibration import (
     ScenePlattCalibrator,
     cross_fit_on_chain,
 )
+from cpor.calibration.cross_validation import N_FOLDS
 from cpor.decision import Decision, Defer
-from cpor.fitting.labelled import LabelledScene, Of, gather, images
+from cpor.fitting.labelled import FittingError, LabelledScene, Of, gather, images
 from cpor.fusion import GatedFusion
 from cpor.inference.decide import decide_many
 from cpor.metrics import ReliabilitySummary, summarise_reliability
@@ -28,6 +30,9 @@ def _label(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
 
 
 LABEL: Of = _label
+
+BASE_PENALTY = 1e-3
+"""Keeps a fit finite where scores tell the labels apart completely; too small to matter elsewhere."""
 
 CHAIN_PENALTIES = (0.001, 0.01, 0.1, 1.0)
 """Penalties tried for conditioning on the chain; with none at all a separable condition has no best fit."""
@@ -53,6 +58,19 @@ class ReliabilityData:
         return summarise_reliability(self.p, self.label)
 
 
+@contextmanager
+def _naming(stage: str) -> Iterator[None]:
+    """Say in which part of the fit the data did not suffice."""
+    try:
+        yield
+    except CalibrationInputError as problem:
+        raise FittingError(f"{stage}: {problem}") from None
+
+
+def _folds(group: Shaped[np.ndarray, " n"]) -> int:
+    return min(N_FOLDS, np.unique(group).size)
+
+
 def fit_calibration(
     raw: Pipeline, parts: Mapping[str, list[LabelledScene]]
 ) -> tuple[Pipeline, list[ReliabilityData]]:
@@ -63,21 +81,29 @@ def fit_calibration(
         return np.asarray(~np.isnan(each.beliefs.score_semantic))
 
     def scored(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-        return each.beliefs.geometry.is_candidate
+        return np.asarray(~np.isnan(each.beliefs.p_geometry))
 
     reliability = []
-    semantic = None
+    semantic = geometric = None
     if any(answered(each).any() for each in part):
         score = gather(part, lambda e: e.beliefs.score_semantic, answered)
         label = gather(part, LABEL, answered)
         counts = gather(part, lambda e: np.full(e.beliefs.asked.shape, e.beliefs.asked.sum()), answered)
         group = images(part, answered)
-        penalty = ScenePlattCalibrator.penalty_curve(score, label, group, n_candidates=counts).best
-        semantic = ScenePlattCalibrator.fit(score, label, n_candidates=counts, penalty=penalty)
-    geometric = PlattCalibrator.fit(
-        gather(part, lambda e: e.beliefs.geometry.p_geometry, scored),
-        gather(part, LABEL, scored),
-    )
+        with _naming("calibration part, semantic scores"):
+            penalty = ScenePlattCalibrator.penalty_curve(
+                score, label, group, n_candidates=counts, n_folds=_folds(group)
+            ).best
+            semantic = ScenePlattCalibrator.fit(
+                score, label, n_candidates=counts, penalty=penalty, base_penalty=BASE_PENALTY
+            )
+    if any(scored(each).any() for each in part):
+        with _naming("calibration part, geometry"):
+            geometric = PlattCalibrator.fit(
+                gather(part, lambda e: e.beliefs.geometry.p_geometry, scored),
+                gather(part, LABEL, scored),
+                penalty=BASE_PENALTY,
+            )
     fitted = replace(raw, calibrate=semantic, calibrate_geometry=geometric)
     later = [each.believed_by(fitted) for each in other]
     for name, before, after, where in (
@@ -105,8 +131,11 @@ def fit_fusion(
     p_cv = gather(part, lambda e: e.beliefs.p_geometry, sourced)
     gate = gather(part, lambda e: e.beliefs.geometry.reliability, sourced)
     group = images(part, sourced)
-    penalty = GatedFusion.penalty_curve(label, group, p_vlm=p_vlm, p_cv=p_cv, reliability=gate).best
-    fusion = GatedFusion.fit(label, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, penalty=penalty)
+    with _naming("fusion part"):
+        penalty = GatedFusion.penalty_curve(
+            label, group, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, n_folds=_folds(group)
+        ).best
+        fusion = GatedFusion.fit(label, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, penalty=penalty)
     fitted = replace(fitted, fuse=fusion)
     later = [each.believed_by(fitted) for each in parts["selection"]]
     p = gather(later, lambda e: e.beliefs.p_fused, sourced)
@@ -118,7 +147,6 @@ def fit_selection(
 ) -> tuple[Pipeline, list[Decision]]:
     """Conditioning and success rates; also the forced decision for each scene."""
     part = [each.believed_by(fitted) for each in part]
-    names = [each.name for each in part]
     if condition:
         features, labels = [], []
         for each in part:
@@ -127,12 +155,17 @@ def fit_selection(
             features.append(seen)
             labels.append(np.array([p in true for p in zip(seen.blocked, seen.blocker, strict=True)], bool))
         score, label = np.concatenate([f.score for f in features]), np.concatenate(labels)
-        group = np.repeat(names, [len(f) for f in features])
-        curve = GraphPlattCalibrator.penalty_curve(score, label, group, graph=features, grid=CHAIN_PENALTIES)
-        chain = GraphPlattCalibrator.fit(score, label, graph=features, penalty=curve.best)
+        pictures = [each.image for each in part]
+        group = np.repeat(pictures, [len(f) for f in features])
+        with _naming("selection part, target's chain"):
+            folds = _folds(np.array(pictures))
+            curve = GraphPlattCalibrator.penalty_curve(
+                score, label, group, graph=features, grid=CHAIN_PENALTIES, n_folds=_folds(group)
+            )
+            chain = GraphPlattCalibrator.fit(score, label, graph=features, penalty=curve.best)
+            # Scenes it was fitted to would flatter it: judge actions by fits that have not seen the picture.
+            chained = cross_fit_on_chain(features, labels, pictures, penalty=curve.best, n_folds=folds)
         fitted = replace(fitted, condition=chain)
-        # Scenes it was fitted to would flatter it: judge actions by fits that have not seen the scene.
-        chained = cross_fit_on_chain(features, labels, names, penalty=curve.best)
         posteriors = [each.posterior(scene.beliefs.ids) for each, scene in zip(chained, part, strict=True)]
     else:
         posteriors = [fitted.posterior(each.beliefs, targets[each.name]) for each in part]
@@ -154,12 +187,12 @@ def _fit_rate(
             score.append(value)
             right.append(label in free)
             is_target.append(label == target)
-            image.append(each.name)
+            image.append(each.image)
     arrays = np.array(score), np.array(right, bool)
-    try:
-        return ActionCalibrator.fit(*arrays, is_target=np.array(is_target, bool), group=np.array(image))
-    except CalibrationInputError:
-        return None
+    for roles in (np.array(is_target, bool), None):  # one map for both kinds where one kind is too rare
+        with suppress(CalibrationInputError):
+            return ActionCalibrator.fit(*arrays, is_target=roles, group=np.array(image))
+    return None
 
 
 def outcomes(

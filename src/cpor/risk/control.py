@@ -41,7 +41,7 @@ class RiskPromise(VersionedModel):
 
     kind: Literal["risk-promise"] = "risk-promise"
     version: Literal[1] = 1
-    tau: float | None
+    tau: float | None = Field(ge=0.0, le=1.0)
     alpha: float = Field(gt=0.0, lt=1.0)
     delta: float = Field(gt=0.0, lt=1.0)
     coverage: float

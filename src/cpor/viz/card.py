@@ -33,21 +33,26 @@ def say_action(action: Action) -> str:
 
 
 def decision_card(
-    explanation: Explanation, p_success: float | None = None, notes: tuple[str, ...] = ()
+    explanation: Explanation,
+    p_success: float | None = None,
+    tau_success: float | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Panel:
     """The card for one decision.
 
     Args:
         explanation: The decision and why.
         p_success: How often an action with such a score succeeds, where that was calibrated.
+        tau_success: The success rate above which it acts, where that decides.
         notes: What else a person should know, a line each.
     """
     decision = explanation.decision
     parts: list[RenderableType] = [Text(_reason(explanation)), Text(), _score_table(explanation), Text()]
     if p_success is not None:
-        parts.append(Text(f"Actions with this score were right {p_success:.0%} of the time."))
+        rate = ">99%" if p_success > 0.99 else "<1%" if p_success < 0.01 else f"{p_success:.0%}"
+        parts.append(Text(f"In the labelled scenes, acting at such a score was right {rate} of the time."))
     parts += [Text(note) for note in notes]
-    parts.append(Text(_certificate(decision), style="dim"))
+    parts.append(Text(_certificate(decision, tau_success), style="dim"))
     if explanation.graphs:
         parts += [Text(), Text("Likeliest arrangements", style="bold")]
         parts.append(_indent([_graph(graph) for graph in explanation.graphs]))
@@ -114,9 +119,11 @@ def _bar(low: float, high: float, tau: float) -> Text:
     return bar
 
 
-def _certificate(decision: Decision) -> str:
+def _certificate(decision: Decision, tau_success: float | None) -> str:
     certificate = decision.certificate
     act = f"Acts above tau = {decision.tau:g} (the mark)."
+    if tau_success is not None:
+        act = f"Acts where that is right more than {tau_success:.0%} of the time."
     if decision.unanswered_range is not None:
         if certificate.epsilon >= 1.0:
             return f"{act} Too many answers are missing to go through; the ranges are what is sure."

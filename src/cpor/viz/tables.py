@@ -35,7 +35,8 @@ def calibration_to_json(found: LogCalibration) -> dict[str, Any]:
 
 def calibration_table(found: LogCalibration) -> Group:
     """The same for people."""
-    table = Table(title=f"{found.method}, n = {found.before.n}", title_justify="left")
+    title = f"{found.method}, n = {found.before.n} (fitted to these very rows)"
+    table = Table(title=title, title_justify="left")
     for column in ("", "NLL", "Brier", "ECE", "AUROC"):
         table.add_column(column, justify="left" if not column else "right")
     for name, summary in (("before", found.before), ("after", found.after)):
@@ -64,6 +65,7 @@ def fit_to_json(report: FitReport) -> dict[str, Any]:
         "promise": model.promise.model_dump(),
         "fusion": model.fusion.model_dump(),
         "parts": {part: len(names) for part, names in model.parts.items()},
+        "n_empty": report.n_empty,
         "reliability": {data.name: asdict(data.summary) for data in report.reliability},
     }
 
@@ -84,6 +86,8 @@ def fit_table(report: FitReport, out: Path, plots: Path) -> Group:
         )
     else:
         said = f"No error rate can be promised: {promise.reason}."
+    if report.n_empty:
+        said += f" {report.n_empty} scenes without objects were left out."
     return Group(table, Text(said), Text(f"Model: {out}. Reliability plots: {plots}.", style="dim"))
 
 
