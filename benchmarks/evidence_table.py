@@ -4,6 +4,7 @@ The tests note figures as they check them (fixture `evidence`), the benchmarks p
 collects both. Run on a quiet machine: python benchmarks/evidence_table.py
 """
 
+import argparse
 import json
 import statistics
 import subprocess
@@ -27,8 +28,13 @@ class Row(NamedTuple):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keep-speed", action="store_true", help="take the speed figures of the last run")
     OUT.mkdir(exist_ok=True)
-    rows = run_benchmarks() + run_tests() + time_start()
+    if not parser.parse_args().keep_speed:
+        run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
+        run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
+    rows = read_benchmarks() + run_tests() + time_start()
     write_table(sorted(rows, key=lambda row: row.part))
 
 
@@ -40,7 +46,7 @@ def run(*command: str) -> None:
 def run_tests() -> list[Row]:
     """The whole test suite, slow tests included; a failed test stops here."""
     report = OUT / "tests.xml"
-    run("-m", "pytest", "-q", f"--junitxml={report}")
+    run("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", f"--junitxml={report}")
     return [
         Row(*json.loads(entry.get("value", "[]")))
         for entry in ElementTree.parse(report).iter("property")
@@ -48,10 +54,8 @@ def run_tests() -> list[Row]:
     ]
 
 
-def run_benchmarks() -> list[Row]:
+def read_benchmarks() -> list[Row]:
     """Speed against peers, growth, deadlines, geometric evidence."""
-    run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
-    run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
     speed = json.loads((OUT / "bench.json").read_text())
     rows = [
         Row("A", f"speed over {speed['scenes']['source']}: {name}", "", _way(way))

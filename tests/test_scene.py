@@ -109,7 +109,6 @@ def test_an_empty_mask_has_no_pixels():
         ({"points": {3: PixelPoint(1, 1)}}, "unknown object 3"),
         ({"points": {4: PixelPoint(8, 1)}}, "outside of the 8 x 6 image"),
         ({"points": {4: PixelPoint(float("nan"), 1)}}, "outside of the 8 x 6 image"),
-        ({"true_lift": TrueRelations(frozenset({5}), frozenset())}, "unknown object 5"),
         ({"semantic_scores": SemanticScores({BlockedBy(4, 1): None})}, "unknown object 1"),
         ({"objects": (DetectedObject(4), DetectedObject(4))}, "object id 4 is not unique"),
         ({"objects": (DetectedObject(0),)}, "object id 0 is not unique or not within 1 to 65535"),
@@ -165,3 +164,9 @@ def test_camera_poses_must_be_rigid():
 def test_importing_scenes_does_not_load_the_compiler():
     code = "import sys, cpor.scene, cpor.evidence; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_truth_may_know_objects_that_nobody_saw():
+    hidden = TrueRelations(frozenset({4, 5}), frozenset({BlockedBy(5, 4)}))
+    scene = Scene(Observation(np.zeros((6, 8, 3), np.uint8)), (DetectedObject(4),), true_occlusion=hidden)
+    assert scene.ids == (4,)

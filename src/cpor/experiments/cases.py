@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
-from cpor.data.unobench import BenchmarkFileError, Case, FusedScores
+from cpor.data.unobench import BenchmarkFileError, Case, FusedScores, read_fused_scores, read_truth
 from cpor.fusion import shift_for_decoding
 from cpor.relations import ObstructionPosterior
 
@@ -60,6 +61,12 @@ def score_cases(cases: Sequence[Case], scores: FusedScores, shift: float = NO_SH
 def image_of(cases: Sequence[Case]) -> np.ndarray:
     """Image of each case, the group of every split and bootstrap. Shape (n,)."""
     return np.array([case.image_id for case in cases])
+
+
+def read_scored(scores_file: str | Path, truth_file: str | Path, shift: float) -> list[ScoredCase]:
+    """Read a score log and the truth, and give each case its posterior."""
+    cases = read_truth(truth_file)
+    return score_cases(cases, read_fused_scores(scores_file, len(cases)), shift)
 
 
 def _shift(p: Float[np.ndarray, "n n"], rate: float) -> Float[np.ndarray, "n n"]:
