@@ -2,20 +2,18 @@
 
 import csv
 import json
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.data import DATA
 
 from cpor.calibration import graph_features
 
 
 @pytest.fixture(scope="session")
 def unobench():
-    root = os.environ.get("CPOR_DATA") or Path(__file__).parents[2].parent / "shared" / "data"
-    folder = Path(root) / "unobench"
+    folder = DATA / "unobench"
     if not folder.is_dir():
         pytest.skip(
             f"needs the UNOBench outputs; set CPOR_DATA to the folder that holds unobench/ ({folder})"

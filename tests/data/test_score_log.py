@@ -1,23 +1,16 @@
 """Score logs: read, or refused with file, line and remedy; the `calibrate` command on top."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.data import DATA
 
 from cpor import CporError
 from cpor.data.score_log import read_score_log
 from cpor.fitting.score_log import METHODS, calibrate_log
 
-ROOT = Path(__file__).parents[2]
-LOG = (
-    Path(os.environ.get("CPOR_DATA", ROOT.parent / "shared" / "data"))
-    / "unobench"
-    / "calibration"
-    / "train_adaptive.csv"
-)
+LOG = DATA / "unobench" / "calibration" / "train_adaptive.csv"
 HEADER = "image,prob_edge,N_cand,label\n"
 
 

@@ -1,11 +1,10 @@
 """UNOBench files: read, or refused with file, line and remedy."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.data import DATA
 
 from cpor import CporError
 from cpor.data.unobench import (
@@ -17,9 +16,10 @@ from cpor.data.unobench import (
     read_truth,
 )
 
-DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data")) / "unobench"
+UNOBENCH = DATA / "unobench"
 needs_data = pytest.mark.skipif(
-    not (DATA / "gt_synthetic.jsonl").is_file(), reason=f"no unobench/ in {DATA.parent}; set CPOR_DATA"
+    not (UNOBENCH / "gt_synthetic.jsonl").is_file(),
+    reason=f"no unobench/ in {UNOBENCH.parent}; set CPOR_DATA",
 )
 CASE = {
     "image_id": 12,
@@ -158,8 +158,8 @@ def test_instance_maps_are_read_by_image(tmp_path):
 
 @needs_data
 def test_the_released_files():
-    cases = read_truth(DATA / "gt_synthetic.jsonl")
-    scores = read_fused_scores(DATA / "scores_synthetic.csv", len(cases))
+    cases = read_truth(UNOBENCH / "gt_synthetic.jsonl")
+    scores = read_fused_scores(UNOBENCH / "scores_synthetic.csv", len(cases))
     assert (len(cases), len({case.image_id for case in cases})) == (1800, 1400)
     assert len(scores) == 6467
     relations = scores.by_case()

@@ -1,19 +1,17 @@
 """Where the default coefficients come from, and what they are worth on scenes they never saw."""
 
 import dataclasses
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
+from support.data import DATA
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.evidence import GEOMETRY_PRESETS, GeometrySettings, geometric_evidence
 
-DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
 RENDERED = sorted((DATA / "metagraspnet").glob("sim_*"))
 
 

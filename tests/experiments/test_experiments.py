@@ -1,10 +1,9 @@
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
+from support.data import DATA
 from typer.testing import CliRunner
 
 from cpor.cli_reproduce import add_to
@@ -24,7 +23,6 @@ from cpor.scene import (
     TrueRelations,
 )
 
-DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TRAIN, VALID = (DATA / "unobench" / "calibration" / f"{k}_adaptive.csv" for k in ("train", "valid"))
 SCORES, TRUTH = DATA / "unobench" / "scores_synthetic.csv", DATA / "unobench" / "gt_synthetic.jsonl"
 SCENES = DATA / "metagraspnet"

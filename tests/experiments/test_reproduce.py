@@ -2,14 +2,13 @@
 
 import io
 import json
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
 from rich.console import Console
+from support.data import DATA
 from typer.testing import CliRunner
 
 from cpor import CporError
@@ -24,10 +23,10 @@ from cpor.experiments.structure import is_certified
 from cpor.experiments.tables import reproduction_tables
 from cpor.relations import ObstructionPosterior
 
-DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data")) / "unobench"
-SCORES, TRUTH = DATA / "scores_synthetic.csv", DATA / "gt_synthetic.jsonl"
+UNOBENCH = DATA / "unobench"
+SCORES, TRUTH = UNOBENCH / "scores_synthetic.csv", UNOBENCH / "gt_synthetic.jsonl"
 needs_data = pytest.mark.skipif(
-    not (SCORES.is_file() and TRUTH.is_file()), reason=f"no unobench/ in {DATA.parent}; set CPOR_DATA"
+    not (SCORES.is_file() and TRUTH.is_file()), reason=f"no unobench/ in {UNOBENCH.parent}; set CPOR_DATA"
 )
 PUBLISHED = {
     "Easy": (0.9383, 0.9383, 0.9383, None, None, None, 0.0335),
