@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.data import DATA
 
 from cpor.errors import InvalidSettingError
 from cpor.experiments.engine import ProcessEngine, SerialEngine, WorkerDiedError
@@ -28,6 +27,8 @@ from cpor.experiments.run_folder import RunFolderError, open_run_folder, read_ru
 from cpor.experiments.run_log import read_logged_dataset
 from cpor.experiments.run_questions import QuestionSettings
 
+# As in support.data, which workers that run this file as a script cannot import.
+DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CLI = (
     "import typer; from cpor.cli_run import add_to; app = typer.Typer(pretty_exceptions_enable=False); "
     "add_to(app); app()"
