@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cpor import cli_reproduce, cli_run
+from cpor import cli_reproduce, cli_run, cli_sim
 from cpor.errors import CporError, InvalidSettingError
 
 app = typer.Typer(
@@ -131,6 +131,9 @@ def fit(
     condition: Annotated[
         bool, typer.Option(help="Condition relations on the target's chain (ours), or not (the paper).")
     ] = True,
+    truth: Annotated[
+        str, typer.Option(help="True relations to learn: occlusion, sweep, or any of the two.")
+    ] = "occlusion",
     plots: Annotated[
         Path | None, typer.Option(help="Folder for reliability plots. [default: beside the model]")
     ] = None,
@@ -139,11 +142,12 @@ def fit(
     """Fit calibration, fusion and a promised error rate to labelled scenes, each on its own part."""
     from cpor.fitting import FitSettings, fit_model
     from cpor.reading import read_scenes
+    from cpor.truth import parse_truth
     from cpor.viz.progress import progress_bars
     from cpor.viz.reliability import write_reliability_plots
     from cpor.viz.tables import fit_table, fit_to_json
 
-    settings = FitSettings(alpha, delta, seed, condition)
+    settings = FitSettings(alpha, delta, seed, condition, truth=parse_truth(truth))
     if not out.parent.is_dir():
         raise InvalidSettingError(f"the folder {out.parent} does not exist; make it, or choose another --out")
     with progress_bars(quiet=as_json) as progress:
@@ -183,6 +187,7 @@ def drift(
 
 cli_reproduce.add_to(app)
 cli_run.add_to(app)
+cli_sim.add_to(app)
 
 
 def _start_numba_without_blas() -> None:

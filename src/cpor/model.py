@@ -21,6 +21,7 @@ from cpor.fusion import GatedFusion
 from cpor.pipeline import Pipeline, PipelineResult, measure_with
 from cpor.risk import DriftReport, RiskPromise, check_drift
 from cpor.scene import Scene
+from cpor.truth import TruthKind
 
 PairCalibration = Annotated[
     TemperatureCalibrator | PlattCalibrator | IsotonicCalibrator | ScenePlattCalibrator,
@@ -52,6 +53,7 @@ class FittedModel(VersionedModel):
 
     Attributes:
         scorer: Name of the semantic source it was fitted to; None where geometry was alone.
+        truth: Which true relations it learnt.
         geometry: Settings of the geometric evidence.
         calibration: For semantic scores; None where there were none.
         geometry_calibration: For geometric confidences.
@@ -69,6 +71,7 @@ class FittedModel(VersionedModel):
     kind: Literal["cpor-model"] = "cpor-model"
     version: Literal[1] = 1
     scorer: str | None
+    truth: TruthKind = "occlusion"
     geometry: GeometryNumbers
     calibration: PairCalibration | None
     geometry_calibration: PairCalibration | None

@@ -1,9 +1,47 @@
 """What the truth says of an action: eq. free on true relations, and what counts as wrong."""
 
 from collections.abc import Set
+from typing import Literal, TypeAlias, get_args
 
 from cpor.decision import Action, Defer, Grasp
-from cpor.scene import BlockedBy
+from cpor.errors import InvalidSceneError, InvalidSettingError, list_labels
+from cpor.scene import BlockedBy, Scene, TrueRelations
+
+TruthKind: TypeAlias = Literal["occlusion", "sweep", "any"]
+"""Which ground truth counts: what hides an object, what stands in the way of lifting it out, or either."""
+
+_FILES = {"occlusion": "relations.json", "sweep": "relations_sweep.json"}
+
+
+def parse_truth(name: str) -> TruthKind:
+    """The kind of truth a person named.
+
+    Raises:
+        InvalidSettingError: There is no such kind.
+    """
+    for kind in get_args(TruthKind):
+        if name == kind:
+            return kind
+    raise InvalidSettingError(f"unknown truth {name!r}; choose one of: {list_labels(get_args(TruthKind))}")
+
+
+def truth_of(scene: Scene, kind: TruthKind = "occlusion") -> TrueRelations:
+    """The true relations of a scene; with `any` those of occlusion and sweep together.
+
+    Raises:
+        InvalidSceneError: The scene lacks that truth.
+    """
+    known = {"occlusion": scene.true_occlusion, "sweep": scene.true_sweep}
+    wanted = list(known) if kind == "any" else [kind]
+    truths = []
+    for name in wanted:
+        truth = known[name]
+        if truth is None:
+            raise InvalidSceneError(f"{_FILES[name]} is missing; the true relations must be known")
+        truths.append(truth)
+    objects = frozenset.intersection(*(truth.objects for truth in truths))
+    pairs = frozenset(pair for truth in truths for pair in truth.pairs if objects.issuperset(pair))
+    return TrueRelations(objects, pairs)
 
 
 def chain_of(target: int, truth: Set[BlockedBy]) -> frozenset[int]:

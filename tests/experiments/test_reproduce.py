@@ -9,11 +9,13 @@ import pytest
 import typer
 from rich.console import Console
 from support.data import DATA
+from support.scenes import random_matrix
 from typer.testing import CliRunner
 
 from cpor import CporError
 from cpor.cli_reproduce import add_to
 from cpor.data.unobench import Case, read_fused_scores, read_truth
+from cpor.decoding.chains import reach_and_acyclic, weigh_graphs
 from cpor.experiments.cases import ScoredCase, score_cases
 from cpor.experiments.mechanism import measure_conflict_effect, measure_conflict_spread
 from cpor.experiments.paired import product_scores
@@ -244,6 +246,23 @@ def test_product_scores_by_hand():
     # 1 <-> 2 both .5, target 1: free with .5; 2 is free and reached with .5 * .5, the cycle counts for none.
     scene = ObstructionPosterior([1, 2], 1, {(1, 2): 0.5, (2, 1): 0.5})
     assert product_scores(scene).tolist() == pytest.approx([0.5, 0.25])
+
+
+def test_product_scores_equal_those_of_every_graph():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        p = random_matrix(rng, 4, 0.7)
+        edges = np.argwhere(p > 0.0)
+        graphs, weight = weigh_graphs(p, edges)
+        reached, _ = reach_and_acyclic(graphs, edges, 4)
+        expected = [
+            weight[
+                (graphs & sum(1 << e for e, (i, _) in enumerate(edges) if i == v) == 0)
+                & (reached >> v & 1 == 1)
+            ].sum()
+            for v in range(4)
+        ]
+        assert product_scores(ObstructionPosterior(range(4), 0, p)) == pytest.approx(expected, abs=1e-7)
 
 
 def test_the_corollary_by_hand():

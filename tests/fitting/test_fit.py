@@ -12,9 +12,11 @@ from cpor import CporError, Defer
 from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Grasp, Remove
 from cpor.fitting import FitSettings, fit_model
+from cpor.fitting.labelled import LabelledScene
 from cpor.model import FittedModel
+from cpor.pipeline import Pipeline
 from cpor.scene import BlockedBy, Observation, SemanticScores, TrueRelations
-from cpor.truth import is_wrong, on_chain, right_actions
+from cpor.truth import is_wrong, on_chain, parse_truth, right_actions, truth_of
 
 
 @pytest.fixture(scope="module")
@@ -191,11 +193,13 @@ def test_bad_training_data_is_named(scenes):
     with pytest.raises(CporError, match="5 labelled images are too few"):
         fit_model(list(scenes.items())[:5])
     name, scene = next(iter(scenes.items()))
-    with pytest.raises(CporError, match=f"{name} has no relations.json"):
+    with pytest.raises(CporError, match=f"{name}: relations.json is missing"):
         fit_model([(name, replace(scene, true_occlusion=None))])
     partly = TrueRelations(frozenset({scene.ids[0]}), frozenset())
-    with pytest.raises(CporError, match="does not list the objects"):
+    with pytest.raises(CporError, match="do not list the objects"):
         fit_model([(name, replace(scene, true_occlusion=partly))])
+    with pytest.raises(CporError, match=f"{name}: relations_sweep.json is missing"):
+        fit_model([(name, scene)], FitSettings(truth="any"))
     mixed = [*list(scenes.items())[:30], ("other", replace(scene, semantic_scores=None))]
     with pytest.raises(CporError, match="different sources"):
         fit_model(mixed)
@@ -262,3 +266,16 @@ def test_the_command_line_fits_decides_and_watches_for_drift(scenes, tmp_path, m
     code, out, error = run("drift", tmp_path / "scenes", "--model", model, "--json")
     assert code == 0, error
     assert set(json.loads(out)) == {"drifted", "p_value", "level", "distance", "reason"}
+
+
+def test_either_truth_can_be_learnt(scenes):
+    name, scene = next((n, s) for n, s in scenes.items() if s.true_occlusion.pairs)
+    more = BlockedBy(scene.ids[0], scene.ids[-1])
+    sweep = TrueRelations(frozenset(scene.ids), frozenset({more}))
+    both = truth_of(replace(scene, true_sweep=sweep), "any")
+    assert both.pairs == scene.true_occlusion.pairs | {more}
+    assert truth_of(replace(scene, true_sweep=sweep), "sweep").pairs == {more}
+    with pytest.raises(CporError, match="choose one of: occlusion, sweep, any"):
+        parse_truth("lift")
+    labelled = LabelledScene.read(name, replace(scene, true_sweep=sweep), Pipeline(), "any")
+    assert labelled.truth == both.pairs

@@ -4,37 +4,34 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.decision import Action, Defer
-from cpor.decoding.chains import ENUMERABLE, reach_and_acyclic, weigh_graphs
 from cpor.errors import TooLargeError
+from cpor.experiments._reach_kernel import fill_scores
 from cpor.experiments.structure import FORCED
 from cpor.inference.certificate import choose
 from cpor.inference.local import ZETA, cut_local, reachable
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior
 
+SUMMABLE = 16
+"""Objects the target may reach up to which the product model is summed: 3^16 steps, half a second."""
+
 
 def product_scores(posterior: ObstructionPosterior) -> Float[np.ndarray, " n"]:
     """No-DAG: scores under independent relations, cyclic graphs included (eq. weight). Shape (n,).
 
-    By listing every graph over the relations the target may reach.
-
     Raises:
-        TooLargeError: More than ENUMERABLE relations matter to the target.
+        TooLargeError: The target may reach more than SUMMABLE objects.
     """
     members = reachable(posterior.p_obstructs, posterior.target_index)
-    p = cut_local(posterior.p_obstructs, members, ZETA).present
-    edges = np.argwhere(p > 0.0)
-    if len(edges) > ENUMERABLE:
+    size = len(members)
+    if size > SUMMABLE:
         raise TooLargeError(
-            f"{len(edges)} relations matter to the target; without acyclicity only {ENUMERABLE} can be summed"
+            f"{size} objects matter to the target; without acyclicity only {SUMMABLE} can be summed"
         )
-    graphs, weight = weigh_graphs(p, edges)
-    reached, _ = reach_and_acyclic(graphs, edges, len(members))
+    local, found = cut_local(posterior.p_obstructs, members, ZETA), np.empty(size)
+    fill_scores(local.absent, np.empty((size, 1 << size)), np.zeros(1 << size), found)
     scores = np.zeros(len(posterior))
-    for v, o in enumerate(members.tolist()):
-        out = sum(1 << e for e, (i, _) in enumerate(edges.tolist()) if i == v)
-        free = ((graphs & out) == 0) & ((reached >> v) & 1 == 1)
-        scores[o] = weight[free].sum()
+    scores[members] = found
     return scores
 
 

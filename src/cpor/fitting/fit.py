@@ -28,6 +28,7 @@ from cpor.relations import ObstructionPosterior
 from cpor.risk import choose_tau_grid, control_risk
 from cpor.risk.binomial import check_levels
 from cpor.scene import Scene
+from cpor.truth import TruthKind
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class FitSettings:
         seed: Of the split and of the targets.
         condition: Whether to fit the stage that conditions on the target's chain.
         geometry: Settings of the geometric evidence.
+        truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
+            lifting, or either, which is what an arm cares for.
     """
 
     alpha: float = 0.1
@@ -47,6 +50,7 @@ class FitSettings:
     seed: int = 0
     condition: bool = True
     geometry: GeometrySettings = field(default_factory=GeometrySettings)
+    truth: TruthKind = "occlusion"
 
     def __post_init__(self) -> None:
         check_levels(self.alpha, self.delta)
@@ -77,14 +81,14 @@ def fit_model(
     """Fit a model to labelled scenes.
 
     Args:
-        scenes: Names and scenes with masks and true occlusion relations; read one by one, and not kept.
+        scenes: Names and scenes with masks and true relations; read one by one, and not kept.
         settings: What to fit and what to promise.
         progress: Told of each step: what is done, how much of it, out of how much.
     """
     settings = settings or FitSettings()
     tell = progress or (lambda what, done, total: None)
     raw = Pipeline(measure=measure_with(settings.geometry))
-    read = [LabelledScene.read(name, scene, raw) for name, scene in scenes]
+    read = [LabelledScene.read(name, scene, raw, settings.truth) for name, scene in scenes]
     labelled = [each for each in read if each.beliefs.ids]
     if len({each.name for each in labelled}) < len(labelled):
         raise FittingError("two scenes have the same name; the model file tells them by name, so rename one")
@@ -111,6 +115,7 @@ def fit_model(
     tell("fitting", 4, 4)
     model = FittedModel(
         scorer=_scorer(labelled),
+        truth=settings.truth,
         geometry=GeometryNumbers(**asdict(settings.geometry)),
         calibration=fitted.calibrate,
         geometry_calibration=fitted.calibrate_geometry,

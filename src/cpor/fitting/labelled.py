@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from cpor.errors import CporError, list_labels
+from cpor.errors import CporError, InvalidSceneError, list_labels
 from cpor.model import PARTS
 from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.risk import one_case_per_image
 from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.truth import TruthKind, truth_of
 
 SHARES = (0.3, 0.2, 0.2, 0.3)
 """How the images are dealt out to PARTS; the promise needs the most, since it counts errors."""
@@ -43,24 +44,26 @@ class LabelledScene:
     truth: frozenset[BlockedBy]
 
     @classmethod
-    def read(cls, name: str, scene: Scene, pipeline: Pipeline) -> "LabelledScene":
+    def read(
+        cls, name: str, scene: Scene, pipeline: Pipeline, kind: TruthKind = "occlusion"
+    ) -> "LabelledScene":
         """Check that the scene has what fitting needs, and run the pipeline's pair stages on it."""
-        if scene.true_occlusion is None:
-            raise FittingError(
-                f"{name} has no relations.json; fitting needs scenes with known true relations"
-            )
+        try:
+            truth = truth_of(scene, kind)
+        except InvalidSceneError as problem:
+            raise FittingError(f"{name}: {problem}") from None
         if scene.visible_ids is None:
             raise FittingError(f"{name} has no instances.png; fitting needs scenes with masks")
-        if unlabelled := set(scene.ids) - scene.true_occlusion.objects:
+        if unlabelled := set(scene.ids) - truth.objects:
             raise FittingError(
-                f"relations.json of {name} does not list the objects {list_labels(sorted(unlabelled))}, so "
+                f"the true relations of {name} do not list the objects {list_labels(sorted(unlabelled))}, so "
                 "nothing is known of them; label them, or leave the scene out"
             )
         picture = hashlib.sha256(scene.observation.rgb.tobytes())
         if scene.observation.depth is not None:
             picture.update(scene.observation.depth.tobytes())
         beliefs = pipeline.believe(scene)
-        return cls(name, picture.hexdigest(), pipeline.score(scene), beliefs, scene.true_occlusion.pairs)
+        return cls(name, picture.hexdigest(), pipeline.score(scene), beliefs, truth.pairs)
 
     def believed_by(self, pipeline: Pipeline) -> "LabelledScene":
         """The same scene as seen by other stages; what was measured is not measured again."""
