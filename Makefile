@@ -6,14 +6,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --r
 
 .PHONY: demo test check bench evidence format clean
 
-demo: $(VENV)/.compiled
-	@$(BIN)/cpor decide examples/scenes/heap.json
-
-# Compiled once, and kept beside the sources: later runs start at once.
-$(VENV)/.compiled: $(VENV)/.base
-	@echo "Compiling the inference kernels (once, about a minute) …"
-	@$(BIN)/python -c 'import cpor; cpor.warm_up()'
-	@touch $@
+# Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
+demo: $(VENV)/.sim
+	@$(BIN)/cpor demo
 
 test: $(VENV)/.dev
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -41,9 +36,9 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "CPOR-Grasp needs Python 3.11 or newer; set PYTHON=…")'
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "Installing CPOR-Grasp into $(VENV) …"
-	@$(INSTALL) --editable .
+$(VENV)/.sim: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing CPOR-Grasp with its simulator into $(VENV) …"
+	@$(INSTALL) --editable '.[sim]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -30,11 +30,15 @@ class Row(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep-speed", action="store_true", help="take the speed figures of the last run")
+    parser.add_argument("--keep-long", action="store_true", help="take the last long figures")
+    asked = parser.parse_args()
     OUT.mkdir(exist_ok=True)
-    if not parser.parse_args().keep_speed:
+    if not asked.keep_long:
+        run("benchmarks/evidence_sim.py")
+    if not asked.keep_speed:
         run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
         run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
-    rows = read_benchmarks() + run_tests() + time_start()
+    rows = read_benchmarks() + read_long() + run_tests() + time_start()
     write_table(sorted(rows, key=lambda row: row.part))
 
 
@@ -71,6 +75,12 @@ def read_benchmarks() -> list[Row]:
         asked = f"{case['asked_ms']} ms" if case["asked_ms"] else ""
         rows.append(Row("B", f"all geometric evidence, {size}, median", asked, f"{case['median_ms']:.1f} ms"))
     return rows
+
+
+def read_long() -> list[Row]:
+    """What evidence_sim.py measured on the simulator."""
+    parts = json.loads((OUT / "evidence_sim.json").read_text())
+    return [Row(*row) for rows in parts.values() for row in rows]
 
 
 def _way(way: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cpor import cli_robot
+
 ScoresOption = Annotated[Path, typer.Option(help="CSV: sample_id, edge, edge_confidence, label.")]
 TruthOption = Annotated[Path, typer.Option(help="UNOBench ground truth, JSON lines or a JSON list.")]
 ShiftOption = Annotated[
@@ -146,6 +148,7 @@ def add_to(app: typer.Typer) -> None:
     experiment = typer.Typer(no_args_is_help=True, help="One table of the paper, its figures beside ours.")
     for command in (probability_ablation, cross_scorer, geometry, selective, mechanism):
         experiment.command()(command)
+    cli_robot.add_to(experiment)
     app.add_typer(experiment, name="experiment")
 
 

@@ -23,6 +23,18 @@ class TooLargeError(CporError):
     """An exact answer was demanded of a scene that needs more work than the limit allows."""
 
 
+class CameraError(CporError):
+    """A camera gave no frame, or one that cannot be used."""
+
+
+class RobotError(CporError):
+    """A robot cannot be reached, or was asked for what it must not do."""
+
+
+class SimulationError(CporError):
+    """A simulated scene that cannot be made as asked."""
+
+
 def list_labels(labels: Iterable[Hashable], most: int = 12) -> str:
     """Labels for an error message: `mug, box, can` or, past `most`, `mug, box, … (40 in all)`."""
     names = [str(label) for label in labels]

@@ -1,6 +1,7 @@
 """What `cpor fit` learns and every deciding command can use: one JSON file, versioned."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -28,8 +29,15 @@ PairCalibration = Annotated[
     Field(discriminator="kind"),
 ]
 
+_BUNDLED = Path(__file__).parent / "models"
+
 PARTS = ("calibration", "fusion", "selection", "promise")
 """Disjoint parts of the labelled scenes, split by image, each for one purpose."""
+
+
+def bundled_model() -> Path:
+    """File of the model that comes with the package: geometry alone, fitted on simulated scenes (`dev`)."""
+    return _BUNDLED / "simulated_geometry.json"
 
 
 class GeometryNumbers(BaseModel):
@@ -62,6 +70,8 @@ class FittedModel(VersionedModel):
         rate: From action scores to success rates.
         promise: The promised error rate and its tau, or why there is none. Tau is a success rate where
             `rate` is there, else a score.
+        p_unanswered: Share of the pairs without any answer that truly obstruct, to give as a prior to those
+            who must act nevertheless; None where every pair had an answer.
         parts: The scenes of each part, by name.
         targets: The target asked for in each scene of the last two parts.
         reference: Features of the scenes of the last part, to tell drift from.
@@ -79,16 +89,19 @@ class FittedModel(VersionedModel):
     condition: GraphPlattCalibrator | None
     rate: ActionCalibrator | None
     promise: RiskPromise
+    p_unanswered: float | None = None
     parts: dict[str, list[str]]
     targets: dict[str, int]
     reference: dict[str, list[float | None]]
     seed: int
 
-    def pipeline(self, tau: float | None = None) -> Pipeline:
+    def pipeline(self, tau: float | None = None, *, fill_missing: bool = False) -> Pipeline:
         """The fitted stages.
 
         Args:
             tau: Act above this score. None: act as promised, or above 0.5 where nothing is promised.
+            fill_missing: Whether a pair without any answer obstructs as often as such pairs did in the
+                labelled scenes, instead of asking. The promise does not cover that.
         """
         threshold, on_rate = (0.5 if tau is None else tau), None
         if tau is None and self.promise.tau is not None:
@@ -103,6 +116,7 @@ class FittedModel(VersionedModel):
             rate=self.rate,
             tau=threshold,
             tau_success=on_rate,
+            prior=self.p_unanswered if fill_missing else None,
         )
 
     def reason_not_covered(self, scene: Scene, pipeline: Pipeline, plain: bool = True) -> str | None:

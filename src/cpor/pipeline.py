@@ -56,6 +56,7 @@ class PairBeliefs:
         p_semantic: Calibrated semantic probability.
         p_geometry: Geometric confidence, calibrated where a calibrator is given; NaN where not scored.
         p_fused: One probability a pair; 0 where it is known not to obstruct.
+        scorer: Who gave the semantic scores, where known.
     """
 
     ids: tuple[int, ...]
@@ -65,6 +66,7 @@ class PairBeliefs:
     p_semantic: Float[np.ndarray, "n n"]
     p_geometry: Float[np.ndarray, "n n"]
     p_fused: Float[np.ndarray, "n n"]
+    scorer: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +160,8 @@ class Pipeline:
         fused = np.where(np.isnan(fused) & ~needed, 0.0, fused)
         np.fill_diagonal(fused, 0.0)
         watch.lap("fuse")
-        return PairBeliefs(geometry.ids, geometry, score, asked, p_semantic, p_geometry, fused)
+        scorer = semantic.scorer if semantic else None
+        return PairBeliefs(geometry.ids, geometry, score, asked, p_semantic, p_geometry, fused, scorer)
 
     def posterior(self, beliefs: PairBeliefs, target: int) -> ObstructionPosterior:
         """What to decide from for one target; conditioned on its chain where the stage is there."""

@@ -19,10 +19,11 @@ def parse_truth(name: str) -> TruthKind:
     Raises:
         InvalidSettingError: There is no such kind.
     """
-    for kind in get_args(TruthKind):
+    kinds: tuple[TruthKind, ...] = get_args(TruthKind)
+    for kind in kinds:
         if name == kind:
             return kind
-    raise InvalidSettingError(f"unknown truth {name!r}; choose one of: {list_labels(get_args(TruthKind))}")
+    raise InvalidSettingError(f"unknown truth {name!r}; choose one of: {list_labels(kinds)}")
 
 
 def truth_of(scene: Scene, kind: TruthKind = "occlusion") -> TrueRelations:

@@ -1,0 +1,185 @@
+"""The paper's robot table on the simulated arm: paired scenarios, five methods, failures sorted by cause."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from pydantic import ValidationError
+from scipy.stats import binomtest
+
+from cpor.errors import CporError, InvalidSettingError
+from cpor.experiments.deciders import METHODS, MethodName
+from cpor.experiments.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
+from cpor.metrics import Interval, PairedComparison, compare_paired
+from cpor.sim.truth import Tier
+from cpor.sim.workers import do_all
+
+TIERS: tuple[Tier, ...] = get_args(Tier)
+
+FIRST_SEED = 3_000_000
+"""Seeds of the scenarios; those of the dev split begin at 1,000,000, of the test split at 2,000,000."""
+
+REFERENCE: MethodName = "cpor"
+
+
+class RobotTableError(CporError, ValueError):
+    """A file of scenario records that does not belong to the table asked for."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share with its Clopper-Pearson interval at 95%.
+
+    Attributes:
+        hits, n: How many of how many.
+        ci: The interval.
+    """
+
+    hits: int
+    n: int
+    ci: Interval
+
+    @classmethod
+    def of(cls, outcomes: Sequence[bool]) -> "Rate":
+        """The share of true outcomes."""
+        hits, n = sum(outcomes), len(outcomes)
+        low, high = binomtest(hits, n).proportion_ci(0.95, "exact") if n else (0.0, 1.0)
+        return cls(hits, n, Interval(float(low), float(high)))
+
+    @property
+    def share(self) -> float:
+        """Hits among all; NaN where there are none."""
+        return self.hits / self.n if self.n else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class RobotRow:
+    """One method.
+
+    Attributes:
+        success: As the paper defines it, by tier and over `all`.
+        retrieved: Whether the target came out at all, by tier and over `all`.
+        causes: Why scenarios were no success.
+        mean_actions: Attempts a scenario.
+        wrong: Wrong actions in all.
+        deferrals: Deferrals in all.
+        paired: CPOR's success against this row's, on the scenarios both have; None for CPOR itself.
+    """
+
+    success: Mapping[str, Rate]
+    retrieved: Mapping[str, Rate]
+    causes: Mapping[str, int]
+    mean_actions: float
+    wrong: int
+    deferrals: int
+    paired: PairedComparison | None
+
+
+def run_robot_table(
+    out: Path,
+    settings: ScenarioSettings,
+    per_tier: int = 15,
+    methods: Sequence[MethodName] = METHODS,
+    workers: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[ScenarioRecord]:
+    """Run every method on the same scenarios; what a file of records holds already is not run again.
+
+    Args:
+        out: File of records, one JSON a line; the first line holds the settings.
+        settings: What the scenarios share.
+        per_tier: Scenarios a tier.
+        methods: Rows of the table.
+        workers: Processes.
+        progress: Told of each step: what is done, how much of it, out of how much.
+    """
+    if per_tier < 1:
+        raise InvalidSettingError(f"{per_tier} scenarios a tier; give at least 1")
+    head = settings.model_dump_json(exclude={"model"})
+    done = {(r.tier, r.seed, r.method): r for r in _open(out, head)}
+    wanted = [
+        (tier, FIRST_SEED + 1000 * TIERS.index(tier) + k, method)
+        for k in range(per_tier)
+        for tier in TIERS
+        for method in methods
+    ]
+    jobs = [Job(*key, settings) for key in wanted if key not in done]
+    for job, record in do_all(run_scenario, jobs, workers):
+        done[job.tier, job.seed, job.method] = record
+        with out.open("a", encoding="utf-8") as file:
+            file.write(record.model_dump_json() + "\n")
+        if progress is not None:
+            progress("scenarios", sum(key in done for key in wanted), len(wanted))
+    return [done[key] for key in wanted]
+
+
+def read_records(path: Path) -> list[ScenarioRecord]:
+    """The records of a file; a last line that was cut off while it was written is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    records = []
+    for number, line in enumerate(lines[1:-1], start=2):
+        try:
+            records.append(ScenarioRecord.model_validate_json(line))
+        except ValidationError:
+            raise RobotTableError(f"{path}, line {number} is no record; move the file away") from None
+    return records
+
+
+def summarise(records: Sequence[ScenarioRecord], rng: np.random.Generator) -> dict[MethodName, RobotRow]:
+    """The table: a row a method, in the order of METHODS."""
+    by_method: dict[MethodName, dict[tuple[str, int], ScenarioRecord]] = {}
+    for record in records:
+        by_method.setdefault(record.method, {})[record.tier, record.seed] = record
+    reference = by_method.get(REFERENCE, {})
+    return {
+        method: _row(by_method[method], reference if method != REFERENCE else {}, rng)
+        for method in METHODS
+        if method in by_method
+    }
+
+
+def table_to_json(rows: Mapping[MethodName, RobotRow]) -> dict[str, Any]:
+    """For files and programs."""
+    return {method: asdict(row) for method, row in rows.items()}
+
+
+def _row(
+    found: Mapping[tuple[str, int], ScenarioRecord],
+    reference: Mapping[tuple[str, int], ScenarioRecord],
+    rng: np.random.Generator,
+) -> RobotRow:
+    records = list(found.values())
+    groups = {"all": records} | {t: [r for r in records if r.tier == t] for t in TIERS}
+    both = [key for key in found if key in reference]
+    paired = None
+    if both:
+        own = np.array([found[key].success for key in both], np.float64)
+        other = np.array([reference[key].success for key in both], np.float64)
+        paired = compare_paired(own, other, np.arange(len(both)), rng)
+    return RobotRow(
+        {tier: Rate.of([r.success for r in group]) for tier, group in groups.items()},
+        {tier: Rate.of([r.retrieved for r in group]) for tier, group in groups.items()},
+        dict(Counter(r.cause for r in records if r.cause is not None)),
+        float(np.mean([r.actions for r in records])),
+        sum(r.wrong for r in records),
+        sum(r.deferrals for r in records),
+        paired,
+    )
+
+
+def _open(out: Path, head: str) -> list[ScenarioRecord]:
+    """Records that are there already; begins the file where there is none."""
+    if not out.is_file():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(head + "\n", encoding="utf-8")
+        return []
+    text = out.read_text(encoding="utf-8")
+    if text.split("\n", 1)[0] != head:
+        raise RobotTableError(f"{out} was made with other settings; choose another --out, or move it away")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:  # killed while it wrote
+        out.write_text(whole, encoding="utf-8")
+    return read_records(out)

@@ -1,0 +1,287 @@
+"""An arm that follows straight lines: a UR over RTDE, and one that only writes down what it would do."""
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float
+from scipy.spatial.transform import Rotation
+
+from cpor.errors import RobotError
+from cpor.robot.protocol import RobotStatus
+
+log = logging.getLogger(__name__)
+
+ARRIVED_M = 0.002
+"""Nearer than this to its goal the tool has arrived. [m]"""
+
+ARRIVED_RAD = 0.02
+"""And turned no further than this from it. [rad]"""
+
+POLL_S = 0.004
+"""How often a motion is looked after: half the cycle rate of an e-Series controller. [s]"""
+
+START_S = 0.5
+"""A motion that does not begin within this time has been refused. [s]"""
+
+RUNNING = 7
+"""Robot mode of a UR whose brakes are released, as `getRobotMode` counts."""
+
+_SAFETY_BITS = {2: "protective stop", 3: "recovery mode", 4: "safeguard stop", 5: "system emergency stop"}
+_SAFETY_BITS |= {6: "robot emergency stop", 7: "emergency stop", 8: "safety violation", 9: "safety fault"}
+
+
+class MotionStoppedError(RobotError):
+    """A motion ended early because somebody called `stop`."""
+
+
+class ArmFaultError(RobotError):
+    """A motion ended early because the arm stopped itself."""
+
+
+class Arm(Protocol):
+    """An arm with a tool point. Poses are in its base frame, (4, 4), in metres."""
+
+    def pose(self) -> Float[np.ndarray, "4 4"]:
+        """Where the tool is."""
+        ...
+
+    def can_reach(self, T_base_tool: Float[np.ndarray, "4 4"]) -> bool:
+        """Whether the arm has a posture for the pose, within the controller's own safety limits."""
+        ...
+
+    def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
+        """Move the tool straight to a pose, in m/s and m/s², and come back when it is there.
+
+        Raises:
+            MotionStoppedError: `stop` was called, before or meanwhile.
+            ArmFaultError: The arm stopped itself.
+        """
+        ...
+
+    def move_joints(self, joints: tuple[float, ...], speed: float, acceleration: float) -> None:
+        """Move to joint angles, in rad, rad/s and rad/s²; as `move_line`."""
+        ...
+
+    def stop(self) -> None:
+        """End any motion at once, and refuse others until `resume`; from any thread."""
+        ...
+
+    def resume(self) -> None:
+        """Allow motions again after a `stop`; never clears a protective stop."""
+        ...
+
+    def status(self) -> RobotStatus:
+        """How the arm is."""
+        ...
+
+
+@dataclass
+class DryRunArm:
+    """An arm that moves nothing: it logs each motion and takes itself to be where it was sent.
+
+    Attributes:
+        T_base_tool: Where it takes its tool to be. Shape (4, 4). [m]
+        T_base_home: Where it takes the tool to be after any motion of the joints. Shape (4, 4). [m]
+        reach: Farthest it can reach from its base; 0.5 is a UR3e. [m]
+        motions: What it would have done, in sentences.
+    """
+
+    T_base_tool: Float[np.ndarray, "4 4"]
+    T_base_home: Float[np.ndarray, "4 4"] | None = None
+    reach: float = 0.5
+    motions: list[str] = field(default_factory=list)
+    _halted: threading.Event = field(default_factory=threading.Event)
+
+    def pose(self) -> Float[np.ndarray, "4 4"]:
+        """Where the tool is taken to be."""
+        return self.T_base_tool
+
+    def can_reach(self, T_base_tool: Float[np.ndarray, "4 4"]) -> bool:
+        """Whether the pose is near enough; a real arm knows better."""
+        return bool(np.linalg.norm(T_base_tool[:3, 3]) <= self.reach)
+
+    def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
+        """Write down a straight motion."""
+        self._say("line to ({:.3f}, {:.3f}, {:.3f}) m".format(*T_base_tool[:3, 3]) + f" at {speed:.3f} m/s")
+        self.T_base_tool = T_base_tool
+
+    def move_joints(self, joints: tuple[float, ...], speed: float, acceleration: float) -> None:
+        """Write down a motion of the joints."""
+        angles = ", ".join(f"{np.degrees(q):.0f}" for q in joints)
+        self._say(f"joints to ({angles}) degrees at {speed:.2f} rad/s")
+        if self.T_base_home is not None:
+            self.T_base_tool = self.T_base_home
+
+    def stop(self) -> None:
+        """Refuse motions until `resume`."""
+        self._halted.set()
+        self.motions.append("stop")
+
+    def resume(self) -> None:
+        """Allow motions again."""
+        self._halted.clear()
+
+    def status(self) -> RobotStatus:
+        """Ready, or stopped."""
+        if self._halted.is_set():
+            return RobotStatus("stopped", "stopped on request; a dry run")
+        return RobotStatus("ready", "a dry run: nothing moves")
+
+    def _say(self, motion: str) -> None:
+        if self._halted.is_set():
+            raise MotionStoppedError("stopped on request; call home to go on")
+        self.motions.append(motion)
+        log.info("dry run: %s", motion)
+
+
+class RtdeArm:
+    """A Universal Robots arm through `ur-rtde`.
+
+    It never releases brakes and never clears a protective stop: a person does, at the pendant.
+
+    Args:
+        host: Address of the controller.
+        T_flange_tool: From the flange to the point midway between the finger tips. Shape (4, 4). [m]
+        payload_kg: Mass of the gripper. [kg]
+        links: `(control, receive)` interfaces instead of opening them here.
+
+    Raises:
+        RobotError: `ur-rtde` is not installed, or the controller cannot be reached.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        T_flange_tool: Float[np.ndarray, "4 4"],
+        payload_kg: float,
+        links: tuple[Any, Any] | None = None,
+    ) -> None:
+        self.host = host
+        self._control, self._receive = links or _connect(host)
+        self._halted = threading.Event()
+        if not self._control.setTcp(to_ur_pose(T_flange_tool).tolist()):
+            raise RobotError(f"the controller {host} refused the tool; is it in remote control?")
+        if not self._control.setPayload(payload_kg, (T_flange_tool[:3, 3] / 2.0).tolist()):
+            raise RobotError(f"the controller {host} refused a payload of {payload_kg} kg")
+
+    def pose(self) -> Float[np.ndarray, "4 4"]:
+        """Where the tool is."""
+        return from_ur_pose(np.array(self._receive.getActualTCPPose()))
+
+    def can_reach(self, T_base_tool: Float[np.ndarray, "4 4"]) -> bool:
+        """Whether the controller finds a posture within its safety limits."""
+        return bool(self._control.isPoseWithinSafetyLimits(to_ur_pose(T_base_tool).tolist()))
+
+    def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
+        """Move the tool straight to a pose."""
+        goal = to_ur_pose(T_base_tool).tolist()
+        self._move(lambda: self._control.moveL(goal, speed, acceleration, True), self._control.stopL)
+        self._require_arrival(T_base_tool)
+
+    def move_joints(self, joints: tuple[float, ...], speed: float, acceleration: float) -> None:
+        """Move to joint angles."""
+        goal = list(joints)
+        if not self._control.isJointsWithinSafetyLimits(goal):
+            raise RobotError(f"the joints {goal} are outside of the controller's safety limits")
+        self._move(lambda: self._control.moveJ(goal, speed, acceleration, True), self._control.stopJ)
+        apart = np.abs(np.array(self._receive.getActualQ()) - goal).max()
+        if apart > ARRIVED_RAD:
+            raise ArmFaultError(f"a joint ended {np.degrees(apart):.1f} degrees from its goal")
+
+    def stop(self) -> None:
+        """Whoever looks after a motion sees this within a few milliseconds and brakes."""
+        self._halted.set()
+
+    def resume(self) -> None:
+        """Allow motions again, and load the control script anew where a stop has ended it."""
+        if self.status().state not in ("ready", "stopped"):
+            return
+        if not self._control.isProgramRunning() and not self._control.reuploadScript():
+            raise RobotError(f"the control script does not start on {self.host}; is it in remote control?")
+        self._halted.clear()
+
+    def status(self) -> RobotStatus:
+        """How the arm is, from the controller's safety bits."""
+        if not self._receive.isConnected() or not self._control.isConnected():
+            return RobotStatus("disconnected", f"no connection to {self.host}; check cable and address")
+        bits = int(self._receive.getSafetyStatusBits())
+        if wrong := [name for bit, name in _SAFETY_BITS.items() if bits >> bit & 1]:
+            return RobotStatus(
+                "protective_stop", f"{', '.join(wrong)}; a person has to clear it at the pendant"
+            )
+        if int(self._receive.getRobotMode()) != RUNNING:
+            return RobotStatus(
+                "protective_stop", "power is off or the brakes are on; switch on at the pendant"
+            )
+        if self._halted.is_set():
+            return RobotStatus("stopped", "stopped on request; call home to go on")
+        moving = self._control.getAsyncOperationProgressEx().isAsyncOperationRunning()
+        return RobotStatus("moving", "on the way") if moving else RobotStatus("ready", "at rest")
+
+    def _move(self, begin: Any, brake: Any) -> None:
+        """Begin a motion and look after it; however this ends, the arm is at rest."""
+        self._require_free()
+        before = self._control.getAsyncOperationProgressEx()
+        ended = False
+        try:
+            if not begin():
+                raise ArmFaultError(f"the controller refused the motion: {self.status().detail}")
+            deadline = time.monotonic() + START_S
+            while not ended:
+                self._require_free()
+                now = self._control.getAsyncOperationProgressEx()
+                begun = not now.equals(before) or time.monotonic() > deadline
+                ended = begun and not now.isAsyncOperationRunning()
+                if not ended:
+                    time.sleep(POLL_S)
+        finally:
+            # An arm that stopped itself has no script left to take the order.
+            if not ended and self.status().state not in ("protective_stop", "disconnected"):
+                brake()
+
+    def _require_free(self) -> None:
+        if self._halted.is_set():
+            raise MotionStoppedError("stopped on request; call home to go on")
+        status = self.status()
+        if status.state in ("protective_stop", "disconnected"):
+            raise ArmFaultError(status.detail)
+
+    def _require_arrival(self, T_base_tool: Float[np.ndarray, "4 4"]) -> None:
+        here = self.pose()
+        apart = float(np.linalg.norm(here[:3, 3] - T_base_tool[:3, 3]))
+        turned = float(Rotation.from_matrix(here[:3, :3].T @ T_base_tool[:3, :3]).magnitude())
+        if apart > ARRIVED_M or turned > ARRIVED_RAD:
+            raise ArmFaultError(
+                f"the tool ended {1e3 * apart:.1f} mm and {np.degrees(turned):.1f} degrees off"
+            )
+
+
+def to_ur_pose(T: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, " 6"]:
+    """Position [m] and rotation vector [rad] as a UR has them. Shape (6,)."""
+    return np.concatenate([T[:3, 3], Rotation.from_matrix(T[:3, :3]).as_rotvec()])
+
+
+def from_ur_pose(pose: Float[np.ndarray, " 6"]) -> Float[np.ndarray, "4 4"]:
+    """The transform [m] of a UR's position and rotation vector. Shape (4, 4)."""
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = Rotation.from_rotvec(pose[3:]).as_matrix(), pose[:3]
+    return T
+
+
+def _connect(host: str) -> tuple[Any, Any]:
+    try:
+        from rtde_control import RTDEControlInterface
+        from rtde_receive import RTDEReceiveInterface
+    except ImportError:
+        raise RobotError("a UR needs ur-rtde: pip install 'cpor-grasp[robot]'") from None
+    try:
+        return RTDEControlInterface(host), RTDEReceiveInterface(host)
+    except RuntimeError as error:
+        raise RobotError(
+            f"no UR answers at {host} ({error}); check address and cable, and set the pendant to remote "
+            "control"
+        ) from None

@@ -1,0 +1,145 @@
+"""Cameras that give frames: a RealSense, and a folder of recorded frames."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from cpor.data.scene_folder import read_scene_folder
+from cpor.errors import CameraError, SceneFileError
+from cpor.scene import Camera, Intrinsics, Observation
+
+
+@runtime_checkable
+class FrameCamera(Protocol):
+    """Gives RGB-D frames, depth in the colour image's pixels."""
+
+    def frame(self) -> Observation:
+        """The next frame.
+
+        Raises:
+            CameraError: None came.
+        """
+        ...
+
+
+class FolderCamera:
+    """Frames from scene folders, in the order of their names; each once.
+
+    Args:
+        folder: Holds scene folders, or is one itself. The folder of a recorded run will do.
+
+    Raises:
+        CameraError: There is no frame in it.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        inside = sorted(path.parent for path in self.folder.glob("*/rgb.png"))
+        self._frames = [self.folder] if (self.folder / "rgb.png").is_file() else inside
+        if not self._frames:
+            raise CameraError(f"{self.folder} holds no frames; give a folder of scene folders with rgb.png")
+        self._next = 0
+
+    def frame(self) -> Observation:
+        """The next frame; a CameraError after the last."""
+        if self._next == len(self._frames):
+            raise CameraError(f"{self.folder} has no further frame after {len(self._frames)}; record more")
+        place = self._frames[self._next]
+        self._next += 1
+        try:
+            return read_scene_folder(place).observation
+        except SceneFileError as error:
+            raise CameraError(f"the frame {place} cannot be used: {error}") from error
+
+
+class RealSenseCamera:
+    """A RealSense depth camera through `pyrealsense2`, depth aligned to colour. Use it in a `with` block.
+
+    Args:
+        T_world_camera: Pose of the colour camera, from hand-eye calibration (docs/hand-eye.md). None gives
+            frames without a pose, which will do to decide but not to grasp. Shape (4, 4). [m]
+        width, height: Of both streams. [px]
+        fps: Frames a second.
+        serial: Which camera, where there are several.
+        warm_up: Frames to throw away while exposure settles.
+        timeout_ms: Longest wait for a frame. [ms]
+
+    Raises:
+        CameraError: `pyrealsense2` is not installed, or no camera answers.
+    """
+
+    def __init__(
+        self,
+        T_world_camera: Float[np.ndarray, "4 4"] | None = None,
+        width: int = 640,
+        height: int = 480,
+        fps: int = 30,
+        serial: str | None = None,
+        warm_up: int = 30,
+        timeout_ms: int = 5000,
+    ) -> None:
+        rs = _import_realsense()
+        self._pose, self._timeout_ms = T_world_camera, timeout_ms
+        self._pipeline, config = rs.pipeline(), rs.config()
+        if serial is not None:
+            config.enable_device(serial)
+        config.enable_stream(rs.stream.depth, width, height, rs.format.z16, fps)
+        config.enable_stream(rs.stream.color, width, height, rs.format.rgb8, fps)
+        try:
+            profile = self._pipeline.start(config)
+        except RuntimeError as error:
+            raise CameraError(
+                f"no RealSense gives {width} x {height} at {fps} frames a second ({error}); check that it is "
+                "plugged into USB 3, that no other program uses it, and the serial number"
+            ) from None
+        self._align = rs.align(rs.stream.color)
+        self._unit = float(profile.get_device().first_depth_sensor().get_depth_scale())
+        k = profile.get_stream(rs.stream.color).as_video_stream_profile().get_intrinsics()
+        self._intrinsics = Intrinsics(k.fx, k.fy, k.ppx, k.ppy)
+        for _ in range(warm_up):
+            self._wait()
+
+    def frame(self) -> Observation:
+        """A frame taken now."""
+        both = self._align.process(self._wait())
+        depth, colour = both.get_depth_frame(), both.get_color_frame()
+        if not depth or not colour:
+            raise CameraError("a frame came without depth or colour; check the USB cable")
+        steps = np.asanyarray(depth.get_data())
+        return Observation(
+            np.array(colour.get_data(), np.uint8),
+            (steps.astype(np.float64) * self._unit).astype(np.float32),
+            Camera(self._intrinsics, self._pose, self._unit),
+        )
+
+    def close(self) -> None:
+        """Let go of the camera."""
+        self._pipeline.stop()
+
+    def __enter__(self) -> "RealSenseCamera":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _wait(self) -> Any:
+        try:
+            return self._pipeline.wait_for_frames(self._timeout_ms)
+        except RuntimeError as error:
+            raise CameraError(f"no frame within {self._timeout_ms} ms ({error}); check the cable") from None
+
+
+def _import_realsense() -> Any:
+    try:
+        import pyrealsense2
+    except ImportError:
+        raise CameraError("a RealSense needs pyrealsense2: pip install 'cpor-grasp[robot]'") from None
+    return pyrealsense2

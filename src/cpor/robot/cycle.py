@@ -1,0 +1,195 @@
+"""What is said of one turn of the loop and of a whole run: settings, cycles, result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cpor.data.scene_folder import DEPTH_RANGE_M
+from cpor.decision import Action, Decision, Defer, Remove
+from cpor.errors import InvalidSettingError
+from cpor.pipeline import PipelineResult
+from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.scene import BlockedBy, Observation, Scene, SemanticScores
+
+Ended: TypeAlias = Literal["retrieved", "budget", "deferred", "stopped", "fault", "target_lost", "empty"]
+"""`retrieved`: the robot delivered the target. `budget`: no action is left. `deferred`: it deferred too often
+in a row, a person has to say. `stopped`: somebody stopped it. `fault`: camera, robot or program failed.
+`target_lost`: the target is no longer seen. `empty`: nothing was ever seen."""
+
+Attempt: TypeAlias = Literal["none", "begun", "ended"]
+"""Whether the robot was sent: `begun` with no outcome means that nobody knows what came of it."""
+
+_SATURATED = 65535  # of 16 bits; means no reading in a scene folder
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """When the loop goes on and when it ends.
+
+    Attributes:
+        budget: Attempts on objects, failed ones included.
+        max_deferrals: Deferrals in a row after which a person is asked.
+        camera_retries: Further tries for a frame after one was lost.
+        looks_for_target: Looks in a row without the target after which it is lost.
+        failures_before_exclusion: Attempts on an object that change nothing after which it is left alone
+            until it or something near it changes.
+        wait_for_recovery_s: How long to wait for a person to clear a protective stop; 0 ends at once. The
+            loop never clears one itself. [s]
+        ids_are_kept: Whether the segmenter gives an object the same id in every frame.
+        check_target_is_out: Whether to look once more after the robot says that it has the target.
+        make_room: Whether, where an object was tried in vain and nothing else is likely enough to be right, a
+            neighbour that lies free may be removed. It need not be on the target's chain.
+    """
+
+    budget: int = 12
+    max_deferrals: int = 3
+    camera_retries: int = 3
+    looks_for_target: int = 3
+    failures_before_exclusion: int = 2
+    wait_for_recovery_s: float = 0.0
+    ids_are_kept: bool = False
+    check_target_is_out: bool = True
+    make_room: bool = False
+
+    def __post_init__(self) -> None:
+        least = {"budget": 1, "max_deferrals": 1, "looks_for_target": 1, "failures_before_exclusion": 1}
+        for name, low in {**least, "camera_retries": 0, "wait_for_recovery_s": 0}.items():
+            if not getattr(self, name) >= low:
+                raise InvalidSettingError(f"{name} is {getattr(self, name)}; it must be at least {low}")
+
+
+class PairBelief(NamedTuple):
+    """What was believed of one pair; None is no answer.
+
+    Attributes:
+        blocked, blocker: The pair.
+        p: What the decision was made from, for this target only.
+        p_fused: From all sources, whatever the target.
+        p_geometry: From masks and depth.
+        score_semantic: Raw semantic score.
+        carried: Whether the semantic score was kept from an earlier cycle.
+    """
+
+    blocked: int
+    blocker: int
+    p: float | None
+    p_fused: float | None
+    p_geometry: float | None
+    score_semantic: float | None
+    carried: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """One turn: what was seen, decided and done.
+
+    Attributes:
+        index: From 0.
+        scene: What was seen, with the semantic scores that were used.
+        target: The target's id in this scene; None where it was not seen.
+        decision: What the decider said; None where there was nothing to decide.
+        action: What was to be done: the decision's action unless `notes` say why another one.
+        p_success: How often an action with such a score succeeds, where known.
+        attempt: Whether the robot was sent.
+        outcome: What came of it; None where the robot was not sent or nobody knows.
+        beliefs: What was believed of each pair that may obstruct.
+        same_as: For each recognised object its id in the cycle before.
+        unchanged: Objects that did not change since the cycle before.
+        notes: What else happened, in sentences.
+        times_s: Time of each step. [s]
+    """
+
+    index: int
+    scene: Scene
+    target: int | None = None
+    decision: Decision | None = None
+    action: Action | None = None
+    p_success: float | None = None
+    attempt: Attempt = "none"
+    outcome: Outcome | None = None
+    beliefs: tuple[PairBelief, ...] = ()
+    same_as: Mapping[int, int] = field(default_factory=dict)
+    unchanged: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+    times_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What became of a run.
+
+    Attributes:
+        ended: How it ended.
+        detail: One sentence for people.
+        cycles: Every turn, in order.
+        final_scene: The look after the target was delivered, where one was taken.
+        robot: How the robot was left; None where it could not say.
+    """
+
+    ended: Ended
+    detail: str
+    cycles: tuple[Cycle, ...]
+    final_scene: Scene | None = None
+    robot: RobotStatus | None = None
+
+    @property
+    def retrieved(self) -> bool:
+        """Whether the target was delivered."""
+        return self.ended == "retrieved"
+
+    @property
+    def actions(self) -> int:
+        """How often the robot was sent."""
+        return sum(cycle.attempt != "none" for cycle in self.cycles)
+
+    @property
+    def deferrals(self) -> int:
+        """How often the decision was to defer, or no allowed action was left."""
+        return sum(isinstance(cycle.action, Defer) for cycle in self.cycles)
+
+    @property
+    def removed(self) -> int:
+        """How many other objects were put aside."""
+        return sum(
+            isinstance(c.action, Remove) and c.outcome is not None and c.outcome.kind == "done"
+            for c in self.cycles
+        )
+
+
+def list_beliefs(result: PipelineResult, carried: frozenset[BlockedBy]) -> tuple[PairBelief, ...]:
+    """What the stages say of each pair that may obstruct, row by row."""
+    beliefs, p = result.beliefs, result.posterior.p_obstructs
+    said = (p != 0.0) | (beliefs.p_fused != 0.0) | beliefs.asked  # NaN is not 0
+    listed = []
+    for i, j in zip(*np.nonzero(said), strict=True):
+        pair = BlockedBy(beliefs.ids[i], beliefs.ids[j])
+        stages = (p, beliefs.p_fused, beliefs.p_geometry, beliefs.score_semantic)
+        p_here, fused, cv, vlm = (None if np.isnan(s[i, j]) else float(s[i, j]) for s in stages)
+        listed.append(PairBelief(*pair, p_here, fused, cv, vlm, pair in carried))
+    return tuple(listed)
+
+
+def scores_used(scene: Scene, result: PipelineResult) -> SemanticScores | None:
+    """The semantic scores a decision was made from, so that the record decides alike without asking."""
+    beliefs = result.beliefs
+    if not beliefs.asked.any():
+        return scene.semantic_scores
+    scores: dict[BlockedBy, float | None] = {}
+    for i, j in zip(*np.nonzero(beliefs.asked), strict=True):
+        score = float(beliefs.score_semantic[i, j])
+        scores[BlockedBy(beliefs.ids[i], beliefs.ids[j])] = None if np.isnan(score) else score
+    return SemanticScores(scores, beliefs.scorer)
+
+
+def as_recorded(observation: Observation) -> Observation:
+    """The frame with depth as a scene folder keeps it, so that a record decides to the bit as the run did."""
+    if observation.depth is None:
+        return observation
+    unit = observation.camera.depth_unit_m
+    steps = np.rint(np.nan_to_num(observation.depth.astype(np.float64)) / unit)
+    depth = (steps * unit).astype(np.float32)
+    low, high = DEPTH_RANGE_M
+    kept = (depth >= low) & (depth <= high) & (steps < _SATURATED)
+    return replace(observation, depth=np.where(kept, depth, np.float32(np.nan)))

@@ -1,0 +1,80 @@
+"""What a robot must be able to do for the loop, and what it says of an attempt."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from cpor.scene import Observation, Scene
+
+RobotState: TypeAlias = Literal["ready", "moving", "stopped", "protective_stop", "disconnected"]
+
+OutcomeKind: TypeAlias = Literal["done", "missed", "dropped", "no_grasp", "unreachable", "stopped", "fault"]
+"""`done`: it is where it should be. `missed`: the fingers closed on nothing. `dropped`: lost on the way.
+`no_grasp`: no grasp was found. `unreachable`: grasps were found, but no motion to them without a
+collision. `stopped`: somebody called `stop`. `fault`: the robot stopped itself."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an attempt to move an object.
+
+    Attributes:
+        kind: What came of it, as far as the robot can tell.
+        detail: One sentence for people.
+        duration_s: Time it took, on the robot's own clock. [s]
+    """
+
+    kind: OutcomeKind
+    detail: str
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class RobotStatus:
+    """How the robot is.
+
+    Attributes:
+        state: What it does.
+        detail: One sentence for people.
+        holding: Whether something is in the gripper; None where it cannot tell.
+    """
+
+    state: RobotState
+    detail: str
+    holding: bool | None = None
+
+
+@runtime_checkable
+class Robot(Protocol):
+    """A robot with a camera and a gripper.
+
+    No method leaves the arm moving when it returns or raises. After `stop` every motion ends at once and
+    further ones come back as `stopped`, until `home` is called.
+    """
+
+    def observe(self) -> Observation:
+        """Take a picture with the arm out of view.
+
+        Raises:
+            CameraError: No frame came.
+        """
+        ...
+
+    def grasp(self, scene: Scene, obj: int) -> Outcome:
+        """Take an object, as seen in `scene`, and deliver it."""
+        ...
+
+    def remove(self, scene: Scene, obj: int) -> Outcome:
+        """Take an object, as seen in `scene`, and put it aside."""
+        ...
+
+    def home(self) -> Outcome:
+        """Go to the pose from which the camera sees all; clears a `stop`."""
+        ...
+
+    def stop(self) -> None:
+        """Stop at once; may be called from another thread or a signal handler, at any time."""
+        ...
+
+    def status(self) -> RobotStatus:
+        """How the robot is; never moves it."""
+        ...

@@ -1,0 +1,214 @@
+"""The record of a run on disk, written as it happens; what is there is whole, whenever the run was killed.
+
+run.json         target, settings, versions; how it ended, null while it runs or where it was killed
+cycle_00/        what was seen, a scene folder with the semantic scores that were used
+cycle_00.json    decision in full, beliefs, attempt, outcome, notes, times; written before the robot is sent
+                 (`"attempt": "begun"`) and again after
+final/           the look after the target was delivered
+"""
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+import cpor
+from cpor.data.scene_folder import read_scene_folder, write_scene_folder
+from cpor.decision import Action, Decision
+from cpor.errors import CporError
+from cpor.pipeline import Pipeline
+from cpor.robot.choose import Decider, choose
+from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
+from cpor.robot.records import CycleRecord, RunRecord, cycle_from_record, cycle_to_record, status_to_record
+from cpor.scene import Scene
+
+_Model = TypeVar("_Model", RunRecord, CycleRecord)
+
+
+class RunRecordError(CporError, ValueError):
+    """A folder that does not hold the record of a run, or cannot take one."""
+
+
+class RunFolder:
+    """A folder that takes the record of one run.
+
+    Args:
+        path: Where to; made if absent. It must not hold a run already.
+        about: What else to write to run.json: seed, robot, who decides, as JSON values.
+
+    Raises:
+        RunRecordError: There is something in the folder already, or `about` is no JSON.
+    """
+
+    def __init__(self, path: str | Path, about: Mapping[str, Any] | None = None) -> None:
+        self.path = Path(path)
+        self.about = dict(about or {})
+        try:
+            json.dumps(self.about, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise RunRecordError(f"`about` takes JSON values only: {error}") from None
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise RunRecordError(f"{self.path} is there already and not empty; choose another folder")
+        self._head: RunRecord | None = None
+        self._with_scene: dict[int, Scene] = {}
+
+    def begin(self, target: int | None, settings: LoopSettings) -> None:
+        """Write run.json before anything moves."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunRecordError(f"cannot make {self.path}: {error.strerror}") from None
+        versions = {"cpor": cpor.__version__, "numpy": np.__version__, "python": platform.python_version()}
+        self._head = RunRecord(
+            target=target,
+            settings=asdict(settings),
+            versions=versions,
+            about=self.about,
+            began=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        self._write("run.json", self._head)
+
+    def write_cycle(self, cycle: Cycle) -> None:
+        """Write a cycle, or write it again now that more is known; its scene once, before it."""
+        name = f"cycle_{cycle.index:02d}"
+        if self._with_scene.get(cycle.index) is not cycle.scene:
+            write_scene_folder(cycle.scene, self.path / name, overwrite=True)
+            self._with_scene = {cycle.index: cycle.scene}
+        self._write(f"{name}.json", cycle_to_record(cycle))
+
+    def finish(self, result: RunResult) -> None:
+        """Write how it ended."""
+        assert self._head is not None
+        if result.final_scene is not None:
+            write_scene_folder(result.final_scene, self.path / "final", overwrite=True)
+        first = next((cycle.target for cycle in result.cycles if cycle.target is not None), None)
+        head = self._head.model_copy(
+            update={
+                "target": self._head.target if self._head.target is not None else first,
+                "ended": result.ended,
+                "detail": result.detail,
+                "cycles": len(result.cycles),
+                "actions": result.actions,
+                "deferrals": result.deferrals,
+                "robot": status_to_record(result.robot),
+            }
+        )
+        self._write("run.json", head)
+
+    def _write(self, name: str, record: RunRecord | CycleRecord) -> None:
+        """Write a file, all of it or nothing, and down to the disk."""
+        place = self.path / name
+        scratch = place.with_name(f".{name}.tmp")
+        try:
+            with scratch.open("w", encoding="utf-8") as file:
+                file.write(json.dumps(record.model_dump(mode="json"), indent=1, allow_nan=False) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.replace(place)
+        except OSError as error:
+            raise RunRecordError(f"cannot write {place}: {error.strerror}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRun:
+    """A run as its folder has it.
+
+    Attributes:
+        head: run.json; its `ended` is None where the run was killed or still runs.
+        cycles: Every cycle that is there. One whose attempt is `begun` was killed on the way.
+        final_scene: The look after the target was delivered.
+    """
+
+    head: RunRecord
+    cycles: tuple[Cycle, ...]
+    final_scene: Scene | None
+
+    @property
+    def ended(self) -> Ended | None:
+        """How it ended; None where the run was killed or still runs."""
+        return self.head.ended
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """One cycle decided again.
+
+    Attributes:
+        index: Of the cycle.
+        recorded: The action decided on in the run.
+        decision: The decision now.
+        largest_difference: Between a score then and now.
+    """
+
+    index: int
+    recorded: Action
+    decision: Decision
+    largest_difference: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether the action is another one now."""
+        return self.recorded != self.decision.action
+
+
+def read_run(folder: str | Path) -> RecordedRun:
+    """Read the record of a run, finished or not.
+
+    Raises:
+        RunRecordError: There is none, or a file of it is damaged.
+    """
+    folder = Path(folder)
+    if not (folder / "run.json").is_file():
+        raise RunRecordError(f"{folder} holds no run (no run.json); give the folder a run was recorded to")
+    head = _read(folder / "run.json", RunRecord)
+    cycles = []
+    for path in sorted(folder.glob("cycle_*.json"), key=lambda path: (len(path.name), path.name)):
+        record = _read(path, CycleRecord)
+        cycles.append(cycle_from_record(record, read_scene_folder(folder / path.stem)))
+    if [cycle.index for cycle in cycles] != list(range(len(cycles))):
+        raise RunRecordError(f"{folder} lacks a cycle; it has {len(cycles)} cycle files, not numbered from 0")
+    if head.cycles is not None and head.cycles != len(cycles):
+        raise RunRecordError(f"{folder} has {len(cycles)} cycles, but run.json speaks of {head.cycles}")
+    final = folder / "final"
+    return RecordedRun(head, tuple(cycles), read_scene_folder(final) if final.is_dir() else None)
+
+
+def replay(folder: str | Path, pipeline: Pipeline | Decider | None = None) -> tuple[Replayed, ...]:
+    """Decide every recorded cycle again; nothing moves and no semantic source is asked by default.
+
+    Args:
+        folder: Of a recorded run.
+        pipeline: Who decides now; `Pipeline()` by default, with the recorded semantic scores.
+
+    Returns:
+        One entry for each cycle in which something was decided.
+    """
+    decider = pipeline or Pipeline()
+    again = []
+    for cycle in read_run(folder).cycles:
+        if cycle.decision is None or cycle.target is None:
+            continue
+        then = cycle.decision
+        now = choose(decider, cycle.scene, cycle.target, frozenset()).decision
+        objects = {*then.scores, *now.scores}
+        apart = max((abs(then.scores.get(k, 0.0) - now.scores.get(k, 0.0)) for k in objects), default=0.0)
+        again.append(Replayed(cycle.index, then.action, now, apart))
+    return tuple(again)
+
+
+def _read(path: Path, model: type[_Model]) -> _Model:
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise RunRecordError(f"cannot read {path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"]) or "content"
+        raise RunRecordError(f"{path} is damaged: {place}: {first['msg']}") from None

@@ -1,0 +1,289 @@
+"""A real Universal Robots arm as a `Robot`: looks, grasps, puts aside, delivers. A dry run by default."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from cpor.errors import InvalidSceneError, RobotError
+from cpor.robot.arm import Arm, ArmFaultError, DryRunArm, MotionStoppedError, RtdeArm
+from cpor.robot.cameras import FrameCamera
+from cpor.robot.grasps import GraspPose, Gripper, find_grasps
+from cpor.robot.grippers import DryRunGripper, GripperDevice
+from cpor.robot.limits import Limits
+from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.scene import Observation, Scene
+
+LOOK_JOINTS = (0.715, -1.289, -0.958, -2.465, 1.571, -0.856)
+"""Joints of a UR3e with a 0.16 m tool pulled back and up, out of an overhead camera's view of a bin at
+x 0.25 m and beyond. [rad]"""
+
+
+@dataclass(frozen=True, eq=False)
+class Station:
+    """Where things are around the arm; poses of the tool in the world. Tool z is the approach.
+
+    Attributes:
+        T_world_base: Pose of the arm's base. Shape (4, 4). [m]
+        look_joints: Posture in which the camera sees all. Try it by hand first. [rad]
+        T_world_look: The tool in that posture. Shape (4, 4). [m]
+        T_world_deliver: Where the target is let go. Shape (4, 4). [m]
+        T_world_discard: Where everything else is let go. Shape (4, 4). [m]
+        travel_height: Of the tool above the table while it carries something. [m]
+        clearance: Between pre-grasp and grasp. [m]
+    """
+
+    T_world_base: Float[np.ndarray, "4 4"] = field(default_factory=lambda: np.eye(4))
+    look_joints: tuple[float, ...] = LOOK_JOINTS
+    T_world_look: Float[np.ndarray, "4 4"] = field(default_factory=lambda: facing_down(0.2, 0.0, 0.3))
+    T_world_deliver: Float[np.ndarray, "4 4"] = field(default_factory=lambda: facing_down(0.1, -0.34, 0.10))
+    T_world_discard: Float[np.ndarray, "4 4"] = field(default_factory=lambda: facing_down(0.1, 0.34, 0.10))
+    travel_height: float = 0.25
+    clearance: float = 0.08
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step of a pick: a straight motion, or a word to the gripper."""
+
+    T_world_tool: Float[np.ndarray, "4 4"] | None = None
+    near_objects: bool = False
+    then: Callable[[], None] | None = None
+    must_hold: bool = False
+
+
+class UniversalRobot:
+    """A UR arm, a gripper and a camera.
+
+    Every pick is checked as a whole before anything moves: each pose and each straight way against the
+    limits, each pose for a posture of the arm.
+
+    Args:
+        arm: The arm; a `DryRunArm` moves nothing.
+        camera: Gives frames with `T_world_camera`.
+        gripper: Opens and closes.
+        limits: Where and how fast.
+        station: Where things are.
+        shape: The gripper's fingers, to find grasps.
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        camera: FrameCamera,
+        gripper: GripperDevice,
+        limits: Limits | None = None,
+        station: Station | None = None,
+        shape: Gripper | None = None,
+    ) -> None:
+        self.arm, self.camera, self.gripper = arm, camera, gripper
+        self.limits, self.station = limits or Limits(), station or Station()
+        self.shape = shape or Gripper()
+        for place in (self.station.T_world_deliver, self.station.T_world_discard):
+            self.limits.check_pose(place)
+            self.limits.check_pose(self._raised(place))
+
+    def observe(self) -> Observation:
+        """Go to the looking posture, then take a frame."""
+        self._look_posture()
+        return self.camera.frame()
+
+    def grasp(self, scene: Scene, obj: int) -> Outcome:
+        """Take the object and deliver it."""
+        return self._pick(scene, obj, self.station.T_world_deliver)
+
+    def remove(self, scene: Scene, obj: int) -> Outcome:
+        """Take the object and put it aside."""
+        return self._pick(scene, obj, self.station.T_world_discard)
+
+    def home(self) -> Outcome:
+        """Clear a `stop`, and go to the looking posture; a protective stop is left to a person."""
+        began = time.monotonic()
+        try:
+            self.arm.resume()
+            self._look_posture()
+        except RobotError as error:
+            return _outcome_of(error, began)
+        return Outcome("done", "in the looking posture", time.monotonic() - began)
+
+    def stop(self) -> None:
+        """Stop at once."""
+        self.arm.stop()
+
+    def status(self) -> RobotStatus:
+        """How arm and gripper are."""
+        status = self.arm.status()
+        if status.state == "disconnected":
+            return status
+        return replace(status, holding=self.gripper.holding())
+
+    def _pick(self, scene: Scene, obj: int, T_world_place: Float[np.ndarray, "4 4"]) -> Outcome:
+        began = time.monotonic()
+        try:
+            grasps = find_grasps(scene, obj, self.shape)
+        except InvalidSceneError as error:
+            return Outcome("no_grasp", str(error))
+        if not grasps:
+            return Outcome("no_grasp", f"no way to take object {obj} was found")
+        try:
+            steps, refused = self._first_possible(grasps, T_world_place)
+            if steps is None:
+                return Outcome("unreachable", f"none of {len(grasps)} grasps can be reached: {refused}")
+            for k, step in enumerate(steps):
+                if not self._do(step):
+                    return self._let_go(steps[k:], began)
+            self._look_posture()
+        except RobotError as error:
+            return _outcome_of(error, began)
+        if self.gripper.holding() is None:
+            return Outcome(
+                "done", "put down, if it was held: the gripper cannot tell", time.monotonic() - began
+            )
+        return Outcome("done", "put down", time.monotonic() - began)
+
+    def _first_possible(
+        self, grasps: list[GraspPose], T_world_place: Float[np.ndarray, "4 4"]
+    ) -> tuple[list[_Step] | None, str]:
+        """The steps of the best grasp that passes every check, and why the last one did not."""
+        refused = ""
+        for grasp in grasps:
+            steps = self._steps(grasp, T_world_place)
+            try:
+                self._check(steps)
+            except (MotionStoppedError, ArmFaultError):
+                raise
+            except RobotError as error:
+                refused = str(error)
+                continue
+            return steps, ""
+        return None, refused
+
+    def _steps(self, grasp: GraspPose, T_world_place: Float[np.ndarray, "4 4"]) -> list[_Step]:
+        """Over the object, down along the approach, close, straight up, over the place, down, open, up."""
+        T = grasp.T_world_gripper
+        before = _shifted(T, -self.station.clearance * T[:3, 2])
+        return [
+            _Step(self._raised(before), then=lambda: self.gripper.open(grasp.width)),
+            _Step(before),
+            _Step(T, near_objects=True, then=self.gripper.close),
+            _Step(_shifted(T, np.array([0.0, 0.0, 0.03])), near_objects=True, must_hold=True),
+            _Step(self._raised(T), must_hold=True),
+            _Step(self._raised(T_world_place), must_hold=True),
+            _Step(T_world_place, near_objects=True, then=self.gripper.open),
+            _Step(self._raised(T_world_place)),
+        ]
+
+    def _check(self, steps: list[_Step]) -> None:
+        start = self.station.T_world_look
+        for step in steps:
+            assert step.T_world_tool is not None
+            self.limits.check_line(start, step.T_world_tool)
+            if not self.arm.can_reach(self._in_base(step.T_world_tool)):
+                x, y, z = step.T_world_tool[:3, 3]
+                raise RobotError(f"the arm has no posture for the tool at ({x:.3f}, {y:.3f}, {z:.3f}) m")
+            start = step.T_world_tool
+
+    def _do(self, step: _Step) -> bool:
+        """Do a step; False where something had to be held and is not."""
+        if step.T_world_tool is not None:
+            self._move(step.T_world_tool, step.near_objects)
+        if step.then is not None:
+            step.then()
+        return not step.must_hold or self.gripper.holding() is not False
+
+    def _let_go(self, rest: list[_Step], began: float) -> Outcome:
+        """Nothing is held any more: open, go up and away, and say where it was lost."""
+        held_before = sum(step.must_hold for step in rest) < 3
+        self.gripper.open()
+        self._move(self._raised(self._pose()), near_objects=False)
+        self._look_posture()
+        took = time.monotonic() - began
+        if held_before:
+            return Outcome("dropped", "it was lost on the way", took)
+        return Outcome("missed", "the fingers closed on nothing", took)
+
+    def _move(self, T_world_tool: Float[np.ndarray, "4 4"], near_objects: bool) -> None:
+        speed = self.limits.approach_speed if near_objects else self.limits.speed
+        self.limits.check_speed(speed, self.limits.acceleration)
+        self.limits.check_line(self._pose(), T_world_tool)
+        self.arm.move_line(self._in_base(T_world_tool), speed, self.limits.acceleration)
+
+    def _look_posture(self) -> None:
+        limits = self.limits
+        here = self._pose()
+        if here[2, 3] < self.station.travel_height - 0.01 and limits.workspace.contains(here[:3, 3]):
+            # Out of the bin first: joints do not move the tool in a straight line.
+            self._move(self._raised(here), near_objects=True)
+        self.arm.move_joints(self.station.look_joints, limits.joint_speed, limits.joint_acceleration)
+
+    def _pose(self) -> Float[np.ndarray, "4 4"]:
+        return np.asarray(self.station.T_world_base @ self.arm.pose())
+
+    def _in_base(self, T_world_tool: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, "4 4"]:
+        return np.asarray(np.linalg.inv(self.station.T_world_base) @ T_world_tool)
+
+    def _raised(self, T_world_tool: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, "4 4"]:
+        T = T_world_tool.copy()
+        T[2, 3] = max(T[2, 3], self.station.travel_height)
+        return T
+
+
+def connect_ur(
+    host: str,
+    camera: FrameCamera,
+    gripper: GripperDevice | None = None,
+    limits: Limits | None = None,
+    station: Station | None = None,
+    *,
+    T_flange_tool: Float[np.ndarray, "4 4"] | None = None,
+    payload_kg: float = 1.0,
+    dry_run: bool = True,
+) -> UniversalRobot:
+    """A UR at an address. Run it dry first: then it logs every motion and nothing is sent to the controller.
+
+    Args:
+        host: Address of the controller.
+        camera: Gives frames with `T_world_camera`.
+        gripper: None only in a dry run.
+        limits: Where and how fast.
+        station: Where things are.
+        T_flange_tool: From the flange to the point midway between the finger tips; by default 0.16 m along
+            z, a Robotiq 2F-85 nearly closed. Shape (4, 4). [m]
+        payload_kg: Mass of the gripper. [kg]
+        dry_run: Move nothing.
+
+    Raises:
+        RobotError: The controller cannot be reached, or there is no gripper to work with.
+    """
+    station = station or Station()
+    if dry_run:
+        look = np.linalg.inv(station.T_world_base) @ station.T_world_look
+        arm: Arm = DryRunArm(look, look)
+        return UniversalRobot(arm, camera, DryRunGripper(), limits, station)
+    if gripper is None:
+        raise RobotError("a real arm needs a gripper: give a RobotiqGripper or a DigitalOutputGripper")
+    if T_flange_tool is None:
+        T_flange_tool = _shifted(np.eye(4), np.array([0.0, 0.0, 0.16]))
+    return UniversalRobot(RtdeArm(host, T_flange_tool, payload_kg), camera, gripper, limits, station)
+
+
+def facing_down(x: float, y: float, z: float) -> Float[np.ndarray, "4 4"]:
+    """A tool pose [m] that points straight down. Shape (4, 4)."""
+    T = np.diag([1.0, -1.0, -1.0, 1.0])
+    T[:3, 3] = x, y, z
+    return T
+
+
+def _shifted(T: Float[np.ndarray, "4 4"], by: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
+    moved = T.copy()
+    moved[:3, 3] += by
+    return moved
+
+
+def _outcome_of(error: RobotError, began: float) -> Outcome:
+    took = time.monotonic() - began
+    if isinstance(error, MotionStoppedError):
+        return Outcome("stopped", str(error), took)
+    return Outcome("fault", str(error), took)

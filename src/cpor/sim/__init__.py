@@ -1,0 +1,1 @@
+"""Clutter that knows the truth: objects, heaps, a camera and an arm, in MuJoCo (extra `sim`)."""

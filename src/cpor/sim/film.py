@@ -1,0 +1,70 @@
+"""A film of the arm at work: poses are kept while it moves, pictures are made of them afterwards."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from cpor.sim.camera import CameraSetup, cast_views, overhead_camera
+from cpor.sim.look import Look
+from cpor.sim.shading import render_rgb
+from cpor.sim.world import World
+
+
+class Film:
+    """Takes down how the world stands, every so often; give it to the robot as `watch`.
+
+    Args:
+        every_s: Time between two frames, on the world's own clock. [s]
+    """
+
+    def __init__(self, every_s: float = 0.1) -> None:
+        self.every_s = every_s
+        self._poses: list[Float[np.ndarray, " nq"]] = []
+        self._next_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._poses)
+
+    def __call__(self, world: World) -> None:
+        """Keep the pose if it is time; the world is not touched."""
+        if world.data.time >= self._next_s:
+            self._poses.append(np.array(world.data.qpos))
+            self._next_s = world.data.time + self.every_s
+
+    def develop(
+        self,
+        world: World,
+        look: Look,
+        camera: CameraSetup,
+        most: int = 160,
+        progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> list[UInt8[np.ndarray, "h w 3"]]:
+        """The pictures.
+
+        Args:
+            world: The one that was filmed.
+            look: Its light, table and bin.
+            camera: From where.
+            most: At most this many, evenly over the film.
+            progress: Told `(what, done, total)`.
+        """
+        count = min(most, len(self._poses))
+        chosen = np.unique(np.linspace(0, len(self._poses) - 1, count).round().astype(int)).tolist()
+        stage = replace(world, data=mujoco.MjData(world.model))
+        frames = []
+        for done, k in enumerate(chosen, 1):
+            stage.data.qpos[:] = self._poses[k]
+            mujoco.mj_kinematics(stage.model, stage.data)
+            frames.append(render_rgb(stage, camera, cast_views(stage, camera), look))
+            progress("film", done, len(chosen))
+        return frames
+
+
+def film_camera(width: int = 480, height: int = 360) -> CameraSetup:
+    """A camera that sees bin, trays and arm from the front."""
+    return overhead_camera(
+        width, height, tilt_deg=58.0, azimuth_deg=62.0, distance=1.35, fov_deg=40.0, look_at=(0.16, 0.0, 0.22)
+    )

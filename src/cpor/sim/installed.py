@@ -1,0 +1,22 @@
+"""Whether MuJoCo is there; it comes with the extra `sim` only."""
+
+from cpor.errors import SimulationError
+
+
+def require_mujoco() -> None:
+    """Say what to do where MuJoCo is missing.
+
+    Raises:
+        SimulationError: It cannot be imported.
+    """
+    try:
+        import mujoco  # noqa: F401
+    except ModuleNotFoundError:
+        raise SimulationError(
+            "the simulator needs MuJoCo, which is not installed; get it with: pip install 'cpor-grasp[sim]'"
+        ) from None
+    except (ImportError, OSError) as error:
+        # With MUJOCO_GL set, MuJoCo looks for OpenGL while it is imported; we never need it.
+        raise SimulationError(
+            f"MuJoCo cannot be loaded ({error}); if MUJOCO_GL is set, unset it: no OpenGL is needed"
+        ) from None

@@ -1,0 +1,129 @@
+"""The demo as people see it: plain words, a live view, and at the end the story with its film."""
+
+from pathlib import Path
+
+from PIL import Image
+from rich.console import Console
+
+from cpor.errors import InvalidSettingError
+from cpor.experiments.report_files import write_bytes
+from cpor.model import FittedModel
+from cpor.robot.run_folder import RunFolder
+from cpor.sim.demo import Demonstration, DemoSettings, Stage, demonstrate, set_stage
+from cpor.sim.film import film_camera
+from cpor.sim.manifest import Tier
+from cpor.viz.animation import animate
+from cpor.viz.live import LiveView
+from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
+from cpor.viz.progress import progress_bars
+from cpor.viz.story import Story, write_story
+from cpor.viz.words import ENDS
+
+_DEPTHS = {
+    "easy": "nothing lies on it",
+    "medium": "something lies on it",
+    "hard": "it lies under things that lie under others",
+}
+
+
+class DemoShow:
+    """Runs the demo and writes what it made into a folder.
+
+    Args:
+        out: `story.html`, `first_look.webp`, `arm.webp` and the record `run/` go here.
+        quiet: Whether to say nothing on the way.
+        film: Whether to make the animation.
+    """
+
+    def __init__(self, out: Path, quiet: bool = False, film: bool = True) -> None:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise InvalidSettingError(f"{out} is there already and not empty; choose another --out")
+        self.out = out
+        self._quiet = quiet
+        self._film = film
+        self._console = Console(quiet=quiet, highlight=False)
+
+    def run(self, seed: int, tier: Tier | None, model: Path | None = None) -> dict[str, object]:
+        """Everything, from the heap to the story; what to tell programs."""
+        settings = DemoSettings(tier=tier)
+        pipeline = FittedModel.load(model).pipeline(fill_missing=True) if model else None
+        self._say(f"Filling a bin with objects, in simulation (seed {seed}) …")
+        stage = set_stage(seed, settings)
+        self._introduce(stage)
+        with LiveView(f"Fetching {stage.target_name}", self._console) as view:
+            done = demonstrate(
+                stage,
+                settings,
+                pipeline,
+                RunFolder(
+                    self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": stage.target_name}
+                ),
+                view.decided,
+                lambda cycle, verdict: view.acted(
+                    cycle, f"(In truth wrong: {verdict.because}.)" if verdict and verdict.is_wrong else ""
+                ),
+            )
+        self._tell(stage, done, seed)
+        story = self.out / "story.html"
+        return {**done.to_json(), "seed": seed, "tier": stage.heap.tier, "story": str(story)}
+
+    def _introduce(self, stage: Stage) -> None:
+        scene = stage.look_at_it()
+        picture = draw_scene(scene, Marks(stage.heap.target), window=window_around(scene))
+        self.out.mkdir(parents=True, exist_ok=True)
+        place = self.out / "first_look.webp"
+        write_bytes(place, encode_picture(picture))
+        count, tier = len(stage.world.objects), stage.heap.tier
+        self._say(
+            f"{count} objects lie in it. Asked for: {stage.target_name} ({tier}: {_DEPTHS[tier]}).\n"
+            "A simulated UR3e looks at the heap with a noisy depth camera, decides what to take away next,\n"
+            "takes it, and looks again, until what was asked for is free. Grasps may slip, piles may fall.\n"
+            f"First look: {place}"
+        )
+
+    def _tell(self, stage: Stage, done: Demonstration, seed: int) -> None:
+        """Write the story, and say how it ended."""
+        animation, still = self._develop(stage) if self._film and len(stage.film) else (None, None)
+        result = done.result
+        detail = result.detail
+        ended = result.ended
+        if result.retrieved and not done.delivered:
+            ended, detail = "target_lost", "the robot took it for delivered, but it is not in the tray"
+        facts = {
+            "seed": str(seed),
+            "tier": stage.heap.tier,
+            "objects": str(len(stage.world.objects)),
+            "cycles": str(len(result.cycles)),
+            "actions": str(result.actions),
+            "wrong removals": str(done.wrong_removals),
+            "wrong grasps": str(done.wrong_grasps),
+            "deferrals": str(result.deferrals),
+        }
+        story = Story(
+            stage.target_name,
+            result.cycles,
+            ended,
+            detail,
+            result.final_scene,
+            done.verdicts,
+            facts,
+            animation,
+            still,
+        )
+        write_story(story, self.out / "story.html")
+        words = f"{stage.target_name[:1].upper()}{stage.target_name[1:]} was {ENDS[ended]}"
+        wrong = done.wrong_removals + done.wrong_grasps
+        self._say(
+            f"{words}. Actions: {result.actions}, wrong in truth: {wrong}, deferrals: {result.deferrals}.\n"
+            f"The story, with a picture of every step: {self.out / 'story.html'}"
+        )
+
+    def _develop(self, stage: Stage) -> tuple[bytes, bytes]:
+        with progress_bars(self._quiet) as progress:
+            frames = stage.film.develop(stage.world, stage.look, film_camera(), progress=progress)
+        moving = animate(frames)
+        write_bytes(self.out / "arm.webp", moving)
+        return moving, encode_picture(Image.fromarray(frames[len(frames) // 2]))
+
+    def _say(self, words: str) -> None:
+        self._console.print(words, markup=False, soft_wrap=True)

@@ -1,0 +1,161 @@
+"""A running loop in the terminal: what is seen, how the scores stand, what is done and what came of it.
+
+On a terminal a view that is redrawn in place; elsewhere, in a pipe or a log, plain lines.
+"""
+
+from dataclasses import replace
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from cpor.decision import Decision, Defer
+from cpor.robot.cycle import Cycle
+from cpor.scene import Scene
+from cpor.viz.words import (
+    OUTCOMES,
+    namer,
+    ranked_scores,
+    say_certificate,
+    say_step,
+    say_success,
+    say_why,
+    with_names,
+)
+
+_BAR = 24
+_MOST_ROWS = 8
+_MOST_PAST = 5
+"""Steps and objects shown while it runs: the view must fit a terminal of 24 lines or so."""
+
+
+class LiveView:
+    """Shows a loop while it runs; use it in a `with` statement.
+
+    Args:
+        title: What is going on, one line.
+        console: Where to; standard error is a good choice where standard output holds results.
+    """
+
+    def __init__(self, title: str, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._title = title
+        self._past: list[Text] = []
+        self._now: RenderableType = Text("Looking …", style="dim")
+        self._status = ""
+        self._shown = -1
+        self._live = Live(console=self._console, auto_refresh=False) if self._console.is_terminal else None
+
+    def __enter__(self) -> "LiveView":
+        if self._live is None:
+            self._line(self._title)
+        else:
+            self._live.__enter__()
+            self._draw()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._draw(whole=True)
+            self._live.__exit__(kind, error, trace)
+
+    def say(self, words: str) -> None:
+        """One line of news."""
+        self._status = words
+        if self._live is None:
+            self._line(f"  {words}")
+        self._draw()
+
+    def decided(self, cycle: Cycle) -> None:
+        """A decision was made; nothing moves yet."""
+        self._shown = cycle.index
+        decision, target = cycle.decision, cycle.target
+        if decision is None or target is None or cycle.action is None:
+            return
+        name = namer(cycle.scene)
+        decision = replace(decision, action=cycle.action)
+        headline = say_step(cycle.action, name)
+        why = " ".join(filter(None, (say_why(decision, target, name), say_success(cycle.p_success))))
+        deferred = isinstance(cycle.action, Defer)
+        self._status = "" if deferred else "The arm moves …"
+        if self._live is None:
+            self._line(f"step {cycle.index + 1}: {headline}. {why}")
+            return
+        self._now = Group(
+            Text(f"Step {cycle.index + 1}: {headline}", style="bold yellow" if deferred else "bold green"),
+            Text(why),
+            Text(),
+            score_table(cycle.scene, target, decision),
+            Text(say_certificate(decision), style="dim"),
+        )
+        self._draw()
+
+    def acted(self, cycle: Cycle, verdict: str = "") -> None:
+        """A cycle is over; `verdict` is what somebody who knows the truth says of its action."""
+        if self._shown != cycle.index:  # a deferral: nothing was announced
+            self.decided(cycle)
+        name = namer(cycle.scene)
+        headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
+        outcome = cycle.outcome
+        came = "Nothing was moved." if outcome is None else f"{OUTCOMES[outcome.kind]}: {outcome.detail}"
+        words = with_names(" ".join(filter(None, (came, verdict, *cycle.notes))), name)
+        if self._live is None:
+            self._line(f"  {words}")
+            return
+        mark = "·" if outcome is None else "✓" if outcome.kind == "done" else "✗"
+        self._past.append(Text(f"{mark} {cycle.index + 1}. {headline}. {words}"))
+        self._status = ""
+        self._draw()
+
+    def _line(self, words: str) -> None:
+        self._console.print(escape(words), soft_wrap=True, highlight=False)
+
+    def _draw(self, whole: bool = False) -> None:
+        if self._live is None:
+            return
+        past = self._past if whole else self._past[-_MOST_PAST:]
+        parts: list[RenderableType] = [*past]
+        if past:
+            parts.append(Text())
+        parts.append(self._now)
+        if self._status:
+            parts += [Text(), Text(self._status, style="cyan")]
+        width = min(100, self._console.width)
+        self._live.update(Panel(Group(*parts), title=escape(self._title), title_align="left", width=width))
+        self._live.refresh()
+
+
+def score_table(scene: Scene, target: int, decision: Decision) -> Table:
+    """The objects with badge, name and score as a bar; the target starred, the choice marked."""
+    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
+    for title in ("", "id", "object", "right with"):
+        table.add_column(title, justify="right" if title in ("id", "right with") else "left")
+    table.add_column("", no_wrap=True)
+    name = namer(scene)
+    action = decision.action
+    chosen = None if isinstance(action, Defer) else action.obj
+    for obj, low, high in ranked_scores(decision, _MOST_ROWS):
+        sign = ("▶" if obj == chosen else " ") + ("★" if obj == target else " ")
+        number = f"{low:.0%}" if high - low < 5e-3 else f"{low:.0%} to {high:.0%}"
+        words = Text(name(obj).removeprefix("the "), style="bold" if obj == chosen else "")
+        table.add_row(sign, str(obj), words, number, _bar(low, high, decision.tau))
+    if len(decision.scores) > _MOST_ROWS:
+        table.add_row("", "", Text(f"and {len(decision.scores) - _MOST_ROWS} more", style="dim"), "", "")
+    return table
+
+
+def _bar(low: float, high: float, tau: float) -> Text:
+    """Filled up to what is sure, shaded up to what is possible, a mark at tau."""
+    bar = Text()
+    mark = min(int(tau * _BAR), _BAR - 1)
+    for k in range(_BAR):
+        at = (k + 0.5) / _BAR
+        filled = "█" if at <= low else "▒" if at <= high else "·"
+        bar.append("│" if k == mark and filled == "·" else filled)
+    return bar

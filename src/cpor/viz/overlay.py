@@ -1,0 +1,211 @@
+"""A scene as a picture with what was found and decided on it: outlines, badges, names, arrows, the action.
+
+Colours are of the set of Okabe and Ito, which colour-blind people tell apart, and nothing is said by colour
+alone: the target has a star, the action its words, an arrow its thickness.
+"""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Int32, UInt8
+from PIL import Image, ImageDraw
+from scipy import ndimage
+
+from cpor.decision import Action, Defer, Grasp
+from cpor.relations import ObstructionPosterior
+from cpor.scene import BlockedBy, MaskCrop, Scene
+from cpor.truth import chain_of
+from cpor.viz.overlay_marks import (
+    BLUE,
+    DARK,
+    ORANGE,
+    SKY,
+    WHITE,
+    Boxes,
+    draw_arrow,
+    draw_badge,
+    draw_star,
+    draw_tag,
+    font,
+)
+
+LEAST_WIDTH = 960
+"""Narrower pictures are enlarged to this, so that the words on them can be read. [px]"""
+
+LEAST_P = 0.25
+"""Arrows of less likely obstructions are left out: they would hide the picture."""
+
+Window: TypeAlias = tuple[int, int, int, int]
+"""Part of a photograph: left, top, right, bottom. [px]"""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What to draw on a scene.
+
+    Attributes:
+        target: Id of the object asked for.
+        action: What was decided; None before it was.
+        p_obstructs: Probability that `blocker` obstructs `blocked`; None where there is no answer.
+        names: Whether the objects' names stand beside their badges.
+    """
+
+    target: int | None = None
+    action: Action | None = None
+    p_obstructs: Mapping[BlockedBy, float | None] = field(default_factory=dict)
+    names: bool = True
+
+
+def relations_to_draw(posterior: ObstructionPosterior) -> dict[BlockedBy, float | None]:
+    """The candidate relations of a posterior over ids."""
+    return {
+        BlockedBy(int(r.blocked), int(r.blocker)): r.p  # type: ignore[call-overload]
+        for r in posterior.relations()
+    }
+
+
+def window_around(scene: Scene, margin: float = 0.08) -> Window | None:
+    """The part of the photograph that holds all objects, of the same shape; None where none is seen."""
+    if scene.visible_ids is None or not scene.visible_ids.any():
+        return None
+    height, width = scene.observation.shape
+    box = MaskCrop.from_mask(scene.visible_ids > 0)
+    rows, columns = box.pixels.shape
+    share = min(1.0, max(rows / height, columns / width) + 2.0 * margin)
+    high, wide = round(share * height), round(share * width)
+    top = min(max(0, box.top + (rows - high) // 2), height - high)
+    left = min(max(0, box.left + (columns - wide) // 2), width - wide)
+    return left, top, left + wide, top + high
+
+
+def draw_scene(
+    scene: Scene, marks: Marks, width: int = LEAST_WIDTH, window: Window | None = None
+) -> Image.Image:
+    """The picture.
+
+    Args:
+        scene: What the camera saw; without masks only the photograph is shown.
+        marks: What to draw on it.
+        width: A narrower picture is enlarged to this. [px]
+        window: Show this part only; None: all of it.
+    """
+    height, whole = scene.observation.shape
+    left, top, right, bottom = window or (0, 0, whole, height)
+    seen = np.asarray(scene.observation.rgb[top:bottom, left:right])
+    scale = max(1.0, width / (right - left))
+    size = (round((right - left) * scale), round((bottom - top) * scale))
+    picture = Image.fromarray(seen).resize(size, Image.Resampling.LANCZOS)
+    places: dict[int, tuple[float, float]] = {}
+    if scene.visible_ids is not None:
+        ids = scene.visible_ids[top:bottom, left:right]
+        rows = (np.arange(size[1]) / scale).astype(int).clip(max=ids.shape[0] - 1)
+        columns = (np.arange(size[0]) / scale).astype(int).clip(max=ids.shape[1] - 1)
+        picture = Image.fromarray(_outline(np.array(picture), ids[rows][:, columns], marks))
+        places = {k: _middle(ids == k, scale) for k in scene.ids if (ids == k).any()}
+    _write_marks(picture, scene, marks, places)
+    return _with_legend(picture, scene, marks)
+
+
+def encode_picture(picture: Image.Image, quality: int = 85) -> bytes:
+    """Bytes of a WebP image, which every browser shows."""
+    buffer = io.BytesIO()
+    picture.save(buffer, format="WEBP", quality=quality, method=4)
+    return buffer.getvalue()
+
+
+def acted_on(action: Action | None) -> int | None:
+    """Id of the object an action is about."""
+    return None if action is None or isinstance(action, Defer) else int(action.obj)  # type: ignore[call-overload]
+
+
+def _outline(pixels: UInt8[np.ndarray, "h w 3"], ids: Int32[np.ndarray, "h w"], marks: Marks) -> np.ndarray:
+    """Thin pale outlines, and thick coloured ones around the target and what is acted on."""
+    edge = np.zeros(ids.shape, dtype=bool)
+    edge[1:] |= ids[1:] != ids[:-1]
+    edge[:, 1:] |= ids[:, 1:] != ids[:, :-1]
+    pixels[ndimage.binary_dilation(edge, iterations=2)] = DARK
+    pixels[edge] = WHITE
+    chosen = acted_on(marks.action)
+    for obj, colour in ((marks.target, ORANGE), (chosen if chosen != marks.target else None, SKY)):
+        if obj is None:
+            continue
+        mask = ids == obj
+        for reach, ink in ((3, DARK), (2, colour)):
+            outer = ndimage.binary_dilation(mask, iterations=reach)
+            pixels[outer & ~ndimage.binary_erosion(mask, iterations=reach)] = ink
+    return pixels
+
+
+def _middle(mask: Bool[np.ndarray, "h w"], scale: float) -> tuple[float, float]:
+    """The point of a mask farthest from its border, (x, y) in the enlarged picture."""
+    crop = MaskCrop.from_mask(mask)
+    depth = ndimage.distance_transform_edt(np.pad(crop.pixels, 1))[1:-1, 1:-1]
+    y, x = np.unravel_index(int(depth.argmax()), depth.shape)
+    return (crop.left + float(x) + 0.5) * scale, (crop.top + float(y) + 0.5) * scale
+
+
+def _write_marks(
+    picture: Image.Image, scene: Scene, marks: Marks, places: Mapping[int, tuple[float, float]]
+) -> None:
+    draw = ImageDraw.Draw(picture, "RGBA")
+    taken = Boxes(picture.size)
+    shown = _shown_relations(marks)
+    for (blocked, blocker), p in sorted(shown.items(), key=lambda item: (item[1] or 0.0, item[0])):
+        if blocked in places and blocker in places:
+            for box in draw_arrow(draw, places[blocker], places[blocked], p):
+                taken.add(box)
+    chosen = acted_on(marks.action)
+    for obj, (x, y) in places.items():
+        fill = ORANGE if obj == marks.target else SKY if obj == chosen else WHITE
+        taken.add(draw_badge(draw, x, y, str(obj), fill))
+        if obj == marks.target:
+            draw_star(draw, x, y - 30, 15.0)
+            taken.add((x - 16, y - 46, x + 16, y - 14))
+    named = {o.id: o.name for o in scene.objects if o.name}
+    for obj in sorted(places, key=lambda k: (k != chosen, k != marks.target, k)):
+        words = named.get(obj, "") if marks.names else ""
+        if obj == chosen:
+            verb = "GRASP" if isinstance(marks.action, Grasp) else "REMOVE"
+            draw_tag(draw, taken, places[obj], f"{verb} {words}".strip(), BLUE, WHITE, 21)
+        elif words:
+            draw_tag(draw, taken, places[obj], words, None, WHITE, 17)
+
+
+def _shown_relations(marks: Marks) -> dict[BlockedBy, float | None]:
+    """The relations that are likely enough, and lie on the target's chain where there is a target."""
+    likely = {pair: p for pair, p in marks.p_obstructs.items() if p is None or p >= LEAST_P}
+    if marks.target is None:
+        return likely
+    chain = chain_of(marks.target, likely.keys())
+    return {pair: p for pair, p in likely.items() if pair.blocked in chain}
+
+
+def _with_legend(picture: Image.Image, scene: Scene, marks: Marks) -> Image.Image:
+    """The picture above a line that says what the signs mean."""
+    height = 34
+    page = Image.new("RGB", (picture.width, picture.height + height), DARK)
+    page.paste(picture, (0, 0))
+    draw = ImageDraw.Draw(page, "RGBA")
+    x, y = 20.0, picture.height + height / 2
+    if marks.target is not None:
+        draw_star(draw, x, y, 10.0)
+        names = {o.id: o.name for o in scene.objects}
+        x = _word(draw, x + 16, y, f"asked for: {names.get(marks.target) or marks.target}")
+    shown = _shown_relations(marks)
+    if shown:
+        draw_arrow(draw, (x + 24, y), (x + 74, y), 0.9, gap=0.0)
+        x = _word(draw, x + 84, y, "lies in the way of (thicker: likelier)")
+        if None in shown.values():
+            draw_arrow(draw, (x + 24, y), (x + 74, y), None, gap=0.0)
+            x = _word(draw, x + 84, y, "no answer")
+    if isinstance(marks.action, Defer):
+        _word(draw, x + 24, y, "decided: not to act")
+    return page
+
+
+def _word(draw: ImageDraw.ImageDraw, x: float, y: float, words: str) -> float:
+    draw.text((x, y), words, fill=WHITE, font=font(16), anchor="lm")
+    return x + draw.textlength(words, font=font(16))

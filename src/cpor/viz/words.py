@@ -1,0 +1,107 @@
+"""A step of the loop in plain words: what was decided and why, how sure that is, what came of it."""
+
+import re
+from collections.abc import Callable
+
+from cpor.decision import Action, Decision, Defer, Grasp
+from cpor.relations import Label
+from cpor.robot.cycle import Ended
+from cpor.robot.protocol import OutcomeKind
+from cpor.scene import Scene
+from cpor.viz.card import clean
+
+REASONS = {
+    "no_evidence": "an answer is missing that could change the action",
+    "conflicting_evidence": "the relations contradict each other",
+    "near_tie": "two actions are about equally likely to be right",
+    "weak_evidence": "no action is likely enough to be right",
+}
+"""Why nothing was done, by the reason of a deferral."""
+
+OUTCOMES: dict[OutcomeKind, str] = {
+    "done": "It worked",
+    "missed": "The fingers closed on nothing",
+    "dropped": "It was lost on the way",
+    "no_grasp": "No grasp was found",
+    "unreachable": "No way to a grasp without a collision",
+    "stopped": "Somebody stopped the robot",
+    "fault": "The robot stopped itself",
+}
+"""What came of an attempt."""
+
+ENDS: dict[Ended, str] = {
+    "retrieved": "retrieved",
+    "budget": "not retrieved: the allowed number of actions is spent",
+    "deferred": "not retrieved: it was unsure too often, and asks for help",
+    "stopped": "not retrieved: somebody stopped the robot",
+    "fault": "not retrieved: the robot or its camera failed",
+    "target_lost": "not retrieved: it is not to be seen any more",
+    "empty": "not retrieved: nothing is left to be seen",
+}
+"""How a run ended, after the name of the target."""
+
+
+def namer(scene: Scene) -> Callable[[Label], str]:
+    """A function that gives an object's name, or `object 7` where it has none."""
+    names = {o.id: clean(o.name) for o in scene.objects if o.name}
+    return lambda obj: f"the {names[obj]}" if obj in names else f"object {clean(obj)}"
+
+
+def with_names(words: str, name: Callable[[Label], str]) -> str:
+    """A sentence of the robot's, which knows objects by number, with their names."""
+    return re.sub(r"\bobject (\d+)\b", lambda found: name(int(found[1])), words)
+
+
+def say_step(action: Action, name: Callable[[Label], str]) -> str:
+    """What was decided, as a headline."""
+    if isinstance(action, Defer):
+        return "Do not act"
+    return f"{'Grasp' if isinstance(action, Grasp) else 'Remove'} {name(action.obj)}"
+
+
+def say_why(decision: Decision, target: int, name: Callable[[Label], str]) -> str:
+    """Why, in a sentence or two."""
+    action = decision.action
+    if isinstance(action, Defer):
+        return f"Not sure enough to act: {REASONS[action.reason]}."
+    score = decision.scores[action.obj]
+    if isinstance(action, Grasp):
+        return f"With probability {percent(score)} nothing lies in the way of {name(target)}."
+    grasp = decision.scores.get(target, 0.0)
+    target_name = name(target)
+    return (
+        f"{target_name[:1].upper()}{target_name[1:]} is free with probability {percent(grasp)} only. "
+        f"With probability {percent(score)} {name(action.obj)} is in its way, directly or through "
+        "others, and free to be taken itself."
+    )
+
+
+def say_certificate(decision: Decision) -> str:
+    """What is proven about a decision."""
+    certificate = decision.certificate
+    if decision.unanswered_range is not None:
+        return "Some answers are missing; the bars show what is sure whatever they are."
+    if certificate.exact:
+        return "Exact: summed over every arrangement that admits an order of removal."
+    looked = f"{certificate.k} arrangements looked at, each probability within {certificate.epsilon:.3f}"
+    if certificate.certified:
+        return f"{looked}; proven to be what exact inference would do."
+    return f"{looked}; not proven ({certificate.kind}): exact inference might act otherwise."
+
+
+def say_success(p_success: float | None) -> str:
+    """How often such an action is right, where that was measured."""
+    if p_success is None:
+        return ""
+    return f"In the labelled scenes, acting at such a score was right {percent(p_success)} of the time."
+
+
+def percent(p: float) -> str:
+    """A probability in words; never 0% or 100%, which few things are."""
+    return ">99%" if p > 0.99 else "<1%" if p < 0.01 else f"{p:.0%}"
+
+
+def ranked_scores(decision: Decision, most: int = 8) -> list[tuple[Label, float, float]]:
+    """Objects with the interval of their score, the likeliest first."""
+    ranked = sorted(decision.scores, key=lambda obj: -decision.interval(obj)[1])
+    return [(obj, *decision.interval(obj)) for obj in ranked[:most]]

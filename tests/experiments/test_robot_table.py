@@ -1,0 +1,135 @@
+"""The robot table: real scenarios on the simulated arm, a file that can be resumed, rates and causes."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from cpor import CporError
+from cpor.cli import app
+from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
+from cpor.experiments.robot_table import FIRST_SEED, Rate, read_records, run_robot_table, summarise
+from cpor.experiments.scenarios import ScenarioRecord, ScenarioSettings, cause_of
+from cpor.model import FittedModel, bundled_model
+from cpor.robot.cycle import Cycle, RunResult
+
+
+def record(tier, seed, method, success, **changes):
+    fields = {
+        "ended": "retrieved" if success else "budget",
+        "retrieved": success,
+        "success": success,
+        "actions": 3,
+        "wrong": 0,
+        "deferrals": 0,
+        "failed_grasps": 0,
+        "cause": None if success else "grasp",
+        "cyclic": False,
+        "n_objects": 11,
+        "detail": "",
+    }
+    return ScenarioRecord(tier=tier, seed=seed, method=method, **(fields | changes))
+
+
+def ended(how, action=None):
+    decision = None
+    if action is not None:
+        nothing = Certificate("exact", 0.0, None, True, True)
+        decision = Decision(action, {1: 1.0}, frozenset(), nothing, "exact", 0.5, 0.5, None, None)
+    return RunResult(how, "", (Cycle(0, None, 1, decision, action),))
+
+
+@pytest.mark.parametrize(
+    ("result", "retrieved", "wrong", "failed", "cause"),
+    [
+        (ended("retrieved"), True, 0, 2, None),
+        (ended("retrieved"), True, 1, 0, "reasoning"),
+        (ended("target_lost"), False, 1, 0, "physics"),
+        (ended("fault"), False, 0, 0, "physics"),
+        (ended("deferred", Defer("no_evidence")), False, 0, 0, "perception"),
+        (ended("deferred", Defer("near_tie")), False, 0, 1, "reasoning"),
+        (ended("deferred", Remove(1)), False, 0, 2, "grasp"),
+        (ended("budget", Grasp(1)), False, 0, 5, "grasp"),
+        (ended("budget", Remove(1)), False, 2, 5, "reasoning"),
+    ],
+)
+def test_every_failure_has_one_cause(result, retrieved, wrong, failed, cause):
+    assert cause_of(result, retrieved, wrong, failed) == cause
+
+
+def test_rates_have_exact_intervals():
+    # Clopper-Pearson for 8 of 10, as tables print it.
+    rate = Rate.of([True] * 8 + [False] * 2)
+    assert (rate.share, rate.n) == (0.8, 10)
+    assert rate.ci == pytest.approx((0.4439, 0.9748), abs=1e-4)
+    assert np.isnan(Rate.of([]).share)
+
+
+def test_rows_count_tiers_causes_and_pairs():
+    records = [record("easy", k, "cpor", k < 3) for k in range(4)]
+    records += [record("easy", k, "single_map", k < 1, cause=None if k < 1 else "reasoning") for k in range(4)]
+    rows = summarise(records, np.random.default_rng(0))
+    assert list(rows) == ["single_map", "cpor"]
+    assert rows["cpor"].success["easy"].hits == 3 and rows["cpor"].success["hard"].n == 0
+    assert rows["single_map"].causes == {"reasoning": 3}
+    paired = rows["single_map"].paired
+    assert (paired.corrections, paired.regressions, paired.delta) == (2, 0, 0.5)
+    assert rows["cpor"].paired is None
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("robot") / "records.jsonl"
+    settings = ScenarioSettings(model=bundled_model())
+    return path, settings, run_robot_table(path, settings, 1, ("cpor", "oracle"))
+
+
+@pytest.mark.slow
+def test_scenarios_run_on_the_arm(table, evidence):
+    path, _, records = table
+    assert [(r.tier, r.method) for r in records] == [
+        (tier, method) for tier in ("easy", "medium", "hard") for method in ("cpor", "oracle")
+    ]
+    assert records[0].seed == FIRST_SEED
+    assert read_records(path) == records
+    oracle = [r for r in records if r.method == "oracle"]
+    assert sum(r.retrieved for r in oracle) >= 2  # the arm can do it; the full table is in `make evidence`
+    for r in records:
+        assert r.success == (r.retrieved and r.wrong == 0)
+        assert (r.cause is None) == r.success
+
+
+@pytest.mark.slow
+def test_a_file_of_records_is_resumed_not_repeated(table):
+    path, settings, records = table
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:20])  # killed while it wrote the last record
+    assert run_robot_table(path, settings, 1, ("cpor", "oracle")) == records
+    assert path.read_bytes() == whole
+    with pytest.raises(CporError, match="made with other settings"):
+        run_robot_table(path, settings.model_copy(update={"tau": 0.4}), 1)
+    path.write_bytes(whole.replace(b'"easy"', b'"soft"', 1))
+    with pytest.raises(CporError, match="line 2 is no record"):
+        read_records(path)
+    path.write_bytes(whole)
+
+
+@pytest.mark.slow
+def test_the_command_line_prints_the_table(table):
+    path, _, _ = table
+    arguments = ["experiment", "robot", "--out", str(path), "--per-tier", "1", "--methods", "cpor,oracle"]
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert "true relations" in shown.output and "CPOR against true relations" in shown.output
+    found = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
+    assert found["cpor"]["success"]["all"]["n"] == 3
+    wrong = CliRunner().invoke(app, [*arguments[:-1], "cpor,magic"])
+    assert isinstance(wrong.exception, CporError) and "choose from" in str(wrong.exception)
+
+
+def test_the_bundled_model_learnt_what_an_arm_meets():
+    model = FittedModel.load(bundled_model())
+    assert model.truth == "any" and model.scorer is None
+    assert 0.0 < model.p_unanswered < 0.5

@@ -1,0 +1,66 @@
+"""Cameras give frames or say why not."""
+
+import sys
+
+import pytest
+from support.box_table import BoxTable, TableMasks
+
+from cpor.data.scene_folder import write_scene_folder
+from cpor.errors import CameraError
+from cpor.robot.cameras import FolderCamera, FrameCamera, RealSenseCamera
+from cpor.robot.cycle import as_recorded
+from cpor.robot.loop import retrieve
+from cpor.robot.run_folder import RunFolder
+
+
+def test_a_folder_gives_its_frames_in_order_and_then_an_error(tmp_path):
+    table = BoxTable()
+    frames = []
+    for k in (3, 2, 1):
+        scene = TableMasks(table).segment(table.observe())
+        write_scene_folder(scene, tmp_path / f"frame_{4 - k}")
+        frames.append(as_recorded(scene.observation))
+        del table.boxes[k]
+    camera = FolderCamera(tmp_path)
+    assert isinstance(camera, FrameCamera)
+    assert [camera.frame() for _ in range(3)] == frames
+    with pytest.raises(CameraError, match="no further frame after 3"):
+        camera.frame()
+
+
+def test_a_scene_folder_itself_is_one_frame(tmp_path):
+    table = BoxTable()
+    write_scene_folder(TableMasks(table).segment(table.observe()), tmp_path / "scene")
+    assert FolderCamera(tmp_path / "scene").frame().shape == (96, 128)
+
+
+def test_a_recorded_run_can_be_looked_at_again(tmp_path):
+    table = BoxTable()
+    result = retrieve(table, TableMasks(table), 1, record=RunFolder(tmp_path / "run"))
+    assert FolderCamera(tmp_path / "run").frame() == result.cycles[0].scene.observation
+
+
+def test_an_empty_folder_and_a_damaged_frame_are_camera_errors(tmp_path):
+    with pytest.raises(CameraError, match="holds no frames"):
+        FolderCamera(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "rgb.png").write_bytes(b"not a picture")
+    with pytest.raises(CameraError, match="cannot be used"):
+        FolderCamera(tmp_path).frame()
+
+
+def test_a_realsense_that_is_not_there_says_what_to_do(monkeypatch):
+    try:
+        import pyrealsense2  # noqa: F401
+    except ImportError:
+        remedy = "pip install"
+    else:
+        remedy = "plugged into USB 3"
+    with pytest.raises(CameraError, match=remedy):
+        RealSenseCamera()
+
+
+def test_a_realsense_without_its_library_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyrealsense2", None)
+    with pytest.raises(CameraError, match=r"cpor-grasp\[robot\]"):
+        RealSenseCamera()

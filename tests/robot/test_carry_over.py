@@ -1,0 +1,208 @@
+"""What holds from one frame to the next: identities, semantic scores, failed attempts; and what does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.box_table import Box, BoxTable, TableMasks, stack
+
+from cpor.calibration import GraphPlattCalibrator
+from cpor.calibration.graph_features import CONDITIONS
+from cpor.pipeline import Pipeline
+from cpor.robot.carry_over import (
+    AskOnlyNew,
+    Memory,
+    is_unchanged,
+    look_at,
+    overlap,
+    recognise,
+    touching_pairs,
+)
+from cpor.robot.loop import retrieve
+from cpor.scene import BlockedBy, MaskCrop, SemanticScores
+
+TOUCHING = {BlockedBy(1, 2), BlockedBy(2, 1), BlockedBy(2, 3), BlockedBy(3, 2)}
+
+
+def see(boxes, rng=None):
+    table = BoxTable(dict(boxes))
+    return TableMasks(table, rng).segment(table.observe())
+
+
+class Oracle:
+    """A semantic source that knows the stack, and counts what it was asked."""
+
+    def __init__(self, silent=()):
+        self.asked, self.silent = [], set(silent)
+
+    def __call__(self, scene, pairs):
+        self.asked.append(set(pairs))
+        heights = {k: np.nanmin(scene.observation.depth[scene.visible_ids == k]) for k in scene.ids}
+        scores = {p: 0.9 if heights[p.blocker] < heights[p.blocked] else 0.1 for p in pairs}
+        return SemanticScores({p: None if p in self.silent else s for p, s in scores.items()}, "oracle")
+
+
+def test_touching_pairs_are_those_in_contact():
+    assert touching_pairs(see(stack())) == TOUCHING
+
+
+def test_a_second_look_at_the_same_scene_asks_nothing():
+    oracle = Oracle()
+    ask = AskOnlyNew(oracle)
+    first = see(stack())
+    memory = Memory().carry_to(first).learn(ask(first))
+    again = memory.carry_to(see(stack()))
+    scene = again.add_to(see(stack()))
+    assert ask(scene).scores == ask(first).scores
+    assert oracle.asked == [TOUCHING, TOUCHING] and again.carried == TOUCHING
+
+
+def test_only_pairs_with_a_changed_object_are_asked_again_in_the_loop():
+    oracle, table = Oracle(), BoxTable()
+    boxes = table.boxes
+    boxes[5] = Box((80, 92), (2, 30), 0.05, (30, 200, 200))
+    boxes[6] = Box((84, 96), (22, 50), 0.10, (200, 30, 200))
+    pipeline = Pipeline(score=AskOnlyNew(oracle))
+    result = retrieve(table, TableMasks(table), 1, pipeline)
+    assert result.retrieved and table.log[1:4] == ["remove 3", "remove 2", "grasp 1"]
+    apart = {BlockedBy(5, 6), BlockedBy(6, 5)}
+    assert oracle.asked[0] == TOUCHING | apart
+    # Taking 3 uncovers 2: its pair with 1 is new, that of 5 and 6 is not; taking 2 leaves no new pair.
+    assert oracle.asked[1:] == [{BlockedBy(1, 2), BlockedBy(2, 1)}]
+    kept = {(b.blocked, b.blocker) for b in result.cycles[1].beliefs if b.carried}
+    assert kept == apart
+
+
+def test_carried_scores_reach_the_decision():
+    table = BoxTable(misses={3: 1})
+    said = {BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7}
+    calls = []
+
+    def once(scene, pairs):
+        calls.append(pairs)
+        return SemanticScores({p: said.get(p, 0.1) for p in pairs}, "once")
+
+    result = retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(once)))
+    first, second = result.cycles[:2]
+    assert first.outcome.kind == "missed" and second.unchanged == {1, 2, 3, 4}
+    scores = {(b.blocked, b.blocker): b.score_semantic for b in second.beliefs}
+    assert scores[1, 2] == 0.8 and scores[2, 3] == 0.7
+    assert all(b.carried for b in second.beliefs) and len(calls[0]) == 4
+    assert second.decision == first.decision
+
+
+def test_a_pair_without_answer_is_asked_again():
+    oracle = Oracle(silent={BlockedBy(1, 2)})
+    table = BoxTable(misses={3: 1})
+    retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(oracle), prior=0.5))
+    assert oracle.asked[1] == {BlockedBy(1, 2)}
+
+
+def test_what_was_conditioned_on_the_target_is_never_carried():
+    k = len(CONDITIONS)
+    theta = (0.0, *[0.0] * k, -1.5, *[0.0] * k)  # shifts every pair by -1.5 in log-odds
+    chain = GraphPlattCalibrator(theta=theta, mean=(0.0,) * k, scale=(1.0,) * k, penalty=0.0, objective=0.0)
+    said = {BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7}
+    scorer = AskOnlyNew(lambda scene, pairs: SemanticScores({p: said.get(p, 0.1) for p in pairs}, "once"))
+    table = BoxTable(misses={3: 2})
+    result = retrieve(table, TableMasks(table), 1, Pipeline(score=scorer, condition=chain))
+    first, second = ({(b.blocked, b.blocker): b for b in cycle.beliefs} for cycle in result.cycles[:2])
+    assert first[1, 2].p < first[1, 2].p_fused  # this target's number is another one
+    # Had it been carried, the shift would have been applied twice.
+    assert second[1, 2].carried and second[1, 2].score_semantic == 0.8
+    assert second[1, 2].p == first[1, 2].p and second[1, 2].p_fused == first[1, 2].p_fused
+    assert result.cycles[1].scene.semantic_scores.scores[BlockedBy(1, 2)] == 0.8
+
+
+def test_own_scores_of_a_scene_win_over_carried_ones():
+    memory = (
+        Memory().carry_to(see(stack())).learn(SemanticScores({BlockedBy(1, 2): 0.6, BlockedBy(2, 3): 0.5}))
+    )
+    fresh = SemanticScores({BlockedBy(1, 2): 0.9, BlockedBy(2, 3): None}, "vlm")
+    scene = memory.carry_to(see(stack())).add_to(replace(see(stack()), semantic_scores=fresh))
+    assert scene.semantic_scores.scores == {BlockedBy(1, 2): 0.9, BlockedBy(2, 3): 0.5}
+
+
+def test_scores_follow_objects_whose_numbers_change(rng):
+    first = see(stack())
+    memory = Memory().carry_to(first).learn(SemanticScores({BlockedBy(1, 2): 0.6}))
+    second = see(stack(), rng)
+    new = {old: k for k, old in recognise(look_at(first), look_at(second)).items()}
+    assert memory.carry_to(second).scores == {BlockedBy(new[1], new[2]): 0.6}
+    assert new[1] != 1
+
+
+@pytest.mark.parametrize(("raised", "same"), [(0.003, True), (0.007, False)])
+def test_a_change_of_depth_is_a_change(raised, same):
+    boxes = stack()
+    before = look_at(see(boxes))[4]
+    boxes[4] = replace(boxes[4], top=boxes[4].top + raised)
+    assert is_unchanged(before, look_at(see(boxes))[4]) is same
+
+
+def test_slow_drift_is_a_change():
+    boxes = stack()
+    memory = Memory().carry_to(see(boxes))
+    unchanged = []
+    for _ in range(3):
+        boxes[1] = replace(boxes[1], top=boxes[1].top + 0.002)
+        memory = memory.carry_to(see(boxes))
+        unchanged.append(1 in memory.unchanged)
+    assert unchanged == [True, True, False]
+
+
+def test_failures_stay_with_an_unchanged_object_only():
+    boxes = stack()
+    memory = Memory().carry_to(see(boxes)).failed(3).failed(3).failed(4)
+    boxes[3] = boxes[3].moved(6, 0)
+    after = memory.carry_to(see(boxes))
+    assert after.known[3].failures == 0 and after.known[4].failures == 1
+
+
+def test_failures_are_forgotten_when_a_near_object_goes_and_not_when_a_far_one_does():
+    boxes = stack()
+    memory = Memory().carry_to(see(boxes)).failed(3)
+    del boxes[4]
+    memory = memory.carry_to(see(boxes))
+    assert memory.known[3].failures == 1
+    boxes[2] = boxes[2].moved(-20, -30)
+    assert memory.carry_to(see(boxes)).known[3].failures == 0
+
+
+def test_an_object_that_was_taken_is_not_seen_in_another_like_it(rng):
+    boxes = stack()
+    memory = Memory().carry_to(see(boxes)).taken(3)
+    boxes[3] = boxes[3].moved(-25, 8)
+    after = memory.carry_to(see(boxes, rng))
+    assert 3 not in after.same_as.values()
+
+
+def test_an_uncovered_object_is_recognised_by_its_place(rng):
+    boxes = {1: Box((20, 60), (20, 60), 0.04, (90, 160, 40)), 2: Box((10, 70), (26, 90), 0.06, (80, 150, 60))}
+    first = see(boxes)
+    del boxes[2]
+    second = see(boxes, rng)
+    assert recognise(look_at(first), look_at(second)) == {second.ids[0]: 1}
+
+
+def test_unique_names_are_followed_across_the_table_and_clashing_ones_never_matched(rng):
+    boxes = {1: Box((20, 40), (20, 40), 0.04, (200, 30, 30), "red mug")}
+    first = look_at(see(boxes))
+    boxes[1] = boxes[1].moved(40, 60)
+    assert list(recognise(first, look_at(see(boxes, rng))).values()) == [1]
+    boxes[1] = replace(stack()[1], rows=(20, 40), cols=(20, 40), name="red can")
+    assert recognise(first, look_at(see(boxes, rng))) == {}
+
+
+def test_two_moved_objects_alike_are_not_guessed_at(rng):
+    boxes = {k: Box((10 + 20 * k, 25 + 20 * k), (20, 40), 0.04, (200, 30 + k, 30)) for k in (1, 2)}
+    first = look_at(see(boxes))
+    moved = {k: box.moved(0, 50) for k, box in boxes.items()}
+    assert recognise(first, look_at(see(moved, rng))) == {}
+
+
+def test_overlap_of_masks():
+    a = MaskCrop.from_mask(Box((0, 10), (0, 10), 0.0, (0, 0, 0)).mask())
+    b = MaskCrop.from_mask(Box((0, 10), (5, 15), 0.0, (0, 0, 0)).mask())
+    empty = MaskCrop(0, 0, np.zeros((0, 0), np.bool_))
+    assert overlap(a, b) == pytest.approx(50 / 150) and overlap(a, a) == 1.0 and overlap(a, empty) == 0.0

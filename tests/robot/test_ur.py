@@ -1,0 +1,480 @@
+"""The real robot's logic: on an arm that only writes down, a controller that fails, a gripper's socket."""
+
+import re
+import socketserver
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.box_table import Box, BoxTable, TableMasks
+
+from cpor.errors import CameraError, InvalidSettingError, RobotError
+from cpor.robot import arm as arms
+from cpor.robot.arm import DryRunArm, MotionStoppedError, RtdeArm, from_ur_pose, to_ur_pose
+from cpor.robot.cameras import FrameCamera
+from cpor.robot.grippers import DigitalOutputGripper, DryRunGripper, RobotiqGripper
+from cpor.robot.limits import Box as Region
+from cpor.robot.limits import Limits
+from cpor.robot.loop import retrieve
+from cpor.robot.protocol import Robot
+from cpor.robot.ur import LOOK_JOINTS, Station, UniversalRobot, connect_ur, facing_down
+
+TOOL = facing_down(0.0, 0.0, 0.16) @ np.diag([1.0, -1.0, -1.0, 1.0])
+
+
+class OverTheTable:
+    """A camera over boxes on a table, where the arm can reach them."""
+
+    def __init__(self, boxes):
+        self.table = BoxTable(boxes)
+
+    def frame(self):
+        frame = self.table.observe()
+        pose = frame.camera.T_world_camera.copy()
+        pose[0, 3] = 0.35
+        return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
+
+
+def one_box():
+    return {1: Box((40, 56), (54, 66), 0.04, (200, 30, 30))}
+
+
+def dry(camera=None, **options):
+    options.setdefault("limits", None)
+    return connect_ur("192.0.2.1", camera or OverTheTable(one_box()), **options)
+
+
+def see(robot):
+    return TableMasks(robot.camera.table).segment(robot.observe())
+
+
+def test_it_is_a_robot_and_dry_by_default():
+    robot = dry()
+    assert isinstance(robot, Robot) and isinstance(robot.arm, DryRunArm)
+    assert isinstance(robot.camera, FrameCamera) and "nothing moves" in robot.status().detail
+
+
+def test_a_dry_grasp_approaches_closes_lifts_and_delivers_in_order():
+    robot = dry()
+    outcome = robot.grasp(see(robot), 1)
+    assert outcome.kind == "done"
+    assert [m.split()[0] for m in robot.gripper.motions] == ["open", "close", "open"]
+    lines = [m for m in robot.arm.motions if m.startswith("line")]
+    heights = [float(m.split(", ")[2].split(")")[0]) for m in lines]
+    down = heights.index(min(heights))
+    assert 0.0 <= heights[down] < 0.04 and heights[down + 2] >= robot.station.travel_height - 1e-6
+    assert "(0.100, -0.340, 0.100)" in lines[6]
+    assert robot.arm.motions[-1].startswith("joints") and robot.arm.motions[0].startswith("joints")
+    slow = [m for m in lines if "at 0.030 m/s" in m]
+    assert lines[down] in slow and lines[0] not in slow
+
+
+def test_removing_goes_to_the_other_place():
+    robot = dry()
+    assert robot.remove(see(robot), 1).kind == "done"
+    assert any("(0.100, 0.340, 0.100)" in m for m in robot.arm.motions)
+
+
+def test_a_grasp_outside_of_the_workspace_is_unreachable_and_nothing_moves():
+    small = Limits(Region((0.05, -0.42, 0.06), (0.5, 0.42, 0.5), "the workspace"))
+    robot = dry(limits=small)
+    scene = see(robot)
+    before = list(robot.arm.motions)
+    outcome = robot.grasp(scene, 1)
+    assert outcome.kind == "unreachable" and "outside of the workspace" in outcome.detail
+    assert robot.arm.motions == before
+
+
+def test_a_forbidden_box_on_the_way_is_unreachable_and_nothing_moves():
+    post = Region((0.2, -0.3, 0.0), (0.5, -0.15, 0.5), "the camera post")
+    robot = dry(limits=Limits(keep_out=(post,)))
+    scene = see(robot)
+    before = list(robot.arm.motions)
+    assert "camera post" in robot.grasp(scene, 1).detail and robot.arm.motions == before
+    assert robot.remove(scene, 1).kind == "done"
+
+
+def test_beyond_reach_is_unreachable():
+    robot = dry()
+    scene = see(robot)
+    robot.arm.reach = 0.3
+    assert "no posture" in robot.grasp(scene, 1).detail
+
+
+def test_places_outside_of_the_limits_are_refused_at_once():
+    with pytest.raises(RobotError, match="outside of the workspace"):
+        dry(station=Station(T_world_deliver=facing_down(0.9, 0.0, 0.1)))
+
+
+def test_without_depth_there_is_no_grasp():
+    robot = dry()
+    scene = see(robot)
+    blind = replace(scene, observation=replace(scene.observation, depth=None))
+    assert robot.grasp(blind, 1).kind == "no_grasp"
+
+
+class Slippery(DryRunGripper):
+    """Loses what it holds when asked for the n-th time."""
+
+    lose_at = 1
+
+    def holding(self):
+        self.lose_at -= 1
+        return self.lose_at > 0
+
+
+@pytest.mark.parametrize(("lose_at", "kind"), [(1, "missed"), (3, "dropped")])
+def test_an_empty_gripper_is_missed_or_dropped_never_done(lose_at, kind):
+    robot = dry()
+    scene = see(robot)
+    robot.gripper = Slippery()
+    robot.gripper.lose_at = lose_at
+    assert robot.grasp(scene, 1).kind == kind
+    assert robot.gripper.motions[-1] == "open" and robot.arm.motions[-1].startswith("joints")
+    assert not any("-0.340, 0.100" in m for m in robot.arm.motions)
+
+
+def test_after_stop_nothing_moves_until_home():
+    robot = dry()
+    scene = see(robot)
+    robot.stop()
+    before = len(robot.arm.motions)
+    assert robot.grasp(scene, 1).kind == "stopped" and robot.status().state == "stopped"
+    with pytest.raises(MotionStoppedError):
+        robot.observe()
+    assert len(robot.arm.motions) == before
+    assert robot.home().kind == "done" and robot.status().state == "ready"
+    assert robot.grasp(scene, 1).kind == "done"
+
+
+def test_the_loop_runs_dry_and_says_so_when_nothing_changes():
+    robot = dry()
+    result = retrieve(robot, TableMasks(robot.camera.table), 1)
+    assert result.ended == "deferred" and result.actions == 2
+    assert "lies where it lay" in " ".join(result.cycles[0].notes)
+
+
+def test_the_loop_ends_stopped_when_the_arm_is_stopped_on_its_way_to_look():
+    robot = dry()
+    robot.camera.frame, frame = lambda: (robot.stop(), frame())[1], robot.camera.frame
+    result = retrieve(robot, TableMasks(robot.camera.table), 1)
+    assert result.ended == "stopped" and robot.status().state == "stopped"
+
+
+def test_the_looking_posture_is_where_the_station_says():
+    d, a = (0.15185, 0, 0, 0.13105, 0.08535, 0.0921), (0, -0.24355, -0.2132, 0, 0, 0)
+    T = np.eye(4)
+    for k, alpha in enumerate((np.pi / 2, 0, 0, np.pi / 2, -np.pi / 2, 0)):
+        c, s, ca, sa = np.cos(LOOK_JOINTS[k]), np.sin(LOOK_JOINTS[k]), np.cos(alpha), np.sin(alpha)
+        T = T @ np.array(
+            [[c, -s * ca, s * sa, a[k] * c], [s, c * ca, -c * sa, a[k] * s], [0, sa, ca, d[k]], [0, 0, 0, 1]]
+        )
+    np.testing.assert_allclose(T @ TOOL, Station().T_world_look, atol=2e-3)
+
+
+def test_a_real_arm_needs_a_gripper_and_an_answer():
+    camera = OverTheTable(one_box())
+    with pytest.raises(RobotError, match="needs a gripper"):
+        connect_ur("127.0.0.1", camera, dry_run=False)
+    with pytest.raises(RobotError, match=r"cpor-grasp\[robot\]|no UR answers"):
+        connect_ur("127.0.0.1", camera, DryRunGripper(), dry_run=False)
+
+
+def test_ur_poses_go_there_and_back(rng):
+    pose = from_ur_pose(np.array([0.3, -0.1, 0.2, 0.4, 2.0, -1.0]))
+    np.testing.assert_allclose(from_ur_pose(to_ur_pose(pose)), pose, atol=1e-12)
+
+
+class Progress:
+    def __init__(self, count, running):
+        self.count, self.running = count, running
+
+    def isAsyncOperationRunning(self):
+        return self.running
+
+    def equals(self, other):
+        return (self.count, self.running) == (other.count, other.running)
+
+
+class Controller:
+    """A UR controller as ur-rtde shows it: motions take a few looks; it can stop itself on the way."""
+
+    def __init__(self):
+        self.tcp = np.zeros(6)
+        self.joints = np.zeros(6)
+        self.goal = None
+        self.looks_left = self.count = self.bits = 0
+        self.connected = self.program = True
+        self.calls = []
+        self.on_look = lambda: None
+
+    def __getattr__(self, name):
+        def call(*args):
+            self.calls.append(name)
+            return True
+
+        return call
+
+    def moveL(self, goal, speed, acceleration, asynchronous):
+        assert asynchronous
+        self.calls.append("moveL")
+        self.goal, self.looks_left, self.count = ("tcp", np.array(goal)), 3, self.count + 1
+        return True
+
+    def moveJ(self, goal, speed, acceleration, asynchronous):
+        self.calls.append("moveJ")
+        self.goal, self.looks_left, self.count = ("joints", np.array(goal)), 3, self.count + 1
+        return True
+
+    def getAsyncOperationProgressEx(self):
+        if self.goal is not None:
+            self.on_look()
+            self.looks_left -= 1
+            if self.looks_left <= 0 and self.goal is not None:
+                setattr(self, *self.goal)
+                self.goal = None
+        return Progress(self.count, self.goal is not None)
+
+    def stopL(self):
+        self.calls.append("stopL")
+        self.goal = None
+
+    def getActualTCPPose(self):
+        return self.tcp.tolist()
+
+    def getActualQ(self):
+        return self.joints.tolist()
+
+    def getSafetyStatusBits(self):
+        return self.bits
+
+    def getRobotMode(self):
+        return 7
+
+    def isConnected(self):
+        return self.connected
+
+    def isProgramRunning(self):
+        return self.program
+
+
+@pytest.fixture
+def ur():
+    controller = Controller()
+    return RtdeArm("192.0.2.1", TOOL, 1.0, links=(controller, controller)), controller
+
+
+def test_a_real_motion_ends_where_it_should(ur):
+    arm, controller = ur
+    goal = facing_down(0.3, 0.1, 0.2)
+    arm.move_line(goal, 0.1, 0.3)
+    np.testing.assert_allclose(arm.pose(), goal, atol=1e-12)
+    arm.move_joints(LOOK_JOINTS, 0.5, 0.8)
+    assert arm.status().state == "ready" and "stopL" not in controller.calls
+
+
+def test_stop_from_another_thread_brakes_a_motion(ur):
+    arm, controller = ur
+    controller.on_look = lambda: (threading.Thread(target=arm.stop).start(), arm._halted.wait(5.0))
+    with pytest.raises(MotionStoppedError):
+        arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+    assert "stopL" in controller.calls and arm.status().state == "stopped"
+    with pytest.raises(MotionStoppedError):
+        arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+    arm.resume()
+    controller.on_look = lambda: None
+    arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+
+
+def test_ctrl_c_brakes_a_motion(ur):
+    arm, controller = ur
+
+    def press():
+        controller.on_look = lambda: None
+        raise KeyboardInterrupt
+
+    controller.on_look = press
+    with pytest.raises(KeyboardInterrupt):
+        arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+    assert "stopL" in controller.calls
+
+
+@pytest.mark.parametrize(("bit", "name"), [(2, "protective stop"), (4, "safeguard"), (7, "emergency")])
+def test_an_arm_that_stops_itself_is_a_fault_and_is_never_unlocked(ur, bit, name):
+    arm, controller = ur
+
+    def hit():
+        controller.bits = 1 << bit
+
+    controller.on_look = hit
+    robot = UniversalRobot(arm, OverTheTable(one_box()), DryRunGripper())
+    scene = TableMasks(robot.camera.table).segment(robot.camera.frame())
+    controller.tcp = to_ur_pose(facing_down(0.3, 0.0, 0.3))
+    outcome = robot.grasp(scene, 1)
+    assert outcome.kind == "fault" and name in outcome.detail
+    assert robot.status().state == "protective_stop" and robot.home().kind == "fault"
+    assert not any("nlock" in call or "reupload" in call for call in controller.calls)
+
+
+def test_after_a_person_cleared_the_stop_home_loads_the_script_anew(ur):
+    arm, controller = ur
+    robot = UniversalRobot(arm, OverTheTable(one_box()), DryRunGripper())
+    controller.program = False
+    assert robot.home().kind == "done" and "reuploadScript" in controller.calls
+
+
+def test_a_lost_connection_is_said(ur):
+    arm, controller = ur
+    controller.connected = False
+    assert arm.status().state == "disconnected"
+    with pytest.raises(RobotError, match="no connection"):
+        arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+
+
+def test_a_motion_that_ends_short_is_a_fault(ur):
+    arm, controller = ur
+
+    def push():
+        controller.goal = ("tcp", to_ur_pose(facing_down(0.3, 0.1, 0.25)))
+
+    controller.on_look = push
+    with pytest.raises(RobotError, match=r"ended 50\.0 mm"):
+        arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+
+
+def test_every_call_exists_in_ur_rtde():
+    control = pytest.importorskip("rtde_control").RTDEControlInterface
+    receive = pytest.importorskip("rtde_receive").RTDEReceiveInterface
+    source = Path(arms.__file__).read_text()
+    for name in set(re.findall(r"_control\.(\w+)", source)):
+        assert hasattr(control, name), name
+    for name in set(re.findall(r"_receive\.(\w+)", source)):
+        assert hasattr(receive, name), name
+
+
+class RobotiqServer(socketserver.ThreadingTCPServer):
+    """The socket of a Robotiq's URCap: ASCII lines, `SET POS 255 GTO 1` and `GET OBJ`."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), RobotiqLines)
+        self.values = {"ACT": 1, "STA": 3, "GTO": 0, "POS": 0, "PRE": 0, "OBJ": 3, "SPE": 0, "FOR": 0}
+        self.object_at = None
+        self.moving_looks = 0
+        self.says_nonsense = self.is_jammed = False
+
+
+class RobotiqLines(socketserver.StreamRequestHandler):
+    def handle(self):
+        values, server = self.server.values, self.server
+        for line in self.rfile:
+            words = line.decode().split()
+            if server.says_nonsense:
+                self.wfile.write(b"?\n")
+            elif words[0] == "SET":
+                values.update({name: int(v) for name, v in zip(words[1::2], words[2::2], strict=True)})
+                if "POS" in words:
+                    wanted = values["POS"]
+                    values["PRE"] = wanted
+                    held = server.object_at is not None and wanted > server.object_at
+                    values["POS"] = server.object_at if held else wanted
+                    server.after, values["OBJ"] = (2 if held else 3), 0
+                    server.moving_looks = 2
+                self.wfile.write(b"ack")
+            else:
+                if words[1] == "OBJ" and server.moving_looks and not server.is_jammed:
+                    server.moving_looks -= 1
+                    if not server.moving_looks:
+                        values["OBJ"] = server.after
+                self.wfile.write(f"{words[1]} {values[words[1]]}\n".encode())
+
+
+@pytest.fixture
+def robotiq():
+    server = RobotiqServer()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_robotiq_opens_closes_and_feels(robotiq):
+    gripper = RobotiqGripper(*robotiq.server_address, force=40)
+    assert robotiq.values["FOR"] == 40 and robotiq.values["GTO"] == 1
+    gripper.open(0.0425)
+    assert robotiq.values["POS"] == 128
+    gripper.close()
+    assert robotiq.values["POS"] == 255 and gripper.holding() is False
+    gripper.open()
+    assert robotiq.values["POS"] == 0
+    robotiq.object_at = 140
+    gripper.close()
+    assert gripper.holding() is True
+    gripper.disconnect()
+
+
+def test_a_robotiq_that_is_not_activated_is_refused_not_activated(robotiq):
+    robotiq.values["STA"] = 0
+    with pytest.raises(RobotError, match="activate it at the pendant"):
+        RobotiqGripper(*robotiq.server_address)
+    assert robotiq.values["GTO"] == 0
+
+
+def test_a_robotiq_that_never_arrives_is_an_error(robotiq):
+    gripper = RobotiqGripper(*robotiq.server_address, timeout_s=0.2)
+    robotiq.is_jammed = True
+    with pytest.raises(RobotError, match="did not end its motion"):
+        gripper.close()
+    gripper.disconnect()
+
+
+def test_a_robotiq_that_talks_nonsense_or_is_silent_is_an_error(robotiq):
+    gripper = RobotiqGripper(*robotiq.server_address)
+    robotiq.says_nonsense = True
+    with pytest.raises(RobotError, match="answered"):
+        gripper.close()
+    gripper.disconnect()
+    with pytest.raises(RobotError, match="no Robotiq gripper answers"):
+        RobotiqGripper("127.0.0.1", 1, timeout_s=0.5)
+
+
+class Outputs:
+    def __init__(self, obeys=True):
+        self.levels, self.obeys = {}, obeys
+
+    def setStandardDigitalOut(self, output, level):
+        self.levels[output] = level
+        return self.obeys
+
+
+def test_a_gripper_on_a_digital_output():
+    io = Outputs()
+    gripper = DigitalOutputGripper(io, output=3, travel_s=0.0)
+    gripper.close()
+    assert io.levels == {3: True} and gripper.holding() is None
+    gripper.open(0.05)
+    assert io.levels == {3: False}
+    inverted = DigitalOutputGripper(io, output=3, inverted=True, travel_s=0.0, sensor=lambda: True)
+    inverted.close()
+    assert io.levels == {3: False} and inverted.holding() is True
+    with pytest.raises(InvalidSettingError, match="0 to 7"):
+        DigitalOutputGripper(io, output=8)
+    with pytest.raises(RobotError, match="refused"):
+        DigitalOutputGripper(Outputs(obeys=False), travel_s=0.0).close()
+
+
+def test_a_camera_that_fails_is_a_camera_error():
+    robot = dry()
+
+    def fail():
+        raise CameraError("no frame")
+
+    robot.camera.frame = fail
+    with pytest.raises(CameraError):
+        robot.observe()

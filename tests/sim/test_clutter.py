@@ -1,0 +1,103 @@
+"""Heaps to order."""
+
+import hashlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cpor.errors import InvalidSettingError, SimulationError
+from cpor.sim.catalogue import object_named
+from cpor.sim.clutter import CROWDS, HeapSettings, make_heap
+from cpor.sim.settle import drift
+from cpor.sim.truth import longest_path, sweep_relations
+from cpor.sim.world import HEAP_CENTRE
+
+SEEDS = range(3)
+
+
+@pytest.fixture(scope="module")
+def dense():
+    return [make_heap(seed, HeapSettings()) for seed in SEEDS]
+
+
+def test_dense_heaps_lie_still_without_overlap(dense, evidence):
+    deepest = max(heap.penetration_m for heap in dense)
+    moved = max(drift(heap.world) for heap in dense)
+    evidence("D", f"penetration of {len(dense)} dense heaps [mm]", "below 1", 1e3 * deepest)
+    evidence("D", f"drift of {len(dense)} dense heaps in 1 s [mm]", "below 1", 1e3 * moved)
+    assert deepest < 1e-3
+    assert moved < 1e-3
+
+
+def test_everything_lies_in_the_bin(dense):
+    few, many = CROWDS["dense"].count
+    for heap in dense:
+        offsets = heap.world.data.xipos[list(heap.world.body_of.values())] - (*HEAP_CENTRE, 0.0)
+        assert (np.abs(offsets[:, :2]) < np.array(heap.world.bin.inner) / 2).all()
+        assert few <= len(heap.world.objects) <= many
+        assert set(heap.world.objects) == set(range(1, len(heap.world.objects) + 1))
+
+
+def test_dense_heaps_have_relations(dense, evidence):
+    hidden = float(np.mean([len(heap.occlusion.pairs) for heap in dense]))
+    met = float(np.mean([len(sweep_relations(heap.world).pairs) for heap in dense]))
+    evidence("D", "relations a dense scene, occlusion / sweep", "several", f"{hidden:.1f} / {met:.1f}")
+    assert hidden > 4
+    assert met > 4
+
+
+def test_the_target_can_be_seen(dense):
+    for heap in dense:
+        shown = int((heap.views.visible_ids == heap.target).sum())
+        assert shown >= 150
+        assert shown >= 0.08 * heap.views.amodal[heap.target].pixels.sum()
+
+
+@pytest.mark.parametrize(("tier", "lengths"), [("easy", {1}), ("medium", {2}), ("hard", set(range(3, 20)))])
+def test_targets_are_buried_to_order(tier, lengths):
+    heap = make_heap(3, HeapSettings(tier=tier))
+    assert heap.tier == tier
+    assert longest_path(heap.target, heap.occlusion) in lengths
+
+
+def test_a_heap_on_the_bare_table():
+    heap = make_heap(1, HeapSettings(container="table", tier="medium"))
+    assert heap.world.bin is None
+    assert drift(heap.world) < 1e-3
+
+
+def test_another_process_makes_the_same_bytes(dense, evidence):
+    code = (
+        "import hashlib; from cpor.sim.clutter import HeapSettings, make_heap;"
+        "heap = make_heap(0, HeapSettings());"
+        "print(hashlib.sha256(heap.world.data.qpos.tobytes()).hexdigest(), heap.target)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    mine = hashlib.sha256(dense[0].world.data.qpos.tobytes()).hexdigest()
+    evidence("D", "same seed, same bytes in another process", "equal", ran.stdout.split()[0] == mine)
+    assert ran.stdout.split() == [mine, str(dense[0].target)]
+
+
+def test_other_seeds_make_other_heaps(dense):
+    assert len({heap.world.data.qpos.tobytes() for heap in dense}) == len(dense)
+
+
+def test_what_cannot_be_made_is_said():
+    alone = HeapSettings(objects=(object_named("red cube"),), count=1, tier="hard", max_tries=2)
+    with pytest.raises(SimulationError, match="no hard target"):
+        make_heap(0, alone)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"density": "airy"}, "loose, dense, heaped"),
+        ({"count": 41}, "within 1 and 40"),
+        ({"max_tries": 0}, "at least 1"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, said):
+    with pytest.raises(InvalidSettingError, match=said):
+        HeapSettings(**wrong)

@@ -1,0 +1,56 @@
+"""Small worlds with the simulated arm, for tests: real physics, a few objects, the usual camera."""
+
+import numpy as np
+
+from cpor.sim.build import build_world
+from cpor.sim.camera import CameraSetup, overhead_camera
+from cpor.sim.catalogue import catalogue
+from cpor.sim.look import plain_look
+from cpor.sim.sensor import DEFAULT_SENSOR, SensorModel
+from cpor.sim.settle import settle
+from cpor.sim.shapes import ObjectModel, Part, Surface
+from cpor.sim.simulated_robot import SimulatedRobot
+from cpor.sim.simulator_masks import SimulatorMasks
+from cpor.sim.world import HEAP_CENTRE, Bin, World
+
+BIN = Bin((0.23, 0.19), height=0.07)
+UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+
+
+def named(name: str) -> ObjectModel:
+    return next(model for model in catalogue() if model.name == name)
+
+
+def block(half: tuple[float, float, float], mass: float = 0.08, name: str = "grey block") -> ObjectModel:
+    return ObjectModel(name, "block", (Part("box", half, Surface((0.5, 0.5, 0.5))),), mass)
+
+
+def at(dx: float, dy: float, z: float, quaternion=UPRIGHT) -> np.ndarray:
+    """A pose near the middle of the bin."""
+    return np.array([HEAP_CENTRE[0] + dx, HEAP_CENTRE[1] + dy, z, *quaternion])
+
+
+def arm_world(
+    placed: dict[int, tuple[ObjectModel, np.ndarray]], bin: Bin | None = BIN, friction=0.5
+) -> World:
+    """Objects that came to rest, and the arm."""
+    objects = {obj: model for obj, (model, _) in placed.items()}
+    resting = build_world(objects, {obj: pose for obj, (_, pose) in placed.items()}, bin)
+    settle(resting)
+    poses = {obj: resting.pose(obj) for obj in objects}
+    return build_world(objects, poses, bin, arm=True, finger_friction=friction)
+
+
+def robot_in(
+    world: World,
+    seed: int = 0,
+    sensor: SensorModel | None = DEFAULT_SENSOR,
+    camera: CameraSetup | None = None,
+) -> SimulatedRobot:
+    return SimulatedRobot(
+        world, camera or overhead_camera(), plain_look(), sensor, np.random.default_rng(seed)
+    )
+
+
+def look(robot: SimulatedRobot):
+    return SimulatorMasks(robot).segment(robot.observe())

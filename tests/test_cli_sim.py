@@ -1,0 +1,88 @@
+"""The commands `simulate` and `demo` as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cpor.cli import main
+from cpor.robot.run_folder import read_run
+from cpor.sim.manifest import read_split
+
+MAIN = "from cpor.cli import main; main()"
+SMALL = ("--scenes", "2", "--size", "160x120")
+
+
+def cpor(*arguments, code=MAIN):
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "100"},
+        check=False,
+    )
+
+
+def test_simulate_writes_a_data_set_and_says_what_is_in_it(tmp_path):
+    ran = cpor("simulate", "--out", tmp_path / "set", *SMALL, "--tier", "easy", "--workers", "2", "--json")
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    assert told["n_cases"] == {"easy": 2, "medium": 0, "hard": 0}
+    assert set(told["n_cyclic"]) == {"relations.json", "relations_sweep.json"}
+    assert [case.tier for case in read_split(tmp_path / "set")] == ["easy", "easy"]
+    decided = cpor("decide", tmp_path / "set" / "scene_00000", "--target", 1, "--prior", 0.15, "--json")
+    assert decided.returncode == 0, decided.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give --scenes N, or --split dev or test"),
+        (("--split", "train"), "choose one of: dev, test"),
+        (("--split", "dev", "--scenes", "3"), "--scenes does not go with it"),
+        (("--split", "dev", "--density", "loose"), "--density does not go with it"),
+        ((*SMALL, "--tier", "deep"), "choose one of: easy, medium, hard"),
+        ((*SMALL[:2], "--size", "huge"), "give it like 640x480"),
+        ((*SMALL, "--workers", "0"), "at least 1"),
+    ],
+)
+def test_simulate_refuses_what_it_cannot_do(tmp_path, monkeypatch, capsys, arguments, said):
+    monkeypatch.setattr(sys, "argv", ["cpor", "simulate", "--out", str(tmp_path / "set"), *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2 and said in capsys.readouterr().err
+    assert not (tmp_path / "set" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("command", ["simulate --out {} --scenes 1", "demo --out {}"])
+def test_without_mujoco_it_says_what_to_install(tmp_path, command):
+    code = f"import sys; sys.modules['mujoco'] = None; {MAIN}"  # as if it were not installed
+    ran = cpor(*command.format(tmp_path / "out").split(), code=code)
+    assert ran.returncode == 2
+    assert "pip install 'cpor-grasp[sim]'" in ran.stderr and "Traceback" not in ran.stderr
+
+
+@pytest.mark.slow
+def test_demo_tells_programs_and_people_the_same(tmp_path, evidence):
+    ran = cpor("demo", "--seed", 3, "--tier", "easy", "--out", tmp_path / "demo", "--no-film", "--json")
+    told = json.loads(ran.stdout)
+    assert {"retrieved", "cycles", "wrong_removals", "deferrals", "actions"} <= set(told)
+    assert ran.returncode == (0 if told["retrieved"] else 1), ran.stderr
+    record = read_run(tmp_path / "demo" / "run")
+    assert len(record.cycles) == told["cycles"] and record.head.actions == told["actions"]
+    assert record.ended == told["ended"]
+    page = (tmp_path / "demo" / "story.html").read_text()
+    assert ("was retrieved" in page) == told["retrieved"]
+    assert (tmp_path / "demo" / "first_look.webp").is_file()
+    evidence("D", "cpor demo --json", "retrieved, cycles, wrong_removals, deferrals, actions", sorted(told))
+
+
+def test_demo_leaves_a_full_folder_alone(tmp_path, monkeypatch, capsys):
+    (tmp_path / "letter.txt").write_text("dear")
+    monkeypatch.setattr(sys, "argv", ["cpor", "demo", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2 and "not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]

@@ -1,0 +1,115 @@
+"""The picture of a scene: what is marked can be seen, what is not known is not hidden."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from support.box_table import BoxTable, TableMasks
+
+from cpor.decision import Defer, Grasp, Remove
+from cpor.errors import InvalidSettingError
+from cpor.pipeline import Pipeline
+from cpor.scene import BlockedBy, Observation, Scene
+from cpor.viz.animation import animate
+from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
+from cpor.viz.overlay_marks import ORANGE, SKY, YELLOW
+
+
+@pytest.fixture
+def scene():
+    table = BoxTable()
+    return TableMasks(table).segment(table.observe())
+
+
+def count(picture, colour):
+    return int((np.asarray(picture) == np.array(colour)).all(axis=2).sum())
+
+
+def test_the_picture_is_wide_enough_to_read_and_never_smaller_than_the_photograph(scene):
+    height, width = scene.observation.shape
+    picture = draw_scene(scene, Marks(), width=960)
+    assert picture.width == max(960, width)
+    assert picture.height > picture.width * height / width  # a legend stands below
+
+
+def test_target_and_choice_are_marked_in_colours_of_their_own(scene):
+    plain = draw_scene(scene, Marks())
+    marked = draw_scene(scene, Marks(1, Remove(3)))
+    assert count(plain, ORANGE) == count(plain, SKY) == 0
+    assert count(marked, ORANGE) > 100 and count(marked, SKY) > 100
+    grasped = draw_scene(scene, Marks(1, Grasp(1)))
+    assert count(grasped, ORANGE) > 100 and count(grasped, SKY) == 0
+
+
+def test_a_likelier_obstruction_has_a_thicker_arrow(scene):
+    ink = [
+        count(draw_scene(scene, Marks(None, None, {BlockedBy(1, 4): p}, names=False)), YELLOW)
+        for p in (0.1, 0.3, 0.6, 0.95)
+    ]
+    bare = count(draw_scene(scene, Marks(names=False)), YELLOW)
+    assert ink[0] == bare, "an unlikely one is left out"
+    assert bare < ink[1] < ink[2] < ink[3]
+
+
+def test_no_answer_is_shown_and_looks_unlike_any_probability(scene):
+    def draw(p):
+        return np.asarray(draw_scene(scene, Marks(None, None, {BlockedBy(1, 4): p}))).tobytes()
+
+    assert draw(None) not in {draw(p) for p in (0.0, 0.1, 0.5, 1.0)}
+
+
+def test_only_the_chain_of_the_target_has_arrows(scene):
+    off_chain = {BlockedBy(4, 3): 0.9}
+    assert count(draw_scene(scene, Marks(1, None, off_chain)), YELLOW) == count(
+        draw_scene(scene, Marks(1)), YELLOW
+    )
+    assert count(draw_scene(scene, Marks(4, None, off_chain)), YELLOW) > count(
+        draw_scene(scene, Marks(4)), YELLOW
+    )
+
+
+def test_the_relations_drawn_are_those_of_the_posterior(scene):
+    result = Pipeline().run(scene, 1)
+    drawn = relations_to_draw(result.posterior)
+    assert drawn == {(r.blocked, r.blocker): r.p for r in result.posterior.relations()} != {}
+
+
+def test_deferring_is_said_below_the_picture(scene):
+    one, other = draw_scene(scene, Marks(1)), draw_scene(scene, Marks(1, Defer("near_tie")))
+    height = one.height - 34
+    assert np.array_equal(np.asarray(one)[:height], np.asarray(other)[:height])
+    assert not np.array_equal(np.asarray(one)[height:], np.asarray(other)[height:])
+
+
+def test_a_photograph_without_masks_is_shown_as_it_is():
+    rgb = np.random.default_rng(0).integers(0, 255, (90, 120, 3), np.uint8)
+    picture = draw_scene(Scene(Observation(rgb)), Marks(), width=100)
+    assert np.array_equal(np.asarray(picture)[:90], rgb)
+    assert window_around(Scene(Observation(rgb))) is None
+
+
+def test_the_window_holds_every_object_and_keeps_the_shape(scene):
+    left, top, right, bottom = window_around(scene)
+    height, width = scene.observation.shape
+    rows, columns = np.nonzero(scene.visible_ids)
+    assert left <= columns.min() and columns.max() < right <= width
+    assert top <= rows.min() and rows.max() < bottom <= height
+    assert (right - left) / (bottom - top) == pytest.approx(width / height, rel=0.03)
+
+
+def test_the_picture_survives_encoding(scene):
+    picture = draw_scene(scene, Marks(1))
+    again = Image.open(io.BytesIO(encode_picture(picture)))
+    assert again.format == "WEBP" and again.size == picture.size
+
+
+def test_an_animation_has_its_first_and_last_frame_and_at_most_as_many_as_asked():
+    frames = [np.full((20, 30, 3), 5 * k, np.uint8) for k in range(50)]
+    moving = Image.open(io.BytesIO(animate(frames, most=12)))
+    assert moving.n_frames == 12 and moving.size == (30, 20)
+    assert np.asarray(moving.convert("RGB")).mean() == pytest.approx(0, abs=3)
+    moving.seek(11)
+    assert np.asarray(moving.convert("RGB")).mean() == pytest.approx(245, abs=3)
+    with pytest.raises(InvalidSettingError, match="no frames"):
+        animate([])
