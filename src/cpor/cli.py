@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cpor import cli_reproduce, cli_run, cli_sim
+from cpor import cli_perceive, cli_reproduce, cli_run, cli_score, cli_sim, cli_train
 from cpor.errors import CporError, InvalidSettingError
 
 app = typer.Typer(
@@ -61,6 +61,12 @@ def decide(
     prior: Annotated[
         float | None, typer.Option(help="Probability to assume where there was no answer.")
     ] = None,
+    scorer: Annotated[
+        str | None, typer.Option(help="Ask this scorer about a scene folder: a name or a TOML file.")
+    ] = None,
+    questions: Annotated[
+        int | None, typer.Option(min=0, help="Ask the scorer only what matters, and no more than this.")
+    ] = None,
     graphs: Annotated[int, typer.Option(min=0, help="How many of the likeliest arrangements to list.")] = 3,
     as_json: AsJson = False,
 ) -> None:
@@ -69,9 +75,12 @@ def decide(
     from cpor.data.scene_file import decision_to_json
     from cpor.inference.decide import parse_method
     from cpor.inference.graphs import likeliest_graphs
-    from cpor.reading import DecideSettings, read_question
+    from cpor.reading import Asking, DecideSettings, read_question
 
-    question = read_question(scene, target, model, tau)
+    if questions is not None and scorer is None:
+        raise InvalidSettingError("--questions needs --scorer: whom to ask")
+    asking = Asking(scorer, questions) if scorer is not None else None
+    question = read_question(scene, target, model, tau, asking)
     answer = question.answer(DecideSettings(parse_method(method), deadline_ms, require_certificate, prior))
     if as_json:
         known = question.posterior.with_prior(prior)
@@ -129,8 +138,8 @@ def fit(
     delta: Annotated[float, typer.Option(help="Allowed probability that the promise is broken.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Of the split into parts and of the targets.")] = 0,
     condition: Annotated[
-        bool, typer.Option(help="Condition relations on the target's chain (ours), or not (the paper).")
-    ] = True,
+        bool, typer.Option(help="Also condition relations on the target's chain (ours), or not (the paper).")
+    ] = False,
     truth: Annotated[
         str, typer.Option(help="True relations to learn: occlusion, sweep, or any of the two.")
     ] = "occlusion",
@@ -187,6 +196,9 @@ def drift(
 
 cli_reproduce.add_to(app)
 cli_run.add_to(app)
+cli_score.add_to(app)
+cli_perceive.add_to(app)
+cli_train.add_to(app)
 cli_sim.add_to(app)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cpor.data.scene_file import read_scene_file
 from cpor.decision import Decision
-from cpor.errors import InvalidSettingError, SceneFileError, list_labels
+from cpor.errors import InvalidSettingError, SceneFileError, list_labels, say_known
 from cpor.inference.decide import MethodChoice, decide
 from cpor.relations import ObstructionPosterior
 from cpor.scene import Scene
@@ -63,6 +63,8 @@ class Question:
         scene: What the probabilities came from; None for a scene file, as are the next two.
         pipeline: The stages.
         model: The fitted model; None where the stages are unfitted.
+        asked: What asking a scorer took; None where nobody was asked.
+        asked_all: Whether every pair was asked about, as the model's promise supposes.
     """
 
     posterior: ObstructionPosterior
@@ -70,6 +72,8 @@ class Question:
     scene: Scene | None = None
     pipeline: "Pipeline | None" = None
     model: "FittedModel | None" = None
+    asked: str | None = None
+    asked_all: bool = True
 
     def answer(self, settings: DecideSettings) -> Answer:
         """Decide."""
@@ -79,13 +83,15 @@ class Question:
             return Answer(decide(scores, self.tau, settings.method, deadline, proven, prior=settings.prior))
         pipeline = replace(self.pipeline, method=settings.method, prior=settings.prior)
         decision = pipeline.decide(self.posterior, deadline, proven)
-        notes = _notes(self.scene)
+        notes = [*([self.asked] if self.asked else []), *_notes(self.scene)]
         promise = None
         if self.model is None:
             notes.append("Not calibrated: give --model to get probabilities that mean what they say.")
         else:
             plain = deadline is None and not proven
             reason = self.model.reason_not_covered(self.scene, pipeline, plain)
+            if reason is None and not self.asked_all:
+                reason = "it was tested with every pair asked about"
             kept = self.model.promise
             promise = None if reason else (kept.alpha, 1.0 - kept.delta)
             notes.append(
@@ -98,8 +104,27 @@ class Question:
         return Answer(decision, rate, pipeline.tau_success, promise, tuple(notes))
 
 
+@dataclass(frozen=True)
+class Asking:
+    """Whom to ask, and how much.
+
+    Attributes:
+        scorer: Name or file of a scorer; see `cpor scorers`.
+        most_questions: Ask only what matters, and no more than this; None asks about every pair that touches.
+        seed: Of the answers drawn to tell what matters.
+    """
+
+    scorer: str
+    most_questions: int | None = None
+    seed: int = 0
+
+
 def read_question(
-    path: Path, target: int | None, model_file: Path | None, tau: float | None = None
+    path: Path,
+    target: int | None,
+    model_file: Path | None,
+    tau: float | None = None,
+    asking: Asking | None = None,
 ) -> Question:
     """Read a scene file with probabilities, or a scene folder with masks and run the stages on it.
 
@@ -108,18 +133,21 @@ def read_question(
         target: Id of the object asked for, in a folder.
         model_file: Fitted model; unfitted stages where None.
         tau: Act above this score; the model's promise, or 0.5, where None.
+        asking: A scorer to ask, in a folder; the folder's own scores count where None.
     """
     if path.is_dir():
-        return _read_folder(path, target, model_file, tau)
-    if target is not None or model_file is not None:
+        return _read_folder(path, target, model_file, tau, asking)
+    if target is not None or model_file is not None or asking is not None:
         raise InvalidSettingError(
-            f"--target and --model go with a scene folder; {path} is not one, and a scene file names its "
-            "target and its probabilities itself"
+            f"--target, --model and --scorer go with a scene folder; {path} is not one, and a scene file "
+            "names its target and its probabilities itself"
         )
     return Question(read_scene_file(path), 0.5 if tau is None else tau)
 
 
-def _read_folder(path: Path, target: int | None, model_file: Path | None, tau: float | None) -> Question:
+def _read_folder(
+    path: Path, target: int | None, model_file: Path | None, tau: float | None, asking: Asking | None
+) -> Question:
     from cpor.data.scene_folder import read_scene_folder
     from cpor.model import FittedModel
     from cpor.pipeline import Pipeline
@@ -131,8 +159,39 @@ def _read_folder(path: Path, target: int | None, model_file: Path | None, tau: f
         raise InvalidSettingError(f"give --target; {path} has the objects: {list_labels(scene.ids)}")
     model = FittedModel.load(model_file) if model_file else None
     pipeline = model.pipeline(tau) if model else Pipeline(tau=0.5 if tau is None else tau)
+    said, asked_all = None, True
+    if asking is not None:
+        scene, said, asked_all = _ask(scene, target, pipeline, asking)
     posterior = pipeline.posterior(pipeline.believe(scene), target)
-    return Question(posterior, pipeline.tau, scene, pipeline, model)
+    return Question(posterior, pipeline.tau, scene, pipeline, model, said, asked_all)
+
+
+def _ask(scene: Scene, target: int, pipeline: "Pipeline", asking: Asking) -> tuple[Scene, str, bool]:
+    """The scene with what a scorer said of it, a note on what that took, and whether all was asked."""
+    import numpy as np
+
+    from cpor.asking import AskingSettings, ask_scene
+    from cpor.semantics.registry import load_scorer
+    from cpor.semantics.vlm import pairs_to_ask
+
+    scorer = load_scorer(asking.scorer)
+    pairs = pairs_to_ask(scene)
+    if asking.most_questions is None:
+        scored = scorer.score(scene, pairs)
+        note = f"{scorer.name} answered {len(pairs) - len(scored.unanswered)} of {len(pairs)} questions."
+        if scored.problems:
+            note += f" Trouble: {scored.problems[0]}."
+        return replace(scene, semantic_scores=scored.semantic_scores()), note, True
+    if target not in scene.ids:
+        raise InvalidSettingError(f"unknown object {target}; {say_known(target, scene.ids)}")
+    settings = AskingSettings(most_questions=asking.most_questions)
+    rng = np.random.default_rng(asking.seed)
+    asked, scores = ask_scene(pipeline, scene, target, scorer, pairs, rng, settings)
+    note = (
+        f"{scorer.name} was asked {len(asked.answers)} of the {asked.relevant} questions that could matter; "
+        f"the others would change the action with probability {asked.p_change:.2f}."
+    )
+    return replace(scene, semantic_scores=scores), note, len(asked.answers) == len(pairs)
 
 
 def _notes(scene: Scene) -> list[str]:

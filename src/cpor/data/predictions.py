@@ -6,6 +6,7 @@ a free target is `Path1: Object 4 is not occluded.` with itself as the answer. C
 `{"test_index": 2, "output": [3, 5]}`, or points `[[x, y], ...]` in pixels instead of ids.
 """
 
+import ast
 import json
 import os
 import re
@@ -39,7 +40,7 @@ OFF_OBJECT = 0
 """The id a point on no object takes: the background, which is never a right answer."""
 
 _THINK = re.compile(r"<think>(.*?)</think>", re.IGNORECASE | re.DOTALL)
-_ANSWER = re.compile(r"<answer>\s*(\[.*?\])\s*</answer>", re.IGNORECASE | re.DOTALL)
+_ANSWER = re.compile(r"<answer>\s*(\[.*?\])\s*</answer>", re.IGNORECASE)  # on one line, as there
 _PATH = re.compile(r"Path\d*:")
 _RELATION = re.compile(r"Object\s+(\d+)\s+is occluded by object\s+(\d+)")
 _OBJECT = re.compile(r"Object\s+(\d+)")
@@ -219,19 +220,10 @@ class _Reader:
 
     def parse_reply(self, number: int, reply: object) -> Answer:
         text = reply if isinstance(reply, str) else ""
-        think, answer = _THINK.search(text), _ANSWER.search(text)
-        if think is None and answer is None:
-            self.note(number, "no_tags", text or repr(reply))
-            return Answer(None, None)
-        paths = parse_paths(think[1]) if think else ()
-        if not paths:
-            self.note(number, "no_path", text)
-        objects = _id_list(answer[1]) if answer else None
-        if objects is None:
-            self.note(number, "no_answer", text)
-        elif not objects:
-            self.note(number, "empty_answer", text)
-        return Answer(objects, paths or None)
+        answer, kinds = parse_reply(text)
+        for kind in kinds:
+            self.note(number, kind, text or repr(reply))
+        return answer
 
     def parse_output(self, number: int, output: Any, image_id: int) -> frozenset[int] | None:
         if not isinstance(output, list):
@@ -263,6 +255,27 @@ class _Reader:
         return frozenset(hits)
 
 
+def parse_reply(text: str) -> tuple[Answer, tuple[ProblemKind, ...]]:
+    """What a reply of UNOGrasp says, read the way its evaluator reads it, and what is wrong with it.
+
+    On purpose unlike the evaluator: a reply without a <think> tag has no paths, instead of being
+    "unobstructed", and one without a readable list has no answer, instead of an empty one.
+    """
+    think, answer = _THINK.search(text), _ANSWER.search(text)
+    if think is None and answer is None:
+        return Answer(None, None), ("no_tags",)
+    problems: list[ProblemKind] = []
+    paths = parse_paths(think[1]) if think else ()
+    if not paths:
+        problems.append("no_path")
+    objects = _id_list(answer[1]) if answer else None
+    if objects is None:
+        problems.append("no_answer")
+    elif not objects:
+        problems.append("empty_answer")
+    return Answer(objects, paths or None), tuple(problems)
+
+
 def parse_paths(think: str) -> tuple[tuple[int, ...], ...]:
     """Paths, top first, from the text of a <think> tag, read the way UNOGrasp's evaluator reads it."""
     paths = []
@@ -278,9 +291,10 @@ def parse_paths(think: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _id_list(text: str) -> frozenset[int] | None:
+    """Ids from the text of a list, in JSON or in Python's spelling, which the evaluator takes."""
     try:
-        values = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        values = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     ids = [_whole(v) for v in values]
     return None if None in ids else frozenset(v for v in ids if v is not None)

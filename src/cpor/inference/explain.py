@@ -87,7 +87,11 @@ class Explanation:
 
 
 def explain(
-    posterior: ObstructionPosterior, decision: Decision | None = None, k: int = 3, prior: float | None = None
+    posterior: ObstructionPosterior,
+    decision: Decision | None = None,
+    k: int = 3,
+    prior: float | None = None,
+    flips: bool = True,
 ) -> Explanation:
     """Explain the decision for a scene.
 
@@ -96,18 +100,19 @@ def explain(
         decision: What was decided for it; `decide(posterior, prior=prior)` where None.
         k: How many of the likeliest graphs to list.
         prior: As for `decide`; without it, relations without answer are examined as if at 0.5.
+        flips: Whether to look for the probability at which the action changes; half of the work.
     """
     decision = decision or decide(posterior, prior=prior)
     missing = np.isnan(posterior.p_obstructs)
     assumed = posterior.with_prior(NO_ANSWER if prior is None else prior)
-    effects, not_examined = _examine(assumed, missing, decision)
+    effects, not_examined = _examine(assumed, missing, decision, flips)
     # Graphs of relations that nobody judged would show assumptions as findings.
     graphs = () if missing.any() and prior is None else likeliest_graphs(assumed, k)
     return Explanation(decision, posterior.target, graphs, effects, not_examined)
 
 
 def _examine(
-    scene: ObstructionPosterior, missing: Bool[np.ndarray, "n n"], decision: Decision
+    scene: ObstructionPosterior, missing: Bool[np.ndarray, "n n"], decision: Decision, flips: bool
 ) -> tuple[tuple[RelationEffect, ...], int]:
     """Effects of all relations whose blocked object the target can reach, nearest to the target first."""
     p, target = scene.p_obstructs, scene.target_index
@@ -126,7 +131,7 @@ def _examine(
     effects = []
     for (i, j), ends in zip(pairs, _endpoints(p, target, pairs, allowance), strict=False):
         given = _Given(scene, i, j, bool(missing[i, j]), float(weight[i, j]), decision)
-        effects.append(given.effect(now.scores, ends))
+        effects.append(given.effect(now.scores, ends, flips))
     effects.sort(key=lambda effect: (effect.change_to_flip, -effect.value_of_asking))
     return tuple(effects), len(pairs) - len(effects)
 
@@ -175,14 +180,16 @@ class _Given:
     def ratio(self) -> float:
         return _odds(self.weight) / _odds(self.p)
 
-    def effect(self, now: Float[np.ndarray, " n"], ends: Float[np.ndarray, "2 n"]) -> RelationEffect:
+    def effect(
+        self, now: Float[np.ndarray, " n"], ends: Float[np.ndarray, "2 n"], flips: bool
+    ) -> RelationEffect:
         p, ratio, tau = self.p, self.ratio, self.decision.tau
         without, with_it = ends
         # The upper end was taken at 1 - zeta, where inference clips; go the rest of the way.
         w_end = (1.0 - ZETA) * ratio / ((1.0 - ZETA) * ratio + ZETA)
         with_it = np.clip((with_it - (1.0 - w_end) * without) / w_end, 0.0, 1.0)
         slope = ratio / (p * ratio + 1.0 - p) ** 2
-        flip = None if self.missing else self._nearest_flip(without, with_it)
+        flip = self._nearest_flip(without, with_it) if flips and not self.missing else None
         value, value_with, value_without = (max(float(q.max()), tau) for q in (now, with_it, without))
         gain = self.weight * value_with + (1.0 - self.weight) * value_without - value
         return RelationEffect(

@@ -1,0 +1,257 @@
+"""Asking only what matters: what the decision hangs on most, until no answers are likely to change it.
+
+Before a pair is asked about, it is believed what the other sources say of it, p. An answer moves its log-odds
+by s, normal with mean +-d^2 / 2 (the sign says whether the relation holds) and standard deviation d: the one
+normal law under which p stays the mean of what will be believed. Drawing answers to all open questions at
+once tells how likely they are to change the action. Asked next is the pair whose answer moves the margin of
+the best action most: (d margin / d p)^2 p (1 - p).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from cpor.decision import Action, Decision, Defer
+from cpor.errors import InvalidSettingError
+from cpor.inference.decide import decide_many
+from cpor.inference.explain import NO_ANSWER, explain
+from cpor.pipeline import Pipeline
+from cpor.relations import Label, ObstructionPosterior
+from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.semantics.scorer import RelationScorer
+
+Answers: TypeAlias = Mapping[BlockedBy, float | None]
+"""Answers so far, by pair; None was asked in vain, an absent pair was not asked."""
+
+Believe: TypeAlias = Callable[[Answers], ObstructionPosterior]
+"""From the answers so far to what to decide from."""
+
+Decide: TypeAlias = Callable[[Sequence[ObstructionPosterior]], Sequence[Decision]]
+"""Decides many scenes."""
+
+StopReason: TypeAlias = Literal["settled", "all_asked", "budget"]
+
+
+@dataclass(frozen=True)
+class AskingSettings:
+    """When to stop.
+
+    Attributes:
+        most_change: Stop when the answers still open would change the action with at most this probability.
+        answer_spread: How far an answer moves a relation's log-odds: the d above.
+        samples: Sets of answers to draw for that.
+        most_questions: Ask no more than this; None: as many as it takes.
+    """
+
+    most_change: float = 0.03
+    answer_spread: float = 2.0
+    samples: int = 64
+    most_questions: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.most_change < 1.0:
+            raise InvalidSettingError(f"most_change is {self.most_change}; it must lie in [0, 1)")
+        if self.answer_spread <= 0.0 or self.samples < 1:
+            raise InvalidSettingError("answer_spread must be above 0 and samples at least 1")
+        if self.most_questions is not None and self.most_questions < 0:
+            raise InvalidSettingError(f"most_questions is {self.most_questions}; it must be at least 0")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What came of asking.
+
+    Attributes:
+        decision: The decision.
+        answers: Of the questions asked, in the order they were put; None where no answer came.
+        relevant: Pairs that the target can reach: the questions that asking all of them would take.
+        stopped: `settled` (the open questions hardly matter), `all_asked`, or `budget`.
+        p_change: Estimated probability that the open questions would change the action.
+        certain: Whether it is proven that no answers to them could.
+    """
+
+    decision: Decision
+    answers: Answers
+    relevant: int
+    stopped: StopReason
+    p_change: float
+    certain: bool
+
+    @property
+    def saved(self) -> int:
+        """Questions that did not have to be asked."""
+        return self.relevant - len(self.answers)
+
+
+def ask_what_matters(
+    believe: Believe,
+    pairs: Sequence[BlockedBy],
+    ask: Callable[[BlockedBy], float | None],
+    rng: np.random.Generator,
+    settings: AskingSettings | None = None,
+    decide_all: Decide = decide_many,
+) -> Asked:
+    """Ask one question after the other, the one the decision hangs on most first.
+
+    Args:
+        believe: From the answers so far to what to decide from.
+        pairs: What may be asked.
+        ask: Puts one question; None is no answer.
+        rng: Draws answers to open questions.
+        settings: When to stop.
+        decide_all: Makes decisions.
+    """
+    settings = settings or AskingSettings()
+    answers: dict[BlockedBy, float | None] = {}
+    posterior = believe(answers)
+    open_pairs = relevant_pairs(pairs, posterior.target)
+    relevant = len(open_pairs)
+    while True:
+        decision = decide_all([posterior])[0]
+        p_change = _chance_of_change(posterior, decision, open_pairs, rng, settings, decide_all)
+        if not open_pairs or p_change <= settings.most_change:
+            stopped: StopReason = "settled" if open_pairs else "all_asked"
+            break
+        if settings.most_questions is not None and len(answers) >= settings.most_questions:
+            stopped = "budget"
+            break
+        pair = _next_question(posterior, decision, open_pairs)
+        answers[pair] = ask(pair)
+        open_pairs.discard(pair)
+        posterior = believe(answers)
+    certain = _is_certain(posterior, decision, open_pairs, decide_all)
+    return Asked(decision, answers, relevant, stopped, p_change, certain)
+
+
+def ask_scene(
+    pipeline: Pipeline,
+    scene: Scene,
+    target: int,
+    scorer: RelationScorer,
+    pairs: Sequence[BlockedBy],
+    rng: np.random.Generator,
+    settings: AskingSettings | None = None,
+) -> tuple[Asked, SemanticScores]:
+    """Decide for a target, asking a scorer what matters; also what it said, to keep with the scene.
+
+    Args:
+        pipeline: The stages.
+        scene: The scene; scores that came with it are not looked at.
+        target: Id of the object asked for.
+        scorer: Whom to ask.
+        pairs: What may be asked.
+        rng: Draws answers to open questions.
+        settings: When to stop.
+    """
+    believe = believe_with(pipeline, scene, target, pairs, scorer.name)
+    asked = ask_what_matters(
+        believe,
+        pairs,
+        lambda pair: scorer.score(scene, [pair]).scores[pair],
+        rng,
+        settings,
+        decide_with(pipeline),
+    )
+    return asked, with_unasked(asked.answers, pairs, scorer.name)
+
+
+def believe_with(
+    pipeline: Pipeline, scene: Scene, target: int, pairs: Sequence[BlockedBy], scorer: str | None
+) -> Believe:
+    """What a pipeline believes of a scene given some answers; geometry is measured once."""
+    geometry = pipeline.measure(scene)
+
+    def believe(answers: Answers) -> ObstructionPosterior:
+        beliefs = pipeline.combine(geometry, with_unasked(answers, pairs, scorer))
+        return pipeline.posterior(beliefs, target)
+
+    return believe
+
+
+def decide_with(pipeline: Pipeline) -> Decide:
+    """A pipeline's decisions, all at once where it decides by score alone."""
+    if pipeline.tau_success is not None:
+        return lambda posteriors: [pipeline.decide(each) for each in posteriors]
+    return lambda posteriors: decide_many(posteriors, pipeline.tau, pipeline.method, prior=pipeline.prior)
+
+
+def with_unasked(answers: Answers, pairs: Sequence[BlockedBy], scorer: str | None) -> SemanticScores:
+    """All pairs, those not asked yet without answer: a calibrator counts a scene's pairs, not questions."""
+    return SemanticScores(dict.fromkeys(pairs) | dict(answers), scorer)
+
+
+def relevant_pairs(pairs: Iterable[BlockedBy], target: Label) -> set[BlockedBy]:
+    """The pairs whose blocked object the target can reach, whatever the answers are."""
+    pairs = set(pairs)
+    reached: set[Label] = {target}
+    frontier = [target]
+    while frontier:
+        here = frontier.pop()
+        found = {pair.blocker for pair in pairs if pair.blocked == here} - reached
+        reached |= found
+        frontier += found
+    return {pair for pair in pairs if pair.blocked in reached}
+
+
+def same_action(a: Action, b: Action) -> bool:
+    """Whether two decisions do the same; to defer is the same for whatever reason."""
+    return a == b or (isinstance(a, Defer) and isinstance(b, Defer))
+
+
+def _chance_of_change(
+    posterior: ObstructionPosterior,
+    decision: Decision,
+    open_pairs: set[BlockedBy],
+    rng: np.random.Generator,
+    settings: AskingSettings,
+    decide_all: Decide,
+) -> float:
+    """How likely answers to all open questions are to change the action."""
+    if not open_pairs:
+        return 0.0
+    pairs = sorted(open_pairs)
+    rows = np.array([posterior.index(pair.blocked) for pair in pairs])
+    cols = np.array([posterior.index(pair.blocker) for pair in pairs])
+    p = posterior.p_obstructs[rows, cols]
+    candidate = p != 0.0
+    p = np.clip(np.where(np.isnan(p), NO_ANSWER, p), 1e-9, 1.0 - 1e-9)
+    shape, d = (settings.samples, len(pairs)), settings.answer_spread
+    sign = np.where(rng.random(shape) < p, 1.0, -1.0)
+    logit = np.log(p) - np.log1p(-p) + sign * d * d / 2.0 + d * rng.standard_normal(shape)
+    drawn = np.where(candidate, 1.0 / (1.0 + np.exp(-np.clip(logit, -40.0, 40.0))), 0.0)
+    scenes = []
+    for answers in drawn:
+        filled = posterior.p_obstructs.copy()
+        filled[rows, cols] = answers
+        scenes.append(posterior.replace_p(filled))
+    return float(np.mean([not same_action(d.action, decision.action) for d in decide_all(scenes)]))
+
+
+def _next_question(
+    posterior: ObstructionPosterior, decision: Decision, open_pairs: set[BlockedBy]
+) -> BlockedBy:
+    """The open pair whose answer moves the margin of the best action most; the smaller one of equals."""
+    explanation = explain(posterior, decision, k=0, flips=False)
+    ranked = sorted(decision.scores, key=lambda label: -decision.scores[label])
+    rival = ranked[1] if len(ranked) > 1 and decision.scores[ranked[1]] > decision.tau else None
+    moves: dict[tuple[Label, Label], float] = {}
+    for effect in explanation.relations:
+        slope = effect.sensitivity[ranked[0]] - (0.0 if rival is None else effect.sensitivity[rival])
+        moves[effect.blocked, effect.blocker] = slope * slope * effect.p * (1.0 - effect.p)
+    # Relations too many to examine rank last, by their order; none of them is left out.
+    return max(sorted(open_pairs, reverse=True), key=lambda pair: moves.get(pair, -1.0))
+
+
+def _is_certain(
+    posterior: ObstructionPosterior, decision: Decision, open_pairs: set[BlockedBy], decide_all: Decide
+) -> bool:
+    """Whether the same action follows however the questions left open are answered."""
+    if not open_pairs:
+        return decision.certificate.certified
+    p = posterior.p_obstructs.copy()
+    for pair in open_pairs:
+        p[posterior.index(pair.blocked), posterior.index(pair.blocker)] = np.nan
+    whatever = decide_all([posterior.replace_p(p)])[0]
+    return whatever.action == decision.action and whatever.certificate.certified

@@ -1,0 +1,76 @@
+"""Which object an answered badge number or point means (SPEC section 2, the paper's matching rule)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cpor.perception.grounding import ground_point
+from cpor.perception.grounding_answers import Found
+from cpor.scene import PixelPoint, Scene
+
+
+def match_point(scene: Scene, point: PixelPoint) -> int | None:
+    """The object a point in a reply means; None where it means none, or may mean several.
+
+    Args:
+        scene: The scene.
+        point: Where. [px]
+    """
+    height, width = scene.observation.shape
+    if not (0.0 <= point.x < width and 0.0 <= point.y < height):
+        return None
+    found = ground_point(scene, point)
+    return found.id if isinstance(found, Found) else None
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The numbers that objects carry in a picture, and how points in a reply are meant.
+
+    Attributes:
+        scene: The scene.
+        number: Badge number of each object id.
+        scale: Size of the picture sent relative to the scene's image.
+        points: `pixels`: [x, y] in pixels of the picture sent. `thousandths`: [y, x] in thousandths of its
+            height and width, as Gemini Robotics-ER gives them.
+    """
+
+    scene: Scene
+    number: Mapping[int, int]
+    scale: float = 1.0
+    points: str = "pixels"
+    _ids: dict[int, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_ids", {number: label for label, number in self.number.items()})
+
+    def object_of(self, answer: object) -> int | None:
+        """The object that a number, its text, or a point in a reply means; None where it means none."""
+        if isinstance(answer, bool):
+            return None
+        if isinstance(answer, float) and answer.is_integer():
+            answer = int(answer)
+        if isinstance(answer, str):
+            digits = answer.strip().lower().removeprefix("object").removeprefix("badge").strip(" #")
+            answer = int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 6 else None
+        if isinstance(answer, int):
+            return self._ids.get(answer)
+        if isinstance(answer, list) and len(answer) == 2 and all(_is_number(v) for v in answer):
+            return match_point(self.scene, self._to_pixels(float(answer[0]), float(answer[1])))
+        return None
+
+    def _to_pixels(self, first: float, second: float) -> PixelPoint:
+        height, width = self.scene.observation.shape
+        if self.points == "thousandths":
+            return PixelPoint(second * width / 1000.0, first * height / 1000.0)
+        return PixelPoint(first / self.scale, second / self.scale)
+
+
+def number_objects(scene: Scene) -> dict[int, int]:
+    """Badge number by object id: the id itself where all are short, else 1 to n."""
+    if all(label < 100 for label in scene.ids):
+        return {label: label for label in scene.ids}
+    return {label: k for k, label in enumerate(scene.ids, 1)}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,178 @@
+"""Asking with patience: from the cache if possible, within the budget, again after what may pass."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from cpor.errors import InvalidSettingError
+from cpor.semantics.budget import Purse
+from cpor.semantics.cache import ReplyCache
+from cpor.semantics.provider import TRANSIENT, Completion, Provider, ProviderFailure, Question
+from cpor.semantics.scorer import ScorerError
+
+Useful = Callable[[int, Completion], object]
+"""(place of the question, its reply) -> something true if anything could be read from it."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to try.
+
+    Attributes:
+        attempts: Calls for one question at most.
+        first_wait_s: Wait after the first failure, which doubles with each further one. [s]
+        longest_wait_s: No single wait is longer; a provider that asks for more is given up on. [s]
+        at_once: Calls under way at the same time.
+    """
+
+    attempts: int = 4
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+    at_once: int = 4
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.at_once < 1:
+            raise InvalidSettingError("attempts and at_once must be at least 1")
+        if not 0.0 <= self.first_wait_s <= self.longest_wait_s:
+            raise InvalidSettingError("first_wait_s must lie between 0 and longest_wait_s")
+
+    def wait_s(self, key: str, attempt: int, retry_after_s: float | None) -> float | None:
+        """How long to wait after a failed attempt; in seconds; None: give up.
+
+        Half of the wait is random, so that callers that failed together do not come back together; it
+        follows from the question, so a run can be repeated.
+        """
+        if retry_after_s is not None and retry_after_s > self.longest_wait_s:
+            return None
+        spread = 0.5 + 0.5 * random.Random(f"{key}/{attempt}").random()
+        wait = spread * min(self.first_wait_s * 2.0 ** (attempt - 1), self.longest_wait_s)
+        return max(wait, retry_after_s or 0.0)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What came of one question.
+
+    Attributes:
+        completion: The last reply; None where none came.
+        problems: What went wrong on the way, in words.
+        attempts: Calls made; 0 where it was remembered, or not asked at all.
+    """
+
+    completion: Completion | None
+    problems: tuple[str, ...] = ()
+    attempts: int = 0
+
+
+@dataclass(eq=False)
+class PatientCaller:
+    """Puts questions to a provider.
+
+    Attributes:
+        provider: Whom to ask.
+        patience: How long to try.
+        purse: Pays.
+        cache: Remembers; None remembers nothing.
+        picture_tokens: Most input tokens a picture can cost.
+        sleep: Waits between attempts; another one in tests. [s]
+    """
+
+    provider: Provider
+    patience: Patience
+    purse: Purse
+    cache: ReplyCache | None = None
+    picture_tokens: int = 4096
+    sleep: Callable[[float], None] = time.sleep
+    _stop: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+
+    def ask_all(self, questions: Sequence[Question], useful: Useful) -> list[Asked]:
+        """Ask all questions, some at the same time; a failure of one is no failure of the others.
+
+        Raises:
+            ScorerError: The scorer is not set up or cannot do this at all; questions not yet put are dropped.
+        """
+        self._stop.clear()
+        if len(questions) <= 1 or self.patience.at_once == 1:
+            return [self._ask(k, question, useful) for k, question in enumerate(questions)]
+        with ThreadPoolExecutor(min(self.patience.at_once, len(questions))) as pool:
+            under_way = [pool.submit(self._ask, k, question, useful) for k, question in enumerate(questions)]
+            try:
+                return [each.result() for each in under_way]
+            except ScorerError:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _ask(self, place: int, question: Question, useful: Useful) -> Asked:
+        key = question.key(self.provider.identity())
+        if self.cache is not None and (known := self.cache.get(key)) is not None and useful(place, known):
+            self.purse.note(remembered=1)
+            return Asked(known)
+        problems: list[str] = []
+        last: Completion | None = None
+        for attempt in range(1, self.patience.attempts + 1):
+            if self._stop.is_set():
+                return Asked(last, (*problems, "not asked: the scorer was stopped"), attempt - 1)
+            try:
+                last = self._call(question)
+            except _BudgetUsedUp:
+                self.purse.note(refused=1)
+                return Asked(last, (*problems, "not asked: the budget is used up"), attempt - 1)
+            except ScorerError:
+                self._stop.set()
+                raise
+            except ProviderFailure as failure:
+                problems.append(str(failure))
+                wait = self.patience.wait_s(key, attempt, failure.retry_after_s)
+                if failure.kind not in TRANSIENT:
+                    return Asked(None, tuple(problems), attempt)
+            else:
+                if useful(place, last):
+                    if self.cache is not None:
+                        self.cache.put(key, last)
+                    return Asked(last, tuple(problems), attempt)
+                if last.refused or last.cut or _lacks_logprobs(question, last):
+                    return Asked(last, tuple(problems), attempt)  # asking again would change nothing
+                problems.append("unreadable reply")
+                wait = self.patience.wait_s(key, attempt, None)
+            if wait is None:
+                problems.append("given up: the provider asks to wait longer than longest_wait_s")
+                return Asked(last, tuple(problems), attempt)
+            if attempt < self.patience.attempts:
+                self.sleep(wait)
+        return Asked(last, tuple(problems), self.patience.attempts)
+
+    def _call(self, question: Question) -> Completion:
+        """One call, paid for beforehand."""
+        # A token is at least one byte of text, whatever the tokeniser.
+        text = len(question.prompt.encode()) + len((question.system or "").encode())
+        text += len(str(question.schema)) if question.schema else 0
+        most_read = text + self.picture_tokens
+        reserved = self.purse.reserve(most_read, question.max_output_tokens)
+        if reserved is None:
+            raise _BudgetUsedUp
+        read, written = most_read, question.max_output_tokens
+        try:
+            reply = self.provider.complete(question)
+            read = most_read if reply.input_tokens is None else reply.input_tokens
+            written = question.max_output_tokens if reply.output_tokens is None else reply.output_tokens
+            return reply
+        except ProviderFailure as failure:
+            if not failure.may_cost:
+                read = written = 0
+            raise
+        except ScorerError:
+            read = written = 0
+            raise
+        finally:
+            self.purse.settle(reserved, read, written)
+
+
+def _lacks_logprobs(question: Question, reply: Completion) -> bool:
+    return question.wants_yes_no and reply.first_token is None and bool(reply.text.strip())
+
+
+class _BudgetUsedUp(Exception):  # noqa: N818 - a signal within this file
+    pass

@@ -1,0 +1,132 @@
+"""From what a model wrote to a score a pair: salvaged where that is safe, else no answer.
+
+A pair the reply does not settle gets no answer, never 0. Nothing is guessed: an entry counts only if it is
+a whole JSON object that names two objects of the scene and a number from 0 to 100.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cpor.scene import BlockedBy
+from cpor.semantics.matching import Marks
+
+_NUMBER = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*")
+_DECODER = json.JSONDecoder()
+_DEEPEST = 20
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reply says.
+
+    Attributes:
+        scores: Of every pair asked about; None where the reply does not settle it.
+        problems: What was wrong, in words.
+    """
+
+    scores: dict[BlockedBy, float | None]
+    problems: tuple[str, ...]
+
+    @property
+    def settles_any(self) -> bool:
+        """Whether at least one pair has an answer."""
+        return any(score is not None for score in self.scores.values())
+
+
+def read_relations(text: str, marks: Marks, pairs: Sequence[BlockedBy]) -> Reading:
+    """Read a reply about a whole scene.
+
+    Args:
+        text: The reply, with prose or code fences around the JSON, or cut off, as it may be.
+        marks: What numbers and points in it mean.
+        pairs: What was asked.
+    """
+    problems: list[str] = []
+    asked = set(pairs)
+    given: dict[BlockedBy, set[float]] = {}
+    entries = list(_entries(text))
+    if not entries:
+        problems.append("the reply is empty" if not text.strip() else "the reply holds no relation")
+    for entry in entries:
+        pair = _pair(entry, marks, problems)
+        value = _probability(entry.get("probability"))
+        if pair is None:
+            continue
+        if pair not in asked:
+            problems.append(f"{_say(pair)} was not asked about")
+        elif value is None:
+            problems.append(f"{_say(pair)}: {entry.get('probability')!r:.40} is no number from 0 to 100")
+            given.setdefault(pair, set()).add(math.nan)
+        else:
+            given.setdefault(pair, set()).add(value)
+    top = max((v for values in given.values() for v in values if not math.isnan(v)), default=0.0)
+    if 0.0 < top <= 1.0:
+        # 1 may mean one in a hundred or certain; to take it for the former would say "free".
+        problems.append("no number is above 1: from 0 to 1 or from 0 to 100 cannot be told")
+        given = {}
+    scores: dict[BlockedBy, float | None] = {}
+    for pair in pairs:
+        values = given.get(pair, set())
+        if len(values) > 1:
+            problems.append(f"{_say(pair)} is given twice with different numbers")
+        value = next(iter(values)) if len(values) == 1 else math.nan
+        scores[pair] = None if math.isnan(value) else value / 100.0
+    missing = sum(score is None for score in scores.values())
+    if missing and entries:
+        problems.append(f"{missing} of {len(scores)} pairs have no answer")
+    return Reading(scores, tuple(dict.fromkeys(problems)))
+
+
+def _pair(entry: dict[str, Any], marks: Marks, problems: list[str]) -> BlockedBy | None:
+    blocked, blocker = marks.object_of(entry.get("blocked")), marks.object_of(entry.get("blocker"))
+    for role, found in (("blocked", blocked), ("blocker", blocker)):
+        if found is None:
+            problems.append(f"{role} {entry.get(role)!r:.40} is no object of the scene")
+    if blocked is None or blocker is None:
+        return None
+    if blocked == blocker:
+        problems.append(f"object {blocked} is said to obstruct itself")
+        return None
+    return BlockedBy(blocked, blocker)
+
+
+def _probability(value: object) -> float | None:
+    if isinstance(value, str) and (match := _NUMBER.fullmatch(value)):
+        value = float(match[1])
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0.0 <= value <= 100.0 else None
+
+
+def _entries(text: str) -> Iterator[dict[str, Any]]:
+    """Every whole JSON object in a text that looks like a relation, wherever it stands."""
+    at = 0
+    while (at := text.find("{", at)) >= 0:
+        try:
+            found, end = _DECODER.raw_decode(text, at)
+        except (json.JSONDecodeError, RecursionError):
+            at += 1  # prose, or a list that was cut off: look at what is inside
+            continue
+        yield from _relations_in(found)
+        at = end
+
+
+def _relations_in(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, dict):
+        if "blocked" in value or "blocker" in value:
+            yield value
+            return
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _relations_in(each, depth + 1)
+
+
+def _say(pair: BlockedBy) -> str:
+    return f"that {pair.blocker} obstructs {pair.blocked}"

@@ -1,0 +1,83 @@
+"""What every relation scorer is and gives: a number or no answer for each pair, and what was said."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from cpor.errors import CporError
+from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.semantics.budget import Spent
+
+
+class ScorerError(CporError):
+    """A scorer that is not known, not set up, or cannot do what is asked of it."""
+
+
+@dataclass(frozen=True)
+class RawReply:
+    """One reply as it came, kept whatever could be read from it.
+
+    Attributes:
+        pairs: What it was asked about.
+        text: What came; None where nothing did.
+        problems: What was wrong with it or with the call, in words.
+        attempts: Calls made for it; 0 where it was remembered.
+    """
+
+    pairs: tuple[BlockedBy, ...]
+    text: str | None
+    problems: tuple[str, ...] = ()
+    attempts: int = 0
+
+
+@dataclass(frozen=True)
+class ScoredPairs:
+    """What a scorer said of the pairs it was asked about.
+
+    Attributes:
+        scores: Raw score in [0, 1] of every pair asked about; None where no answer came.
+        scorer: Who said it.
+        replies: The replies behind the scores.
+        spent: Calls, tokens and money they took.
+    """
+
+    scores: Mapping[BlockedBy, float | None]
+    scorer: str
+    replies: tuple[RawReply, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+
+    @property
+    def unanswered(self) -> tuple[BlockedBy, ...]:
+        """Pairs without an answer."""
+        return tuple(pair for pair, score in self.scores.items() if score is None)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong, each once, in the order it came up."""
+        return tuple(dict.fromkeys(problem for reply in self.replies for problem in reply.problems))
+
+    def semantic_scores(self) -> SemanticScores:
+        """The scores as a scene keeps them."""
+        return SemanticScores(self.scores, self.scorer)
+
+
+@runtime_checkable
+class RelationScorer(Protocol):
+    """Judges, from what a scene shows, whether one object obstructs another."""
+
+    @property
+    def name(self) -> str:
+        """What its scores are called; a fitted model holds for scores of the same name only."""
+        ...
+
+    def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
+        """Score each pair.
+
+        Args:
+            scene: The scene.
+            pairs: What to judge: does `blocker` obstruct `blocked`?
+
+        Returns:
+            A number in [0, 1] or None for every pair, never fewer: a failure is no answer, not 0.
+        """
+        ...

@@ -1,0 +1,149 @@
+"""UNOGrasp checkpoints: one question an object, answered with the chains of objects on top of it.
+
+The reply is `<think>Path1: Object 4 is occluded by object 2. …</think><answer>[2]</answer>`. A relation that
+the reply names scores high, one that it leaves out although it speaks of the blocked object scores low: a
+hard answer has no confidence of its own, so the two numbers are settings, and calibration gives them meaning.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from cpor.data.predictions import parse_reply
+from cpor.scene import BlockedBy, Scene
+from cpor.semantics.badges import draw_marks
+from cpor.semantics.config import ScorerConfig
+from cpor.semantics.local_transformers import LocalProvider
+from cpor.semantics.matching import Marks
+from cpor.semantics.openai_compatible import OpenAIProvider
+from cpor.semantics.patience import PatientCaller
+from cpor.semantics.provider import Completion, Picture, Provider, Question
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError
+from cpor.semantics.vlm import check_pairs
+
+SYSTEM = (
+    "You help a robot to grasp objects in clutter. Given the number of a target object, work out which "
+    "objects occlude it, which objects occlude those, and so on up to objects that nothing occludes. In "
+    "<think> describe every occlusion path from the target outward, as `Path1: Object A is occluded by "
+    "object B. Object B is occluded by object C.`; a target that nothing occludes is `Path1: Object A is "
+    "not occluded.` In <answer> give nothing but the list of objects to be removed first, one for each "
+    "path, such as [3, 5]; a target that nothing occludes is its own answer."
+)
+QUESTION = "Which object must be removed first to grasp object {target}?"
+
+_OWN_OPTIONS = ("through", "system", "question", "score_named", "score_unnamed")
+
+
+def build(config: ScorerConfig) -> RelationScorer:
+    """The scorer of a configuration with kind = "unograsp".
+
+    `options.through` is `openai` (a compatible server) or `transformers` (a folder); what is left of the
+    options goes there. `options.system` and `options.question` hold the checkpoint's own prompt.
+    """
+    through = config.option("through", str, "openai")
+    rest = {key: value for key, value in config.options.items() if key not in _OWN_OPTIONS}
+    inner = config.model_copy(update={"options": rest, "kind": through})
+    if through == "openai":
+        return UnoGraspScorer(config, OpenAIProvider(inner))
+    if through == "transformers":
+        single = config.model_copy(update={"at_once": 1, "attempts": 1})
+        return UnoGraspScorer(single, LocalProvider(inner))
+    raise ScorerError(f"scorer {config.name}: options.through is {through!r}; it is openai or transformers")
+
+
+class UnoGraspScorer:
+    """Asks about one object after the other, as few as the pairs need."""
+
+    def __init__(self, config: ScorerConfig, provider: Provider, caller: PatientCaller | None = None) -> None:
+        self.config = config
+        self.provider = provider
+        self.caller = caller or config.caller(provider)
+        self._system = config.option("system", str, SYSTEM)
+        self._question = config.option("question", str, QUESTION)
+        self._named = _share(config, "score_named", 0.9)
+        self._unnamed = _share(config, "score_unnamed", 0.1)
+        if "{target}" not in self._question:
+            raise ScorerError(
+                f"scorer {config.name}: options.question must hold {{target}}, the object's number"
+            )
+
+    @property
+    def name(self) -> str:
+        """What its scores are called."""
+        return self.config.name
+
+    def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
+        """See `RelationScorer`."""
+        pairs = check_pairs(scene, pairs)
+        before = self.caller.purse.spent
+        picture, marks = draw_marks(scene)
+        blockers: dict[int, frozenset[int] | None] = {}
+        replies: list[RawReply] = []
+        while waiting := [k for k in dict.fromkeys(pair.blocked for pair in pairs) if k not in blockers]:
+            # One reply speaks of a whole chain, so ask in small groups and look what is still open.
+            group = waiting[: self.config.at_once]
+            questions = [self._ask(picture, marks, label) for label in group]
+
+            def read(
+                place: int, reply: Completion, group: list[int] = group
+            ) -> Mapping[int, frozenset[int]] | None:
+                return None if reply.refused else read_chains(reply.text, marks, group[place])
+
+            found = self.caller.ask_all(questions, read)
+            for place, (label, asked) in enumerate(zip(group, found, strict=True)):
+                chains = read(place, asked.completion) if asked.completion is not None else None
+                blockers.setdefault(label, None)
+                for blocked, named in (chains or {}).items():
+                    if blockers.get(blocked) is None:
+                        blockers[blocked] = named
+                about = tuple(pair for pair in pairs if pair.blocked == label)
+                text = asked.completion.text if asked.completion is not None else None
+                unread = (
+                    () if chains is not None or text is None else ("no chain could be read from the reply",)
+                )
+                replies.append(RawReply(about, text, (*asked.problems, *unread), asked.attempts))
+        scores = {pair: self._score(blockers[pair.blocked], pair.blocker) for pair in pairs}
+        return ScoredPairs(scores, self.name, tuple(replies), self.caller.purse.spent - before)
+
+    def _ask(self, picture: Picture, marks: Marks, label: int) -> Question:
+        prompt = self._question.replace("{target}", str(marks.number[label]))
+        return Question(picture, prompt, self._system, max_output_tokens=self.config.max_output_tokens)
+
+    def _score(self, named: frozenset[int] | None, blocker: int) -> float | None:
+        if named is None:
+            return None
+        return self._named if blocker in named else self._unnamed
+
+
+def read_chains(text: str, marks: Marks, target: int) -> dict[int, frozenset[int]] | None:
+    """Blockers of every object a reply speaks of, by object id; None where it cannot be relied on.
+
+    A reply counts only if all its paths begin at the target and name objects of the scene, and "not
+    occluded" only if the answer is the target itself: otherwise an omission would pass for "free".
+
+    Args:
+        text: The reply.
+        marks: What the numbers mean.
+        target: Id of the object asked about.
+    """
+    answer, _ = parse_reply(text)
+    if not answer.paths:
+        return None
+    blockers: dict[int, set[int]] = {}
+    for numbers in answer.paths:
+        path = [marks.object_of(number) for number in numbers]
+        ids = [label for label in path if label is not None]
+        if len(ids) < len(path) or ids[-1] != target:
+            return None
+        for blocker, blocked in pairwise(ids):
+            blockers.setdefault(blocked, set()).add(blocker)
+        blockers.setdefault(ids[0], set())
+    if not blockers[target] and answer.objects != frozenset({marks.number[target]}):
+        return None
+    return {blocked: frozenset(named) for blocked, named in blockers.items()}
+
+
+def _share(config: ScorerConfig, name: str, default: float) -> float:
+    value = float(config.option(name, float, default))
+    if not 0.0 <= value <= 1.0:
+        raise ScorerError(f"scorer {config.name}: options.{name} is {value}; it must lie in [0, 1]")
+    return value

@@ -1,0 +1,158 @@
+"""A relation scorer from any vision-language model, in either way of asking."""
+
+from collections.abc import Callable, Sequence
+
+from cpor.errors import InvalidSceneError, say_known
+from cpor.evidence import PairState, geometric_evidence
+from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.semantics.badges import draw_marks
+from cpor.semantics.config import ScorerConfig
+from cpor.semantics.matching import Marks
+from cpor.semantics.patience import Asked, PatientCaller
+from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
+from cpor.semantics.provider import Completion, Picture, Provider, Question
+from cpor.semantics.replies import Reading, read_relations
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError
+from cpor.semantics.yes_no import p_yes
+
+NO_LOGPROBS = (
+    'the model gives no log-probabilities, and way = "pairs" needs them; set way = "scene", or choose '
+    "another model"
+)
+
+
+class VlmScorer:
+    """Asks a model, by one prompt a scene or by yes and no for each pair."""
+
+    def __init__(self, config: ScorerConfig, provider: Provider, caller: PatientCaller | None = None) -> None:
+        self.config = config
+        self.provider = provider
+        self.caller = caller or config.caller(provider)
+
+    @property
+    def name(self) -> str:
+        """What its scores are called."""
+        return self.config.name
+
+    def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
+        """See `RelationScorer`."""
+        pairs = check_pairs(scene, pairs)
+        before = self.caller.purse.spent
+        if not pairs:
+            return ScoredPairs({}, self.name)
+        picture, marks = draw_marks(scene, self.config.points)
+        ask = self._ask_scene if self.config.way == "scene" else self._ask_pairs
+        scores, replies = ask(scene, pairs, picture, marks)
+        return ScoredPairs(scores, self.name, replies, self.caller.purse.spent - before)
+
+    def _ask_scene(
+        self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: Picture, marks: Marks
+    ) -> tuple[dict[BlockedBy, float | None], tuple[RawReply, ...]]:
+        hints = (
+            geometric_evidence(scene) if self.config.hypotheses and scene.visible_ids is not None else None
+        )
+        size = self.config.pairs_per_prompt
+        groups = [pairs[k : k + size] for k in range(0, len(pairs), size)]
+        questions = [
+            Question(
+                picture,
+                scene_prompt(scene, marks.number, group, hints),
+                SYSTEM,
+                RELATIONS_SCHEMA,
+                max_output_tokens=self.config.max_output_tokens,
+            )
+            for group in groups
+        ]
+
+        def read(place: int, completion: Completion) -> Reading:
+            if completion.refused:
+                return Reading(dict.fromkeys(groups[place]), ("the model refused to answer",))
+            return read_relations(completion.text, marks, groups[place])
+
+        found = self.caller.ask_all(questions, lambda place, reply: read(place, reply).settles_any)
+        scores: dict[BlockedBy, float | None] = {}
+        replies = []
+        for place, (group, asked) in enumerate(zip(groups, found, strict=True)):
+            reading = Reading(dict.fromkeys(group), ())
+            if asked.completion is not None:
+                reading = read(place, asked.completion)
+            scores |= reading.scores
+            replies.append(_raw(group, asked, reading.problems))
+        return scores, tuple(replies)
+
+    def _ask_pairs(
+        self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: Picture, marks: Marks
+    ) -> tuple[dict[BlockedBy, float | None], tuple[RawReply, ...]]:
+        questions = [
+            Question(
+                picture,
+                pair_prompt(scene, marks.number, pair),
+                SYSTEM,
+                wants_yes_no=True,
+                max_output_tokens=min(self.config.max_output_tokens, 16),
+            )
+            for pair in pairs
+        ]
+
+        def read(completion: Completion) -> float | None:
+            if completion.refused or not completion.first_token:
+                return None
+            return p_yes(completion.first_token, self.config.least_yes_no)
+
+        found = self.caller.ask_all(questions, lambda _, reply: read(reply) is not None)
+        replied = [asked.completion for asked in found if asked.completion and asked.completion.text.strip()]
+        if replied and all(reply.first_token is None and not reply.refused for reply in replied):
+            raise ScorerError(f"scorer {self.name}: {NO_LOGPROBS}")
+        scores: dict[BlockedBy, float | None] = {}
+        replies = []
+        for pair, asked in zip(pairs, found, strict=True):
+            scores[pair] = None if asked.completion is None else read(asked.completion)
+            problems: tuple[str, ...] = ()
+            if asked.completion is not None and scores[pair] is None:
+                problems = (_why_no_yes_no(asked.completion),)
+            replies.append(_raw((pair,), asked, problems))
+        return scores, tuple(replies)
+
+
+def score_stage(scorer: RelationScorer) -> Callable[[Scene], SemanticScores]:
+    """A scorer as a stage of the pipeline: `Pipeline(score=score_stage(scorer))`."""
+    return lambda scene: scorer.score(scene, pairs_to_ask(scene)).semantic_scores()
+
+
+def pairs_to_ask(scene: Scene) -> tuple[BlockedBy, ...]:
+    """Pairs worth asking about: those that touch, as far as masks tell; all where there are no masks."""
+    if scene.visible_ids is None:
+        return tuple(BlockedBy(a, b) for a in scene.ids for b in scene.ids if a != b)
+    geometry = geometric_evidence(scene)
+    ids = geometry.ids
+    return tuple(
+        BlockedBy(ids[i], ids[j])
+        for i in range(len(ids))
+        for j in range(len(ids))
+        if i != j and geometry.state[i, j] != PairState.NO_CONTACT
+    )
+
+
+def check_pairs(scene: Scene, pairs: Sequence[BlockedBy]) -> tuple[BlockedBy, ...]:
+    """The pairs, each once, once all are pairs of objects of the scene."""
+    known = set(scene.ids)
+    for pair in pairs:
+        for label in pair:
+            if label not in known:
+                raise InvalidSceneError(f"unknown object {label}; {say_known(label, scene.ids)}")
+        if pair[0] == pair[1]:
+            raise InvalidSceneError(f"object {pair[0]} cannot obstruct itself; drop the pair")
+    return tuple(dict.fromkeys(BlockedBy(*pair) for pair in pairs))
+
+
+def _raw(pairs: tuple[BlockedBy, ...], asked: Asked, problems: tuple[str, ...]) -> RawReply:
+    text = None if asked.completion is None else asked.completion.text
+    return RawReply(pairs, text, (*asked.problems, *problems), asked.attempts)
+
+
+def _why_no_yes_no(reply: Completion) -> str:
+    if reply.refused:
+        return "the model refused to answer"
+    if not reply.first_token:
+        return "the reply has no log-probabilities"
+    return "the model would have said neither yes nor no"

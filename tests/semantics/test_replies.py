@@ -1,0 +1,162 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.vlm_scenes import all_pairs, heap
+
+from cpor.scene import BlockedBy
+from cpor.semantics.matching import Marks, number_objects
+from cpor.semantics.replies import read_relations
+from cpor.semantics.yes_no import p_yes
+
+SCENE = heap(3)
+MARKS = Marks(SCENE, number_objects(SCENE))
+PAIRS = all_pairs(SCENE)
+TRUTH = {pair: (10 * pair.blocked + 20 * pair.blocker) / 100 for pair in PAIRS}
+
+
+def entry(pair, value=None):
+    number = round(100 * TRUTH[pair]) if value is None else value
+    return {"blocked": pair.blocked, "blocker": pair.blocker, "probability": number}
+
+
+GOOD = json.dumps({"relations": [entry(pair) for pair in PAIRS]})
+
+
+def read(text):
+    return read_relations(text, MARKS, PAIRS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"Sure! Here is my answer:\n```json\n{GOOD}\n```\nLet me know {{if}} you need more.",
+        json.dumps([entry(pair) for pair in PAIRS]),
+        json.dumps({"answer": {"relations": [entry(pair) for pair in PAIRS]}}),
+        "\n".join(json.dumps(entry(pair)) for pair in PAIRS),
+        json.dumps({"relations": [entry(pair, f"{round(100 * TRUTH[pair])}%") for pair in PAIRS]}),
+        json.dumps(
+            {"relations": [entry(p) | {"blocked": f"#{p.blocked}", "blocker": str(p.blocker)} for p in PAIRS]}
+        ),
+    ],
+    ids=["plain", "prose", "bare list", "nested", "lines", "percent signs", "numbers as text"],
+)
+def test_what_can_be_salvaged_safely_is(text):
+    found = read(text)
+    assert found.scores == TRUTH
+    assert not found.problems
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"blocker": 99}, "no object"),
+        ({"blocker": None}, "no object"),
+        ({"blocker": 1, "blocked": 1}, "itself"),
+        ({"probability": 101}, "no number from 0 to 100"),
+        ({"probability": -1}, "no number from 0 to 100"),
+        ({"probability": "maybe"}, "no number from 0 to 100"),
+        ({"probability": None}, "no number from 0 to 100"),
+        ({"probability": True}, "no number from 0 to 100"),
+        ({"probability": float("nan")}, "no number from 0 to 100"),
+    ],
+)
+def test_one_bad_entry_costs_its_pair_only(change, problem):
+    first, *rest = PAIRS
+    text = json.dumps({"relations": [entry(first) | change, *(entry(pair) for pair in rest)]})
+    found = read(text)
+    assert found.scores == TRUTH | {first: None}
+    assert any(problem in each for each in found.problems)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "I cannot help with that.", "{", "[[[[", '{"relations": []}', "null"]
+)
+def test_a_reply_that_says_nothing_is_no_answer_for_every_pair(text):
+    found = read(text)
+    assert set(found.scores.values()) == {None}
+    assert not found.settles_any
+    assert found.problems
+
+
+def test_a_pair_left_out_has_no_answer():
+    found = read(json.dumps({"relations": [entry(pair) for pair in PAIRS[1:]]}))
+    assert found.scores == TRUTH | {PAIRS[0]: None}
+
+
+def test_a_pair_given_twice_with_different_numbers_has_no_answer():
+    relations = [entry(pair) for pair in PAIRS] + [entry(PAIRS[0], 99)]
+    assert read(json.dumps({"relations": relations})).scores == TRUTH | {PAIRS[0]: None}
+
+
+def test_numbers_that_may_be_fractions_are_not_read_as_percent():
+    # 1 for "certain" must not become one per cent, which would all but say "free".
+    text = json.dumps({"relations": [entry(pair, 1 if pair.blocked == 1 else 0) for pair in PAIRS]})
+    assert not read(text).settles_any
+    assert read(json.dumps({"relations": [entry(pair, 0) for pair in PAIRS]})).scores == dict.fromkeys(
+        PAIRS, 0.0
+    )
+
+
+@given(st.integers(0, len(GOOD)))
+def test_a_reply_cut_anywhere_keeps_whole_entries_and_loses_the_rest(length):
+    found = read(GOOD[:length])
+    for pair, score in found.scores.items():
+        assert score is None or score == TRUTH[pair]
+    whole = GOOD[:length].count("}")
+    assert sum(score is not None for score in found.scores.values()) == min(whole, len(PAIRS))
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda b: b.decode("latin-1")))
+def test_garbage_never_becomes_an_answer(text):
+    if "blocked" not in text:
+        assert not read(text).settles_any
+
+
+nested = st.recursive(
+    st.none() | st.booleans() | st.integers(-200, 200) | st.floats() | st.sampled_from(["1", "2", "blocked"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["blocked", "blocker", "probability", "relations"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(nested)
+def test_any_json_at_all_is_read_without_a_crash_and_scores_stay_in_range(value):
+    found = read(json.dumps(value))
+    assert list(found.scores) == PAIRS
+    assert all(score is None or 0.0 <= score <= 1.0 for score in found.scores.values())
+
+
+def test_points_are_matched_to_masks():
+    scene = heap(3)
+    where = {o: (scene.visible_ids == o).nonzero() for o in scene.ids}
+    point = {o: [float(cols.mean()), float(rows.mean())] for o, (rows, cols) in where.items()}
+    text = json.dumps({"relations": [{"blocked": point[1], "blocker": point[3], "probability": 80}]})
+    assert read_relations(text, MARKS, [BlockedBy(1, 3)]).scores == {BlockedBy(1, 3): 0.8}
+
+
+def test_yes_is_normalised_over_both_words_in_every_spelling():
+    import math
+
+    tokens = {"yes": 0.4, " Yes": 0.2, "\u0120no": 0.1, "NO": 0.1, "It": 0.2}
+    logs = {token: math.log(mass) for token, mass in tokens.items()}
+    assert p_yes(logs) == pytest.approx(0.6 / 0.8)
+
+
+def test_a_word_that_is_not_listed_counts_at_most_as_the_least_listed():
+    import math
+
+    logs = {"yes": math.log(0.9), "It": math.log(0.01)}
+    assert p_yes(logs) == pytest.approx(0.9 / 0.91)
+
+
+@pytest.mark.parametrize("tokens", [{}, {"The": -0.01}, {"yes": -9.0, "The": -0.001}, {"yes": float("nan")}])
+def test_neither_yes_nor_no_is_no_answer(tokens):
+    assert p_yes(tokens) is None
