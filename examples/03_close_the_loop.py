@@ -37,9 +37,17 @@ def say(cycle: Cycle) -> None:
     print(f"{cycle.index}: {what}: {done}", *cycle.notes, sep="\n   ")
 
 
+def free_folder(wanted: Path) -> Path:
+    """The folder, or one numbered after it where it is there already."""
+    k = 1
+    while (place := wanted if k == 1 else wanted.with_name(f"{wanted.name}_{k}")).exists():
+        k += 1
+    return place
+
+
 def main() -> None:
-    """Retrieve one target; the first argument is a folder for the record, the second a seed."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/close_the_loop")
+    """Retrieve one target; the first argument is a new folder for the record, the second a seed."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else free_folder(Path("out/close_the_loop"))
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     heap = make_heap(seed, HeapSettings(tier="medium"))
     print(f"a bin of {len(heap.world.objects)} objects; get the {heap.target_name}")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.vlm_scenes import all_pairs, heap
@@ -9,6 +11,7 @@ from cpor.inference.decide import decide
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy
+from cpor.semantics.budget import Spent
 from cpor.semantics.scorer import ScoredPairs
 
 OBJECTS = (1, 2, 3, 4)
@@ -134,5 +137,24 @@ def test_a_scene_is_decided_with_few_questions_as_with_all():
     assert same_action(found.decision.action, pipeline.decide(pipeline.posterior(full, 4)).action)
     assert found.decision.action == Remove(5)
     assert 0 < len(found.answers) < len(pairs)
-    assert scores == with_unasked(found.answers, pairs, "judge")
+    assert scores.semantic_scores() == with_unasked(found.answers, pairs, "judge")
     assert sum(value is not None for value in scores.scores.values()) == len(found.answers)
+
+
+class TiredJudge(Judge):
+    """A scorer whose budget allows two questions."""
+
+    def score(self, scene, pairs):
+        if len(self.asked) >= 2:
+            return ScoredPairs(dict.fromkeys(pairs), self.name, spent=Spent(refused=1))
+        return replace(super().score(scene, pairs), spent=Spent(calls=1))
+
+
+def test_a_question_that_was_refused_does_not_count_as_asked():
+    scene, judge = heap(5), TiredJudge()
+    pairs = all_pairs(scene)
+    settings = AskingSettings(most_change=0.0, answer_spread=6.0)
+    found, scored = ask_scene(Pipeline(), scene, 4, judge, pairs, np.random.default_rng(0), settings)
+    assert found.stopped == "budget"
+    assert len(found.answers) == 2 and None not in found.answers.values()
+    assert scored.spent == Spent(calls=2, refused=1)

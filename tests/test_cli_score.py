@@ -80,9 +80,49 @@ def test_scores_in_the_scene_folder_are_read_with_it(scene_folder, scorer):
 def test_what_fails_is_written_as_null_and_said(scene_folder, scorer, tmp_path):
     scorer(Plan(fault=lambda *_: "500"))
     ran = run("score", scene_folder, "--scorer", "mine", "--out", tmp_path / "s.json")
-    assert ran.exit_code == 0
+    assert ran.exit_code == 1  # no question was answered at all
     assert {r["score"] for r in json.loads((tmp_path / "s.json").read_text())["relations"]} == {None}
     assert "answered 0 of" in ran.output and "server: 500" in ran.output
+
+
+def test_scores_that_are_there_survive_a_run_in_vain(scene_folder, scorer):
+    scorer()
+    assert run("score", scene_folder, "--scorer", "mine").exit_code == 0
+    before = (scene_folder / "scores.json").read_bytes()
+    scorer(Plan(fault=lambda *_: "500"))
+    ran = run("score", scene_folder, "--scorer", "mine", "--no-cache")
+    assert ran.exit_code == 1 and "is left as it was" in ran.output
+    assert (scene_folder / "scores.json").read_bytes() == before
+
+
+def test_where_scores_go_is_checked_before_anything_is_asked(scene_folder, scorer, tmp_path):
+    plan = scorer()
+    for out in (tmp_path / "no" / "s.json", tmp_path):
+        ran = run("score", scene_folder, "--scorer", "mine", "--out", out)
+        assert ran.exit_code != 0 and "cannot write" in str(ran.exception)
+    assert not plan.seen
+
+
+def test_what_a_server_says_does_not_act_on_the_terminal(scene_folder, scorer, tmp_path):
+    class Rude(OpenAIHandler):
+        def error(self, status, message):
+            return super().error(status, "\x1b[2J\x1b]0;owned\x07 gone")
+
+    plan = Plan(fault=lambda *_: "500")
+    with VlmServer(Rude, plan) as server:
+        (tmp_path / "rude.toml").write_text(
+            f'kind = "openai"\nbase_url = "{server.url}"\nattempts = 1\nmodel = "m"\n'
+        )
+        ran = run("score", scene_folder, "--scorer", tmp_path / "rude.toml", "--out", tmp_path / "s.json")
+    assert "gone" in ran.output and "\x1b" not in ran.output and "\x07" not in ran.output
+
+
+def test_half_of_an_emoji_in_a_reply_is_kept(scene_folder, scorer, tmp_path):
+    scorer(Plan(text="cut here \ud83d"), more="attempts = 1\n")
+    ran = run("score", scene_folder, "--scorer", "mine", "--out", tmp_path / "s.json")
+    assert ran.exit_code == 1, ran.exception
+    kept = json.loads((tmp_path / "s.replies.json").read_text())
+    assert kept["replies"][0]["text"] == "cut here \ud83d"
 
 
 def test_calls_can_be_limited_and_all_pairs_asked(scene_folder, scorer, tmp_path):
@@ -125,7 +165,7 @@ def test_decide_asks_only_what_matters_within_a_number_of_questions(scene_folder
     ran = run("decide", scene_folder, "--scorer", "mine", "--target", 1, "--questions", 2, "--json")
     assert ran.exit_code == 0, ran.output
     assert len(plan.seen) <= 2
-    assert any("questions that could matter" in note for note in json.loads(ran.output)["notes"])
+    assert any("that could matter" in note for note in json.loads(ran.output)["notes"])
 
 
 @pytest.mark.parametrize(
@@ -151,12 +191,15 @@ def test_errors_say_what_to_do(arguments, said, scene_folder, scorer, monkeypatc
     assert said in str(ran.exception)
 
 
-def test_scorers_lists_what_there_is_and_shows_one(scene_folder, scorer):
-    scorer()
+def test_scorers_lists_what_there_is_and_shows_one(scene_folder, scorer, tmp_path):
+    scorer(more='name = "ours"\n[options]\nstructured = true\n')
+    (tmp_path / "scorers" / "odd.toml").write_text('kind = "openai"\n[options]\nnope = 1\n')
     ran = run("scorers", "--no-reach")
     assert ran.exit_code == 0, ran.output
-    assert "gpt-4o" in ran.output and "mine" in ran.output and KEY not in ran.output
+    assert "gpt-4o" in ran.output and "ours" in ran.output and KEY not in ran.output
+    assert "'nope' in [options]" in " ".join(ran.output.split())  # not taken for a style
     listed = {each["name"]: each for each in json.loads(run("scorers", "--json", "--no-reach").output)}
-    assert listed["mine"]["configured"] is None and listed["mine"]["reachable"] is None
+    assert listed["ours"]["configured"] is None and listed["ours"]["reachable"] is None
+    assert run("scorers", "--show", "mine").output == (tmp_path / "scorers" / "mine.toml").read_text()
     shown = run("scorers", "--show", "gemini-robotics-er-1.6")
     assert 'model = "gemini-robotics-er-1.6-preview"' in shown.output

@@ -6,10 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from support.box_table import BoxTable, TableMasks
 
 from cpor.cli import main
-from cpor.robot.run_folder import read_run
+from cpor.robot.loop import retrieve
+from cpor.robot.run_folder import RunFolder, read_run
 from cpor.sim.manifest import read_split
+from cpor.viz.demo_show import DemoShow
 
 MAIN = "from cpor.cli import main; main()"
 SMALL = ("--scenes", "2", "--size", "160x120")
@@ -43,7 +46,8 @@ def test_simulate_writes_a_data_set_and_says_what_is_in_it(tmp_path):
         (("--split", "train"), "choose one of: dev, test"),
         (("--split", "dev", "--scenes", "3"), "--scenes does not go with it"),
         (("--split", "dev", "--density", "loose"), "--density does not go with it"),
-        ((*SMALL, "--tier", "deep"), "choose one of: easy, medium, hard"),
+        ((*SMALL, "--tier", "deep"), "choose one of: easy, medium, hard, all"),
+        (("--scenes", "1000000000"), "at most 1,000,000"),
         ((*SMALL[:2], "--size", "huge"), "give it like 640x480"),
         ((*SMALL, "--workers", "0"), "at least 1"),
     ],
@@ -53,7 +57,7 @@ def test_simulate_refuses_what_it_cannot_do(tmp_path, monkeypatch, capsys, argum
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2 and said in capsys.readouterr().err
-    assert not (tmp_path / "set" / "manifest.json").exists()
+    assert not (tmp_path / "set").exists()
 
 
 @pytest.mark.parametrize("command", ["simulate --out {} --scenes 1", "demo --out {}"])
@@ -77,6 +81,52 @@ def test_demo_tells_programs_and_people_the_same(tmp_path, evidence):
     assert ("was retrieved" in page) == told["retrieved"]
     assert (tmp_path / "demo" / "first_look.webp").is_file()
     evidence("D", "cpor demo --json", "retrieved, cycles, wrong_removals, deferrals, actions", sorted(told))
+
+
+@pytest.fixture
+def refused(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["cpor", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    return run
+
+
+def test_demo_says_what_is_wrong_before_it_begins(tmp_path, refused):
+    assert "choose one of: easy, medium, hard, any" in refused("demo", "--tier", "foo")
+    (tmp_path / "letter.txt").write_text("dear")
+    assert "letter.txt is a file" in refused("demo", "--out", tmp_path / "letter.txt")
+    for out in ("/proc/x", tmp_path / "letter.txt" / "x"):
+        said = refused("demo", "--eyes", "truth", "--out", out)
+        assert f"cannot make the folder {out}: " in said and "choose another --out" in said
+
+
+def test_a_recorded_run_is_told_as_a_page(tmp_path, refused):
+    table = BoxTable()
+    assert retrieve(table, TableMasks(table), 1, record=RunFolder(tmp_path / "run")).retrieved
+    ran = cpor("story", tmp_path / "run", "--out", tmp_path / "page.html")
+    assert ran.returncode == 0 and "3 steps" in ran.stdout, ran.stderr
+    assert "was retrieved" in (tmp_path / "page.html").read_text()
+    assert "is a folder" in refused("story", tmp_path / "run", "--out", tmp_path)
+    assert "there is no folder" in refused(
+        "story", tmp_path / "run", "--out", tmp_path / "none" / "page.html"
+    )
+    assert "holds no run" in refused("story", tmp_path / "none", "--out", tmp_path / "page.html")
+
+
+@pytest.mark.slow
+def test_the_story_is_there_though_the_film_was_interrupted(tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cpor.sim.film.Film.develop", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        DemoShow(tmp_path / "demo", quiet=True).run(3, "easy", eyes="truth")
+    page = (tmp_path / "demo" / "story.html").read_text()
+    assert "How it ended" in page and "The arm at work" not in page
 
 
 def test_demo_leaves_a_full_folder_alone(tmp_path, monkeypatch, capsys):

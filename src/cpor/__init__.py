@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cpor.inference.topk import TopKSettings
     from cpor.inference.warm_up import warm_up
     from cpor.planning.plan import Plan, plan
+    from cpor.rgbd import RgbdPipeline, RgbdResult, rgbd_pipeline
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,8 @@ __all__ = [
     "Plan",
     "Relation",
     "Remove",
+    "RgbdPipeline",
+    "RgbdResult",
     "TopKSettings",
     "decide",
     "decide_many",
@@ -37,6 +40,7 @@ __all__ = [
     "explain",
     "likeliest_graphs",
     "plan",
+    "rgbd_pipeline",
     "sample_graphs",
     "warm_up",
 ]
@@ -45,6 +49,8 @@ __all__ = [
 _LAZY = {
     "Explanation": "cpor.inference.explain",
     "Plan": "cpor.planning.plan",
+    "RgbdPipeline": "cpor.rgbd",
+    "RgbdResult": "cpor.rgbd",
     "TopKSettings": "cpor.inference.topk",
     "decide": "cpor.inference.decide",
     "decide_many": "cpor.inference.decide",
@@ -52,6 +58,7 @@ _LAZY = {
     "explain": "cpor.inference.explain",
     "likeliest_graphs": "cpor.inference.graphs",
     "plan": "cpor.planning.plan",
+    "rgbd_pipeline": "cpor.rgbd",
     "sample_graphs": "cpor.inference.graphs",
     "warm_up": "cpor.inference.warm_up",
 }

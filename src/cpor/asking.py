@@ -20,7 +20,8 @@ from cpor.inference.explain import NO_ANSWER, explain
 from cpor.pipeline import Pipeline
 from cpor.relations import Label, ObstructionPosterior
 from cpor.scene import BlockedBy, Scene, SemanticScores
-from cpor.semantics.scorer import RelationScorer
+from cpor.semantics.budget import Spent
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs
 
 Answers: TypeAlias = Mapping[BlockedBy, float | None]
 """Answers so far, by pair; None was asked in vain, an absent pair was not asked."""
@@ -32,6 +33,10 @@ Decide: TypeAlias = Callable[[Sequence[ObstructionPosterior]], Sequence[Decision
 """Decides many scenes."""
 
 StopReason: TypeAlias = Literal["settled", "all_asked", "budget"]
+
+
+class NoMoreQuestionsError(Exception):
+    """Raised by whoever puts the questions when no further one may be put: a budget is used up."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def ask_what_matters(
     Args:
         believe: From the answers so far to what to decide from.
         pairs: What may be asked.
-        ask: Puts one question; None is no answer.
+        ask: Puts one question; None is no answer. Raises NoMoreQuestionsError where none may be put.
         rng: Draws answers to open questions.
         settings: When to stop.
         decide_all: Makes decisions.
@@ -118,7 +123,11 @@ def ask_what_matters(
             stopped = "budget"
             break
         pair = _next_question(posterior, decision, open_pairs)
-        answers[pair] = ask(pair)
+        try:
+            answers[pair] = ask(pair)
+        except NoMoreQuestionsError:
+            stopped = "budget"
+            break
         open_pairs.discard(pair)
         posterior = believe(answers)
     certain = _is_certain(posterior, decision, open_pairs, decide_all)
@@ -133,8 +142,10 @@ def ask_scene(
     pairs: Sequence[BlockedBy],
     rng: np.random.Generator,
     settings: AskingSettings | None = None,
-) -> tuple[Asked, SemanticScores]:
-    """Decide for a target, asking a scorer what matters; also what it said, to keep with the scene.
+) -> tuple[Asked, ScoredPairs]:
+    """Decide for a target, asking a scorer what matters; also what it said, and what that took.
+
+    Pairs that were not asked about have no answer.
 
     Args:
         pipeline: The stages.
@@ -145,16 +156,22 @@ def ask_scene(
         rng: Draws answers to open questions.
         settings: When to stop.
     """
+    replies: list[RawReply] = []
+    spent = Spent()
+
+    def ask(pair: BlockedBy) -> float | None:
+        nonlocal spent
+        said = scorer.score(scene, [pair])
+        spent += said.spent
+        if said.spent.refused:
+            raise NoMoreQuestionsError
+        replies.extend(said.replies)
+        return said.scores[pair]
+
     believe = believe_with(pipeline, scene, target, pairs, scorer.name)
-    asked = ask_what_matters(
-        believe,
-        pairs,
-        lambda pair: scorer.score(scene, [pair]).scores[pair],
-        rng,
-        settings,
-        decide_with(pipeline),
-    )
-    return asked, with_unasked(asked.answers, pairs, scorer.name)
+    asked = ask_what_matters(believe, pairs, ask, rng, settings, decide_with(pipeline))
+    scores = with_unasked(asked.answers, pairs, scorer.name).scores
+    return asked, ScoredPairs(scores, scorer.name, tuple(replies), spent)
 
 
 def believe_with(

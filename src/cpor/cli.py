@@ -6,12 +6,15 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cpor import cli_perceive, cli_reproduce, cli_run, cli_score, cli_sim, cli_train
 from cpor.errors import CporError, InvalidSettingError
+
+if TYPE_CHECKING:
+    from cpor.reading import Request, Unclear
 
 app = typer.Typer(
     name="cpor",
@@ -22,7 +25,6 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-ModelFile = Annotated[Path | None, typer.Option(help="Fitted model, as `cpor fit` writes it.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -48,7 +50,22 @@ def decide(
         Path, typer.Argument(metavar="SCENE", help="Scene file with relation probabilities, or scene folder.")
     ],
     target: Annotated[int | None, typer.Option(help="Id of the object asked for, in a scene folder.")] = None,
-    model: ModelFile = None,
+    point: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="A pixel that shows the object asked for.")
+    ] = None,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS", help="The object asked for, in words. [default: the folder's request.txt]"
+        ),
+    ] = None,
+    segmenter: cli_perceive.SegmenterName = None,
+    weights: cli_perceive.WeightsFile = None,
+    ignore_given_masks: cli_perceive.IgnoreGiven = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="File of a fitted model, or none. [default: the bundled one for masks and scores]"),
+    ] = None,
     tau: Annotated[
         float | None,
         typer.Option(help="Act only above this probability of being right. [default: the model's, or 0.5]"),
@@ -62,7 +79,11 @@ def decide(
         float | None, typer.Option(help="Probability to assume where there was no answer.")
     ] = None,
     scorer: Annotated[
-        str | None, typer.Option(help="Ask this scorer about a scene folder: a name or a TOML file.")
+        str | None,
+        typer.Option(
+            help="Who scores relations in a folder: a name, a TOML file, or none. "
+            "[default: its scores.json, else our own network]"
+        ),
     ] = None,
     questions: Annotated[
         int | None, typer.Option(min=0, help="Ask the scorer only what matters, and no more than this.")
@@ -70,27 +91,45 @@ def decide(
     graphs: Annotated[int, typer.Option(min=0, help="How many of the likeliest arrangements to list.")] = 3,
     as_json: AsJson = False,
 ) -> None:
-    """Decide what to do for the target of a scene, and say why."""
+    """Decide what to do for the target of a scene, and say why.
+
+    A scene folder without masks is segmented. Where a request may mean several objects, or none, it is asked
+    back, nothing is decided, and the exit code is 2.
+    """
     _start_numba_without_blas()
     from cpor.data.scene_file import decision_to_json
     from cpor.inference.decide import parse_method
     from cpor.inference.graphs import likeliest_graphs
-    from cpor.reading import Asking, DecideSettings, read_question
+    from cpor.reading import Asking, DecideSettings, Unclear, read_question
 
     if questions is not None and scorer is None:
         raise InvalidSettingError("--questions needs --scorer: whom to ask")
     asking = Asking(scorer, questions) if scorer is not None else None
-    question = read_question(scene, target, model, tau, asking)
+    choice = None
+    if segmenter is not None or weights is not None or ignore_given_masks:
+        from cpor.perception.choice import SegmenterChoice
+
+        choice = SegmenterChoice(segmenter, None, weights, ignore_given_masks)
+    question = read_question(scene, _request(target, point, request), model, tau, asking, choice)
+    if isinstance(question, Unclear):
+        _ask_back(question, as_json)
+        raise typer.Exit(2)
     answer = question.answer(DecideSettings(parse_method(method), deadline_ms, require_certificate, prior))
     if as_json:
         known = question.posterior.with_prior(prior)
         top = () if known.has_unanswered else likeliest_graphs(known, graphs)
-        extra = {
+        extra: dict[str, object] = {
+            "target": question.posterior.target,
             "p_success": answer.p_success,
             "tau_success": answer.tau_success,
             "promise": answer.promise and {"alpha": answer.promise[0], "confidence": answer.promise[1]},
             "notes": list(answer.notes),
         }
+        if question.scene is not None:
+            from cpor.perception.object_list import list_objects
+
+            times = {stage: round(value, 3) for stage, value in answer.times_ms.items()}
+            extra |= {"objects": list_objects(question.scene), "masks": question.masks, "times_ms": times}
         _print_json(decision_to_json(answer.decision, top) | extra)
         return
     from cpor.inference.explain import explain
@@ -98,6 +137,36 @@ def decide(
 
     explanation = explain(question.posterior, answer.decision, k=graphs, prior=prior)
     _print(decision_card(explanation, answer.p_success, answer.tau_success, answer.notes))
+
+
+def _request(target: int | None, point: str | None, words: str | None) -> "Request":
+    from cpor.reading import Request
+
+    if sum(way is not None for way in (target, point, words)) > 1:
+        raise InvalidSettingError("ask in one way only: --target, --point or --request")
+    if point is None:
+        return Request(target, None, words)
+    from cpor.perception.grounding import parse_point
+
+    return Request(None, parse_point(point), None)
+
+
+def _ask_back(unclear: "Unclear", as_json: bool) -> None:
+    """Say what is not clear about a request, with the objects it may mean."""
+    from cpor.perception.object_list import list_objects
+
+    objects = {each["id"]: each for each in list_objects(unclear.scene)}
+    if as_json:
+        candidates = [{**objects[k], "fit": fit} for k, fit in unclear.fit.items()]
+        said = {"action": None, "target": None, "question": unclear.question, "candidates": candidates}
+        _print_json(said | {"objects": list(objects.values()), "notes": list(unclear.said)})
+        return
+    lines = [unclear.question[:1].upper() + unclear.question[1:]]
+    for o in [objects[k] for k in unclear.fit] or objects.values():
+        name = f" ({o['name']})" if o["name"] else ""
+        where = f"at {o['point'][0]},{o['point'][1]}" if o["point"] else "shows nowhere"
+        lines.append(f"  object {o['id']}{name} {where}")
+    typer.echo("\n".join([*lines, *unclear.said, "Say --target ID or --point X,Y."]))
 
 
 @app.command()
@@ -143,6 +212,9 @@ def fit(
     truth: Annotated[
         str, typer.Option(help="True relations to learn: occlusion, sweep, or any of the two.")
     ] = "occlusion",
+    masks: Annotated[
+        str | None, typer.Option(help="Whose masks the scenes have, to be written into the model.")
+    ] = None,
     plots: Annotated[
         Path | None, typer.Option(help="Folder for reliability plots. [default: beside the model]")
     ] = None,
@@ -156,7 +228,7 @@ def fit(
     from cpor.viz.reliability import write_reliability_plots
     from cpor.viz.tables import fit_table, fit_to_json
 
-    settings = FitSettings(alpha, delta, seed, condition, truth=parse_truth(truth))
+    settings = FitSettings(alpha, delta, seed, condition, truth=parse_truth(truth), masks=masks)
     if not out.parent.is_dir():
         raise InvalidSettingError(f"the folder {out.parent} does not exist; make it, or choose another --out")
     with progress_bars(quiet=as_json) as progress:

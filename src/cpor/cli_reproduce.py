@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cpor import cli_robot
+from cpor import cli_perception, cli_robot
 
 ScoresOption = Annotated[Path, typer.Option(help="CSV: sample_id, edge, edge_confidence, label.")]
 TruthOption = Annotated[Path, typer.Option(help="UNOBench ground truth, JSON lines or a JSON list.")]
@@ -149,6 +149,7 @@ def add_to(app: typer.Typer) -> None:
     for command in (probability_ablation, cross_scorer, geometry, selective, mechanism):
         experiment.command()(command)
     cli_robot.add_to(experiment)
+    cli_perception.add_to(experiment)
     app.add_typer(experiment, name="experiment")
 
 

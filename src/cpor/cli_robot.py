@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -10,7 +10,7 @@ from cpor.errors import InvalidSettingError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 ModelOption = Annotated[
-    Path | None, typer.Option(help="Fitted model. [default: the bundled one, fitted on the dev split]")
+    Path | None, typer.Option(help="Fitted model. [default: a bundled one, fitted on the dev split]")
 ]
 
 
@@ -28,10 +28,13 @@ def robot(
     tau: Annotated[float, typer.Option(help="Act only above this score.")] = 0.0,
     budget: Annotated[int, typer.Option(min=1, help="Attempts on objects in each scenario.")] = 12,
     finger_friction: Annotated[float, typer.Option(help="Of the gripper's pads.")] = 0.5,
+    eyes: Annotated[
+        str, typer.Option(help="truth: true masks, no scores; networks: ours find and score.")
+    ] = "truth",
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Retrieve targets with the simulated arm by five ways of deciding, on the same scenes (Table robot)."""
+    """Retrieve targets with the simulated arm by six ways of deciding, on the same scenes (Table robot)."""
     from cpor.sim.installed import require_mujoco
 
     require_mujoco()
@@ -41,13 +44,21 @@ def robot(
     from cpor.experiments.robot_table import run_robot_table, summarise, table_to_json
     from cpor.experiments.scenarios import ScenarioSettings
     from cpor.model import bundled_model
+    from cpor.sim.demo import Eyes
     from cpor.viz.progress import progress_bars
 
     names = METHODS if methods == "all" else tuple(m for m in METHODS if m in methods.split(","))
     if methods != "all" and len(names) != len(methods.split(",")):
         raise InvalidSettingError(f"--methods is {methods!r}; choose from: {', '.join(METHODS)}")
+    chosen = next((each for each in get_args(Eyes) if each == eyes), None)
+    if chosen is None:
+        raise InvalidSettingError(f"--eyes is {eyes!r}; choose one of: {', '.join(get_args(Eyes))}")
     settings = ScenarioSettings(
-        model=model or bundled_model(), tau=tau, budget=budget, finger_friction=finger_friction
+        model=model or bundled_model("embedded" if chosen == "networks" else "geometry"),
+        tau=tau,
+        budget=budget,
+        finger_friction=finger_friction,
+        eyes=chosen,
     )
     with progress_bars(quiet=as_json) as progress:
         records = run_robot_table(out, settings, per_tier, names, workers, progress)
@@ -77,7 +88,8 @@ def first_decisions(
     from cpor.viz.progress import progress_bars
 
     total = len(read_manifest(scenes).cases)
-    pipeline = fitted_pipeline(model or bundled_model(), 0.0)
+    scored = next(iter(read_split(scenes))).scene.semantic_scores is not None
+    pipeline = fitted_pipeline(model or bundled_model("embedded" if scored else "geometry"), 0.0)
     with progress_bars(quiet=as_json) as progress:
         done = 0
 

@@ -42,12 +42,17 @@ def score(
     picture: Annotated[Path | None, typer.Option(help="Write the picture that the model is shown.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a scorer which objects of a scene obstruct which; a pair without answer is written as null."""
+    """Ask a scorer which objects of a scene obstruct which; a pair without answer is written as null.
+
+    Exit code 1 if no question at all was answered; scores that are there already are then kept.
+    """
     from cpor.data.scene_folder import read_scene_folder
+    from cpor.data.whole_files import write_bytes
     from cpor.scene import BlockedBy
     from cpor.semantics.badges import draw_marks
     from cpor.semantics.registry import find_config, make_scorer
     from cpor.semantics.replay import record as recorded
+    from cpor.semantics.secrets import scrub
     from cpor.semantics.vlm import pairs_to_ask
 
     found = read_scene_folder(scene)
@@ -58,25 +63,33 @@ def score(
     asked = make_scorer(config.model_copy(update=changes))
     if record is not None:
         asked = recorded(asked, record)
+    goal = out or scene / "scores.json"
+    if goal.is_dir() or not goal.parent.is_dir():  # found out before anything is asked, and paid for
+        raise InvalidSettingError(f"cannot write {goal}: choose a file in a folder that is there, with --out")
     pairs = pairs_to_ask(found)
     if all_pairs:
         pairs = tuple(BlockedBy(a, b) for a in found.ids for b in found.ids if a != b)
     if picture is not None:
-        _write(picture, draw_marks(found)[0].png)
+        write_bytes(picture, draw_marks(found)[0].png)
     said = asked.score(found, pairs)
-    goal = out or scene / "scores.json"
-    _write(goal, scores_file(said))
-    _write(goal.with_suffix(".replies.json"), replies_file(said))
+    answered = len(said.scores) - len(said.unanswered)
+    in_vain = bool(said.scores) and not answered
+    kept = in_vain and goal.exists()
+    if not kept:
+        write_bytes(goal, scores_file(said))
+    write_bytes(goal.with_suffix(".replies.json"), replies_file(said))
     if as_json:
         typer.echo(json.dumps(_summary(said, goal), indent=2))
-        return
-    answered = len(said.scores) - len(said.unanswered)
-    typer.echo(f"{asked.name} answered {answered} of {len(said.scores)} questions; scores are in {goal}")
-    typer.echo(_spent(said))
-    for problem in said.problems[:5]:
-        typer.echo(f"  {problem}")
-    if len(said.problems) > 5:
-        typer.echo(f"  … {len(said.problems) - 5} more in {goal.with_suffix('.replies.json')}")
+    else:
+        where = f"{goal} is left as it was" if kept else f"scores are in {goal}"
+        typer.echo(f"{asked.name} answered {answered} of {len(said.scores)} questions; {where}")
+        typer.echo(_spent(said))
+        for problem in said.problems[:5]:
+            typer.echo(f"  {scrub(problem, None)}")
+        if len(said.problems) > 5:
+            typer.echo(f"  … {len(said.problems) - 5} more in {goal.with_suffix('.replies.json')}")
+    if in_vain:
+        raise typer.Exit(1)
 
 
 def scorers(
@@ -87,10 +100,11 @@ def scorers(
     as_json: AsJson = False,
 ) -> None:
     """List the scorers: what is installed, configured and reachable."""
-    from cpor.semantics.registry import config_files, find_config, scorer_status
+    from cpor.semantics.registry import find_config, find_config_file, scorer_status
 
     if show is not None:
-        typer.echo(config_files()[find_config(show).name].read_text(encoding="utf-8"), nl=False)
+        find_config(show)  # refuses what is no configuration, or holds a key
+        typer.echo(find_config_file(show).read_text(encoding="utf-8"), nl=False)
         return
     status = scorer_status(reach)
     if as_json:
@@ -123,7 +137,8 @@ def replies_file(said: "ScoredPairs") -> bytes:
         for reply in said.replies
     ]
     content = {"scorer": said.scorer, "spent": asdict(said.spent), "replies": replies}
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+    # Half of an emoji, where a reply was cut, becomes the escape that JSON has for it.
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
 
 
 def _summary(said: "ScoredPairs", goal: Path) -> dict[str, object]:
@@ -151,24 +166,21 @@ def _spent(said: "ScoredPairs") -> str:
 
 def _table(status: "list[ScorerStatus]") -> "Table":
     from rich.table import Table
+    from rich.text import Text
+
+    from cpor.semantics.secrets import scrub
 
     table = Table("scorer", "kind", "model", "asks by", "installed", "configured", "reachable")
     reached = {None: "-", True: "yes", False: "no"}
     for each in status:
-        table.add_row(
+        cells = (
             each.name,
             each.kind,
             each.model,
             each.way,
             each.installed or "yes",
             each.configured or "yes",
-            reached[each.reachable],
         )
+        # As text: in a plain string the console would take the brackets of [options] for a style.
+        table.add_row(*(Text(scrub(cell, None)) for cell in cells), reached[each.reachable])
     return table
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as problem:
-        raise InvalidSettingError(f"cannot write {path}: {problem.strerror}") from None

@@ -1,4 +1,4 @@
-"""The commands `simulate` and `demo`: scenes of clutter that know the truth, and the loop closed on one."""
+"""The commands `simulate`, `demo` and `story`: scenes of clutter, the loop closed on one, a run as a page."""
 
 import json
 from pathlib import Path
@@ -18,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command()(simulate)
     app.command()(demo)
+    app.command()(story)
 
 
 def simulate(
@@ -75,6 +76,9 @@ def demo(
         Path | None, typer.Option(help="Folder for story and record. [default: a new one in out/]")
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Fitted model, as `cpor fit` writes it.")] = None,
+    eyes: Annotated[
+        str, typer.Option(help="truth: true masks, no scores; networks: ours find and score objects.")
+    ] = "truth",
     film: Annotated[bool, typer.Option(help="Add an animation of the arm to the story.")] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON for programs, and nothing else.")
@@ -87,16 +91,33 @@ def demo(
     from cpor.sim.installed import require_mujoco
 
     require_mujoco()
+    from cpor.sim.demo import Eyes
     from cpor.sim.manifest import TIERS
     from cpor.viz.demo_show import DemoShow
 
-    chosen = None if tier == "any" else _one_of("--tier", tier, TIERS)
+    chosen = None if tier == "any" else _one_of("--tier", tier, TIERS, "any")
     show = DemoShow(out or _free_folder(Path("out"), f"demo_{seed}"), quiet=as_json, film=film)
-    told = show.run(seed, chosen, model)
+    told = show.run(seed, chosen, model, _one_of("--eyes", eyes, get_args(Eyes)))
     if as_json:
         typer.echo(json.dumps(told, indent=2))
     if not told["retrieved"]:
         raise typer.Exit(1)
+
+
+def story(
+    run: Annotated[Path, typer.Argument(help="Folder of a recorded run, finished or not.")],
+    out: Annotated[Path, typer.Option(help="The page to write, like story.html.")],
+) -> None:
+    """Tell a recorded run as one HTML page, with a picture of every step."""
+    from cpor.viz.story import story_of_run, write_story
+
+    told = story_of_run(run)
+    if out.is_dir():
+        raise InvalidSettingError(f"{out} is a folder, and the page is a file; choose another --out")
+    if not out.parent.is_dir():
+        raise InvalidSettingError(f"there is no folder {out.parent}; make it, or choose another --out")
+    write_story(told, out)
+    typer.echo(f"{len(told.cycles)} steps in {out}")
 
 
 def _free_folder(parent: Path, name: str) -> Path:
@@ -126,7 +147,7 @@ def _plan(
     )
     if split is not None:
         return plan_split(_one_of("--split", split, get_args(SplitName)), settings)
-    chosen = None if tier == "all" else _one_of("--tier", tier, TIERS)
+    chosen = None if tier == "all" else _one_of("--tier", tier, TIERS, "all")
     return plan_dataset(scenes, seed, chosen, settings)
 
 
@@ -140,8 +161,9 @@ def _size(words: str) -> tuple[int, int]:
     return width, height
 
 
-def _one_of(option: str, value: str, known: tuple[_Choice, ...]) -> _Choice:
+def _one_of(option: str, value: str, known: tuple[_Choice, ...], *others: str) -> _Choice:
+    """The choice that was made; `others` are choices too, which the caller has looked for already."""
     for choice in known:
         if value == choice:
             return choice
-    raise InvalidSettingError(f"{option} is {value!r}; choose one of: {', '.join(known)}")
+    raise InvalidSettingError(f"{option} is {value!r}; choose one of: {', '.join((*known, *others))}")

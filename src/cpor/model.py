@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,9 +35,13 @@ PARTS = ("calibration", "fusion", "selection", "promise")
 """Disjoint parts of the labelled scenes, split by image, each for one purpose."""
 
 
-def bundled_model() -> Path:
-    """File of the model that comes with the package: geometry alone, fitted on simulated scenes (`dev`)."""
-    return _BUNDLED / "simulated_geometry.json"
+Bundled: TypeAlias = Literal["geometry", "embedded"]
+"""Models that come with the package: masks that are given and depth alone, or our own two networks."""
+
+
+def bundled_model(kind: Bundled = "geometry") -> Path:
+    """File of a model that comes with the package, fitted on simulated scenes (`dev`)."""
+    return _BUNDLED / f"simulated_{kind}.json"
 
 
 class GeometryNumbers(BaseModel):
@@ -62,6 +66,7 @@ class FittedModel(VersionedModel):
     Attributes:
         scorer: Name of the semantic source it was fitted to; None where geometry was alone.
         truth: Which true relations it learnt.
+        masks: Whose masks its scenes had; None where nobody said.
         geometry: Settings of the geometric evidence.
         calibration: For semantic scores; None where there were none.
         geometry_calibration: For geometric confidences.
@@ -82,6 +87,7 @@ class FittedModel(VersionedModel):
     version: Literal[1] = 1
     scorer: str | None
     truth: TruthKind = "occlusion"
+    masks: str | None = None
     geometry: GeometryNumbers
     calibration: PairCalibration | None
     geometry_calibration: PairCalibration | None
@@ -119,13 +125,16 @@ class FittedModel(VersionedModel):
             prior=self.p_unanswered if fill_missing else None,
         )
 
-    def reason_not_covered(self, scene: Scene, pipeline: Pipeline, plain: bool = True) -> str | None:
+    def reason_not_covered(
+        self, scene: Scene, pipeline: Pipeline, plain: bool = True, masks: str | None = None
+    ) -> str | None:
         """Why the promise does not hold for a decision; None where it does.
 
         Args:
             scene: What is decided.
             pipeline: The stages that decide.
             plain: Whether the decision has no deadline and demands no certificate, as in the test.
+            masks: Whose masks the scene has, where known.
         """
         if self.promise.tau is None:
             return self.promise.reason
@@ -136,6 +145,8 @@ class FittedModel(VersionedModel):
         scorer = scene.semantic_scores.scorer if scene.semantic_scores else None
         if scorer != self.scorer or (scene.semantic_scores is None) != (self.calibration is None):
             return f"it was tested with the scores of {self.scorer or 'nobody'}, not of {scorer or 'nobody'}"
+        if None not in (masks, self.masks) and masks != self.masks:
+            return f"it was tested with masks of {self.masks!r}, not of {masks!r}"
         if scene.observation.depth is None and self.geometry_calibration is not None:
             return "it was tested with depth, and this scene has none"
         return None

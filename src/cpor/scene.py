@@ -155,12 +155,14 @@ class DetectedObject:
             that is no answer, not "nothing is hidden".
         name: What it is called.
         score: Confidence of the detector, in [0, 1].
+        occluded: Whether the detector says that part of it is hidden; None where it does not say.
     """
 
     id: int
     amodal: MaskCrop | None = None
     name: str | None = None
     score: float | None = None
+    occluded: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def test_all_rows_decide_and_cpor_is_the_pipeline(cases):
     pipeline = Pipeline(tau=0.3, prior=0.5)
     for case in cases[:10]:
         truth = case.scene.true_occlusion.pairs
-        rows = deciders(pipeline, lambda truth=truth: truth)
+        rows = deciders(pipeline, lambda scene, truth=truth: truth)
         assert tuple(rows) == METHODS
         found = {name: row(case.scene, case.target).decision for name, row in rows.items()}
         assert found["cpor"] == decide(pipeline.run(case.scene, case.target).posterior, 0.3, prior=0.5)

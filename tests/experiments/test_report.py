@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from cpor.data.whole_files import OutputFileError
 from cpor.errors import InvalidSettingError
 from cpor.experiments.report import (
     best_scores,
@@ -21,7 +22,7 @@ from cpor.experiments.report import (
     selective_curve,
     wilson_interval,
 )
-from cpor.experiments.report_files import ReportFileError, write_csv, write_latex, write_parquet
+from cpor.experiments.report_files import write_csv, write_latex, write_parquet
 from cpor.experiments.report_tables import summary_tables
 from cpor.experiments.run import RunPlan, run
 from cpor.experiments.run_dataset import read_dataset
@@ -230,7 +231,7 @@ def test_latex_is_escaped(report, tmp_path):
 def test_what_cannot_be_done_is_said(report, run_folder, tmp_path, monkeypatch):
     with pytest.raises(RunFolderError, match="holds no run"):
         read_report(tmp_path)
-    with pytest.raises(ReportFileError, match="nowhere"):
+    with pytest.raises(OutputFileError, match="nowhere"):
         write_csv(report, tmp_path / "nowhere" / "cases.csv")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InvalidSettingError, match="pyarrow"):

@@ -2,8 +2,9 @@
 
 import sys
 
+import numpy as np
 import pytest
-from support.box_table import BoxTable, TableMasks
+from support.box_table import BoxTable, TableMasks, stack
 
 from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CameraError
@@ -26,6 +27,15 @@ def test_a_folder_gives_its_frames_in_order_and_then_an_error(tmp_path):
     assert [camera.frame() for _ in range(3)] == frames
     with pytest.raises(CameraError, match="no further frame after 3"):
         camera.frame()
+
+
+def test_numbers_in_names_count_as_numbers(tmp_path):
+    for name in ("cycle_100", "cycle_11", "cycle_9", "final"):
+        table = BoxTable({1: stack()[1].moved(len(name), 0)})
+        write_scene_folder(TableMasks(table).segment(table.observe()), tmp_path / name)
+    camera = FolderCamera(tmp_path)
+    tops = [int(np.flatnonzero((camera.frame().depth < 0.79).any(axis=1))[0]) for _ in range(4)]
+    assert tops == [20 + len(name) for name in ("cycle_9", "cycle_11", "cycle_100", "final")]
 
 
 def test_a_scene_folder_itself_is_one_frame(tmp_path):

@@ -111,7 +111,7 @@ def test_a_dead_camera_ends_as_fault_with_the_arm_stopped(tmp_path):
     assert table.log[-1] == "stop"
 
 
-def test_a_dead_camera_after_delivery_does_not_undo_it(tmp_path):
+def test_a_delivery_that_a_dead_camera_cannot_check_ends_as_fault_and_says_so(tmp_path):
     table = BoxTable({1: stack()[1]})
     grasp = table.grasp
 
@@ -121,7 +121,8 @@ def test_a_dead_camera_after_delivery_does_not_undo_it(tmp_path):
 
     table.grasp = grasp_and_cut_the_cable
     result = run(table, tmp_path)
-    assert result.retrieved and "was not checked" in result.cycles[-1].notes[-1]
+    assert result.ended == "fault" and "as the robot says; that was not checked" in result.detail
+    assert result.cycles[-1].outcome.kind == "done" and table.log[-1] == "stop" and 1 not in table.boxes
 
 
 def test_a_missed_grasp_is_counted_and_tried_again(tmp_path):
@@ -399,7 +400,7 @@ def test_calls_back_before_the_robot_moves_and_after_every_cycle(tmp_path):
         on_decision=lambda cycle: seen.append((cycle.index, cycle.attempt, len(table.log))),
         on_cycle=lambda cycle: seen.append((cycle.index, cycle.attempt, len(table.log))),
     )
-    assert seen[:2] == [(0, "begun", 1), (0, "ended", 2)] and len(seen) == 6
+    assert seen[:2] == [(0, "none", 1), (0, "ended", 2)] and len(seen) == 6
 
 
 def test_a_stopped_outcome_from_the_robot_ends_as_stopped(tmp_path):

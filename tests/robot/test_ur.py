@@ -149,11 +149,57 @@ def test_after_stop_nothing_moves_until_home():
     assert robot.grasp(scene, 1).kind == "done"
 
 
+@pytest.mark.parametrize("can_tell", [True, False])
+def test_what_is_held_at_a_stop_is_put_aside_by_home_not_dropped_over_the_heap(can_tell):
+    robot = dry()
+    scene = see(robot)
+    if not can_tell:
+        robot.gripper.holding = lambda: None
+    close = robot.gripper.close
+    robot.gripper.close = lambda: (close(), robot.stop())
+    assert robot.grasp(scene, 1).kind == "stopped"
+    robot.gripper.close = close
+    robot.arm.motions = robot.gripper.motions = done = []
+    assert robot.grasp(scene, 1).kind == "stopped" and done == []
+    outcome = robot.home()
+    assert outcome.kind == "done" and "put aside" in outcome.detail
+    let_go = done.index("open")
+    assert "(0.100, 0.340, 0.100)" in done[let_go - 1] and "(0.100, 0.340, 0.250)" in done[let_go - 2]
+    assert done[-1].startswith("joints") and robot.home().detail == "in the looking posture"
+    assert robot.grasp(scene, 1).kind == "done"
+
+
+def test_a_pick_without_home_after_a_fault_does_not_open_what_may_be_full():
+    robot = dry()
+    scene = see(robot)
+    lift, robot.arm.move_line = robot.arm.move_line, None
+    lines = []
+
+    def fails_at_the_lift(T, speed, acceleration):
+        lines.append(1)
+        if len(lines) == 5:
+            raise arms.ArmFaultError("protective stop")
+        lift(T, speed, acceleration)
+
+    robot.arm.move_line = fails_at_the_lift
+    assert robot.grasp(scene, 1).kind == "fault"
+    said = len(robot.gripper.motions)
+    outcome = robot.remove(scene, 1)
+    assert outcome.kind == "stopped" and "call home" in outcome.detail and len(robot.gripper.motions) == said
+
+
+def test_a_gripper_that_feels_nothing_just_opens_on_the_way_home():
+    robot = dry()
+    robot._may_hold = True
+    assert robot.home().kind == "done" and robot.gripper.motions == ["open"]
+    assert not any("0.340" in m for m in robot.arm.motions)
+
+
 def test_the_loop_runs_dry_and_says_so_when_nothing_changes():
     robot = dry()
     result = retrieve(robot, TableMasks(robot.camera.table), 1)
     assert result.ended == "deferred" and result.actions == 2
-    assert "lies where it lay" in " ".join(result.cycles[0].notes)
+    assert "a dry run: nothing moved" in " ".join(result.cycles[0].notes)
 
 
 def test_the_loop_ends_stopped_when_the_arm_is_stopped_on_its_way_to_look():
@@ -342,6 +388,28 @@ def test_a_motion_that_ends_short_is_a_fault(ur):
     controller.on_look = push
     with pytest.raises(RobotError, match=r"ended 50\.0 mm"):
         arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+
+
+def test_a_connection_that_breaks_on_the_way_is_a_fault_of_ours_and_braking_is_tried(ur):
+    arm, controller = ur
+
+    def broken():
+        controller.getSafetyStatusBits = lambda: (_ for _ in ()).throw(RuntimeError("read: end of file"))
+
+    controller.on_look = broken
+    with pytest.raises(arms.ArmFaultError, match=r"192\.0\.2\.1 failed in getSafetyStatusBits.*end of file"):
+        arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+    assert "stopL" in controller.calls
+
+
+def test_a_broken_connection_in_a_pick_is_its_outcome(ur):
+    arm, controller = ur
+    robot = UniversalRobot(arm, OverTheTable(one_box()), DryRunGripper())
+    scene = TableMasks(robot.camera.table).segment(robot.camera.frame())
+    controller.tcp = to_ur_pose(facing_down(0.3, 0.0, 0.3))
+    controller.isPoseWithinSafetyLimits = lambda pose: (_ for _ in ()).throw(RuntimeError("not connected"))
+    outcome = robot.grasp(scene, 1)
+    assert outcome.kind == "fault" and "not connected" in outcome.detail
 
 
 def test_every_call_exists_in_ur_rtde():

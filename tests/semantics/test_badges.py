@@ -65,6 +65,21 @@ def test_a_large_object_carries_its_badge_and_a_small_one_has_it_beside():
     assert visible[round(small.anchor_y), round(small.anchor_x)] == 2
 
 
+def test_badges_of_points_do_not_overlap_and_leave_the_points_to_be_seen():
+    points = {1: PixelPoint(200.0, 150.0), 2: PixelPoint(206.0, 152.0), 3: PixelPoint(3.0, 2.0)}
+    scene = Scene(
+        Observation(np.zeros((400, 500, 3), np.uint8)),
+        tuple(DetectedObject(label) for label in points),
+        points=points,
+    )
+    badges = place_badges(scene, number_objects(scene))
+    assert set(badges) == {1, 2, 3} and not overlaps(badges)
+    for label, (x, y) in points.items():
+        assert badges[label].beside
+        assert (badges[label].anchor_x, badges[label].anchor_y) == pytest.approx((x, y), abs=2.0)
+        assert all(np.hypot(each.x - x, each.y - y) > each.radius for each in badges.values())
+
+
 def test_an_object_thinner_than_the_grid_still_gets_a_badge():
     visible = np.zeros((640, 640), np.int32)
     visible[101, 201:203] = 5

@@ -22,7 +22,10 @@ def test_a_reply_comes_back_as_it_was(tmp_path):
     assert ReplyCache(tmp_path / "new" / "c.sqlite").get("a") == REPLY
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"text": 3}', '{"words": "yes"}', "null"])
+@pytest.mark.parametrize(
+    "damage",
+    ["", "{", "[]", '{"text": 3}', '{"words": "yes"}', "null", '{"text": "y", "first_token": {"y": "1"}}'],
+)
 def test_a_damaged_reply_counts_as_none_and_is_replaced(damage, tmp_path):
     cache = ReplyCache(tmp_path / "c.sqlite")
     cache.put("a", REPLY)

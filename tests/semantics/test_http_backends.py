@@ -109,9 +109,8 @@ def test_pairs_are_asked_with_log_probabilities(kind, ask):
 def test_missing_log_probabilities_are_told_not_faked(kind, how, ask, evidence):
     scorer, plan = ask(kind, Plan(logprobs=how), way="pairs")
     with pytest.raises(ScorerError, match=r'no log-probabilities.*way = "scene"'):
-        scorer.score(heap(3), all_pairs(heap(3)))
-    if how == "refused":
-        assert len(plan.seen) < 6  # not asked six times for what it does not give
+        scorer.score(heap(5), all_pairs(heap(5)))
+    assert len(plan.seen) < 10  # not asked twenty times for what it does not give
     evidence("F", f"{kind}: log-probabilities {how}", "told to the user, never faked", "told")
 
 
@@ -201,7 +200,7 @@ def test_retry_after_may_be_a_date(ask):
 
 @BOTH
 def test_no_more_calls_are_under_way_than_allowed(kind, ask):
-    plan = Plan(fault=lambda *_: time.sleep(0.02))
+    plan = Plan(fault=lambda *_: time.sleep(0.1))
     scorer, _ = ask(kind, plan, way="pairs", at_once=3)
     scorer.score(heap(5), all_pairs(heap(5)))
     assert plan.most_under_way == 3
@@ -313,6 +312,264 @@ def test_an_unknown_address_is_no_answer_after_all_attempts(kind, monkeypatch):
     said = scorer.score(heap(2), [BlockedBy(1, 2)])
     assert said.unanswered and said.spent.calls == 2
     assert "connection" in said.problems[0]
+    assert said.spent.tokens == 0  # nobody was there to charge for it
+
+
+@BOTH
+def test_where_nobody_answers_not_every_question_finds_out_for_itself(kind, monkeypatch):
+    monkeypatch.setenv("CPOR_TEST_KEY", KEY)
+    config = {"name": "t", "model": "m", "api_key_env": "CPOR_TEST_KEY", "cache": False, "attempts": 2}
+    config |= {"first_wait_s": 0.0, "base_url": "http://127.0.0.1:9", "at_once": 1, "pairs_per_prompt": 1}
+    scorer = make_scorer(ScorerConfig(kind=kind, **config))
+    said = scorer.score(heap(4), all_pairs(heap(4)))
+    assert len(said.unanswered) == 12 and said.spent.calls == 2
+    assert all(reply.problems for reply in said.replies)
+
+
+class _Odd:
+    """Changes each answer as its plan says."""
+
+    def answer(self, seen, fault):
+        return self.plan.change(super().answer(seen, fault))
+
+
+def _with(*place, value):
+    def change(content):
+        inner = content
+        for step in place[:-1]:
+            inner = inner[step]
+        inner[place[-1]] = value
+        return content
+
+    return change
+
+
+def _start_odd(kind, change, tmp_path, **settings):
+    plan = Plan()
+    plan.change = change
+    server = VlmServer(type("Odd", (_Odd, HANDLERS[kind]), {}), plan)
+    settings = {"attempts": 1, "cache": str(tmp_path / "c.sqlite"), "api_key_env": "CPOR_TEST_KEY"} | settings
+    return server, make_scorer(ScorerConfig(kind=kind, name="t", model="m", base_url=server.url, **settings))
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("openai", _with("choices", value=[{}])),
+        ("openai", _with("choices", value="none")),
+        ("openai", _with("choices", value=[1])),
+        ("openai", _with("choices", 0, "message", value=None)),
+        ("openai", _with("choices", 0, "message", "content", value=[{"type": "text", "text": "x"}])),
+        ("openai", _with("usage", value=[1])),
+        ("openai", _with("choices", 0, "logprobs", value=[1])),
+        ("openai", _with("choices", 0, "logprobs", value={"content": [{"token": None}]})),
+        ("openai", lambda _: b"null"),
+        ("openai", lambda _: b"<html>"),
+        ("gemini", _with("candidates", value=[1])),
+        ("gemini", _with("candidates", value="none")),
+        ("gemini", _with("candidates", 0, "content", "parts", value=[{"text": 5}])),
+        ("gemini", _with("candidates", 0, "logprobsResult", value={"chosenCandidates": "x"})),
+        ("gemini", lambda _: b"null"),
+    ],
+)
+def test_a_reply_of_another_shape_is_no_answer(kind, way, change, monkeypatch, tmp_path):
+    monkeypatch.setenv("CPOR_TEST_KEY", KEY)
+    server, scorer = _start_odd(kind, change, tmp_path, way=way)
+    with server:
+        said = scorer.score(heap(2), [BlockedBy(1, 2)])
+    assert said.unanswered and said.problems
+    assert len(scorer.caller.cache) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("openai", _with("usage", value={"prompt_tokens": -(10**6), "completion_tokens": -5})),
+        ("openai", _with("usage", value={"prompt_tokens": "many", "completion_tokens": [5]})),
+        ("gemini", _with("usageMetadata", value={"promptTokenCount": -(10**6), "candidatesTokenCount": -5})),
+    ],
+)
+def test_a_count_of_tokens_that_is_none_costs_the_most_it_can(kind, change, monkeypatch, tmp_path):
+    monkeypatch.setenv("CPOR_TEST_KEY", KEY)
+    server, scorer = _start_odd(kind, change, tmp_path, max_output_tokens=500, picture_tokens=1000)
+    with server:
+        said = scorer.score(heap(2), [BlockedBy(1, 2)])
+    assert not said.unanswered
+    assert said.spent.input_tokens > 1000 and said.spent.output_tokens == 500
+
+
+def test_an_empty_refusal_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("CPOR_TEST_KEY", KEY)
+    server, scorer = _start_odd("openai", _with("choices", 0, "message", "refusal", value=""), tmp_path)
+    with server:
+        assert not scorer.score(heap(2), [BlockedBy(1, 2)]).unanswered
+
+
+class _Trickle:
+    """A byte now and then: no wait for bytes is long, the whole is."""
+
+    def send(self, status, content, extra=()):
+        body = json.dumps(content).encode()
+        self.send_head(status, len(body) + 30, extra)
+        for _ in range(30):
+            self.wfile.write(b" ")
+            self.wfile.flush()
+            time.sleep(0.1)
+        self.wfile.write(body)
+
+
+@BOTH
+def test_a_reply_that_trickles_in_runs_out_of_time(kind, monkeypatch):
+    monkeypatch.setenv("CPOR_TEST_KEY", KEY)
+    settings = {"name": "t", "model": "m", "api_key_env": "CPOR_TEST_KEY", "cache": False, "attempts": 1}
+    with VlmServer(type("Trickle", (_Trickle, HANDLERS[kind]), {}), Plan()) as server:
+        scorer = make_scorer(ScorerConfig(kind=kind, base_url=server.url, timeout_s=0.8, **settings))
+        said = scorer.score(heap(2), [BlockedBy(1, 2)])
+    assert said.unanswered and "timeout" in said.problems[0]
+
+
+@BOTH
+@pytest.mark.parametrize("key", ["sk-\u00e9\u2026", "abc\ndef-secret", "abc def-secret"])
+def test_what_cannot_be_a_key_is_told_and_not_shown(kind, key, monkeypatch):
+    monkeypatch.setenv("CPOR_TEST_KEY", key)
+    scorer = make_scorer(
+        ScorerConfig(kind=kind, name="t", model="m", api_key_env="CPOR_TEST_KEY", cache=False)
+    )
+    with pytest.raises(ScorerError, match="CPOR_TEST_KEY holds no key") as caught:
+        scorer.score(heap(2), [BlockedBy(1, 2)])
+    assert "def-secret" not in str(caught.value) and "\u00e9" not in str(caught.value)
+    assert scorer.provider.readiness().configured == "CPOR_TEST_KEY holds no key"
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        ("-5", 0.0),
+        ("inf", math.inf),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+        ("Wed, 45 Nov 2026 10:00:00 GMT", None),
+        ("Wed, 21 Oct 99999 07:28:00 GMT", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+    ],
+)
+def test_any_retry_after_is_read_or_left(header, seconds):
+    from cpor.semantics.openai_compatible import retry_after
+
+    assert retry_after({"retry-after": header}) == seconds
+
+
+def test_two_paths_of_one_host_are_two_servers():
+    def of(kind, url):
+        config = ScorerConfig(kind=kind, name="t", model="m", base_url=url, cache=False)
+        return make_scorer(config).provider.identity()
+
+    for kind in ("openai", "gemini"):
+        assert of(kind, "http://gate/a/v1") != of(kind, "http://gate/b/v1")
+        assert "secret" not in str(of(kind, "http://me:secret@gate/a/v1"))
+
+
+def test_a_configuration_with_a_key_in_it_is_not_recorded(tmp_path):
+    from cpor.semantics.replay import record
+
+    config = ScorerConfig(
+        kind="openai", name="t", model="m", base_url="http://me:secret@localhost:1/v1", cache=False
+    )
+    with pytest.raises(ScorerError, match="key"):
+        record(make_scorer(config), tmp_path / "r.jsonl")
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+class _Fake:
+    """A provider that does as its function says."""
+
+    def __init__(self, complete):
+        self.complete = complete
+
+    def identity(self):
+        return {}
+
+    def readiness(self):
+        raise NotImplementedError
+
+
+def _ask_fake(complete, cache=None, at_once=2):
+    from cpor.semantics.budget import Budget, Prices, Purse
+    from cpor.semantics.patience import Patience, PatientCaller
+    from cpor.semantics.vlm import VlmScorer
+
+    provider = _Fake(complete)
+    caller = PatientCaller(provider, Patience(1, at_once=at_once), Purse(Budget(), Prices()), cache)
+    config = ScorerConfig(kind="openai", name="t", pairs_per_prompt=1)
+    return VlmScorer(config, provider, caller)
+
+
+def test_a_reply_cut_at_its_most_tokens_says_what_to_do():
+    from cpor.semantics.provider import Completion
+
+    cut = Completion('{"relations": [{"blocked": 1, "bloc', cut=True)
+    said = _ask_fake(lambda _: cut).score(heap(2), [BlockedBy(1, 2)])
+    assert said.unanswered and any("max_output_tokens" in problem for problem in said.problems)
+
+
+def test_threads_that_share_a_scorer_do_not_stop_each_other():
+    from cpor.semantics.provider import Completion
+
+    failing = threading.Event()
+
+    def complete(question):
+        if "box 5" in question.prompt:
+            failing.set()
+            raise ScorerError("not set up for this one")
+        failing.wait(5.0)
+        time.sleep(0.02)
+        return Completion('{"blocked": 1, "blocker": 2, "probability": 80}')
+
+    scorer = _ask_fake(complete)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(scorer.score(heap(2), [BlockedBy(1, 2), BlockedBy(2, 1)]))
+    )
+    thread.start()
+    with pytest.raises(ScorerError):
+        scorer.score(heap(5), all_pairs(heap(5)))
+    thread.join(10.0)
+    assert found[0].scores[BlockedBy(1, 2)] == 0.8
+    assert not any("given up" in problem for problem in found[0].problems)
+
+
+def test_an_interrupt_leaves_waiting_questions_unasked():
+    asked = []
+
+    def complete(question):
+        asked.append(question)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        raise ProviderFailure("refused_request", "no")
+
+    with pytest.raises(KeyboardInterrupt):
+        _ask_fake(complete).score(heap(5), all_pairs(heap(5)))
+    assert len(asked) < 10
+
+
+def test_a_reply_that_cannot_be_remembered_is_an_answer_all_the_same():
+    from cpor.semantics.provider import Completion
+
+    class Full:
+        def get(self, key):
+            return None
+
+        def put(self, key, reply):
+            raise ScorerError("the disk is full")
+
+    reply = Completion('{"blocked": 1, "blocker": 2, "probability": 80}')
+    said = _ask_fake(lambda _: reply, Full()).score(heap(2), [BlockedBy(1, 2)])
+    assert said.scores == {BlockedBy(1, 2): 0.8}
+    assert said.problems == ("not remembered: the disk is full",)
 
 
 def test_a_pair_without_log_probabilities_among_others_is_no_answer():

@@ -87,7 +87,17 @@ def test_own_configurations_win(monkeypatch, tmp_path):
         ('kind = "openai"\nattempts = 0', "attempts"),
         ("kind = ", "is not TOML"),
         ('kind = "openai"\napi_key = "sk-very-secret"', "seems to hold a key"),
-        ('kind = "openai"\n[budget]\ncalls = "sk-very-secret"', "budget.calls"),
+        ('kind = "openai"\n[budget]\ncalls = "very-secret"', "budget.calls"),
+        ('kind = "openai"\nmodel = "sk-very-secret-1"', "seems to hold a key"),
+        ('kind = "openai"\napi_key_env = "sk-very-secret-1"', "not the key itself"),
+        ('kind = "openai"\napi_key_env = "AIzaSyVery-secret_1"', "not the key itself"),
+        ('kind = "openai"\nbase_url = "http://me:very-secret@localhost/v1"', "seems to hold a key"),
+        ('kind = "openai"\nbase_url = "http://localhost/v1?key=very-secret"', "seems to hold a key"),
+        ('kind = "openai"\n[options.extra_body]\napi_key = "very-secret"', "seems to hold a key"),
+        (
+            'kind = "openai"\n[options]\nextra_body = [{ Authorization = "very-secret" }]',
+            "seems to hold a key",
+        ),
     ],
 )
 def test_a_wrong_configuration_says_where_and_repeats_no_value(text, problem, tmp_path):
@@ -104,6 +114,7 @@ def test_a_wrong_configuration_says_where_and_repeats_no_value(text, problem, tm
         ("telepathy", "unknown kind 'telepathy'; there are: .*gemini, openai"),
         ("no_such_module:build", "cannot find no_such_module:build"),
         ("math:no_such", "cannot find math:no_such"),
+        (":build", "cannot find :build"),
         ("builtins:str", "made no RelationScorer"),
     ],
 )
@@ -137,6 +148,14 @@ def test_status_tells_what_is_installed_configured_and_reachable(monkeypatch, tm
     assert status["nokey"].configured == "NOT_SET is not set"
     assert "is not TOML" in status["broken"].configured
     assert not server.plan.seen  # nothing was asked, no key was sent
+
+
+def test_a_host_that_cannot_be_one_is_not_reachable(monkeypatch, tmp_path):
+    (tmp_path / "odd.toml").write_text(f'kind = "openai"\nbase_url = "http://{"a" * 70}.example/v1"\n')
+    monkeypatch.setenv("CPOR_SCORERS", str(tmp_path))
+    monkeypatch.setattr("cpor.semantics.registry.files", lambda _: tmp_path / "nothing")
+    (status,) = scorer_status(timeout_s=0.5)
+    assert status.reachable is False
 
 
 def test_changes_to_a_configuration_are_checked_too():

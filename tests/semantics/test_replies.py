@@ -61,6 +61,11 @@ def test_what_can_be_salvaged_safely_is(text):
         ({"probability": None}, "no number from 0 to 100"),
         ({"probability": True}, "no number from 0 to 100"),
         ({"probability": float("nan")}, "no number from 0 to 100"),
+        ({"probability": "\u0663\u0660"}, "no number from 0 to 100"),
+        ({"probability": [[0]]}, "no number from 0 to 100"),
+        ({"probability": 0.9}, "a fraction or a per cent"),  # beside 90: nine in ten, or next to nothing?
+        ({"blocker": [10**400, 3]}, "no object"),
+        ({"blocker": [float("inf"), 3]}, "no object"),
     ],
 )
 def test_one_bad_entry_costs_its_pair_only(change, problem):
@@ -89,6 +94,38 @@ def test_a_pair_left_out_has_no_answer():
 def test_a_pair_given_twice_with_different_numbers_has_no_answer():
     relations = [entry(pair) for pair in PAIRS] + [entry(PAIRS[0], 99)]
     assert read(json.dumps({"relations": relations})).scores == TRUTH | {PAIRS[0]: None}
+
+
+def test_a_field_given_twice_with_different_values_counts_for_nothing():
+    text = '[{"blocked": 1, "blocker": 2, "probability": 90, "probability": 0}, {"blocked": 1, "blocker": 3, '
+    text += '"probability": 40, "probability": 40}]'
+    found = read(text).scores
+    assert found[BlockedBy(1, 2)] is None and found[BlockedBy(1, 3)] == 0.4
+
+
+@pytest.mark.parametrize("thought", ["<think>{}</think>", "{}</think>", "<THINK>{}</THINK>\n"])
+def test_what_is_weighed_while_thinking_is_no_answer(thought):
+    draft = thought.format('If {"blocked": 1, "blocker": 2, "probability": 0}, then... no.')
+    assert read(draft + GOOD).scores == TRUTH
+    assert not read(draft).settles_any
+
+
+def test_a_thought_that_never_ends_is_no_answer():
+    assert not read(f"<think>Perhaps {GOOD}, but").settles_any
+
+
+def test_a_number_of_thousands_of_digits_costs_its_pair_only():
+    first = '{"blocked": 1, "blocker": 2, "probability": ' + "1" * 5000 + "}"
+    text = f"[{first}, {', '.join(json.dumps(entry(pair)) for pair in PAIRS[1:])}]"
+    assert read(text).scores == TRUTH | {PAIRS[0]: None}
+
+
+def test_a_reply_nested_without_end_is_given_up_on_at_once():
+    from time import perf_counter
+
+    start = perf_counter()
+    assert not read('{"a":' * 200_000).settles_any
+    assert perf_counter() - start < 2.0
 
 
 def test_numbers_that_may_be_fractions_are_not_read_as_percent():

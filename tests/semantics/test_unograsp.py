@@ -132,6 +132,10 @@ def test_a_chain_names_blockers_of_every_object_on_it(evidence):
         "<think>Path1: Object 4 is not occluded.</think>",  # free, but without an answer
         "<think>Path1: Object 3 is occluded by object 2.</think><answer>[2]</answer>",  # of another target
         "<think>Path1: Object 4 is occluded by object 77.</think><answer>[77]</answer>",  # no such object
+        # The second path cannot be read; what it names must not pass for left out.
+        "<think>Path1: Object 4 is occluded by object 2. Path2: Object 4 is covered by object 3.</think>"
+        "<answer>[2, 3]</answer>",
+        f"<think>Path1: Object 4 is occluded by object {'1' * 5000}.</think><answer>[2]</answer>",
     ],
 )
 def test_a_reply_that_cannot_be_relied_on_says_nothing(text):

@@ -139,7 +139,7 @@ def test_another_data_set_is_not_written_over(made, other, said):
 
 
 def test_a_smaller_set_does_not_leave_strangers_behind(made):
-    with pytest.raises(DatasetError, match="beyond the 2"):
+    with pytest.raises(DatasetError, match=r"beyond the 2.*larger --scenes"):
         write_dataset(plan_dataset(2, 5, settings=SMALL), made)
 
 
@@ -157,9 +157,50 @@ def test_what_is_no_data_set_is_said_to_be_none(tmp_path):
         list(read_split(tmp_path))
 
 
-def test_no_scenes_are_no_data_set():
+@pytest.mark.parametrize("n_scenes", [0, 10**9])
+def test_no_scenes_and_absurdly_many_are_refused(n_scenes):
+    with pytest.raises(InvalidSettingError, match="at least 1 and at most 1,000,000"):
+        plan_dataset(n_scenes, 0)
+
+
+def test_a_damaged_plan_says_what_to_delete(tmp_path):
+    out = tmp_path / "set"
+    (out / ".making").mkdir(parents=True)
+    (out / ".making" / "plan.json").write_text('{"split": "seed')
+    with pytest.raises(DatasetError, match=f"plan.json is damaged.*delete {out}"):
+        write_dataset(plan_dataset(1, 0, settings=SMALL), out)
+
+
+def test_no_workers_leave_nothing_behind(tmp_path):
     with pytest.raises(InvalidSettingError, match="at least 1"):
-        plan_dataset(0, 0)
+        write_dataset(plan_dataset(1, 0, settings=SMALL), tmp_path / "set", workers=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_a_remedy(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    plan = plan_dataset(1, 0, settings=SMALL)
+    with pytest.raises(DatasetError, match=r"letter\.txt is a file.*choose another --out"):
+        write_dataset(plan, tmp_path / "letter.txt")
+    with pytest.raises(DatasetError, match=r"cannot make the folder .*set.*choose another --out"):
+        write_dataset(plan, tmp_path / "letter.txt" / "set")
+
+
+def test_the_manifest_goes_only_when_all_it_says_is_kept_elsewhere(made, tmp_path):
+    out = tmp_path / "set"
+    shutil.copytree(made, out)
+    seen = []
+
+    def look(what, done, total):
+        kept = {path.stem for path in (out / ".making").glob("scene_*.json")}
+        seen.append(((out / "manifest.json").exists(), kept))
+
+    write_dataset(plan_dataset(N, 5, settings=SMALL), out, progress=look)
+    assert seen == [(True, {"scene_00000", "scene_00001", "scene_00002"})], "nothing to do: it stays"
+    seen.clear()
+    write_dataset(plan_dataset(N + 1, 5, settings=SMALL), out, progress=look)
+    assert seen[0] == (False, {"scene_00000", "scene_00001", "scene_00002"})
+    assert len(read_manifest(out).cases) == N + 1
 
 
 def test_the_shipped_scenes_are_small_whole_and_of_every_tier():

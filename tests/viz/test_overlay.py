@@ -11,7 +11,7 @@ from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.pipeline import Pipeline
 from cpor.scene import BlockedBy, Observation, Scene
-from cpor.viz.animation import animate
+from cpor.viz.animation import FASTEST_S, animate, playing_speed
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
 from cpor.viz.overlay_marks import ORANGE, SKY, YELLOW
 
@@ -69,6 +69,16 @@ def test_only_the_chain_of_the_target_has_arrows(scene):
     )
 
 
+def test_a_missing_answer_does_not_lengthen_the_chain(scene):
+    def arrows(relations):
+        return count(draw_scene(scene, Marks(1, None, relations, names=False)), YELLOW)
+
+    unknown = {BlockedBy(1, 4): None}
+    assert arrows(unknown) > arrows({}), "nobody knows whether 4 lies on the target: that is shown"
+    assert arrows(unknown | {BlockedBy(4, 3): 0.9}) == arrows(unknown)
+    assert arrows({BlockedBy(1, 4): 0.9, BlockedBy(4, 3): None}) > arrows({BlockedBy(1, 4): 0.9})
+
+
 def test_the_relations_drawn_are_those_of_the_posterior(scene):
     result = Pipeline().run(scene, 1)
     drawn = relations_to_draw(result.posterior)
@@ -104,12 +114,19 @@ def test_the_picture_survives_encoding(scene):
     assert again.format == "WEBP" and again.size == picture.size
 
 
-def test_an_animation_has_its_first_and_last_frame_and_at_most_as_many_as_asked():
-    frames = [np.full((20, 30, 3), 5 * k, np.uint8) for k in range(50)]
-    moving = Image.open(io.BytesIO(animate(frames, most=12)))
+def test_an_animation_shows_every_frame_as_long_as_asked():
+    frames = [np.full((20, 30, 3), 20 * k, np.uint8) for k in range(12)]
+    moving = Image.open(io.BytesIO(animate(frames, 0.16)))
     assert moving.n_frames == 12 and moving.size == (30, 20)
-    assert np.asarray(moving.convert("RGB")).mean() == pytest.approx(0, abs=3)
-    moving.seek(11)
-    assert np.asarray(moving.convert("RGB")).mean() == pytest.approx(245, abs=3)
+    for k in range(12):
+        moving.seek(k)
+        moving.load()
+        assert np.asarray(moving.convert("RGB")).mean() == pytest.approx(20 * k, abs=3)
+        assert moving.info["duration"] == (160 if k < 11 else 1500)
     with pytest.raises(InvalidSettingError, match="no frames"):
         animate([])
+
+
+def test_a_film_plays_faster_than_it_was_but_frames_do_not_rush_by():
+    assert playing_speed(2.0) == 8.0
+    assert 0.2 / playing_speed(0.2) == pytest.approx(FASTEST_S)

@@ -96,9 +96,17 @@ def test_names_cannot_put_anything_into_the_page(folder):
     assert "<script>alert(1)</script>" in page.text
 
 
+def test_a_fact_stays_with_its_name_on_a_narrow_screen(folder):
+    page = story_page(replace(story_of_run(folder), facts={"wrong removals": "0", "tier": "hard"}))
+    assert (
+        "<dl><div><dt>wrong removals</dt><dd>0</dd></div><div><dt>tier</dt><dd>hard</dd></div></dl>" in page
+    )
+
+
 def test_those_who_want_no_motion_get_a_still(folder):
-    story = replace(story_of_run(folder), animation=b"moving", still=b"still")
+    story = replace(story_of_run(folder), animation=b"moving", still=b"still", speed=8.0)
     text = story_page(story)
+    assert "The arm at work, 8 times as fast." in text
     assert 'media="(prefers-reduced-motion: reduce)"' in text and "bW92aW5n" in text and "c3RpbGw=" in text
 
 

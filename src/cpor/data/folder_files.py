@@ -82,6 +82,7 @@ class ObjectEntry(JsonFile):
     id: ObjectId
     name: str | None = None
     score: UnitScore | None = None
+    occluded: bool | None = None
 
 
 class ObjectsFile(JsonFile):

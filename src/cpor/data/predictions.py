@@ -286,7 +286,8 @@ def parse_paths(think: str) -> tuple[tuple[int, ...], ...]:
         else:
             outward = _OBJECT.findall(part)[:1]
         if outward:
-            paths.append(tuple(dict.fromkeys(int(v) for v in reversed(outward))))
+            # An id of 20 digits is a babble of the model's; int() would refuse some of them.
+            paths.append(tuple(dict.fromkeys(int(v[:19]) for v in reversed(outward))))
     return tuple(paths)
 
 
@@ -302,7 +303,7 @@ def _id_list(text: str) -> frozenset[int] | None:
 
 def _whole(value: object) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
+        return int(value) if len(value) < 20 else None  # no id is that long; int() refuses 4,300 digits
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

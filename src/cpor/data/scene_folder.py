@@ -5,7 +5,7 @@
     camera.json     fx, fy, cx, cy, width, height, depth_unit_m, T_world_camera; needed with depth.png
     instances.png   id of the object each pixel shows, 0 for background
     amodal.npz      ids (n,), masks (n, h, w) bool: visible and hidden part together
-    objects.json    {"objects": [{"id", "name", "score"}]}: names, detector scores, objects without a mask
+    objects.json    {"objects": [{"id", "name", "score", "occluded"}]}: what is known of them
     relations.json  true occlusions; relations_sweep.json and relations_lift.json likewise
     request.txt     what was asked for
     points.json     id -> [x, y], a point that marks an object
@@ -84,7 +84,7 @@ def read_scene_folder(folder: str | Path, depth_range_m: tuple[float, float] = D
     objects = []
     for k in sorted(ids):
         entry = named.get(k, files.ObjectEntry(id=k))
-        objects.append(DetectedObject(k, amodal.get(k), entry.name, entry.score))
+        objects.append(DetectedObject(k, amodal.get(k), entry.name, entry.score, entry.occluded))
     return Scene(
         _read_observation(there, rgb, depth_range_m),
         tuple(objects),
@@ -164,12 +164,12 @@ def _read_observation(
             raise SceneFileError(
                 f"{depth_path} has no unit; give depth_unit_m in camera.json (0.001 where a step is 1 mm)"
             )
-        depth = _read_depth(depth_path, file.depth_unit_m, depth_range_m)
+        depth = read_depth(depth_path, file.depth_unit_m, depth_range_m)
         _check_size(depth_path, depth.shape, rgb.shape[:2])
     return Observation(rgb, depth, camera)
 
 
-def _read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float32[np.ndarray, "h w"]:
+def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float32[np.ndarray, "h w"]:
     """Depth in metres, NaN where there is no reading. Shape (h, w)."""
     low, high = range_m
     if not 0.0 <= low < high:
@@ -274,8 +274,10 @@ def _encode(scene: Scene) -> dict[str, bytes]:
             out[name] = files.encode_json(
                 files.RelationsFile(objects=sorted(truth.objects), relations=relations)
             )
-    if listed != set(scene.ids) or any(o.name is not None or o.score is not None for o in scene.objects):
-        entries = [files.ObjectEntry(id=o.id, name=o.name, score=o.score) for o in scene.objects]
+    entries = [
+        files.ObjectEntry(id=o.id, name=o.name, score=o.score, occluded=o.occluded) for o in scene.objects
+    ]
+    if listed != set(scene.ids) or entries != [files.ObjectEntry(id=k) for k in scene.ids]:
         out["objects.json"] = files.encode_json(files.ObjectsFile(objects=entries))
     if scene.request is not None:
         out["request.txt"] = f"{scene.request}\n".encode()

@@ -1,6 +1,7 @@
-"""The rows of the robot table: five ways to decide from the same scene, each a call (scene, target).
+"""The rows of the robot table: six ways to decide from the same scene, each a call (scene, target).
 
 geometry_argmax   raw geometric scores; follow the likeliest blocker while one is likelier than not
+raw_argmax        raw semantic and geometric scores, log-odds added; followed likewise
 no_acyclicity     the fitted probabilities, cyclic graphs not excluded
 single_map        the fitted probabilities, the likeliest acyclic graph alone
 cpor              the fitted probabilities, summed over all acyclic graphs
@@ -22,7 +23,9 @@ from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import chain_of, right_actions
 
-MethodName: TypeAlias = Literal["geometry_argmax", "no_acyclicity", "single_map", "cpor", "oracle"]
+MethodName: TypeAlias = Literal[
+    "geometry_argmax", "raw_argmax", "no_acyclicity", "single_map", "cpor", "oracle"
+]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
 
 Decider: TypeAlias = Callable[[Scene, int], PipelineResult]
@@ -34,17 +37,18 @@ _LIKELIER_THAN_NOT = 0.5
 
 
 def deciders(
-    pipeline: Pipeline, truth: Callable[[], Set[BlockedBy]] | None = None
+    pipeline: Pipeline, truth: Callable[[Scene], Set[BlockedBy]] | None = None
 ) -> Mapping[MethodName, Decider]:
     """All rows; the oracle only where the truth of the moment can be asked for.
 
     Args:
         pipeline: The fitted stages; `tau` and `prior` hold for every row.
-        truth: The true relations of the moment.
+        truth: The true relations of the moment, by the ids of the scene.
     """
-    raw = Pipeline(measure=pipeline.measure, score=lambda scene: None, tau=0.0, prior=pipeline.prior)
+    raw = Pipeline(measure=pipeline.measure, score=pipeline.score, tau=0.0, prior=pipeline.prior)
     rows: dict[MethodName, Decider] = {
-        "geometry_argmax": _rescored(raw, argmax_scores),
+        "geometry_argmax": _rescored(replace(raw, score=lambda scene: None), argmax_scores),
+        "raw_argmax": _rescored(raw, argmax_scores),
         "no_acyclicity": _rescored(pipeline, product_scores),
         "single_map": _rescored(pipeline, map_scores),
         "cpor": pipeline.run,
@@ -98,10 +102,10 @@ def _rescored(pipeline: Pipeline, score: Callable[[ObstructionPosterior], np.nda
     return run
 
 
-def _oracle(pipeline: Pipeline, truth: Callable[[], Set[BlockedBy]]) -> Decider:
+def _oracle(pipeline: Pipeline, truth: Callable[[Scene], Set[BlockedBy]]) -> Decider:
     def run(scene: Scene, target: int) -> PipelineResult:
         result = pipeline.run(scene, target)
-        scores = true_scores(result.beliefs.ids, target, truth())
+        scores = true_scores(result.beliefs.ids, target, truth(scene))
         return replace(result, decision=_decision(result.posterior, scores, 0.0), p_success=None)
 
     return run

@@ -1,18 +1,16 @@
 """Where the shards of a run are answered: in this process, or in several on this machine."""
 
 import multiprocessing
-import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing.connection import wait as wait_for_handles
 from typing import Protocol, TypeAlias
 
 from cpor.errors import CporError, InvalidSettingError
 from cpor.experiments.run_answer import Shard
+from cpor.sim.workers import end_with_parent
 
 Answer: TypeAlias = Callable[[Shard], bytes]
 
@@ -85,7 +83,7 @@ def _succeeded(future: Future[bytes]) -> bool:
 def _pool(workers: int) -> ProcessPoolExecutor:
     # Not fork: threads of compiled code do not survive it.
     spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=spawn, initializer=_end_with_parent)
+    return ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent)
 
 
 def _answer_alone(answer: Answer, shard: Shard) -> bytes:
@@ -100,15 +98,3 @@ def _answer_alone(answer: Answer, shard: Shard) -> bytes:
         f"workers died {MOST_DEATHS} times at items {shard.first} to {shard.numbers[-1]} of the dataset "
         "(out of memory?); what is finished is kept: mend the cause and give the same command again"
     )
-
-
-def _end_with_parent() -> None:
-    """In a worker: end when the parent does, even if it was killed; a pool's worker would wait forever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait_for_handles([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

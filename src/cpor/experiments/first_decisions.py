@@ -27,7 +27,7 @@ class LabelledCase(NamedTuple):
     Attributes:
         name: Of the scene; cases of one image share it.
         scene: With occlusion and sweep truth.
-        target: The object asked for.
+        target: The object asked for; an id the scene does not have was not found, and every action is wrong.
         tier: How deep it is buried.
     """
 
@@ -45,7 +45,8 @@ class FirstDecisions:
         n: Cases, by tier.
         rsr: Share of right actions with its interval, by truth, method and tier (`all` over all).
         paired: CPOR against each other method, by truth.
-        deferred: Share of cases without an action although it was forced, by method: an answer was missing.
+        deferred: Share of cases without an action although it was forced, by method: an answer was missing,
+            or the target was not found.
     """
 
     n: Mapping[str, int]
@@ -81,8 +82,9 @@ def measure_first_decisions(
         names.append(case.name)
         tiers.append(case.tier)
         truths = {kind: truth_of(case.scene, kind).pairs for kind in TRUTHS}
+        found = case.target in case.scene.ids
         for method, decide in rows.items():
-            action = decide(case.scene, case.target).decision.action
+            action = decide(case.scene, case.target).decision.action if found else Defer("no_evidence")
             deferred[method].append(isinstance(action, Defer))
             for kind, pairs in truths.items():
                 acted = not isinstance(action, Defer)

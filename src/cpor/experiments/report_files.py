@@ -4,12 +4,12 @@ import csv
 import importlib
 import io
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cpor.errors import CporError, InvalidSettingError
+from cpor.data.whole_files import write_bytes, write_text
+from cpor.errors import InvalidSettingError
 from cpor.experiments.report import Report, is_certified, is_cyclic
 from cpor.experiments.report_tables import SummaryTable, summary_tables
 from cpor.experiments.run_record import CaseRecord
@@ -46,26 +46,6 @@ _COLUMNS: Mapping[str, str] = {
     "error": "string",
 }
 """The columns and their types. Lists of labels are JSON; nothing is an empty cell, or null."""
-
-
-class ReportFileError(CporError):
-    """A file of a report that cannot be written."""
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, all of it or nothing."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, all of it or nothing."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        scratch.write_bytes(content)
-        scratch.replace(path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise ReportFileError(f"cannot write {path}: {error.strerror}") from None
 
 
 def write_csv(report: Report, path: Path) -> None:

@@ -1,23 +1,27 @@
-"""The paper's robot table on the simulated arm: paired scenarios, five methods, failures sorted by cause."""
+"""The paper's robot table on the simulated arm: paired scenarios, six methods, failures sorted by cause."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 from scipy.stats import binomtest
 
+from cpor.data.locks import held_alone
 from cpor.errors import CporError, InvalidSettingError
 from cpor.experiments.deciders import METHODS, MethodName
 from cpor.experiments.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
 from cpor.metrics import Interval, PairedComparison, compare_paired
-from cpor.sim.truth import Tier
-from cpor.sim.workers import do_all
-
-TIERS: tuple[Tier, ...] = get_args(Tier)
+from cpor.model import FittedModel
+from cpor.perception.network_file import CHECKSUMS, PACKAGED
+from cpor.sim.installed import versions
+from cpor.sim.manifest import TIERS
+from cpor.sim.workers import check_workers, do_all
 
 FIRST_SEED = 3_000_000
 """Seeds of the scenarios; those of the dev split begin at 1,000,000, of the test split at 2,000,000."""
@@ -89,17 +93,37 @@ def run_robot_table(
     """Run every method on the same scenarios; what a file of records holds already is not run again.
 
     Args:
-        out: File of records, one JSON a line; the first line holds the settings.
+        out: File of records, one JSON a line; the first line says what they were made with. Nobody else can
+            write to it meanwhile.
         settings: What the scenarios share.
         per_tier: Scenarios a tier.
         methods: Rows of the table.
         workers: Processes.
         progress: Told of each step: what is done, how much of it, out of how much.
+
+    Raises:
+        RobotTableError: The file cannot be written, was made with something else, or another process writes
+            to it.
     """
     if per_tier < 1:
         raise InvalidSettingError(f"{per_tier} scenarios a tier; give at least 1")
-    head = settings.model_dump_json(exclude={"model"})
-    done = {(r.tier, r.seed, r.method): r for r in _open(out, head)}
+    check_workers(workers)
+    head = _made_with(settings)
+    _make_file(out)
+    with held_alone(out, RobotTableError):
+        return _run_missing(out, head, settings, per_tier, methods, workers, progress)
+
+
+def _run_missing(
+    out: Path,
+    head: dict[str, Any],
+    settings: ScenarioSettings,
+    per_tier: int,
+    methods: Sequence[MethodName],
+    workers: int,
+    progress: Callable[[str, int, int], None] | None,
+) -> list[ScenarioRecord]:
+    done = {(r.tier, r.seed, r.method): r for r in _begin(out, head)}
     wanted = [
         (tier, FIRST_SEED + 1000 * TIERS.index(tier) + k, method)
         for k in range(per_tier)
@@ -170,16 +194,56 @@ def _row(
     )
 
 
-def _open(out: Path, head: str) -> list[ScenarioRecord]:
-    """Records that are there already; begins the file where there is none."""
-    if not out.is_file():
+def _made_with(settings: ScenarioSettings) -> dict[str, Any]:
+    """What must be the same for records to be gone on with; files count by what is in them."""
+    FittedModel.load(settings.model)  # says what is wrong with it, if anything is
+    said = asdict(settings)
+    files = {name: _fingerprint(value) for name, value in said.items() if isinstance(value, Path)}
+    others = {name: value for name, value in said.items() if name not in files}
+    if settings.eyes == "networks":
+        checksums = PACKAGED / CHECKSUMS
+        files["networks"] = _fingerprint(checksums) if checksums.is_file() else "missing"
+    return {"settings": others, "files": files, "versions": versions()}
+
+
+def _fingerprint(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()
+
+
+def _make_file(out: Path) -> None:
+    if out.is_dir():
+        raise RobotTableError(f"{out} is a folder, and records go into a file; choose another --out")
+    try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(head + "\n", encoding="utf-8")
-        return []
+        out.open("a").close()
+    except OSError as error:
+        raise RobotTableError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
+
+
+def _begin(out: Path, head: dict[str, Any]) -> list[ScenarioRecord]:
+    """Records that are there already; begins a file that is empty or was cut off in its first line."""
     text = out.read_text(encoding="utf-8")
-    if text.split("\n", 1)[0] != head:
-        raise RobotTableError(f"{out} was made with other settings; choose another --out, or move it away")
+    begun = json.dumps(head) + "\n"
+    if begun.startswith(text):
+        out.write_text(begun, encoding="utf-8")
+        return []
+    _refuse_other(out, text.split("\n", 1)[0], head)
     whole = text[: text.rfind("\n") + 1]
     if whole != text:  # killed while it wrote
         out.write_text(whole, encoding="utf-8")
     return read_records(out)
+
+
+def _refuse_other(out: Path, line: str, head: dict[str, Any]) -> None:
+    try:
+        there = json.loads(line)
+    except ValueError:
+        there = None
+    if not isinstance(there, dict) or there.keys() != head.keys():
+        raise RobotTableError(f"{out} is no file of records of this version; choose another --out")
+    for part, wanted in head.items():
+        if there[part] != wanted:
+            raise RobotTableError(
+                f"{out} was made with other {part}: {there[part]}, now {wanted}; choose another --out, or "
+                "move it away"
+            )

@@ -7,7 +7,6 @@ cases.jsonl      once finished: all cases in order; the pieces are gone
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import BinaryIO, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.calibration.versioned import VersionedModel
+from cpor.data.locks import held_alone
 from cpor.errors import CporError
 from cpor.experiments.run_answer import Shard
 from cpor.experiments.run_record import CaseRecord
@@ -130,7 +130,7 @@ def open_run_folder(path: Path, header: RunHeader) -> Iterator[RunFolder]:
         path.mkdir(exist_ok=True)
     except OSError as error:
         raise RunFolderError(f"cannot make the run folder {path}: {error.strerror}") from None
-    with _alone(path):
+    with held_alone(path, RunFolderError):
         folder = RunFolder(path)
         folder.prepare(header)
         yield folder
@@ -192,22 +192,3 @@ def _write_whole(place: Path, content: bytes) -> None:
 def _to_disk(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())  # else a power cut may leave a file of the right name and no content
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the folder; the system lets go of it when the process ends, however it ends."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RunFolderError(f"another process is writing to {path}; wait for it, or end it") from None
-    else:
-        yield
-    finally:
-        os.close(handle)

@@ -1,5 +1,6 @@
 """One scenario of the robot table: a heap, a target, a method, the loop closed on the simulated arm."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -8,21 +9,26 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from cpor.decision import Defer
+from cpor.errors import CameraError, InvalidSettingError, RobotError
 from cpor.experiments.deciders import MethodName, deciders
 from cpor.model import FittedModel
 from cpor.pipeline import Pipeline
+from cpor.rgbd import scoring_pipeline
 from cpor.robot.cycle import Ended, RunResult
-from cpor.sim.demo import DemoSettings, demonstrate, set_stage
+from cpor.sim.demo import DemoSettings, Eyes, demonstrate, set_stage
+from cpor.sim.manifest import Tier
 from cpor.sim.sweep import sweep_relations
-from cpor.sim.truth import Tier, has_cycle
+from cpor.sim.truth import has_cycle
 
 Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
-"""Why a scenario failed. `perception`: evidence was missing. `reasoning`: a wrong action was taken, or none
-although one was right. `grasp`: right actions, but the gripper did not get hold. `physics`: the pile fell,
-the target left the bin, or the arm stopped itself."""
+"""Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although
+it can be seen. `reasoning`: a wrong action was taken, or none although one was right. `grasp`: right actions,
+but the gripper did not get hold. `physics`: the pile fell, the target left the view, or the arm stopped
+itself."""
 
 
-class ScenarioSettings(BaseModel):
+@dataclass(frozen=True)
+class ScenarioSettings:
     """What all scenarios of a table share.
 
     Attributes:
@@ -30,14 +36,27 @@ class ScenarioSettings(BaseModel):
         tau: Act only above this score, in every row but the oracle's.
         budget: Attempts on objects.
         finger_friction: Of the pads.
-    """
+        eyes: Who finds objects and scores relations: our networks, or true masks and no scores.
 
-    model_config = ConfigDict(frozen=True)
+    Raises:
+        InvalidSettingError: One of them is out of its range.
+    """
 
     model: Path
     tau: float = 0.0
     budget: int = 12
     finger_friction: float = 0.5
+    eyes: Eyes = "truth"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.tau <= 1.0:  # nor NaN
+            raise InvalidSettingError(f"--tau is {self.tau}; it must lie between 0 and 1")
+        if self.budget < 1:
+            raise InvalidSettingError(f"--budget is {self.budget}; give at least 1")
+        if not 0.0 < self.finger_friction < math.inf:
+            raise InvalidSettingError(
+                f"--finger-friction is {self.finger_friction}; it must be above 0, as 0.5 for hard rubber"
+            )
 
 
 @dataclass(frozen=True)
@@ -87,13 +106,24 @@ class ScenarioRecord(BaseModel):
 
 
 def run_scenario(job: Job) -> ScenarioRecord:
-    """Heap, look, decide, act, until the loop ends. The same job gives the same record anywhere."""
+    """Heap, look, decide, act, until the loop ends. The same job gives the same record anywhere.
+
+    Raises:
+        CporError: Neither camera nor arm failed but the program or a setting: that is no scenario's outcome.
+        KeyboardInterrupt: Somebody stopped it.
+    """
     of_all = job.settings
-    settings = DemoSettings(job.tier, finger_friction=of_all.finger_friction, budget=of_all.budget)
+    settings = DemoSettings(
+        job.tier, finger_friction=of_all.finger_friction, budget=of_all.budget, eyes=of_all.eyes
+    )
     stage = set_stage(job.seed, settings)
     cyclic = any(has_cycle(truth) for truth in (stage.heap.occlusion, sweep_relations(stage.world)))
-    pipeline = fitted_pipeline(of_all.model, of_all.tau)
-    run = demonstrate(stage, settings, deciders(pipeline, stage.truth)[job.method])
+    pipeline = _scoring_pipeline(of_all.model, of_all.tau)
+    run = demonstrate(stage, settings, deciders(pipeline, stage.truth_in)[job.method])
+    if run.result.error is not None and not isinstance(run.result.error, CameraError | RobotError):
+        raise run.result.error
+    if run.result.ended == "stopped" and run.result.error is None:
+        raise KeyboardInterrupt
     wrong = run.wrong_removals + run.wrong_grasps
     failed = sum(c.outcome is not None and c.outcome.kind != "done" for c in run.result.cycles)
     return ScenarioRecord(
@@ -107,18 +137,36 @@ def run_scenario(job: Job) -> ScenarioRecord:
         wrong=wrong,
         deferrals=run.result.deferrals,
         failed_grasps=failed,
-        cause=cause_of(run.result, run.delivered, wrong, failed),
+        cause=cause_of(run.result, run.delivered, wrong, failed, stage.target_shows()),
         cyclic=cyclic,
         n_objects=len(stage.world.objects),
         detail=run.result.detail,
     )
 
 
-def cause_of(result: RunResult, retrieved: bool, wrong: int, failed_grasps: int) -> Cause | None:
-    """Why a run is no success, by what ended it; the first rule that applies."""
+def cause_of(
+    result: RunResult, retrieved: bool, wrong: int, failed_grasps: int, target_shows: bool
+) -> Cause | None:
+    """Why a run is no success, by what ended it; the first rule that applies.
+
+    With the simulator's own masks the target is found wherever it shows, and with `fill_missing`, as in
+    `fitted_pipeline`, `no_evidence` cannot occur: then only a camera that fails is `perception`. The other
+    rules are for segmenters that miss things, and for stages that ask.
+
+    Args:
+        result: The run, as the robot saw it.
+        retrieved: The truth: whether the target is in the delivery tray.
+        wrong: Actions the truth says were wrong.
+        failed_grasps: Attempts that did not end with the object in a tray.
+        target_shows: The truth: whether the camera sees some of the target now.
+    """
     if retrieved and not wrong:
         return None
-    if result.ended in ("target_lost", "fault", "empty"):
+    if isinstance(result.error, CameraError) or result.ended == "empty":
+        return "perception"
+    if result.ended == "target_lost":
+        return "perception" if target_shows else "physics"
+    if result.ended in ("fault", "stopped"):
         return "physics"
     if result.ended == "deferred":
         last = next((c.decision for c in reversed(result.cycles) if c.decision), None)
@@ -135,3 +183,9 @@ def cause_of(result: RunResult, retrieved: bool, wrong: int, failed_grasps: int)
 def fitted_pipeline(model: Path, tau: float) -> Pipeline:
     """The stages of a model file, read once a process; pairs without an answer take the rate it learnt."""
     return FittedModel.load(model).pipeline(tau, fill_missing=True)
+
+
+@lru_cache(maxsize=2)
+def _scoring_pipeline(model: Path, tau: float) -> Pipeline:
+    """The same with every scene scored anew where the model was fitted to scores."""
+    return scoring_pipeline(FittedModel.load(model), tau, fill_missing=True)

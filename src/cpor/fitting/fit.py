@@ -44,6 +44,7 @@ class FitSettings:
         geometry: Settings of the geometric evidence.
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
+        masks: Whose masks the scenes have, for the model to say; None where that does not matter.
     """
 
     alpha: float = 0.1
@@ -52,6 +53,7 @@ class FitSettings:
     condition: bool = False
     geometry: GeometrySettings = field(default_factory=GeometrySettings)
     truth: TruthKind = "occlusion"
+    masks: str | None = None
 
     def __post_init__(self) -> None:
         check_levels(self.alpha, self.delta)
@@ -117,6 +119,7 @@ def fit_model(
     model = FittedModel(
         scorer=_scorer(labelled),
         truth=settings.truth,
+        masks=settings.masks,
         geometry=GeometryNumbers(**asdict(settings.geometry)),
         calibration=fitted.calibrate,
         geometry_calibration=fitted.calibrate_geometry,

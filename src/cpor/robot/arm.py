@@ -128,8 +128,8 @@ class DryRunArm:
     def status(self) -> RobotStatus:
         """Ready, or stopped."""
         if self._halted.is_set():
-            return RobotStatus("stopped", "stopped on request; a dry run")
-        return RobotStatus("ready", "a dry run: nothing moves")
+            return RobotStatus("stopped", "stopped on request; a dry run", dry_run=True)
+        return RobotStatus("ready", "a dry run: nothing moves", dry_run=True)
 
     def _say(self, motion: str) -> None:
         if self._halted.is_set():
@@ -161,7 +161,8 @@ class RtdeArm:
         links: tuple[Any, Any] | None = None,
     ) -> None:
         self.host = host
-        self._control, self._receive = links or _connect(host)
+        control, receive = links or _connect(host)
+        self._control, self._receive = _Link(control, host), _Link(receive, host)
         self._halted = threading.Event()
         if not self._control.setTcp(to_ur_pose(T_flange_tool).tolist()):
             raise RobotError(f"the controller {host} refused the tool; is it in remote control?")
@@ -239,9 +240,17 @@ class RtdeArm:
                 if not ended:
                     time.sleep(POLL_S)
         finally:
+            if not ended:
+                self._brake(brake)
+
+    def _brake(self, brake: Any) -> None:
+        try:
             # An arm that stopped itself has no script left to take the order.
-            if not ended and self.status().state not in ("protective_stop", "disconnected"):
-                brake()
+            is_moot = self.status().state in ("protective_stop", "disconnected")
+        except RobotError:
+            is_moot = False  # nobody knows how it is: the order can do no harm
+        if not is_moot:
+            brake()
 
     def _require_free(self) -> None:
         if self._halted.is_set():
@@ -258,6 +267,31 @@ class RtdeArm:
             raise ArmFaultError(
                 f"the tool ended {1e3 * apart:.1f} mm and {np.degrees(turned):.1f} degrees off"
             )
+
+
+class _Link:
+    """An interface of ur-rtde whose errors are ours: where the connection breaks it raises RuntimeError.
+
+    Args:
+        interface: Of ur-rtde.
+        host: Address of the controller.
+    """
+
+    def __init__(self, interface: Any, host: str) -> None:
+        self._interface, self._host = interface, host
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._interface, name)
+
+        def translated(*args: Any) -> Any:
+            try:
+                return call(*args)
+            except RuntimeError as error:
+                raise ArmFaultError(
+                    f"the controller {self._host} failed in {name} ({error}); check cable and pendant"
+                ) from error
+
+        return translated
 
 
 def to_ur_pose(T: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, " 6"]:

@@ -1,5 +1,6 @@
 """Cameras that give frames: a RealSense, and a folder of recorded frames."""
 
+import re
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
@@ -26,7 +27,7 @@ class FrameCamera(Protocol):
 
 
 class FolderCamera:
-    """Frames from scene folders, in the order of their names; each once.
+    """Frames from scene folders, in the order of their names and of the numbers in them; each once.
 
     Args:
         folder: Holds scene folders, or is one itself. The folder of a recorded run will do.
@@ -37,7 +38,7 @@ class FolderCamera:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        inside = sorted(path.parent for path in self.folder.glob("*/rgb.png"))
+        inside = sorted((path.parent for path in self.folder.glob("*/rgb.png")), key=_in_order)
         self._frames = [self.folder] if (self.folder / "rgb.png").is_file() else inside
         if not self._frames:
             raise CameraError(f"{self.folder} holds no frames; give a folder of scene folders with rgb.png")
@@ -135,6 +136,11 @@ class RealSenseCamera:
             return self._pipeline.wait_for_frames(self._timeout_ms)
         except RuntimeError as error:
             raise CameraError(f"no frame within {self._timeout_ms} ms ({error}); check the cable") from None
+
+
+def _in_order(folder: Path) -> list[tuple[int, str]]:
+    """A key by which `cycle_11` comes before `cycle_100`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", folder.name)]
 
 
 def _import_realsense() -> Any:

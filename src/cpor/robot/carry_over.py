@@ -42,6 +42,13 @@ SAME_COLOUR = 40.0
 SAME_AREA = 0.5
 """Least ratio of visible areas of a moved object."""
 
+CAME_TO_LIGHT = 0.2
+"""An object may have been hidden all along where more of its pixels than this share showed something else
+before; a moved one lies where nothing lay, or on top. The rest is noise of the depth."""
+
+CanHaveMoved: TypeAlias = Callable[[int, int], bool]
+"""Whether an old object can have moved to where a new one is, by their ids."""
+
 PairScorer: TypeAlias = Callable[[Scene, frozenset[BlockedBy]], SemanticScores]
 """Asks a semantic source about the given pairs of a scene."""
 
@@ -98,6 +105,7 @@ class Memory:
         same_as: For each recognised object its id in the frame before.
         unchanged: The objects that did not change since the frame before.
         carried: The pairs whose scores were kept from the frame before.
+        frame: That frame; None before the first.
     """
 
     known: Mapping[int, Known] = field(default_factory=dict)
@@ -106,6 +114,7 @@ class Memory:
     same_as: Mapping[int, int] = field(default_factory=dict)
     unchanged: frozenset[int] = frozenset()
     carried: frozenset[BlockedBy] = frozenset()
+    frame: Scene | None = None
 
     def carry_to(self, scene: Scene, ids_are_kept: bool = False) -> "Memory":
         """What still holds in the next frame.
@@ -121,7 +130,8 @@ class Memory:
             for k, known in self.known.items()
             if not known.taken or any(is_unchanged(known.since, look) for look in looks.values())
         }
-        same_as = {k: k for k in looks if k in old} if ids_are_kept else recognise(old, looks)
+        can_have_moved = self.can_have_moved(scene, looks)
+        same_as = {k: k for k in looks if k in old} if ids_are_kept else recognise(old, looks, can_have_moved)
         known, unchanged = {}, set()
         for k, look in looks.items():
             before = self.known.get(same_as[k]) if k in same_as else None
@@ -142,7 +152,15 @@ class Memory:
             for pair, score in self.scores.items()
             if pair.blocked in new_id and pair.blocker in new_id
         }
-        return Memory(known, scores, self.scorer, same_as, frozenset(unchanged), frozenset(scores))
+        return Memory(known, scores, self.scorer, same_as, frozenset(unchanged), frozenset(scores), scene)
+
+    def can_have_moved(self, scene: Scene, looks: Mapping[int, Look]) -> CanHaveMoved:
+        """Who can have moved since this memory's frame to where which object of the next frame is."""
+
+        def can(old: int, new: int) -> bool:
+            return self.frame is None or not _came_to_light(self.frame, old, scene, looks[new].mask)
+
+        return can
 
     def learn(self, semantic: SemanticScores | None) -> "Memory":
         """With the semantic scores of this frame."""
@@ -235,11 +253,13 @@ def is_unchanged(before: Look, now: Look) -> bool:
     return bool(abs(before.depth - now.depth) < UNCHANGED_DEPTH_M)  # NaN on one side is a change
 
 
-def recognise(old: Mapping[int, Look], new: Mapping[int, Look]) -> dict[int, int]:
+def recognise(
+    old: Mapping[int, Look], new: Mapping[int, Look], can_have_moved: CanHaveMoved = lambda old, new: True
+) -> dict[int, int]:
     """The old id of each object that is recognised; in doubt an object is new.
 
-    First by place, all together; of the rest, by a name that is unique in both frames, then
-    by colour and size where only one old and one new object fit each other.
+    First by place, all together; of the rest, by a name that is unique in both frames, then by colour and
+    size where only one old and one new object fit each other and the one can have moved there.
     """
     same: dict[int, int] = {}
     olds, news = list(old), list(new)
@@ -256,7 +276,8 @@ def recognise(old: Mapping[int, Look], new: Mapping[int, Look]) -> dict[int, int
         if alike is _same_name:
             fits = [(i, k) for i, k in fits if named_old[old[i].name] == named_new[new[k].name] == 1]
         for i, k in fits:
-            if sum(i == other for other, _ in fits) == sum(k == other for _, other in fits) == 1:
+            alone = sum(i == other for other, _ in fits) == sum(k == other for _, other in fits) == 1
+            if alone and (alike is _same_name or can_have_moved(i, k)):
                 same[k] = i
     return same
 
@@ -265,6 +286,12 @@ def overlap(a: MaskCrop, b: MaskCrop) -> float:
     """Intersection over union of two masks; 0 where either is empty."""
     both = _common(a, b)
     return both / (np.count_nonzero(a.pixels) + np.count_nonzero(b.pixels) - both) if both else 0.0
+
+
+def covered(a: MaskCrop, b: MaskCrop) -> float:
+    """Share of the smaller of two masks that the other covers."""
+    smaller = min(np.count_nonzero(a.pixels), np.count_nonzero(b.pixels))
+    return _common(a, b) / max(int(smaller), 1)
 
 
 def _common(a: MaskCrop, b: MaskCrop) -> int:
@@ -294,6 +321,25 @@ def _are_near(a: MaskCrop, b: MaskCrop, gap: int) -> bool:
     )
 
 
+def _came_to_light(before: Scene, old: int, scene: Scene, mask: MaskCrop) -> bool:
+    """Whether what now shows in the mask may have been hidden there before, and so need not be `old`."""
+    if before.observation.shape != scene.observation.shape:
+        return True
+    rows, cols = mask.pixels.shape
+    here = np.s_[mask.top : mask.top + rows, mask.left : mask.left + cols]
+    ids = before.visible_ids[here][mask.pixels] if before.visible_ids is not None else np.zeros(0, np.int32)
+    if not ids.size:
+        return True
+    deeper = np.full(ids.shape, np.nan)
+    if before.observation.depth is not None and scene.observation.depth is not None:
+        deeper = (scene.observation.depth[here] - before.observation.depth[here])[mask.pixels]
+    own = ids == old
+    # Deeper than what was seen there, or where another object was and not on top of it. NaN compares false.
+    uncovered = deeper > np.where(own, SAME_DEPTH_M, UNCHANGED_DEPTH_M)
+    uncovered |= (ids != 0) & ~own & ~(deeper < -UNCHANGED_DEPTH_M)
+    return bool(uncovered.mean() > CAME_TO_LIGHT)
+
+
 def _names_clash(a: Look, b: Look) -> bool:
     return a.name is not None and b.name is not None and a.name != b.name
 
@@ -304,7 +350,7 @@ def _same_place(a: Look, b: Look) -> float:
     The share of the smaller mask counts, since an object that is uncovered grows manifold; of several that
     fit, the most alike in shape, depth and colour is meant. No reading contradicts nothing.
     """
-    share = _common(a.mask, b.mask) / max(min(a.area, b.area), 1)
+    share = covered(a.mask, b.mask)
     deeper = abs(a.depth - b.depth)
     if share < SAME_PLACE or _names_clash(a, b) or _colours_clash(a, b) or deeper >= SAME_DEPTH_M:
         return 0.0

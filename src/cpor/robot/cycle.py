@@ -1,5 +1,6 @@
 """What is said of one turn of the loop and of a whole run: settings, cycles, result."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
@@ -8,15 +9,15 @@ import numpy as np
 
 from cpor.data.scene_folder import DEPTH_RANGE_M
 from cpor.decision import Action, Decision, Defer, Remove
-from cpor.errors import InvalidSettingError
+from cpor.errors import CporError, InvalidSettingError
 from cpor.pipeline import PipelineResult
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import BlockedBy, Observation, Scene, SemanticScores
 
 Ended: TypeAlias = Literal["retrieved", "budget", "deferred", "stopped", "fault", "target_lost", "empty"]
-"""`retrieved`: the robot delivered the target. `budget`: no action is left. `deferred`: it deferred too often
-in a row, a person has to say. `stopped`: somebody stopped it. `fault`: camera, robot or program failed.
-`target_lost`: the target is no longer seen. `empty`: nothing was ever seen."""
+"""`retrieved`: the robot delivered the target, and a look after it agrees. `budget`: no action is left.
+`deferred`: it deferred too often in a row, a person has to say. `stopped`: somebody stopped it. `fault`:
+camera, robot or program failed. `target_lost`: the target is not seen any more. `empty`: nothing ever was."""
 
 Attempt: TypeAlias = Literal["none", "begun", "ended"]
 """Whether the robot was sent: `begun` with no outcome means that nobody knows what came of it."""
@@ -126,6 +127,7 @@ class RunResult:
         cycles: Every turn, in order.
         final_scene: The look after the target was delivered, where one was taken.
         robot: How the robot was left; None where it could not say.
+        error: What it failed with, where it was an error that ended it.
     """
 
     ended: Ended
@@ -133,6 +135,7 @@ class RunResult:
     cycles: tuple[Cycle, ...]
     final_scene: Scene | None = None
     robot: RobotStatus | None = None
+    error: CporError | None = None
 
     @property
     def retrieved(self) -> bool:
@@ -156,6 +159,24 @@ class RunResult:
             isinstance(c.action, Remove) and c.outcome is not None and c.outcome.kind == "done"
             for c in self.cycles
         )
+
+
+class Stopwatch:
+    """Time of each step, in seconds.
+
+    Args:
+        before: Times of steps that were taken already. [s]
+    """
+
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        self.times_s = dict(before or {})
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        """Note the time since the last step ended."""
+        now = time.perf_counter()
+        self.times_s[step] = now - self._last
+        self._last = now
 
 
 def list_beliefs(result: PipelineResult, carried: frozenset[BlockedBy]) -> tuple[PairBelief, ...]:

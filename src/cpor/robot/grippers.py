@@ -92,7 +92,11 @@ class DigitalOutputGripper:
         return None if self.sensor is None else self.sensor()
 
     def _set(self, closed: bool) -> None:
-        if not self.io.setStandardDigitalOut(self.output, closed != self.inverted):
+        try:
+            accepted = self.io.setStandardDigitalOut(self.output, closed != self.inverted)
+        except RuntimeError as error:  # as ur-rtde does where the connection breaks
+            raise RobotError(f"digital output {self.output} was not set ({error}); check cable") from error
+        if not accepted:
             raise RobotError(f"the controller refused to set digital output {self.output}")
         time.sleep(self.travel_s)
 

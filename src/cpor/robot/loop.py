@@ -4,8 +4,7 @@ Whatever happens, the arm is left at rest (`home` or `stop`) and the record says
 """
 
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -13,12 +12,22 @@ from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CameraError, CporError, list_labels
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
-from cpor.robot.carry_over import Look, Memory, recognise
+from cpor.robot.carry_over import Look, Memory
 from cpor.robot.choose import Decider, choose
-from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult, as_recorded, list_beliefs, scores_used
-from cpor.robot.protocol import Outcome, OutcomeKind, Robot
+from cpor.robot.cycle import (
+    Cycle,
+    Ended,
+    LoopSettings,
+    RunResult,
+    Stopwatch,
+    as_recorded,
+    list_beliefs,
+    scores_used,
+)
+from cpor.robot.follow import find_again, seen_in, why_not_out
+from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
-from cpor.robot.safe_stop import POLL_S, leave_safe, stop_for_sure, stopping
+from cpor.robot.safe_stop import UNABLE, leave_safe, stopping, wait_until_able
 from cpor.scene import Observation, Scene
 
 TargetFinder: TypeAlias = Callable[[Scene], int | None]
@@ -31,6 +40,7 @@ Ask: TypeAlias = Callable[[Cycle], Action | None]
 class _End(NamedTuple):
     ended: Ended
     detail: str
+    error: CporError | None = None
 
 
 def retrieve(
@@ -55,8 +65,8 @@ def retrieve(
         pipeline: Who decides; `Pipeline()` by default.
         settings: When to go on and when to end.
         record: Where every cycle is written as it happens; None keeps it in memory only.
-        on_cycle: Called after every cycle.
-        on_decision: Called before the robot is sent.
+        on_cycle: Called after every cycle; after the last one once the record is written.
+        on_decision: Called before the robot is sent; the cycle's `attempt` is still `none`.
         ask: Asked after too many deferrals in a row.
         stop: Stops the robot at once, from whatever thread it is set.
 
@@ -106,23 +116,32 @@ class _Run:
         if self.record is not None:
             wanted = self.wanted if isinstance(self.wanted, int) else None
             self.record.begin(wanted, self.settings)
+        failed: BaseException | None = None
         try:
-            end = self._start() or self._turn_until_end()
-        except KeyboardInterrupt:
-            stop_for_sure(self.robot)
-            end = _End("stopped", "interrupted from the keyboard")
-        except CporError as error:
-            end = _End("stopped" if self._was_stopped() else "fault", str(error))
+            end = self._run_to_end()
         except BaseException as error:
             # Not ours to handle, but the arm must not be left moving nor the record open.
-            self._finish(_End("fault", f"the program failed: {type(error).__name__}: {error}"))
-            raise
-        return self._finish(end)
+            end, failed = _End("fault", f"the program failed: {type(error).__name__}: {error}"), error
+        return self._finish(end, failed)
+
+    def _run_to_end(self) -> _End:
+        try:
+            return self._start() or self._turn_until_end()
+        except KeyboardInterrupt:
+            return _End("stopped", "interrupted from the keyboard")
+        except CporError as error:
+            return self._failed_with(error, str(error))
 
     def _start(self) -> _End | None:
         if self.stop.is_set():
             return _End("stopped", "stopped before it began")
-        return self._unless_able() or self._unless_done(self.robot.home())
+        return self._unless_able() or self._unless_done(self._home())
+
+    def _home(self) -> Outcome:
+        """Go home unless somebody wants the arm to stand still."""
+        if self.stop.is_set():
+            return Outcome("stopped", "stopped on request")
+        return self.robot.home()
 
     def _turn_until_end(self) -> _End:
         while True:
@@ -150,7 +169,7 @@ class _Run:
             if self.deferrals < self.settings.max_deferrals:
                 return None
             cycle = self._ask(cycle)
-            if isinstance(cycle.action, Defer):
+            if isinstance(cycle.action, Defer) and not self.stop.is_set():
                 return _End("deferred", f"it deferred {self.deferrals} times in a row; a person has to say")
         self.deferrals = 0
         if self.stop.is_set():
@@ -159,7 +178,7 @@ class _Run:
 
     def _perceive(self) -> Cycle:
         """Look, find the objects, and carry over what still holds."""
-        watch = _Watch()
+        watch = Stopwatch()
         notes: list[str] = []
         observation = self._observe(notes)
         watch.lap("look")
@@ -168,11 +187,12 @@ class _Run:
         seen = self.segmenter.segment(observation)
         seen = replace(seen, observation=as_recorded(seen.observation))
         watch.lap("segment")
-        self.memory = self.memory.carry_to(seen, self.settings.ids_are_kept)
-        new_id = {old: new for new, old in self.memory.same_as.items()}
-        self.target = self._find_target(seen, new_id)
+        before = self.memory
+        self.memory = before.carry_to(seen, self.settings.ids_are_kept)
+        self.target = self._find_target(seen, before)
         if self.target is not None:
             self.target_look = self.memory.known[self.target].last
+        new_id = {old: new for new, old in self.memory.same_as.items()}
         if self.tried is not None and new_id.get(self.tried) in self.memory.unchanged:
             obj = new_id[self.tried]
             self.memory = self.memory.failed(obj)
@@ -198,22 +218,17 @@ class _Run:
                 notes.append(f"a frame was lost: {error}")
         return self.robot.observe()
 
-    def _find_target(self, scene: Scene, new_id: dict[int, int]) -> int | None:
+    def _find_target(self, scene: Scene, before: Memory) -> int | None:
         """The target's id in this frame; None where it is not seen, never a guess."""
-        seen = [k for k, known in self.memory.known.items() if known.last.area or scene.visible_ids is None]
-        followed = self.target_look is not None and not self.settings.ids_are_kept
-        if not isinstance(self.wanted, int) and not followed:
+        found: int | None = None
+        keeps = self.settings.ids_are_kept
+        if self.target_look is not None and not keeps:
+            found = find_again(before, self.memory, self.target, self.target_look, scene)
+        elif isinstance(self.wanted, int) and (keeps or not self.cycles):
+            found = self.wanted  # where every frame numbers anew, the id means something in the first only
+        if found is None and not isinstance(self.wanted, int):
             found = self.wanted(scene)
-        elif not followed:
-            found = self.wanted if isinstance(self.wanted, int) else None
-        else:
-            found = new_id.get(self.target) if self.target is not None else None
-            if found is None and self.target_look is not None:
-                strangers = {k: self.memory.known[k].last for k in seen if k not in self.memory.same_as}
-                found = next(iter(recognise({0: self.target_look}, strangers)), None)
-            if found is None and not isinstance(self.wanted, int):
-                found = self.wanted(scene)
-        return found if found in seen else None
+        return found if found in seen_in(self.memory, scene) else None
 
     def _look_again_for_target(self, cycle: Cycle) -> _End | None:
         self.unseen += 1
@@ -226,7 +241,7 @@ class _Run:
         return _End("target_lost", f"the target was not seen in {self.unseen} looks; the scene has: {has}")
 
     def _decide(self, cycle: Cycle, target: int) -> Cycle:
-        watch = _Watch(cycle.times_s)
+        watch = Stopwatch(cycle.times_s)
         limit = self.settings.failures_before_exclusion
         excluded = frozenset(k for k, known in self.memory.known.items() if known.failures >= limit)
         choice = choose(self.decider, cycle.scene, target, excluded, self.settings.make_room)
@@ -262,77 +277,84 @@ class _Run:
     def _act(self, cycle: Cycle) -> _End | None:
         action, scene = cycle.action, cycle.scene
         assert action is not None and not isinstance(action, Defer) and isinstance(action.obj, int)
-        self.open = replace(cycle, attempt="begun")
-        self._write(self.open)
+        self._write(cycle)
         if self.on_decision is not None:
-            self.on_decision(self.open)
-        watch = _Watch(cycle.times_s)
+            self.on_decision(cycle)
+        if self.stop.is_set():
+            return _End("stopped", "stopped on request, before the robot was sent")
+        watch = Stopwatch(cycle.times_s)
         self.actions += 1
         self.tried = action.obj
         send = self.robot.grasp if isinstance(action, Grasp) else self.robot.remove
+        self.open = replace(cycle, attempt="begun")
+        self._write(self.open)
         outcome = send(scene, action.obj)
         watch.lap("act")
         self.open = replace(self.open, attempt="ended", outcome=outcome, times_s=watch.times_s)
+        self._write(self.open)
+        if outcome.kind == "done" and isinstance(action, Grasp):
+            return self._check_target_is_out(action.obj)
         if outcome.kind == "done":
             self.memory = self.memory.taken(action.obj)
-            if isinstance(action, Grasp):
-                return self._check_target_is_out()
         if outcome.kind == "fault" and self._recover():
             return None
         return self._unless_done(outcome) if outcome.kind in ("stopped", "fault") else None
 
-    def _check_target_is_out(self) -> _End | None:
-        assert self.open is not None and self.target is not None
-        done = _End("retrieved", f"the target is out after {self.actions} actions")
-        if not self.settings.check_target_is_out:
-            return done
+    def _check_target_is_out(self, target: int) -> _End | None:
+        """The end where it is; None to go on where the robot's word was wrong."""
+        assert self.open is not None
+        notes: list[str] = []
         try:
-            seen = self.segmenter.segment(self.robot.observe())
-        except CameraError as error:
-            self.open = self._noted(self.open, f"that the target is out was not checked: {error}")
-            return done
-        after = self.memory.carry_to(seen, self.settings.ids_are_kept)
-        if any(old == self.target and new in after.unchanged for new, old in after.same_as.items()):
-            note = "the robot says that it has the target, yet the target lies where it lay"
-            self.open = self._noted(self.open, note)
+            if self.robot.status().dry_run:
+                self.open = self._noted(self.open, "a dry run: nothing moved, so the target is not out")
+                return None
+            if not self.settings.check_target_is_out:
+                return _End("retrieved", f"the target is out after {self.actions} actions, as the robot says")
+            seen = self.segmenter.segment(self._observe(notes))
+        except CporError as error:
+            self.open = self._noted(self.open, *notes)
+            said = "the target was delivered, as the robot says; that was not checked"
+            return self._failed_with(error, f"{said}: {error}")
+        why = why_not_out(self.memory, target, seen, self.settings.ids_are_kept)
+        if why is not None:
+            self.open = self._noted(self.open, *notes, f"the robot says that it has the target; yet {why}")
             return None
+        self.open = self._noted(self.open, *notes)
         self.final_scene = replace(seen, observation=as_recorded(seen.observation))
-        return done
+        return _End("retrieved", f"the target is out after {self.actions} actions")
 
     def _unless_able(self) -> _End | None:
         status = self.robot.status()
-        if status.state not in ("protective_stop", "disconnected") or self._recover():
+        if status.state not in UNABLE or self._recover():
             return None
         return _End("fault", f"the robot is in state {status.state}: {status.detail}")
 
     def _recover(self) -> bool:
         """Wait for a person to clear a protective stop, if so set, and go home."""
-        if self.robot.status().state not in ("protective_stop", "disconnected"):
+        if self.robot.status().state not in UNABLE:
             return False  # it failed in another way, which nobody is there to clear
-        until = time.monotonic() + self.settings.wait_for_recovery_s
-        while not self.stop.is_set() and time.monotonic() < until:
-            if self.robot.status().state not in ("protective_stop", "disconnected"):
-                if self.robot.home().kind != "done":
-                    return False
-                if self.open is not None:
-                    self.open = self._noted(self.open, "a person cleared the protective stop; it goes on")
-                return True
-            self.stop.wait(POLL_S)
-        return False
-
-    def _was_stopped(self) -> bool:
-        try:
-            return self.stop.is_set() or self.robot.status().state == "stopped"
-        except CporError:
+        if not wait_until_able(self.robot, self.stop, self.settings.wait_for_recovery_s):
             return False
+        if self._home().kind != "done":
+            return False
+        if self.open is not None:
+            self.open = self._noted(self.open, "a person cleared the protective stop; it goes on")
+        return True
+
+    def _failed_with(self, error: CporError, detail: str) -> _End:
+        try:
+            stopped = self.stop.is_set() or self.robot.status().state == "stopped"
+        except CporError:
+            stopped = False
+        return _End("stopped" if stopped else "fault", detail, error)
 
     def _unless_done(self, outcome: Outcome) -> _End | None:
         if outcome.kind == "done":
             return None
         return _End("stopped" if outcome.kind == "stopped" else "fault", outcome.detail)
 
-    def _noted(self, cycle: Cycle, note: str) -> Cycle:
-        return replace(cycle, notes=(*cycle.notes, note))
+    def _noted(self, cycle: Cycle, *notes: str) -> Cycle:
+        return replace(cycle, notes=(*cycle.notes, *notes))
 
     def _write(self, cycle: Cycle) -> None:
         if self.record is not None:
@@ -345,29 +367,30 @@ class _Run:
         if self.on_cycle is not None:
             self.on_cycle(cycle)
 
-    def _finish(self, end: _End) -> RunResult:
-        """Leave the arm at rest first, then write what is known."""
-        status = leave_safe(self.robot, may_move=end.ended not in ("stopped", "fault"))
-        if self.open is not None:
-            if self.open.attempt == "begun":
+    def _finish(self, end: _End, failed: BaseException | None) -> RunResult:
+        """Leave the arm at rest first, then write what is known, then call back or raise."""
+        status: RobotStatus | None = None
+        try:
+            leave_safe(self.robot, end.ended not in ("stopped", "fault"), self.stop)
+            status = self.robot.status()
+        except (KeyboardInterrupt, CporError):
+            pass
+        except BaseException as error:
+            said = f"the robot failed as it was left: {type(error).__name__}: {error}"
+            end, failed = end._replace(detail=f"{end.detail}; {said}"), failed or error
+        last, self.open = self.open, None
+        if last is not None:
+            if last.attempt == "begun":
                 kind: OutcomeKind = "stopped" if end.ended == "stopped" else "fault"
                 detail = f"{end.detail}; where the object is now is not known"
-                self.open = replace(self.open, attempt="ended", outcome=Outcome(kind, detail))
-            self._close(self.open)
-        result = RunResult(end.ended, end.detail, tuple(self.cycles), self.final_scene, status)
+                last = replace(last, attempt="ended", outcome=Outcome(kind, detail))
+            self._write(last)
+            self.cycles.append(last)
+        result = RunResult(end.ended, end.detail, tuple(self.cycles), self.final_scene, status, end.error)
         if self.record is not None:
             self.record.finish(result)
+        if last is not None and self.on_cycle is not None:
+            self.on_cycle(last)
+        if failed is not None:
+            raise failed
         return result
-
-
-class _Watch:
-    """Time of each step, in seconds."""
-
-    def __init__(self, before: Mapping[str, float] | None = None) -> None:
-        self.times_s = dict(before or {})
-        self._last = time.perf_counter()
-
-    def lap(self, step: str) -> None:
-        now = time.perf_counter()
-        self.times_s[step] = now - self._last
-        self._last = now

@@ -36,11 +36,13 @@ class RobotStatus:
         state: What it does.
         detail: One sentence for people.
         holding: Whether something is in the gripper; None where it cannot tell.
+        dry_run: Whether it only says what it would do: nothing it says to be done is.
     """
 
     state: RobotState
     detail: str
     holding: bool | None = None
+    dry_run: bool = False
 
 
 @runtime_checkable

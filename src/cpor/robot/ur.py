@@ -81,6 +81,7 @@ class UniversalRobot:
         self.arm, self.camera, self.gripper = arm, camera, gripper
         self.limits, self.station = limits or Limits(), station or Station()
         self.shape = shape or Gripper()
+        self._may_hold = False  # between closing on something and letting go of it where it belongs
         for place in (self.station.T_world_deliver, self.station.T_world_discard):
             self.limits.check_pose(place)
             self.limits.check_pose(self._raised(place))
@@ -99,14 +100,21 @@ class UniversalRobot:
         return self._pick(scene, obj, self.station.T_world_discard)
 
     def home(self) -> Outcome:
-        """Clear a `stop`, and go to the looking posture; a protective stop is left to a person."""
+        """Clear a `stop`, and go to the looking posture; a protective stop is left to a person.
+
+        What is, or may be, still in the gripper is put aside on the way, not dropped where the arm stands.
+        """
         began = time.monotonic()
+        detail = "in the looking posture"
         try:
             self.arm.resume()
+            if self._may_hold:
+                self._put_aside()
+                detail = "in the looking posture; what was in the gripper was put aside"
             self._look_posture()
         except RobotError as error:
             return _outcome_of(error, began)
-        return Outcome("done", "in the looking posture", time.monotonic() - began)
+        return Outcome("done", detail, time.monotonic() - began)
 
     def stop(self) -> None:
         """Stop at once."""
@@ -121,6 +129,9 @@ class UniversalRobot:
 
     def _pick(self, scene: Scene, obj: int, T_world_place: Float[np.ndarray, "4 4"]) -> Outcome:
         began = time.monotonic()
+        if self._may_hold:
+            # A pick begins by opening the gripper, over the heap.
+            return Outcome("stopped", "something may be in the gripper; call home, which puts it aside")
         try:
             grasps = find_grasps(scene, obj, self.shape)
         except InvalidSceneError as error:
@@ -167,11 +178,11 @@ class UniversalRobot:
         return [
             _Step(self._raised(before), then=lambda: self.gripper.open(grasp.width)),
             _Step(before),
-            _Step(T, near_objects=True, then=self.gripper.close),
+            _Step(T, near_objects=True, then=self._close),
             _Step(_shifted(T, np.array([0.0, 0.0, 0.03])), near_objects=True, must_hold=True),
             _Step(self._raised(T), must_hold=True),
             _Step(self._raised(T_world_place), must_hold=True),
-            _Step(T_world_place, near_objects=True, then=self.gripper.open),
+            _Step(T_world_place, near_objects=True, then=self._open),
             _Step(self._raised(T_world_place)),
         ]
 
@@ -196,13 +207,33 @@ class UniversalRobot:
     def _let_go(self, rest: list[_Step], began: float) -> Outcome:
         """Nothing is held any more: open, go up and away, and say where it was lost."""
         held_before = sum(step.must_hold for step in rest) < 3
-        self.gripper.open()
+        self._open()
         self._move(self._raised(self._pose()), near_objects=False)
         self._look_posture()
         took = time.monotonic() - began
         if held_before:
             return Outcome("dropped", "it was lost on the way", took)
         return Outcome("missed", "the fingers closed on nothing", took)
+
+    def _close(self) -> None:
+        self._may_hold = True
+        self.gripper.close()
+
+    def _open(self) -> None:
+        self.gripper.open()
+        self._may_hold = False
+
+    def _put_aside(self) -> None:
+        """Carry what may be held to where things are discarded, and let go of it there."""
+        if self.gripper.holding() is False:
+            self._open()
+            return
+        place = self.station.T_world_discard
+        self._move(self._raised(self._pose()), near_objects=True)
+        self._move(self._raised(place), near_objects=False)
+        self._move(place, near_objects=True)
+        self._open()
+        self._move(self._raised(place), near_objects=False)
 
     def _move(self, T_world_tool: Float[np.ndarray, "4 4"], near_objects: bool) -> None:
         speed = self.limits.approach_speed if near_objects else self.limits.speed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Int32, UInt8
 from scipy import ndimage
 
 from cpor.scene import Scene
@@ -77,14 +77,10 @@ def place_badges(scene: Scene, number: Mapping[int, int], scale: float = 1.0) ->
     """
     height, width = scene.observation.shape
     radius = _radius(height, width, scale) / scale
-    if scene.visible_ids is None:
-        return {
-            label: Badge(number[label], x * scale, y * scale, x * scale, y * scale, radius * scale, False)
-            for label, (x, y) in scene.points.items()
-        }
+    visible_ids = _points_as_masks(scene) if scene.visible_ids is None else scene.visible_ids
     step = max(1, min(height, width) // _GRID)
-    ids = scene.visible_ids[::step, ::step]
-    area = np.bincount(scene.visible_ids.ravel(), minlength=max(scene.ids, default=0) + 1)
+    ids = visible_ids[::step, ::step]
+    area = np.bincount(visible_ids.ravel(), minlength=max(scene.ids, default=0) + 1)
     share = np.zeros(len(area))
     np.divide(1.0, area, out=share, where=area > 0)
     share[0] = 0.0
@@ -98,7 +94,7 @@ def place_badges(scene: Scene, number: Mapping[int, int], scale: float = 1.0) ->
     # Small objects choose first: large ones have room elsewhere.
     for label in sorted((k for k in scene.ids if area[k]), key=lambda k: (int(area[k]), k)):
         mask = ids == label
-        anchor_y, anchor_x = _anchor(scene.visible_ids, label, mask, step)
+        anchor_y, anchor_x = _anchor(visible_ids, label, mask, step)
         cost = hides + _distance_cost(mask, anchor_y, anchor_x, rows, cols, radius, step)
         cost[outside] = np.inf
         cost[taken] += 1e6  # only where there is no room at all
@@ -115,6 +111,15 @@ def place_badges(scene: Scene, number: Mapping[int, int], scale: float = 1.0) ->
             not bool(mask[at]),
         )
     return dict(sorted(badges.items()))
+
+
+def _points_as_masks(scene: Scene) -> Int32[np.ndarray, "h w"]:
+    """A pixel for each object of which only a point is known; its badge goes beside it."""
+    height, width = scene.observation.shape
+    visible_ids = np.zeros((height, width), np.int32)
+    for label, (x, y) in scene.points.items():
+        visible_ids[min(max(round(y), 0), height - 1), min(max(round(x), 0), width - 1)] = label
+    return visible_ids
 
 
 def _radius(height: int, width: int, scale: float) -> float:
@@ -175,7 +180,7 @@ def _draw(rgb: UInt8[np.ndarray, "h w 3"], badges: Mapping[int, Badge]) -> UInt8
         radius = 2 * badge.radius
         _disc_at(pen, 2 * badge.x, 2 * badge.y, radius)
         text = str(badge.number)
-        font = ImageFont.load_default(size=radius * (1.35 if len(text) < 2 else 1.15))
+        font = ImageFont.load_default(size=radius * {1: 1.35, 2: 1.15}.get(len(text), 0.85))
         pen.text((2 * badge.x, 2 * badge.y), text, fill=(255, 255, 255, 255), font=font, anchor="mm")
     layer = layer.resize(image.size, Image.Resampling.BOX)
     return np.asarray(Image.alpha_composite(image.convert("RGBA"), layer).convert("RGB"))

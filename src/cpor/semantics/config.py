@@ -1,16 +1,18 @@
 """A scorer's configuration: one small TOML file. It names the variable that holds a key, never the key."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cpor.semantics.budget import Budget, Prices, Purse
 from cpor.semantics.cache import ReplyCache, default_cache_file
 from cpor.semantics.patience import Patience, PatientCaller
 from cpor.semantics.provider import Provider
 from cpor.semantics.scorer import ScorerError
+from cpor.semantics.secrets import holds_secret
 
 
 class _Table(BaseModel):
@@ -80,6 +82,14 @@ class ScorerConfig(_Table):
     prices: PricesTable = PricesTable()
     options: dict[str, Any] = Field(default_factory=dict)
 
+    @field_validator("api_key_env")
+    @classmethod
+    def _names_a_variable(cls, value: str | None) -> str | None:
+        # Upper case only: keys have small letters, so one put here by mistake is not taken for a name.
+        if value is not None and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", value):
+            raise ValueError("must be the name of an environment variable, in capitals, not the key itself")
+        return value
+
     def caller(self, provider: Provider) -> PatientCaller:
         """Cache, budget and patience around a provider."""
         file = default_cache_file() if self.cache is None else self.cache
@@ -127,7 +137,7 @@ def read_config(path: str | Path) -> ScorerConfig:
 
 def config_from(content: dict[str, Any], name: str, where: str) -> ScorerConfig:
     """Check a configuration that was read; `name` stands in for a missing one."""
-    if any("key" in field.lower() and field != "api_key_env" for field in content):
+    if holds_secret({field: value for field, value in content.items() if field != "api_key_env"}):
         raise ScorerError(
             f"{where} seems to hold a key; take it out (and change the key), put it into an environment "
             "variable, and name the variable in api_key_env"

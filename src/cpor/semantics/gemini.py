@@ -8,9 +8,19 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from cpor.semantics.config import ScorerConfig
+from cpor.semantics.deadline import within
 from cpor.semantics.openai_compatible import retry_after
-from cpor.semantics.provider import Completion, ProviderFailure, Question, Readiness
+from cpor.semantics.provider import (
+    Completion,
+    ProviderFailure,
+    Question,
+    Readiness,
+    never_sent,
+    token_count,
+)
 from cpor.semantics.scorer import RelationScorer, ScorerError
 from cpor.semantics.secrets import address_of, read_key, scrub, why_no_key
 from cpor.semantics.vlm import NO_LOGPROBS, VlmScorer
@@ -47,7 +57,7 @@ class GeminiProvider:
         return {
             "kind": "gemini",
             "model": self.config.model,
-            "at": address_of(self.config.base_url or GEMINI_URL),
+            "at": scrub(self.config.base_url or GEMINI_URL, None),
             "structured": self._structured,
             "thinking_budget": self._thinking_budget,
             "top_logprobs": self._top_logprobs,
@@ -70,19 +80,25 @@ class GeminiProvider:
 
         timeouts, transport_errors = _transport_errors()
         try:
-            reply = client.models.generate_content(
-                model=self.config.model,
-                contents=self._contents(question),
-                config=self._settings(question),
+            contents, settings = self._contents(question), self._settings(question)
+            reply = within(
+                self.config.timeout_s,
+                lambda: client.models.generate_content(
+                    model=self.config.model, contents=contents, config=settings
+                ),
             )
-        except timeouts:
-            raise ProviderFailure("timeout", f"no reply in {self.config.timeout_s:g} s", None, True) from None
+        except timeouts as problem:
+            said = f"no reply in {self.config.timeout_s:g} s"
+            raise ProviderFailure("timeout", said, None, not never_sent(problem)) from None
         except transport_errors as problem:
-            raise ProviderFailure("connection", scrub(problem, key), None, True) from None
+            raise ProviderFailure("connection", scrub(problem, key), None, not never_sent(problem)) from None
         except errors.APIError as problem:
             raise self._failure(problem, question, key) from None
         except (errors.UnknownApiResponseError, json.JSONDecodeError, UnicodeDecodeError) as problem:
             raise ProviderFailure("unreadable", scrub(problem, key), None, True) from None
+        except (ValidationError, TypeError, AttributeError):
+            # What a server sends is checked by the SDK, in its own way.
+            raise ProviderFailure("unreadable", "a reply in no form of the API", None, True) from None
         return _read(reply)
 
     def _connect(self, key: str | None) -> "genai.Client":
@@ -190,8 +206,8 @@ def _read(reply: "types.GenerateContentResponse") -> Completion:
     usage = reply.usage_metadata
     written = None
     if usage is not None and usage.candidates_token_count is not None:
-        written = usage.candidates_token_count + (usage.thoughts_token_count or 0)
-    read = usage.prompt_token_count if usage is not None else None
+        written = token_count(usage.candidates_token_count + (usage.thoughts_token_count or 0))
+    read = token_count(usage.prompt_token_count) if usage is not None else None
     blocked = reply.prompt_feedback is not None and reply.prompt_feedback.block_reason is not None
     if not reply.candidates:
         if blocked:

@@ -4,6 +4,7 @@ Yes and no come from the logits of the first token. Torchvision is not needed: w
 slow image processor is used and video, which we never send, is left out.
 """
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -49,6 +50,7 @@ class LocalProvider:
         return {
             "kind": "transformers",
             "model": self.config.model,
+            "files": _fingerprint(self._folder()),
             "dtype": self._dtype,
             "template_arguments": self._template_arguments,
         }
@@ -112,9 +114,9 @@ class _Loaded:
         self._yes_no = {token: place for token, place in vocabulary.items() if is_yes_or_no(token)}
 
     def reply(self, question: Question, template_arguments: Mapping[str, Any]) -> Completion:
-        inputs = self._inputs(question, template_arguments)
-        read = int(inputs["input_ids"].shape[1])
         try:
+            inputs = self._inputs(question, template_arguments)
+            read = int(inputs["input_ids"].shape[1])
             with self._torch.inference_mode():
                 if question.wants_yes_no:
                     return self._first_token(inputs, read)
@@ -124,6 +126,10 @@ class _Loaded:
         except self._torch.OutOfMemoryError:
             raise ProviderFailure(
                 "refused_request", "the model and the picture do not fit into memory"
+            ) from None
+        except (ValueError, TypeError, KeyError) as problem:  # no template for chats, or no pictures in it
+            raise ScorerError(
+                f"the model does not take a chat with a picture: {scrub(problem, None)}"
             ) from None
         text = self._processor.tokenizer.decode(written, skip_special_tokens=True)
         cut = len(written) >= question.max_output_tokens
@@ -162,6 +168,15 @@ class _Loaded:
         listed |= {token: float(logprobs[place]) for token, place in self._yes_no.items()}
         text = tokenizer.decode([int(best.indices[0])])
         return Completion(text, listed, False, False, read, 1)
+
+
+def _fingerprint(folder: Path) -> str | None:
+    """What tells one state of a folder from another without reading gigabytes; None for a name on the hub."""
+    if not folder.is_dir():
+        return None
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    state = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr((str(folder.resolve()), state)).encode()).hexdigest()
 
 
 def _load_processor(transformers: Any, where: str, common: Mapping[str, Any]) -> Any:

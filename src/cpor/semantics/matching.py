@@ -73,4 +73,4 @@ def number_objects(scene: Scene) -> dict[int, int]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9

@@ -4,13 +4,22 @@ import base64
 import email.utils
 import importlib.util
 import json
+import math
 import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.provider import Completion, ProviderFailure, Question, Readiness
+from cpor.semantics.deadline import within
+from cpor.semantics.provider import (
+    Completion,
+    ProviderFailure,
+    Question,
+    Readiness,
+    never_sent,
+    token_count,
+)
 from cpor.semantics.scorer import RelationScorer, ScorerError
 from cpor.semantics.secrets import address_of, read_key, scrub, why_no_key
 from cpor.semantics.vlm import NO_LOGPROBS, VlmScorer
@@ -59,7 +68,7 @@ class OpenAIProvider:
         return {
             "kind": "openai",
             "model": self.config.model,
-            "at": address_of(self.config.base_url or OPENAI_URL),
+            "at": scrub(self.config.base_url or OPENAI_URL, None),
             "structured": self._structured,
             "temperature": 0 if self._send_temperature else None,
             "top_logprobs": self._top_logprobs,
@@ -83,18 +92,25 @@ class OpenAIProvider:
         import openai
 
         try:
-            reply = client.chat.completions.create(**self._request(question))
-        except openai.APITimeoutError:
-            raise ProviderFailure("timeout", f"no reply in {self.config.timeout_s:g} s", None, True) from None
+            request = self._request(question)
+            reply = within(self.config.timeout_s, lambda: client.chat.completions.create(**request))
+        except openai.APITimeoutError as problem:
+            said = f"no reply in {self.config.timeout_s:g} s"
+            raise ProviderFailure("timeout", said, None, not never_sent(problem.__cause__)) from None
         except openai.APIConnectionError as problem:
+            cause = problem.__cause__
             raise ProviderFailure(
-                "connection", scrub(problem.__cause__ or problem, key), None, True
+                "connection", scrub(cause or problem, key), None, not never_sent(cause)
             ) from None
         except openai.APIStatusError as problem:
             raise self._failure(problem, question, key) from None
         except (openai.APIError, json.JSONDecodeError, UnicodeDecodeError) as problem:
             raise ProviderFailure("unreadable", scrub(problem, key), None, True) from None
-        return _read(reply)
+        try:
+            return _read(reply)
+        except (AttributeError, TypeError, KeyError, IndexError):
+            # The SDK does not check what a server sends.
+            raise ProviderFailure("unreadable", "a reply in no form of the API", None, True) from None
 
     def _connect(self, key: str | None) -> "openai.OpenAI":
         try:
@@ -165,14 +181,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if value is None:
         return None
     try:
-        return max(float(value), 0.0)
+        seconds = float(value)
     except ValueError:
-        date = email.utils.parsedate_to_datetime(value) if _is_date(value) else None
-        return None if date is None else max(date.timestamp() - time.time(), 0.0)
-
-
-def _is_date(value: str) -> bool:
-    return email.utils.parsedate_tz(value) is not None
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return None if math.isnan(seconds) else max(seconds, 0.0)
 
 
 def _read(reply: "ChatCompletion") -> Completion:
@@ -182,13 +197,16 @@ def _read(reply: "ChatCompletion") -> Completion:
     choice = choices[0]
     usage = reply.usage
     refusal = getattr(choice.message, "refusal", None)
+    text = choice.message.content or refusal or ""
+    if not isinstance(text, str):
+        raise TypeError
     return Completion(
-        choice.message.content or refusal or "",
+        text,
         _first_token(choice.logprobs),
-        refusal is not None or choice.finish_reason == "content_filter",
+        bool(refusal) or choice.finish_reason == "content_filter",
         choice.finish_reason == "length",
-        usage.prompt_tokens if usage else None,
-        usage.completion_tokens if usage else None,
+        token_count(usage.prompt_tokens) if usage else None,
+        token_count(usage.completion_tokens) if usage else None,
     )
 
 
@@ -196,5 +214,6 @@ def _first_token(logprobs: Any) -> dict[str, float] | None:
     """Candidates for the first token that is not blank."""
     for token in (logprobs.content if logprobs else None) or []:
         if token.token.strip():
-            return {token.token: token.logprob} | {each.token: each.logprob for each in token.top_logprobs}
+            listed = [token, *(token.top_logprobs or [])]
+            return {each.token: float(each.logprob) for each in listed}
     return None

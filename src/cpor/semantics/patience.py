@@ -14,7 +14,10 @@ from cpor.semantics.provider import TRANSIENT, Completion, Provider, ProviderFai
 from cpor.semantics.scorer import ScorerError
 
 Useful = Callable[[int, Completion], object]
-"""(place of the question, its reply) -> something true if anything could be read from it."""
+"""(place of the question, its reply) -> something true if anything could be read from it.
+
+It may raise a ScorerError where the reply shows that asking on is useless.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class PatientCaller:
     cache: ReplyCache | None = None
     picture_tokens: int = 4096
     sleep: Callable[[float], None] = time.sleep
-    _stop: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+    _heard: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
 
     def ask_all(self, questions: Sequence[Question], useful: Useful) -> list[Asked]:
         """Ask all questions, some at the same time; a failure of one is no failure of the others.
@@ -94,44 +97,53 @@ class PatientCaller:
         Raises:
             ScorerError: The scorer is not set up or cannot do this at all; questions not yet put are dropped.
         """
-        self._stop.clear()
+        stop = threading.Event()  # of these questions alone: another thread may ask others
         if len(questions) <= 1 or self.patience.at_once == 1:
-            return [self._ask(k, question, useful) for k, question in enumerate(questions)]
+            return [self._ask(k, question, useful, stop) for k, question in enumerate(questions)]
         with ThreadPoolExecutor(min(self.patience.at_once, len(questions))) as pool:
-            under_way = [pool.submit(self._ask, k, question, useful) for k, question in enumerate(questions)]
+            under_way = [
+                pool.submit(self._ask, k, question, useful, stop) for k, question in enumerate(questions)
+            ]
             try:
                 return [each.result() for each in under_way]
-            except ScorerError:
+            except BaseException:  # an interrupt too: what waits must not be asked, and paid for, any more
+                stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _ask(self, place: int, question: Question, useful: Useful) -> Asked:
+    def _ask(self, place: int, question: Question, useful: Useful, stop: threading.Event) -> Asked:
         key = question.key(self.provider.identity())
         if self.cache is not None and (known := self.cache.get(key)) is not None and useful(place, known):
             self.purse.note(remembered=1)
             return Asked(known)
         problems: list[str] = []
         last: Completion | None = None
+        reached = False
         for attempt in range(1, self.patience.attempts + 1):
-            if self._stop.is_set():
-                return Asked(last, (*problems, "not asked: the scorer was stopped"), attempt - 1)
+            if stop.is_set():
+                return Asked(
+                    last, (*problems, "given up: nobody was reached, or a call failed for good"), attempt - 1
+                )
             try:
                 last = self._call(question)
+                is_useful = useful(place, last)
             except _BudgetUsedUp:
                 self.purse.note(refused=1)
                 return Asked(last, (*problems, "not asked: the budget is used up"), attempt - 1)
             except ScorerError:
-                self._stop.set()
+                stop.set()
                 raise
             except ProviderFailure as failure:
                 problems.append(str(failure))
+                reached = reached or failure.may_cost or failure.kind != "connection"
                 wait = self.patience.wait_s(key, attempt, failure.retry_after_s)
                 if failure.kind not in TRANSIENT:
                     return Asked(None, tuple(problems), attempt)
             else:
-                if useful(place, last):
-                    if self.cache is not None:
-                        self.cache.put(key, last)
+                reached = True
+                self._heard.set()
+                if is_useful:
+                    problems += self._remember(key, last)
                     return Asked(last, tuple(problems), attempt)
                 if last.refused or last.cut or _lacks_logprobs(question, last):
                     return Asked(last, tuple(problems), attempt)  # asking again would change nothing
@@ -142,7 +154,18 @@ class PatientCaller:
                 return Asked(last, tuple(problems), attempt)
             if attempt < self.patience.attempts:
                 self.sleep(wait)
+        if not reached and not self._heard.is_set():
+            stop.set()  # no server there: the other questions need not find out one by one
         return Asked(last, tuple(problems), self.patience.attempts)
+
+    def _remember(self, key: str, reply: Completion) -> list[str]:
+        """Put a reply into the cache; where that fails, the problem: what is paid for is not thrown away."""
+        try:
+            if self.cache is not None:
+                self.cache.put(key, reply)
+        except ScorerError as problem:
+            return [f"not remembered: {problem}"]
+        return []
 
     def _call(self, question: Question) -> Completion:
         """One call, paid for beforehand."""

@@ -113,7 +113,23 @@ class Completion:
             raise ValueError(str(problem)) from None
         if not isinstance(found.text, str):
             raise ValueError("no text")
+        if found.first_token is not None and not _is_log_probabilities(found.first_token):
+            raise ValueError("no log-probabilities")
         return found
+
+
+def _is_log_probabilities(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values())
+
+
+def token_count(value: object) -> int | None:
+    """A provider's count of tokens; None where it is none: less than nothing would raise a budget."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def never_sent(problem: BaseException | None) -> bool:
+    """Whether a call failed before it reached anybody, who could charge for it; of either HTTP library."""
+    return type(problem).__name__ in ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol")
 
 
 class ProviderFailure(Exception):  # noqa: N818 - caught by us, never shown to a user as it is

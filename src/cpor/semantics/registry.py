@@ -85,12 +85,17 @@ def find_config(name: str) -> ScorerConfig:
     Raises:
         ScorerError: There is none, or several fit; those there are get listed.
     """
+    return read_config(find_config_file(name))
+
+
+def find_config_file(name: str) -> Path:
+    """The file that configures a scorer; see `find_config`."""
     if name.endswith(".toml"):
-        return read_config(name)
+        return Path(name)
     known = config_files()
     fitting = [name] if name in known else [each for each in known if each.startswith(name)]
     if len(fitting) == 1:
-        return read_config(known[fitting[0]])
+        return known[fitting[0]]
     if fitting:
         raise ScorerError(f"scorer {name!r} may be any of: {list_labels(sorted(fitting))}; say which")
     raise ScorerError(
@@ -154,7 +159,7 @@ def _accepts(address: tuple[str, int], timeout_s: float) -> bool:
     try:
         with socket.create_connection(address, timeout_s):
             return True
-    except OSError:
+    except (OSError, UnicodeError):  # the latter from a host's name that cannot be one
         return False
 
 
@@ -173,5 +178,5 @@ def _find_kind(config: ScorerConfig) -> Build:
         )
     try:
         return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
-    except (ImportError, AttributeError) as problem:
+    except (ImportError, AttributeError, ValueError) as problem:
         raise ScorerError(f"scorer {config.name}: cannot find {config.kind}: {problem}") from None

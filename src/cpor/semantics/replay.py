@@ -12,6 +12,7 @@ from pathlib import Path
 from cpor.semantics.config import ScorerConfig, config_from
 from cpor.semantics.provider import Completion, Provider, ProviderFailure, Question, Readiness
 from cpor.semantics.scorer import RelationScorer, ScorerError
+from cpor.semantics.secrets import holds_secret
 from cpor.semantics.unograsp import UnoGraspScorer
 from cpor.semantics.vlm import VlmScorer
 
@@ -75,7 +76,12 @@ class RecordingProvider:
         self._provider = provider
         self._path = path
         self._lock = threading.Lock()
-        head = {"config": config.model_dump(exclude_defaults=True), "identity": dict(provider.identity())}
+        settings = config.model_dump(exclude_defaults=True)
+        if holds_secret(settings | {"api_key_env": None}):
+            raise ScorerError(
+                f"scorer {config.name} is configured with a key, which the recording would hold; take it out"
+            )
+        head = {"config": settings, "identity": dict(provider.identity())}
         try:
             path.write_text(json.dumps(head) + "\n", encoding="utf-8")
         except OSError as problem:
@@ -93,8 +99,11 @@ class RecordingProvider:
         """See `Provider`."""
         reply = self._provider.complete(question)
         line = json.dumps({"key": question.key(self.identity()), "reply": json.loads(reply.to_json())})
-        with self._lock, self._path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        try:
+            with self._lock, self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as problem:
+            raise ScorerError(f"cannot write the recording {self._path}: {problem.strerror}") from None
         return reply
 
 

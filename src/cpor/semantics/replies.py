@@ -14,8 +14,8 @@ from typing import Any
 from cpor.scene import BlockedBy
 from cpor.semantics.matching import Marks
 
-_NUMBER = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*")
-_DECODER = json.JSONDecoder()
+_NUMBER = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*", re.ASCII)
+_THOUGHT = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
 _DEEPEST = 20
 
 
@@ -48,7 +48,7 @@ def read_relations(text: str, marks: Marks, pairs: Sequence[BlockedBy]) -> Readi
     problems: list[str] = []
     asked = set(pairs)
     given: dict[BlockedBy, set[float]] = {}
-    entries = list(_entries(text))
+    entries = list(_entries(_THOUGHT.sub("", text)))  # what is weighed while thinking is no answer
     if not entries:
         problems.append("the reply is empty" if not text.strip() else "the reply holds no relation")
     for entry in entries:
@@ -58,6 +58,10 @@ def read_relations(text: str, marks: Marks, pairs: Sequence[BlockedBy]) -> Readi
             continue
         if pair not in asked:
             problems.append(f"{_say(pair)} was not asked about")
+        elif value is not None and 0.0 < value < 1.0:
+            # Asked for whole numbers: 0.9 beside 30 is a slip for 90 as likely as less than one in a hundred.
+            problems.append(f"{_say(pair)}: {value:g} may be a fraction or a per cent")
+            given.setdefault(pair, set()).add(math.nan)
         elif value is None:
             problems.append(f"{_say(pair)}: {entry.get('probability')!r:.40} is no number from 0 to 100")
             given.setdefault(pair, set()).add(math.nan)
@@ -108,11 +112,24 @@ def _entries(text: str) -> Iterator[dict[str, Any]]:
     while (at := text.find("{", at)) >= 0:
         try:
             found, end = _DECODER.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError):
+        except RecursionError:
+            return  # nobody who answers nests so deep, and each further try would take as long
+        except ValueError:  # not JSONDecodeError: a number of too many digits is none
             at += 1  # prose, or a list that was cut off: look at what is inside
             continue
         yield from _relations_in(found)
         at = end
+
+
+def _no_two(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a field given twice with different values has none."""
+    found: dict[str, Any] = {}
+    for name, value in fields:
+        found[name] = value if name not in found or found[name] == value else None
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_two)
 
 
 def _relations_in(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:

@@ -125,9 +125,14 @@ def read_chains(text: str, marks: Marks, target: int) -> dict[int, frozenset[int
         marks: What the numbers mean.
         target: Id of the object asked about.
     """
-    answer, _ = parse_reply(text)
+    try:
+        answer, _ = parse_reply(text)
+    except ValueError:  # a number of more digits than Python reads
+        return None
     if not answer.paths:
         return None
+    if len(answer.paths) > 1 and any(len(path) == 1 for path in answer.paths):
+        return None  # a path of which only its first object could be read, beside others
     blockers: dict[int, set[int]] = {}
     for numbers in answer.paths:
         path = [marks.object_of(number) for number in numbers]

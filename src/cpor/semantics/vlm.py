@@ -19,6 +19,7 @@ NO_LOGPROBS = (
     'the model gives no log-probabilities, and way = "pairs" needs them; set way = "scene", or choose '
     "another model"
 )
+_FEW = 3  # one reply may lack them by accident
 
 
 class VlmScorer:
@@ -28,6 +29,7 @@ class VlmScorer:
         self.config = config
         self.provider = provider
         self.caller = caller or config.caller(provider)
+        self._gives_logprobs = False
 
     @property
     def name(self) -> str:
@@ -67,7 +69,11 @@ class VlmScorer:
         def read(place: int, completion: Completion) -> Reading:
             if completion.refused:
                 return Reading(dict.fromkeys(groups[place]), ("the model refused to answer",))
-            return read_relations(completion.text, marks, groups[place])
+            found = read_relations(completion.text, marks, groups[place])
+            if completion.cut and None in found.scores.values():
+                advice = "the reply was cut: raise max_output_tokens, or lower pairs_per_prompt"
+                return Reading(found.scores, (*found.problems, advice))
+            return found
 
         found = self.caller.ask_all(questions, lambda place, reply: read(place, reply).settles_any)
         scores: dict[BlockedBy, float | None] = {}
@@ -99,10 +105,21 @@ class VlmScorer:
                 return None
             return p_yes(completion.first_token, self.config.least_yes_no)
 
-        found = self.caller.ask_all(questions, lambda _, reply: read(reply) is not None)
-        replied = [asked.completion for asked in found if asked.completion and asked.completion.text.strip()]
-        if replied and all(reply.first_token is None and not reply.refused for reply in replied):
-            raise ScorerError(f"scorer {self.name}: {NO_LOGPROBS}")
+        lacking: list[Completion] = []
+
+        def useful(_: int, completion: Completion) -> bool:
+            if completion.first_token is not None:
+                self._gives_logprobs = True
+            elif completion.text.strip() and not completion.refused:
+                lacking.append(completion)
+            if len(lacking) >= _FEW and not self._gives_logprobs:
+                raise no_logprobs  # rather than ask, and pay, for all pairs
+            return read(completion) is not None
+
+        no_logprobs = ScorerError(f"scorer {self.name}: {NO_LOGPROBS}")
+        found = self.caller.ask_all(questions, useful)
+        if lacking and not self._gives_logprobs:
+            raise no_logprobs
         scores: dict[BlockedBy, float | None] = {}
         replies = []
         for pair, asked in zip(pairs, found, strict=True):

@@ -123,7 +123,12 @@ def compile_world(
             raise InvalidSettingError(f"no pose for object {obj} ({objects[obj].name}); give one for each")
         start = model.jnt_qposadr[model.body_jntadr[body]]
         data.qpos[start : start + 7] = poses[obj]
-    mujoco.mj_forward(model, data)
+    try:
+        mujoco.mj_forward(model, data)
+    except mujoco.FatalError as error:
+        raise SimulationError(
+            f"MuJoCo gives up on these poses ({error}); put fewer objects into each other"
+        ) from error
     if not np.isfinite(data.qpos).all():
         raise SimulationError("a pose holds a number that is not finite; check the poses given")
     return World(model, data, dict(objects), body_of, object_of_geom, bin, arm)

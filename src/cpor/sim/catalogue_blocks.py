@@ -1,9 +1,24 @@
 """Building blocks of the catalogue."""
 
-from cpor.sim.catalogue_parts import BLUE, GREEN, ORANGE, PURPLE, RED, WOOD, YELLOW, box, cylinder, prism
+from functools import partial
+
+from cpor.sim.catalogue_parts import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
+    WOOD,
+    YELLOW,
+    box,
+    cylinder,
+    make_object,
+    prism,
+)
 from cpor.sim.shapes import Colour, ObjectModel, Part, Surface
 
 CATEGORY = "block"
+_object = partial(make_object, CATEGORY)
 EDGE = 0.030
 """Thickness of the long blocks. [m]"""
 
@@ -18,10 +33,6 @@ def blocks() -> tuple[ObjectModel, ...]:
         _object("purple wedge", 0.07, *_wedge()),
         _object("orange cylinder", 0.08, cylinder(0.044, 0.070, _painted(ORANGE))),
     )
-
-
-def _object(name: str, mass: float, *parts: Part) -> ObjectModel:
-    return ObjectModel(name, CATEGORY, parts, mass)
 
 
 def _painted(colour: Colour) -> Surface:

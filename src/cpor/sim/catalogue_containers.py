@@ -1,5 +1,6 @@
 """Containers of the catalogue; open ones are rings of staves on a bottom, upright along z."""
 
+from functools import partial
 from math import cos, pi, sin
 
 from cpor.sim.catalogue_parts import (
@@ -17,12 +18,14 @@ from cpor.sim.catalogue_parts import (
     box,
     cylinder,
     hull,
+    make_object,
     prism,
     ring,
 )
 from cpor.sim.shapes import ObjectModel, Part, Surface
 
 CATEGORY = "container"
+_object = partial(make_object, CATEGORY)
 
 
 def containers() -> tuple[ObjectModel, ...]:
@@ -36,10 +39,6 @@ def containers() -> tuple[ObjectModel, ...]:
         _object("milk carton", 0.17, *_carton()),
         _object("pink jar", 0.15, *_jar()),
     )
-
-
-def _object(name: str, mass: float, *parts: Part) -> ObjectModel:
-    return ObjectModel(name, CATEGORY, parts, mass)
 
 
 def _mug() -> tuple[Part, ...]:

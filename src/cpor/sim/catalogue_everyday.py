@@ -1,5 +1,7 @@
 """Everyday things of the catalogue."""
 
+from functools import partial
+
 from cpor.sim.catalogue_parts import (
     BLACK,
     BLUE,
@@ -16,12 +18,14 @@ from cpor.sim.catalogue_parts import (
     box,
     cylinder,
     ellipsoid,
+    make_object,
     prism,
     tapered_box,
 )
 from cpor.sim.shapes import ObjectModel, Part, Surface
 
 CATEGORY = "everyday thing"
+_object = partial(make_object, CATEGORY)
 
 
 def everyday_things() -> tuple[ObjectModel, ...]:
@@ -34,10 +38,6 @@ def everyday_things() -> tuple[ObjectModel, ...]:
         _object("yellow rubber duck", 0.06, *_duck()),
         _object("grey stapler", 0.16, *_stapler()),
     )
-
-
-def _object(name: str, mass: float, *parts: Part) -> ObjectModel:
-    return ObjectModel(name, CATEGORY, parts, mass)
 
 
 def _remote() -> tuple[Part, ...]:

@@ -1,5 +1,7 @@
 """Fruit and vegetables of the catalogue."""
 
+from functools import partial
+
 from cpor.sim.catalogue_parts import (
     BROWN,
     CREAM,
@@ -15,10 +17,12 @@ from cpor.sim.catalogue_parts import (
     capsule,
     cylinder,
     ellipsoid,
+    make_object,
 )
 from cpor.sim.shapes import ObjectModel, Part, Surface
 
 CATEGORY = "produce"
+_object = partial(make_object, CATEGORY)
 
 
 def produce() -> tuple[ObjectModel, ...]:
@@ -36,10 +40,6 @@ def produce() -> tuple[ObjectModel, ...]:
         _object("orange carrot", 0.07, *_carrot()),
         _object("yellow lemon", 0.09, *_lemon()),
     )
-
-
-def _object(name: str, mass: float, *parts: Part) -> ObjectModel:
-    return ObjectModel(name, CATEGORY, parts, mass)
 
 
 def _apple() -> tuple[Part, ...]:

@@ -1,5 +1,7 @@
 """Household tools of the catalogue."""
 
+from functools import partial
+
 from cpor.sim.catalogue_parts import (
     BLACK,
     BLUE,
@@ -18,11 +20,13 @@ from cpor.sim.catalogue_parts import (
     box,
     capsule,
     cylinder,
+    make_object,
     prism,
 )
 from cpor.sim.shapes import ObjectModel, Part, Surface
 
 CATEGORY = "household tool"
+_object = partial(make_object, CATEGORY)
 _STEEL = Surface(STEEL, shine=0.7)
 
 
@@ -37,10 +41,6 @@ def tools() -> tuple[ObjectModel, ...]:
         _object("black torch", 0.13, *_torch()),
         _object("purple brush", 0.06, *_brush()),
     )
-
-
-def _object(name: str, mass: float, *parts: Part) -> ObjectModel:
-    return ObjectModel(name, CATEGORY, parts, mass)
 
 
 def _screwdriver() -> tuple[Part, ...]:

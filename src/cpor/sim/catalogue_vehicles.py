@@ -1,5 +1,7 @@
 """Toy vehicles of the catalogue: a body, a cabin, wheels; forwards is +x."""
 
+from functools import partial
+
 from cpor.sim.catalogue_parts import (
     BLACK,
     BLUE,
@@ -15,11 +17,13 @@ from cpor.sim.catalogue_parts import (
     box,
     capsule,
     cylinder,
+    make_object,
     prism,
 )
 from cpor.sim.shapes import Colour, ObjectModel, Part, Surface
 
 CATEGORY = "toy vehicle"
+_object = partial(make_object, CATEGORY)
 _GLASS = Surface((0.05, 0.10, 0.14), shine=0.6)
 _TYRE = Surface(BLACK, GREY, "checker", 0.004, 0.05)
 
@@ -34,10 +38,6 @@ def vehicles() -> tuple[ObjectModel, ...]:
         _object("white toy plane", 0.06, *_plane()),
         _object("purple toy train", 0.12, *_train()),
     )
-
-
-def _object(name: str, mass: float, *parts: Part) -> ObjectModel:
-    return ObjectModel(name, CATEGORY, parts, mass)
 
 
 def _axle(x: float, z: float, diameter: float, width: float) -> Part:

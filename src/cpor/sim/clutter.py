@@ -13,9 +13,10 @@ from cpor.scene import TrueRelations
 from cpor.sim.build import build_world
 from cpor.sim.camera import CameraSetup, Views, cast_views, overhead_camera
 from cpor.sim.catalogue import bounds, catalogue, rotation
+from cpor.sim.manifest import Tier
 from cpor.sim.settle import settle, settle_roughly
 from cpor.sim.shapes import ObjectModel
-from cpor.sim.truth import Tier, occlusion_relations, tier_of
+from cpor.sim.truth import occlusion_relations, tier_of
 from cpor.sim.world import HEAP_CENTRE, Bin, World
 
 Container: TypeAlias = Literal["bin", "table"]

@@ -7,24 +7,22 @@
 One case an image: each scene has one target, so that cases are independent and need no grouping.
 """
 
-import os
 import shutil
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from cpor.data.locks import held_alone
 from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import InvalidSettingError
 from cpor.sim.dataset_case import simulate_case
+from cpor.sim.installed import versions
 from cpor.sim.manifest import (
     MANIFEST,
     TIERS,
@@ -39,7 +37,7 @@ from cpor.sim.manifest import (
     read_manifest,
     read_split,
 )
-from cpor.sim.workers import do_all
+from cpor.sim.workers import check_workers, do_all
 
 __all__ = [
     "CasePlan",
@@ -65,6 +63,9 @@ SPLIT_SIZES: dict[SplitName, int] = {"dev": 550, "test": 1800}
 _SPLIT_SEEDS: dict[SplitName, int] = {"dev": 1_000_000, "test": 2_000_000}
 # Seeds of other data sets begin here, far above those of the splits.
 _OTHER_SEEDS = 2**40
+
+MOST_SCENES = 1_000_000
+"""More is a slip of the hand: it would take weeks and terabytes, and the plan alone fills the memory."""
 
 _MAKING = ".making"
 
@@ -95,9 +96,10 @@ def plan_dataset(
         tier: Of every target; None: the three in turn.
         settings: Of every scene.
     """
-    if n_scenes < 1 or seed < 0:
+    if not 1 <= n_scenes <= MOST_SCENES or seed < 0:
         raise InvalidSettingError(
-            f"{n_scenes} scenes with seed {seed}; give at least 1, and no negative seed"
+            f"{n_scenes} scenes with seed {seed}; give at least 1 and at most {MOST_SCENES:,}, and no "
+            "negative seed"
         )
     drawn = np.random.default_rng([seed, 0x5CE7E]).integers(_OTHER_SEEDS, 2**62, n_scenes).tolist()
     split = f"seed {seed}, {tier or 'all tiers'}"
@@ -129,13 +131,13 @@ def write_dataset(
         DatasetError: The folder holds another data set or other files, or another process writes to it.
         SimulationError: A scene cannot be made.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DatasetError(f"cannot make the folder {out}: {error.strerror}") from None
-    with _alone(out):
+    check_workers(workers)
+    _make_folder(out)
+    with held_alone(out, DatasetError):
         done = _begin(plan, out)
         todo = [case for case in plan.cases if case.name not in done]
+        if todo:  # by now all that the manifest says stands in .making too
+            (out / MANIFEST).unlink(missing_ok=True)
         progress("scenes", len(done), len(plan.cases))
         make = partial(_write_case, settings=plan.settings, out=out)
         for case, entry in do_all(make, todo, workers):
@@ -155,6 +157,15 @@ def _cases(seeds: Sequence[int], tier: Tier | None) -> tuple[CasePlan, ...]:
     )
 
 
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise DatasetError(f"{out} is a file, and scenes go into a folder; choose another --out") from None
+    except OSError as error:
+        raise DatasetError(f"cannot make the folder {out}: {error.strerror}; choose another --out") from None
+
+
 def _begin(plan: DatasetPlan, out: Path) -> dict[str, CaseEntry]:
     """What is finished already; everything half done is dropped."""
     making = out / _MAKING
@@ -162,19 +173,18 @@ def _begin(plan: DatasetPlan, out: Path) -> dict[str, CaseEntry]:
     planned = {case.name for case in plan.cases}
     if beyond := [name for name in there if name.startswith("scene_") and name not in planned]:
         raise DatasetError(
-            f"{out} holds scenes beyond the {len(planned)} asked for ({beyond[0]}); delete them"
+            f"{out} holds scenes beyond the {len(planned)} asked for ({beyond[0]}); ask for as many with a "
+            "larger --scenes, or choose another --out"
         )
     if (out / MANIFEST).is_file():
         old = read_manifest(out)
         _refuse_other(plan, out, _Plan(split=old.split, settings=old.settings, versions=old.versions))
-        entries = {entry.name: entry for entry in old.cases}
-        (out / MANIFEST).unlink()
         making.mkdir(exist_ok=True)
         _write_whole(making / "plan.json", _Plan.of(plan).model_dump_json().encode())
-        for name, known in entries.items():
-            _write_whole(making / f"{name}.json", known.model_dump_json().encode())
+        for known in old.cases:
+            _write_whole(making / f"{known.name}.json", known.model_dump_json().encode())
     elif (making / "plan.json").is_file():
-        _refuse_other(plan, out, _Plan.model_validate_json((making / "plan.json").read_bytes()))
+        _refuse_other(plan, out, _read_plan(making / "plan.json"))
     elif there:
         raise DatasetError(f"{out} holds no data set but other files ({there[0]}); choose another --out")
     else:
@@ -204,7 +214,17 @@ class _Plan(BaseModel):
 
     @classmethod
     def of(cls, plan: DatasetPlan) -> "_Plan":
-        return cls(split=plan.split, settings=plan.settings, versions=_versions())
+        return cls(split=plan.split, settings=plan.settings, versions=versions())
+
+
+def _read_plan(place: Path) -> _Plan:
+    try:
+        return _Plan.model_validate_json(place.read_bytes())
+    except ValidationError:
+        raise DatasetError(
+            f"{place} is damaged, so nobody knows what was begun there; delete {place.parents[1]}, or choose "
+            "another --out"
+        ) from None
 
 
 def _refuse_other(plan: DatasetPlan, out: Path, there: _Plan) -> None:
@@ -225,15 +245,11 @@ def _manifest(plan: DatasetPlan, entries: list[CaseEntry]) -> Manifest:
     return Manifest(
         split=plan.split,
         settings=plan.settings,
-        versions=_versions(),
+        versions=versions(),
         n_cases={tier: tiers[tier] for tier in TIERS},
         n_cyclic={name: cyclic[name] for name in files},
         cases=entries,
     )
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("cpor-grasp", "mujoco-core")}
 
 
 def _write_case(case: CasePlan, settings: DatasetSettings, out: Path) -> CaseEntry:
@@ -246,22 +262,3 @@ def _write_whole(place: Path, content: bytes) -> None:
     scratch = place.with_name(f".scene-{place.name}")
     scratch.write_bytes(content)
     scratch.replace(place)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the folder; the system lets go of it when the process ends, however it ends."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DatasetError(f"another process is writing to {path}; wait for it, or end it") from None
-    else:
-        yield
-    finally:
-        os.close(handle)

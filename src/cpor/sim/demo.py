@@ -2,23 +2,29 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from cpor.decision import Grasp, Remove
+from cpor.decision import Defer, Grasp, Remove
 from cpor.model import FittedModel, bundled_model
+from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
+from cpor.rgbd import scoring_pipeline
 from cpor.robot.choose import Decider
 from cpor.robot.cycle import Cycle, LoopSettings, RunResult
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
-from cpor.scene import BlockedBy, Scene
+from cpor.scene import BlockedBy, Scene, TrueRelations
 from cpor.sim.build import build_world
 from cpor.sim.camera import cast_views
 from cpor.sim.clutter import Heap, HeapSettings, make_heap
 from cpor.sim.film import Film
 from cpor.sim.look import Look, plain_look
 from cpor.sim.manifest import Tier
+from cpor.sim.recognition import Recognition
 from cpor.sim.sensor import sensor_preset
 from cpor.sim.simulated_robot import SimulatedRobot
 from cpor.sim.simulator_masks import SimulatorMasks
@@ -28,6 +34,9 @@ from cpor.sim.world import World
 
 TAU = 0.3
 """The demo acts above this score: it has no person to ask, so it takes more risks than the default."""
+
+Eyes: TypeAlias = Literal["networks", "truth"]
+"""Who finds objects and scores relations: our networks, or true masks and no scores."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +48,19 @@ class DemoSettings:
         sensor: Preset of the camera's faults.
         finger_friction: Of the gripper's fingers; 0.5 is a hard rubber, and things slip now and then.
         budget: Attempts at most.
+        eyes: Who finds objects and scores relations.
     """
 
     tier: Tier | None = "hard"
     sensor: str = "default"
     finger_friction: float = 0.5
     budget: int = 12
+    eyes: Eyes = "truth"
+
+    def pipeline(self, model: Path | None = None) -> Pipeline:
+        """The stages of a model; of the bundled one that was fitted to such eyes by default."""
+        file = model or bundled_model("embedded" if self.eyes == "networks" else "geometry")
+        return scoring_pipeline(FittedModel.load(file), TAU, fill_missing=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +72,7 @@ class Stage:
         world: The same heap with the arm.
         look: Its light.
         robot: The arm and its camera.
-        segmenter: True masks from the simulator.
+        segmenter: Who finds the objects.
         film: What the arm does, for an animation.
     """
 
@@ -64,7 +80,7 @@ class Stage:
     world: World
     look: Look
     robot: SimulatedRobot
-    segmenter: SimulatorMasks
+    segmenter: Segmenter
     film: Film
 
     @property
@@ -76,10 +92,35 @@ class Stage:
         """A first look, with what is asked for."""
         return self.segmenter.segment(self.robot.observe())
 
+    def target_shows(self) -> bool:
+        """The truth: whether the camera sees some of the target right now."""
+        return bool((cast_views(self.world, self.heap.camera).visible_ids == self.heap.target).any())
+
+    @property
+    def ids_are_kept(self) -> bool:
+        """Whether objects are found under the world's own ids."""
+        return isinstance(self.segmenter, SimulatorMasks)
+
     def truth(self) -> frozenset[BlockedBy]:
-        """What obstructs what right now, by occlusion or sweep."""
+        """What obstructs what right now, by occlusion or sweep, by the world's ids."""
         seen = occlusion_relations(cast_views(self.world, self.heap.camera))
         return union((seen, sweep_relations(self.world)))
+
+    def recognise(self, scene: Scene) -> Recognition:
+        """Who is who in a scene that was seen since anything last moved."""
+        assert scene.visible_ids is not None
+        views = self.robot.views_of(scene.observation)
+        return Recognition.match(scene.ids, scene.visible_ids, self.world.objects, views.visible_ids)
+
+    def truth_in(self, scene: Scene) -> frozenset[BlockedBy]:
+        """The truth of the moment by the ids of a scene that was just seen."""
+        truth = TrueRelations(frozenset(self.world.objects), self.truth())
+        return self.recognise(scene).translate(truth).pairs
+
+    def find_target(self, scene: Scene) -> int | None:
+        """The target's id in a scene that was just seen, as somebody who points at it would say it."""
+        found = self.recognise(scene).find(self.heap.target)
+        return found if found in scene.ids else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +178,8 @@ def set_stage(seed: int, settings: DemoSettings) -> Stage:
     film, look = Film(), plain_look()
     rng = np.random.default_rng((seed, 0xDE30))
     robot = SimulatedRobot(world, heap.camera, look, sensor_preset(settings.sensor), rng, watch=film)
-    return Stage(heap, world, look, robot, SimulatorMasks(robot), film)
+    segmenter = OnnxSegmenter() if settings.eyes == "networks" else SimulatorMasks(robot)
+    return Stage(heap, world, look, robot, segmenter, film)
 
 
 def demonstrate(
@@ -153,7 +195,7 @@ def demonstrate(
     Args:
         stage: As `set_stage` left it.
         settings: How many attempts.
-        pipeline: Who decides; by default masks and depth alone, with the bundled model.
+        pipeline: Who decides; by default the bundled model for the stage's eyes.
         record: Where every cycle is written.
         on_decision: Called before the arm moves.
         on_cycle: Called after, with what the truth says.
@@ -161,21 +203,48 @@ def demonstrate(
     verdicts: dict[int, Verdict] = {}
 
     def decided(cycle: Cycle) -> None:
-        assert cycle.action is not None and cycle.target is not None
-        names = stage.world.objects
-        verdicts[cycle.index] = judge(
-            cycle.action, cycle.target, stage.truth(), lambda k: f"the {names[k].name}"
-        )
+        verdicts[cycle.index] = _judge(stage, cycle)
         on_decision(cycle)
 
     result = retrieve(
         stage.robot,
         stage.segmenter,
-        stage.heap.target,
-        pipeline or FittedModel.load(bundled_model()).pipeline(TAU, fill_missing=True),
-        LoopSettings(budget=settings.budget, ids_are_kept=True),
+        stage.heap.target if stage.ids_are_kept else PointOnce(stage),
+        pipeline or settings.pipeline(),
+        LoopSettings(budget=settings.budget, ids_are_kept=stage.ids_are_kept),
         record,
         lambda cycle: on_cycle(cycle, verdicts.get(cycle.index)),
         on_decision=decided,
     )
     return Demonstration(result, stage.robot.in_tray(stage.heap.target, "delivery"), verdicts)
+
+
+class PointOnce:
+    """Somebody who points at the target until it is found for the first time, and then goes away.
+
+    Args:
+        stage: Where the target lies.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._done = False
+
+    def __call__(self, scene: Scene) -> int | None:
+        """The target's id in the scene; None where it is not found, and ever after it once was."""
+        if self._done:
+            return None
+        found = self._stage.find_target(scene)
+        self._done = found is not None
+        return found
+
+
+def _judge(stage: Stage, cycle: Cycle) -> Verdict:
+    """What the truth says of an action before the arm moves."""
+    action, names = cycle.action, stage.world.objects
+    assert action is not None and not isinstance(action, Defer)
+    owner = stage.recognise(cycle.scene).owner
+    obj = owner.get(int(action.obj))  # type: ignore[call-overload]
+    if obj is None:
+        return Verdict(True, "there is no object")
+    return judge(type(action)(obj), stage.heap.target, stage.truth(), lambda k: f"the {names[k].name}")

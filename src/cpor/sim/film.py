@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -41,14 +42,14 @@ class Film:
         camera: CameraSetup,
         most: int = 160,
         progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-    ) -> list[UInt8[np.ndarray, "h w 3"]]:
-        """The pictures.
+    ) -> "Reel":
+        """The pictures; the only place where frames are left out, since each costs a second or so.
 
         Args:
             world: The one that was filmed.
             look: Its light, table and bin.
             camera: From where.
-            most: At most this many, evenly over the film.
+            most: At most this many, evenly over the film; the first and the last always.
             progress: Told `(what, done, total)`.
         """
         count = min(most, len(self._poses))
@@ -60,7 +61,20 @@ class Film:
             mujoco.mj_kinematics(stage.model, stage.data)
             frames.append(render_rgb(stage, camera, cast_views(stage, camera), look))
             progress("film", done, len(chosen))
-        return frames
+        shown_s = self.every_s * (len(self._poses) - 1) / max(1, len(frames) - 1)
+        return Reel(tuple(frames), shown_s)
+
+
+class Reel(NamedTuple):
+    """A developed film.
+
+    Attributes:
+        frames: Each of shape (h, w, 3).
+        frame_s: Time from one to the next, on the world's own clock. [s]
+    """
+
+    frames: tuple[UInt8[np.ndarray, "h w 3"], ...]
+    frame_s: float
 
 
 def film_camera(width: int = 480, height: int = 360) -> CameraSetup:

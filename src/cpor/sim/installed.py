@@ -1,4 +1,6 @@
-"""Whether MuJoCo is there; it comes with the extra `sim` only."""
+"""Whether MuJoCo is there, and which one; it comes with the extra `sim` only."""
+
+from importlib.metadata import version
 
 from cpor.errors import SimulationError
 
@@ -20,3 +22,8 @@ def require_mujoco() -> None:
         raise SimulationError(
             f"MuJoCo cannot be loaded ({error}); if MUJOCO_GL is set, unset it: no OpenGL is needed"
         ) from None
+
+
+def versions() -> dict[str, str]:
+    """What simulated results hang on: other versions may give other ones."""
+    return {name: version(name) for name in ("cpor-grasp", "mujoco-core")}

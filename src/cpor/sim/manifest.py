@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,7 +13,9 @@ from cpor.scene import Scene
 MANIFEST = "manifest.json"
 
 Tier: TypeAlias = Literal["easy", "medium", "hard"]
-TIERS: tuple[Tier, ...] = ("easy", "medium", "hard")
+"""The paper's: the longest path to the target has one, two, or more objects."""
+
+TIERS: tuple[Tier, ...] = get_args(Tier)
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from cpor.errors import SimulationError
 from cpor.sim.world import World
 
 LINEAR_REST = 0.004
@@ -108,7 +109,12 @@ def _calm_down(world: World, max_steps: int, slack: float) -> int:
     model, data, dofs = world.model, world.data, _dofs(world)
     calm = 0
     for step in range(1, max_steps + 1):
-        mujoco.mj_step(model, data)
+        try:
+            mujoco.mj_step(model, data)
+        except mujoco.FatalError as error:
+            raise SimulationError(
+                f"MuJoCo cannot hold this heap ({error}); use fewer or simpler objects"
+            ) from error
         speeds = data.qvel[dofs]
         calm = calm + 1 if _lie_still(speeds, slack) else 0
         if calm == REST_STEPS:

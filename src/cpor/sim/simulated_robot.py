@@ -111,12 +111,14 @@ class SimulatedRobot:
 
     def status(self) -> RobotStatus:
         """How the robot is; never moves it."""
-        state = self._state
+        state, detail = self._state, self._detail
         if self._locked:
             state = "protective_stop"
         elif self._stop.is_set():
-            state = "stopped"
-        return RobotStatus(state, self._detail, self._motion.holding)
+            state, detail = "stopped", "stopped on request; call home to go on"
+        elif state == "moving":
+            detail = "on the way"
+        return RobotStatus(state, detail, self._motion.holding)
 
     def views_of(self, observation: Observation) -> Views:
         """What a camera without noise saw when `observation` was taken; the present view if it is older."""
@@ -155,7 +157,7 @@ class SimulatedRobot:
             outcome = Outcome("fault" if self._locked else "stopped", str(ended))
         except BaseException:
             self._motion.hold()
-            self._state = "stopped"
+            self._state, self._detail = "stopped", "an error ended the motion; call home to go on"
             raise
         self._detail = outcome.detail
         return Outcome(outcome.kind, outcome.detail, self._motion.time_s - began)

@@ -5,23 +5,19 @@ is met on the way straight up) and lift (what rises along). Any of them may hold
 """
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
 
 import numpy as np
 
-from cpor.decision import Action
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.scene import BlockedBy, TrueRelations
 from cpor.sim.camera import Views
 from cpor.sim.lift import lift_relations
+from cpor.sim.manifest import Tier
 from cpor.sim.sweep import sweep_relations
-from cpor.truth import is_wrong
 
 __all__ = [
     "HIDDEN_SHARE",
-    "Tier",
     "has_cycle",
-    "is_wrong_in_clutter",
     "lift_relations",
     "longest_path",
     "occlusion_relations",
@@ -32,9 +28,6 @@ __all__ = [
 
 HIDDEN_SHARE = 0.05
 """j occludes i when it hides more than this share of i's pixels (UNOBench)."""
-
-Tier: TypeAlias = Literal["easy", "medium", "hard"]
-"""The paper's: the longest path to the target has one, two, or more objects."""
 
 
 def occlusion_relations(views: Views) -> TrueRelations:
@@ -97,8 +90,3 @@ def tier_of(target: int, relations: TrueRelations) -> Tier:
 def union(truths: Iterable[TrueRelations]) -> frozenset[BlockedBy]:
     """The relations that hold in any of these truths."""
     return frozenset(pair for truth in truths for pair in truth.pairs)
-
-
-def is_wrong_in_clutter(action: Action, target: int, occlusion: TrueRelations, sweep: TrueRelations) -> bool:
-    """Whether an action is wrong by what is seen or by what the gripper meets."""
-    return is_wrong(action, target, union((occlusion, sweep)))

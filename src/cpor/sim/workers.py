@@ -15,6 +15,12 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
+def check_workers(workers: int) -> None:
+    """Refuse a number of processes that makes no sense, before anything is begun."""
+    if workers < 1:
+        raise InvalidSettingError(f"--workers is {workers}; give at least 1")
+
+
 def do_all(
     work: Callable[[_Item], _Result], items: Sequence[_Item], workers: int = 1
 ) -> Iterator[tuple[_Item, _Result]]:
@@ -28,15 +34,14 @@ def do_all(
     Raises:
         SimulationError: A process died.
     """
-    if workers < 1:
-        raise InvalidSettingError(f"--workers is {workers}; give at least 1")
+    check_workers(workers)
     if workers == 1 or len(items) < 2:
         for item in items:
             yield item, work(item)
         return
     # Not fork: threads of compiled code do not survive it.
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(items)), mp_context=spawn, initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(min(workers, len(items)), mp_context=spawn, initializer=end_with_parent)
     try:
         yield from _feed(pool, work, items, 2 * workers)
     except BrokenProcessPool:
@@ -63,7 +68,7 @@ def _feed(
             yield running.pop(future), future.result()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """In a worker: end when the parent does, even if it was killed; a pool's worker would wait forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None

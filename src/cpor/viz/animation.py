@@ -9,27 +9,33 @@ from PIL import Image
 
 from cpor.errors import InvalidSettingError
 
-MOST_FRAMES = 240
-"""More frames are thinned out evenly: the page must stay small enough to be mailed."""
+FASTEST_S = 0.08
+"""Browsers do not show frames of much less than this in time. [s]"""
+
+_LAST_S = 1.5
 
 
-def animate(
-    frames: Sequence[UInt8[np.ndarray, "h w 3"]], frame_s: float = 0.08, most: int = MOST_FRAMES
-) -> bytes:
+def playing_speed(frame_s: float, most: float = 8.0) -> float:
+    """How many times as fast as it was a film is shown: up to `most`, less where frames would rush by.
+
+    Args:
+        frame_s: Time from one frame to the next, when it was taken. [s]
+        most: The highest speed.
+    """
+    return min(most, frame_s / FASTEST_S)
+
+
+def animate(frames: Sequence[UInt8[np.ndarray, "h w 3"]], frame_s: float = FASTEST_S) -> bytes:
     """An animated WebP image, repeated for ever, the last frame held.
 
     Args:
         frames: Pictures of one size. Each of shape (h, w, 3).
-        frame_s: Time a frame is shown, were none left out. [s]
-        most: At most this many frames are kept, evenly; the first and the last always.
+        frame_s: Time a frame is shown. [s]
     """
     if not frames:
         raise InvalidSettingError("there are no frames to animate; record some first")
-    chosen = np.unique(np.linspace(0, len(frames) - 1, min(most, len(frames))).round().astype(int))
-    # Thinning out makes each frame stand for several: it is shown the longer.
-    step_ms = 1e3 * frame_s * min(3.0, len(frames) / len(chosen))
-    pictures = [Image.fromarray(frames[k]) for k in chosen]
-    times = [round(step_ms)] * (len(pictures) - 1) + [1500]
+    pictures = [Image.fromarray(frame) for frame in frames]
+    times = [round(1e3 * frame_s)] * (len(pictures) - 1) + [round(1e3 * _LAST_S)]
     buffer = io.BytesIO()
     pictures[0].save(
         buffer,

@@ -9,8 +9,7 @@ from cpor.decision import Action, Decision, Defer, Grasp
 from cpor.inference.certificate import VACUOUS
 from cpor.inference.explain import Explanation, RelationEffect
 from cpor.inference.graphs import GraphShare
-
-_BAR = 24
+from cpor.viz.score_bar import score_bar
 
 _REASONS = {
     "no_evidence": "an answer is missing that could change the action",
@@ -102,21 +101,10 @@ def _score_table(explanation: Explanation) -> Table:
         verb = "grasp" if label == explanation.target else "remove"
         low, high = decision.interval(label)
         number = f"{score:.1%}" if high - low < 5e-4 else f"{low:.1%} to {high:.1%}"
-        table.add_row(Text(f"{verb} {clean(label)}"), number, _bar(low, high, decision.tau))
+        table.add_row(Text(f"{verb} {clean(label)}"), number, score_bar(low, high, decision.tau))
     if len(ranked) > 10:
         table.add_row(f"… {len(ranked) - 10} more", "", "")
     return table
-
-
-def _bar(low: float, high: float, tau: float) -> Text:
-    """Filled up to what is sure, shaded up to what is possible, a mark at tau."""
-    bar = Text()
-    mark = min(int(tau * _BAR), _BAR - 1)
-    for k in range(_BAR):
-        at = (k + 0.5) / _BAR
-        filled = "█" if at <= low else "▒" if at <= high else "·"
-        bar.append("│" if k == mark and filled == "·" else filled, style="bold" if k == mark else "")
-    return bar
 
 
 def _certificate(decision: Decision, tau_success: float | None) -> str:

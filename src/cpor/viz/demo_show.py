@@ -1,18 +1,19 @@
 """The demo as people see it: plain words, a live view, and at the end the story with its film."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 from PIL import Image
 from rich.console import Console
 
+from cpor.data.whole_files import write_bytes
 from cpor.errors import InvalidSettingError
-from cpor.experiments.report_files import write_bytes
-from cpor.model import FittedModel
 from cpor.robot.run_folder import RunFolder
-from cpor.sim.demo import Demonstration, DemoSettings, Stage, demonstrate, set_stage
+from cpor.sim.demo import Demonstration, DemoSettings, Eyes, Stage, demonstrate, set_stage
 from cpor.sim.film import film_camera
 from cpor.sim.manifest import Tier
-from cpor.viz.animation import animate
+from cpor.viz.animation import animate, playing_speed
 from cpor.viz.live import LiveView
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
 from cpor.viz.progress import progress_bars
@@ -25,6 +26,8 @@ _DEPTHS = {
     "hard": "it lies under things that lie under others",
 }
 
+_SEES = {True: " (and is told where objects are)", False: ", finds the objects in the picture"}
+
 
 class DemoShow:
     """Runs the demo and writes what it made into a folder.
@@ -36,17 +39,22 @@ class DemoShow:
     """
 
     def __init__(self, out: Path, quiet: bool = False, film: bool = True) -> None:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if out.is_file():
+            raise InvalidSettingError(f"{out} is a file, and the demo needs a folder; choose another --out")
+        if out.is_dir() and any(out.iterdir()):
             raise InvalidSettingError(f"{out} is there already and not empty; choose another --out")
         self.out = out
         self._quiet = quiet
         self._film = film
         self._console = Console(quiet=quiet, highlight=False)
 
-    def run(self, seed: int, tier: Tier | None, model: Path | None = None) -> dict[str, object]:
+    def run(
+        self, seed: int, tier: Tier | None, model: Path | None = None, eyes: Eyes = "truth"
+    ) -> dict[str, object]:
         """Everything, from the heap to the story; what to tell programs."""
-        settings = DemoSettings(tier=tier)
-        pipeline = FittedModel.load(model).pipeline(fill_missing=True) if model else None
+        settings = DemoSettings(tier=tier, eyes=eyes)
+        pipeline = settings.pipeline(model)
+        self._make_folder()
         self._say(f"Filling a bin with objects, in simulation (seed {seed}) …")
         stage = set_stage(seed, settings)
         self._introduce(stage)
@@ -67,23 +75,33 @@ class DemoShow:
         story = self.out / "story.html"
         return {**done.to_json(), "seed": seed, "tier": stage.heap.tier, "story": str(story)}
 
+    def _make_folder(self) -> None:
+        """Before anything else: a demo that cannot write its story need not begin."""
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidSettingError(
+                f"cannot make the folder {self.out}: {error.strerror}; choose another --out"
+            ) from None
+        if not os.access(self.out, os.W_OK):
+            raise InvalidSettingError(f"cannot write into {self.out}; choose another --out")
+
     def _introduce(self, stage: Stage) -> None:
         scene = stage.look_at_it()
-        picture = draw_scene(scene, Marks(stage.heap.target), window=window_around(scene))
-        self.out.mkdir(parents=True, exist_ok=True)
+        picture = draw_scene(scene, Marks(stage.find_target(scene)), window=window_around(scene))
         place = self.out / "first_look.webp"
         write_bytes(place, encode_picture(picture))
         count, tier = len(stage.world.objects), stage.heap.tier
         self._say(
             f"{count} objects lie in it. Asked for: {stage.target_name} ({tier}: {_DEPTHS[tier]}).\n"
-            "A simulated UR3e looks at the heap with a noisy depth camera, decides what to take away next,\n"
+            f"A simulated UR3e looks at the heap with a noisy depth camera{_SEES[stage.ids_are_kept]},\n"
+            "decides what to take away next, "
             "takes it, and looks again, until what was asked for is free. Grasps may slip, piles may fall.\n"
             f"First look: {place}"
         )
 
     def _tell(self, stage: Stage, done: Demonstration, seed: int) -> None:
-        """Write the story, and say how it ended."""
-        animation, still = self._develop(stage) if self._film and len(stage.film) else (None, None)
+        """Write the story, say how it ended, then add the film: it takes a while, and nobody need wait."""
         result = done.result
         detail = result.detail
         ended = result.ended
@@ -107,8 +125,6 @@ class DemoShow:
             result.final_scene,
             done.verdicts,
             facts,
-            animation,
-            still,
         )
         write_story(story, self.out / "story.html")
         words = f"{stage.target_name[:1].upper()}{stage.target_name[1:]} was {ENDS[ended]}"
@@ -117,13 +133,18 @@ class DemoShow:
             f"{words}. Actions: {result.actions}, wrong in truth: {wrong}, deferrals: {result.deferrals}.\n"
             f"The story, with a picture of every step: {self.out / 'story.html'}"
         )
+        if self._film and len(stage.film):
+            write_story(self._with_film(story, stage), self.out / "story.html")
+            self._say(f"It now ends with a film of the arm: {self.out / 'arm.webp'}")
 
-    def _develop(self, stage: Stage) -> tuple[bytes, bytes]:
+    def _with_film(self, story: Story, stage: Stage) -> Story:
         with progress_bars(self._quiet) as progress:
-            frames = stage.film.develop(stage.world, stage.look, film_camera(), progress=progress)
-        moving = animate(frames)
+            frames, frame_s = stage.film.develop(stage.world, stage.look, film_camera(), progress=progress)
+        speed = playing_speed(frame_s)
+        moving = animate(frames, frame_s / speed)
         write_bytes(self.out / "arm.webp", moving)
-        return moving, encode_picture(Image.fromarray(frames[len(frames) // 2]))
+        still = encode_picture(Image.fromarray(frames[len(frames) // 2]))
+        return replace(story, animation=moving, still=still, speed=speed)
 
     def _say(self, words: str) -> None:
         self._console.print(words, markup=False, soft_wrap=True)

@@ -16,6 +16,7 @@ from rich.text import Text
 from cpor.decision import Decision, Defer
 from cpor.robot.cycle import Cycle
 from cpor.scene import Scene
+from cpor.viz.score_bar import score_bar
 from cpor.viz.words import (
     OUTCOMES,
     namer,
@@ -27,7 +28,6 @@ from cpor.viz.words import (
     with_names,
 )
 
-_BAR = 24
 _MOST_ROWS = 8
 _MOST_PAST = 5
 """Steps and objects shown while it runs: the view must fit a terminal of 24 lines or so."""
@@ -144,18 +144,7 @@ def score_table(scene: Scene, target: int, decision: Decision) -> Table:
         sign = ("▶" if obj == chosen else " ") + ("★" if obj == target else " ")
         number = f"{low:.0%}" if high - low < 5e-3 else f"{low:.0%} to {high:.0%}"
         words = Text(name(obj).removeprefix("the "), style="bold" if obj == chosen else "")
-        table.add_row(sign, str(obj), words, number, _bar(low, high, decision.tau))
+        table.add_row(sign, str(obj), words, number, score_bar(low, high, decision.tau))
     if len(decision.scores) > _MOST_ROWS:
         table.add_row("", "", Text(f"and {len(decision.scores) - _MOST_ROWS} more", style="dim"), "", "")
     return table
-
-
-def _bar(low: float, high: float, tau: float) -> Text:
-    """Filled up to what is sure, shaded up to what is possible, a mark at tau."""
-    bar = Text()
-    mark = min(int(tau * _BAR), _BAR - 1)
-    for k in range(_BAR):
-        at = (k + 0.5) / _BAR
-        filled = "█" if at <= low else "▒" if at <= high else "·"
-        bar.append("│" if k == mark and filled == "·" else filled)
-    return bar

@@ -35,7 +35,7 @@ from cpor.viz.overlay_marks import (
 LEAST_WIDTH = 960
 """Narrower pictures are enlarged to this, so that the words on them can be read. [px]"""
 
-LEAST_P = 0.25
+LEAST_P = 0.3
 """Arrows of less likely obstructions are left out: they would hide the picture."""
 
 Window: TypeAlias = tuple[int, int, int, int]
@@ -175,12 +175,16 @@ def _write_marks(
 
 
 def _shown_relations(marks: Marks) -> dict[BlockedBy, float | None]:
-    """The relations that are likely enough, and lie on the target's chain where there is a target."""
-    likely = {pair: p for pair, p in marks.p_obstructs.items() if p is None or p >= LEAST_P}
+    """The relations that are likely enough, and lie on the target's chain where there is a target.
+
+    A missing answer is shown where it is about an object of the chain, but does not lengthen the chain: in a
+    dense heap everything might obstruct everything, and nobody could read the picture.
+    """
+    shown = {pair: p for pair, p in marks.p_obstructs.items() if p is None or p >= LEAST_P}
     if marks.target is None:
-        return likely
-    chain = chain_of(marks.target, likely.keys())
-    return {pair: p for pair, p in likely.items() if pair.blocked in chain}
+        return shown
+    chain = chain_of(marks.target, {pair for pair, p in shown.items() if p is not None})
+    return {pair: p for pair, p in shown.items() if pair.blocked in chain}
 
 
 def _with_legend(picture: Image.Image, scene: Scene, marks: Marks) -> Image.Image:

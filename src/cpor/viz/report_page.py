@@ -4,8 +4,8 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
+from cpor.data.whole_files import write_text
 from cpor.experiments.report import Report, is_cyclic
-from cpor.experiments.report_files import write_text
 from cpor.experiments.report_tables import SummaryTable, summary_tables
 from cpor.experiments.run_record import CaseRecord
 from cpor.viz.graph_drawing import draw_graph

@@ -8,11 +8,13 @@ from rich.text import Text
 
 from cpor.experiments.deciders import MethodName
 from cpor.experiments.first_decisions import REFERENCE, FirstDecisions
-from cpor.experiments.robot_table import TIERS, Rate, RobotRow
+from cpor.experiments.robot_table import Rate, RobotRow
 from cpor.metrics import Interval, PairedComparison
+from cpor.sim.manifest import TIERS
 
 METHOD_NAMES: Mapping[MethodName, str] = {
     "geometry_argmax": "geometry + argmax",
+    "raw_argmax": "raw scores + argmax",
     "no_acyclicity": "no acyclicity",
     "single_map": "single MAP",
     "cpor": "CPOR",

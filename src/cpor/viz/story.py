@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 
+from cpor.data.whole_files import write_text
 from cpor.decision import Decision, Defer
-from cpor.experiments.report_files import write_text
 from cpor.relations import Label
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import read_run
@@ -46,6 +46,7 @@ class Story:
         facts: What else to list at the head: seed, tier, counts.
         animation: A moving picture of the arm at work, as WebP; None where not recorded.
         still: One frame of it, for those who want no motion.
+        speed: How many times as fast as it was the animation plays.
     """
 
     request: str
@@ -57,6 +58,7 @@ class Story:
     facts: Mapping[str, str] = field(default_factory=dict)
     animation: bytes | None = None
     still: bytes | None = None
+    speed: float = 1.0
 
 
 def story_of_run(folder: Path) -> Story:
@@ -109,7 +111,9 @@ def _banner(story: Story) -> str:
 
 
 def _facts(story: Story) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in story.facts.items())
+    rows = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in story.facts.items()
+    )
     return f"<dl>{rows}</dl>" if rows else ""
 
 
@@ -193,7 +197,8 @@ def _end(story: Story, window: Window | None) -> str:
         if story.still is not None:
             still = f'<source media="(prefers-reduced-motion: reduce)" srcset="{_data(story.still)}">'
             moving = f"<picture>{still}{moving}</picture>"
-        parts.append(f"<figure>{moving}<figcaption>The arm at work.</figcaption></figure>")
+        fast = f", {story.speed:.2g} times as fast" if story.speed > 1.0 else ""
+        parts.append(f"<figure>{moving}<figcaption>The arm at work{fast}.</figcaption></figure>")
     return "".join([*parts, "</div></section>"])
 
 

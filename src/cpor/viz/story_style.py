@@ -15,7 +15,8 @@ p { margin: .4rem 0; } .note, figcaption { color: var(--dim); font-size: .9rem; 
   background: var(--card); border-radius: 4px; }
 .good { color: var(--good); } .bad { color: var(--bad); }
 dl { display: flex; flex-wrap: wrap; gap: .2rem 1.6rem; margin: .6rem 0 1.4rem; }
-dt { color: var(--dim); } dt::after { content: ":"; } dd { margin: 0 0 0 -1.2rem; font-weight: 600; }
+dl div { display: flex; gap: .4rem; white-space: nowrap; }
+dt { color: var(--dim); } dt::after { content: ":"; } dd { margin: 0; font-weight: 600; }
 .step { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1.2rem;
   background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem;
   margin: 0 0 1.2rem; align-items: start; }

@@ -1,0 +1,26 @@
+"""Writing results: a file is there whole, or as it was before."""
+
+import os
+from pathlib import Path
+
+from cpor.errors import CporError
+
+
+class OutputFileError(CporError):
+    """A result that cannot be written where it was asked for."""
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, all of it or nothing."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, all of it or nothing."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        scratch.write_bytes(content)
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise OutputFileError(f"cannot write {path}: {error.strerror}; choose another place") from None

@@ -1,0 +1,203 @@
+"""The score log of a perceived split: one row a pair of objects, enough for every table without a picture.
+
+image, blocked, blocker   the pair, by ids of objects found; ids above those are of objects nobody saw
+prob_edge                 raw semantic score; empty: no answer
+N_cand                    pairs that were scored in the image
+label, label_occlusion    whether the relation holds, by occlusion or sweep, and by occlusion alone
+p_geometry, reliability   raw geometric confidence and its gate; empty where geometry has no answer
+asked                     0: a true relation of a pair that neither source looked at
+target, tier              of the image; an empty target was not found
+blocked_is, blocker_is    the true objects; empty: background, or an object nobody saw
+"""
+
+import csv
+import gzip
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cpor.data.scene_folder import read_scene_folder
+from cpor.data.score_log import ScoreLogError
+from cpor.evidence import GeometrySettings, PairState, geometric_evidence
+from cpor.experiments.perceived import CaseRecord, Perceived
+from cpor.pipeline import LEAST_RELIABILITY
+from cpor.scene import BlockedBy, Scene
+from cpor.truth import truth_of
+
+
+class PairRow(NamedTuple):
+    """One row; the head of this module says what the columns mean. NaN and None are empty cells."""
+
+    image: str
+    blocked: int
+    blocker: int
+    prob_edge: float
+    N_cand: int
+    label: bool
+    label_occlusion: bool
+    p_geometry: float
+    reliability: float
+    asked: bool
+    target: int | None
+    tier: str
+    blocked_is: int | None
+    blocker_is: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedCase:
+    """All rows of one image.
+
+    Attributes:
+        image: Its name.
+        tier: How deep the target lies.
+        target: Its id; None where it was not found.
+        rows: The pairs.
+    """
+
+    image: str
+    tier: str
+    target: int | None
+    rows: tuple[PairRow, ...]
+
+    @property
+    def objects(self) -> tuple[int, ...]:
+        """Objects that were found and have a neighbour, and the target."""
+        seen = {k for row in self.rows if row.asked for k in (row.blocked, row.blocker)}
+        return tuple(sorted(seen | ({self.target} if self.target is not None else set())))
+
+    def identity(self) -> dict[int, int]:
+        """What each id truly is: a true object, or minus the id where it is none or nobody saw it."""
+        known: dict[int, int] = {}
+        for row in self.rows:
+            for k, true in ((row.blocked, row.blocked_is), (row.blocker, row.blocker_is)):
+                known[k] = -k if true is None else true
+        if self.target is not None:
+            known.setdefault(self.target, -self.target)
+        return known
+
+    def truth(self, occlusion_only: bool) -> frozenset[BlockedBy]:
+        """The true relations, by what the objects truly are."""
+        who = self.identity()
+        return frozenset(
+            BlockedBy(who[row.blocked], who[row.blocker])
+            for row in self.rows
+            if (row.label_occlusion if occlusion_only else row.label)
+        )
+
+
+def log_pairs(
+    perceived: Perceived, progress: Callable[[str, int, int], None] = lambda what, done, total: None
+) -> Iterator[PairRow]:
+    """The rows of a perceived split, image by image."""
+    for k, record in enumerate(perceived.records, start=1):
+        yield from rows_of(read_scene_folder(perceived.folder / record.name), record)
+        progress("logging", k, len(perceived.records))
+
+
+def rows_of(scene: Scene, record: CaseRecord, settings: GeometrySettings | None = None) -> Iterator[PairRow]:
+    """The rows of one image; where it has no pair at all, one that says so, so that it is not forgotten."""
+    geometry = geometric_evidence(scene, settings)
+    place = {label: k for k, label in enumerate(geometry.ids)}
+    scores = scene.semantic_scores.scores if scene.semantic_scores else {}
+    either, hides = truth_of(scene, "any").pairs, truth_of(scene, "occlusion").pairs
+    touching = np.argwhere(geometry.state != PairState.NO_CONTACT)
+    looked_at = {BlockedBy(geometry.ids[i], geometry.ids[j]) for i, j in touching} | scores.keys()
+    known = geometry.is_candidate & (geometry.reliability >= LEAST_RELIABILITY)
+    nothing = BlockedBy(record.target, record.target)
+    for pair in sorted(looked_at | either) or [nothing]:
+        p = gate = math.nan
+        if pair in looked_at:
+            i, j = place[pair.blocked], place[pair.blocker]
+            gate = float(geometry.reliability[i, j])
+            p = float(geometry.p_geometry[i, j]) if known[i, j] else math.nan
+        score = scores.get(pair)
+        yield PairRow(
+            image=record.name,
+            blocked=pair.blocked,
+            blocker=pair.blocker,
+            prob_edge=math.nan if score is None else score,
+            N_cand=max(1, len(scores)),
+            label=pair in either,
+            label_occlusion=pair in hides,
+            p_geometry=p,
+            reliability=gate,
+            asked=pair in looked_at,
+            target=record.target if record.found else None,
+            tier=record.tier,
+            blocked_is=record.owner.get(pair.blocked),
+            blocker_is=record.owner.get(pair.blocker),
+        )
+
+
+def write_pair_log(rows: Iterable[PairRow], path: Path) -> None:
+    """Write a log; compressed where the name ends in .gz. The same rows give the same bytes."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(PairRow._fields)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    content = text.getvalue().encode()
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+
+
+def read_pair_log(path: Path) -> list[LoggedCase]:
+    """The cases of a log, in its order.
+
+    Raises:
+        ScoreLogError: It cannot be read as one.
+    """
+    try:
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+        rows = [_read(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+    except (OSError, EOFError, KeyError, TypeError, ValueError) as problem:
+        raise ScoreLogError(
+            f"{path} is no log of pairs ({problem}); `cpor experiment perception` writes one"
+        ) from None
+    if not rows:
+        raise ScoreLogError(f"{path} has no rows below its header")
+    cases = []
+    for image, group in groupby(rows, key=lambda row: row.image):
+        found = tuple(group)
+        pairs = tuple(row for row in found if row.blocked != row.blocker)
+        cases.append(LoggedCase(image, found[0].tier, found[0].target, pairs))
+    return cases
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.5g}"
+    return "" if value is None else str(value)
+
+
+def _read(row: dict[str, str]) -> PairRow:
+    def number(name: str) -> float:
+        return float(row[name]) if row[name] else math.nan
+
+    def whole(name: str) -> int | None:
+        return int(row[name]) if row[name] else None
+
+    return PairRow(
+        row["image"],
+        int(row["blocked"]),
+        int(row["blocker"]),
+        number("prob_edge"),
+        int(row["N_cand"]),
+        row["label"] == "1",
+        row["label_occlusion"] == "1",
+        number("p_geometry"),
+        number("reliability"),
+        row["asked"] == "1",
+        whole("target"),
+        row["tier"],
+        whole("blocked_is"),
+        whole("blocker_is"),
+    )

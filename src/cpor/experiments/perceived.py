@@ -1,0 +1,235 @@
+"""A labelled split as a segmenter and our scorer see it: the same frames, found objects, translated truth.
+
+    DIR/manifest.json      as in the split, with the target's id among the objects found; written last
+    DIR/perception.json    whose masks and whose scores
+    DIR/scene_00000/ …     scene folders to fit and decide with
+    DIR/records/ …         for each scene who is who, and the quality of its masks
+
+A target that was not found keeps an id that no found object has: such a case is lost, and counts as wrong.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from cpor.data.scene_folder import read_scene_folder, write_scene_folder
+from cpor.errors import CporError, InvalidSettingError
+from cpor.metrics.segmentation import FrameQuality, frame_quality
+from cpor.perception.choice import segmenter_name
+from cpor.perception.depth_segmenter import DepthSegmenter
+from cpor.perception.mask_files import GivenMasks
+from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.perception.segmenter import Segmenter
+from cpor.scene import Scene
+from cpor.semantics.embedded import EmbeddedScorer
+from cpor.sim.manifest import MANIFEST, CaseEntry, encode_manifest, read_manifest
+from cpor.sim.recognition import Recognition
+from cpor.sim.workers import do_all
+
+SegmenterKind: TypeAlias = Literal["ours", "given", "depth"]
+SEGMENTERS: tuple[SegmenterKind, ...] = get_args(SegmenterKind)
+"""Our network, the true masks that the split has, the classical one."""
+
+ABOUT = "perception.json"
+RECORDS = "records"
+
+
+class PerceptionError(CporError, ValueError):
+    """A folder that does not hold what was perceived, or holds something else."""
+
+
+class PerceptionSettings(BaseModel):
+    """How a split is perceived.
+
+    Attributes:
+        segmenter: Whose masks.
+        scorer: Whether our scorer scores the pairs that lie near each other.
+        segmenter_file, scorer_file: Other networks than ours.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    segmenter: SegmenterKind = "ours"
+    scorer: bool = True
+    segmenter_file: Path | None = None
+    scorer_file: Path | None = None
+
+    def make_segmenter(self, scene: Scene) -> Segmenter:
+        """The segmenter for a scene of the split."""
+        if self.segmenter == "given":
+            return GivenMasks(scene)
+        return DepthSegmenter() if self.segmenter == "depth" else _network(self.segmenter_file)
+
+    def names(self) -> dict[str, str | None]:
+        """What masks and scores are called."""
+        masks: str = self.segmenter
+        if self.segmenter == "ours":
+            masks = segmenter_name(_network(self.segmenter_file), "embedded")
+        return {"masks": masks, "scorer": _scorer(self.scorer_file).name if self.scorer else None}
+
+
+class CaseRecord(BaseModel):
+    """What was perceived of one case.
+
+    Attributes:
+        name, tier: Of the case.
+        target: Its id among the objects found, or one that none has.
+        found: Whether it was found.
+        owner: The true object that each found one is; None: background.
+        quality: Of the masks.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    tier: str
+    target: int
+    found: bool
+    owner: dict[int, int | None]
+    quality: FrameQuality
+
+
+@dataclass(frozen=True, eq=False)
+class Perceived:
+    """A perceived split.
+
+    Attributes:
+        folder: Where it lies.
+        masks, scorer: Whose masks and scores; the scorer may be nobody.
+        records: One a case, in the order of the manifest.
+    """
+
+    folder: Path
+    masks: str
+    scorer: str | None
+    records: tuple[CaseRecord, ...]
+
+
+def perceive_split(
+    split: Path,
+    out: Path,
+    settings: PerceptionSettings | None = None,
+    workers: int = 1,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Perceived:
+    """Perceive every case of a split; called again, it goes on where it stopped.
+
+    Args:
+        split: Data set with given masks and truth, as `cpor simulate` makes it.
+        out: Folder to write; made if absent.
+        settings: Whose masks and scores.
+        workers: Processes.
+        progress: Told `(what, done, total)`.
+
+    Raises:
+        PerceptionError: The folder holds another perception.
+    """
+    settings = settings or PerceptionSettings()
+    manifest = read_manifest(split)
+    about = {"split": manifest.split, "n": len(manifest.cases), **settings.names()}
+    (out / RECORDS).mkdir(parents=True, exist_ok=True)
+    _claim(out, about)
+    done = {case.name: record for case in manifest.cases if (record := _finished(out, case)) is not None}
+    todo = [case for case in manifest.cases if case.name not in done]
+    progress("perceiving", len(done), len(manifest.cases))
+    for case, record in do_all(partial(_perceive, split=split, out=out, settings=settings), todo, workers):
+        done[case.name] = record
+        progress("perceiving", len(done), len(manifest.cases))
+    cases = [case.model_copy(update={"target": done[case.name].target}) for case in manifest.cases]
+    (out / MANIFEST).write_bytes(encode_manifest(manifest.model_copy(update={"cases": cases})))
+    return read_perceived(out)
+
+
+def read_perceived(folder: Path) -> Perceived:
+    """A split that was perceived earlier.
+
+    Raises:
+        PerceptionError: There is none.
+    """
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        records = [_read_record(folder, case.name) for case in read_manifest(folder).cases]
+    except (OSError, ValidationError) as error:
+        raise PerceptionError(
+            f"{folder} holds no perceived split ({error}); `cpor experiment perception` makes one"
+        ) from error
+    return Perceived(folder, about["masks"], about["scorer"], tuple(records))
+
+
+def see(scene: Scene, settings: PerceptionSettings) -> tuple[Scene, Recognition]:
+    """A labelled scene as the segmenter and the scorer see it, and who is who in it."""
+    if scene.visible_ids is None or scene.true_occlusion is None or scene.true_sweep is None:
+        raise InvalidSettingError(
+            "a split to perceive needs true masks, relations.json and relations_sweep.json"
+        )
+    found = settings.make_segmenter(scene).segment(scene.observation)
+    assert found.visible_ids is not None
+    objects = scene.true_occlusion.objects | scene.true_sweep.objects | {*scene.ids}
+    known = Recognition.match(found.ids, found.visible_ids, objects, scene.visible_ids)
+    seen = replace(
+        found,
+        request=scene.request,
+        true_occlusion=known.translate(scene.true_occlusion),
+        true_sweep=known.translate(scene.true_sweep),
+        true_lift=None,
+        semantic_scores=None,
+    )
+    if settings.scorer:
+        seen = replace(seen, semantic_scores=_scorer(settings.scorer_file).score_near(seen))
+    return seen, known
+
+
+def _perceive(case: CaseEntry, split: Path, out: Path, settings: PerceptionSettings) -> CaseRecord:
+    scene = read_scene_folder(split / case.name)
+    seen, known = see(scene, settings)
+    target = known.find(case.target)
+    record = CaseRecord(
+        name=case.name,
+        tier=case.tier,
+        target=target,
+        found=target in seen.ids,
+        owner=dict(known.owner),
+        quality=frame_quality(seen, scene),
+    )
+    write_scene_folder(seen, out / case.name, overwrite=True)
+    place = out / RECORDS / f"{case.name}.json"
+    scratch = place.with_suffix(".new")
+    scratch.write_bytes(_RECORD.dump_json(record))
+    scratch.replace(place)  # last: where it is, the case is done
+    return record
+
+
+_RECORD = TypeAdapter(CaseRecord)
+
+
+def _read_record(out: Path, name: str) -> CaseRecord:
+    return _RECORD.validate_json((out / RECORDS / f"{name}.json").read_bytes())
+
+
+def _finished(out: Path, case: CaseEntry) -> CaseRecord | None:
+    try:
+        return _read_record(out, case.name)
+    except (OSError, ValidationError):
+        return None
+
+
+def _claim(out: Path, about: Mapping[str, object]) -> None:
+    place = out / ABOUT
+    if place.is_file() and json.loads(place.read_text(encoding="utf-8")) != about:
+        raise PerceptionError(f"{out} holds another perception; choose another --out, or delete it")
+    place.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+
+@lru_cache(maxsize=2)
+def _network(path: Path | None) -> OnnxSegmenter:
+    return OnnxSegmenter() if path is None else OnnxSegmenter(path)
+
+
+@lru_cache(maxsize=2)
+def _scorer(path: Path | None) -> EmbeddedScorer:
+    return EmbeddedScorer() if path is None else EmbeddedScorer(path)

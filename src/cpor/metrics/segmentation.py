@@ -1,0 +1,376 @@
+"""Quality of masks, as UOAIS (Back et al. 2022) and its kin report it, and what grasping needs besides.
+
+Predicted objects are assigned to true ones so that the sum of their F-measures is largest (Hungarian). With
+c a predicted mask, g(c) its true one, D dilation, sums over assigned pairs above and over all below:
+
+    overlap   P = sum |c n g(c)| / sum |c|              R = sum |c n g(c)| / sum |g|
+    boundary  P = sum |bc n D(bg(c))| / sum |bc|        R = sum |D(bc) n bg(c)| / sum |bg|
+    F = 2 P R / (P + R);   F@.75 = share of true objects assigned with an F above 0.75
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int64
+from scipy import ndimage
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial import cKDTree
+
+from cpor.errors import InvalidSceneError
+from cpor.scene import MaskCrop, Scene
+
+BOUNDARY_TOLERANCE = 0.003
+"""Boundaries agree within this share of the image's diagonal, rounded up to pixels, as in the benchmarks."""
+
+DETECTED_IOU = 0.5
+"""A visible IoU from which an object counts as found."""
+
+OCCLUDED = 0.05
+"""An object is occluded when more than this share of it is hidden, as in the truth of relations."""
+
+MUCH_HIDDEN = 0.15
+"""Share hidden from which amodal masks are reported by themselves."""
+
+_EMPTY = MaskCrop(0, 0, np.zeros((0, 0), dtype=bool))
+
+
+class Prf(NamedTuple):
+    """Precision, recall, and their harmonic mean."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True)
+class MaskQuality:
+    """How well one kind of mask agrees in one frame.
+
+    Attributes:
+        overlap, boundary: As the head of this module defines them.
+        f_75: Share of the true objects that are found with an F above 0.75.
+    """
+
+    overlap: Prf
+    boundary: Prf
+    f_75: float
+
+
+@dataclass(frozen=True)
+class Match:
+    """A true object and the predicted one assigned to it by visible IoU, at least `DETECTED_IOU`.
+
+    Attributes:
+        predicted, true: Ids.
+        visible_iou: Of what shows.
+        hidden_share: Of the true object; None, as are the next two, where the truth has no amodal mask.
+        amodal_iou: Of what shows and what is hidden; 0 where no amodal mask was predicted.
+        invisible_iou: Of the hidden part alone; None also where nothing is hidden.
+        flag_right: Whether the occlusion flag is right; None also where none was predicted.
+    """
+
+    predicted: int
+    true: int
+    visible_iou: float
+    hidden_share: float | None = None
+    amodal_iou: float | None = None
+    invisible_iou: float | None = None
+    flag_right: bool | None = None
+
+
+@dataclass(frozen=True)
+class FrameQuality:
+    """Everything about one frame.
+
+    Attributes:
+        n_predicted, n_true: Objects that show.
+        visible, amodal, invisible: The last two None where the truth has no amodal masks.
+        matches: The objects found.
+        n_much_hidden: True objects of which more than `MUCH_HIDDEN` is hidden, found or not.
+    """
+
+    n_predicted: int
+    n_true: int
+    visible: MaskQuality
+    amodal: MaskQuality | None
+    invisible: MaskQuality | None
+    matches: tuple[Match, ...]
+    n_much_hidden: int
+
+
+@dataclass(frozen=True)
+class SegmentationSummary:
+    """Quality over many frames; None is a figure that no frame gives.
+
+    Attributes:
+        n_frames, n_true, n_predicted: How much there was.
+        visible, amodal, invisible: Means over frames, as the benchmarks print them.
+        recall, precision: Of objects at a visible IoU of 0.5, over all frames together.
+        visible_iou, amodal_iou: Mean over the objects found.
+        invisible_iou: Mean over those found of which more than `OCCLUDED` is hidden.
+        amodal_iou_much_hidden: Mean over those found of which more than `MUCH_HIDDEN` is hidden.
+        amodal_iou_much_hidden_all: The same with 0 for those not found.
+        occlusion_accuracy: Share of right occlusion flags among the objects found.
+    """
+
+    n_frames: int
+    n_true: int
+    n_predicted: int
+    visible: MaskQuality
+    amodal: MaskQuality | None
+    invisible: MaskQuality | None
+    recall: float | None
+    precision: float | None
+    visible_iou: float | None
+    amodal_iou: float | None
+    invisible_iou: float | None
+    amodal_iou_much_hidden: float | None
+    amodal_iou_much_hidden_all: float | None
+    occlusion_accuracy: float | None
+
+
+def intersections(a: Sequence[MaskCrop], b: Sequence[MaskCrop]) -> Int64[np.ndarray, "n m"]:
+    """Number of pixels that each mask of one list shares with each of the other. Shape (n, m)."""
+    out = np.zeros((len(a), len(b)), dtype=np.int64)
+    spans_a, spans_b = _spans(a), _spans(b)
+    if not out.size:
+        return out
+    low = np.maximum(spans_a[:, None, :2], spans_b[None, :, :2])
+    high = np.minimum(spans_a[:, None, 2:], spans_b[None, :, 2:])
+    for i, j in np.argwhere((low < high).all(axis=-1)):
+        (top, left), (bottom, right) = low[i, j], high[i, j]
+        parts = [
+            each.pixels[top - each.top : bottom - each.top, left - each.left : right - each.left]
+            for each in (a[i], b[j])
+        ]
+        out[i, j] = np.count_nonzero(parts[0] & parts[1])
+    return out
+
+
+def mask_quality(
+    predicted: Sequence[MaskCrop],
+    true: Sequence[MaskCrop],
+    shape: tuple[int, int],
+    tolerance: float = BOUNDARY_TOLERANCE,
+) -> MaskQuality:
+    """Agreement of two sets of masks in one frame.
+
+    Where nothing is there and nothing was found, all is 1; found though nothing is there: precision 0, recall
+    1; nothing found though something is there: precision 1, recall 0.
+
+    Args:
+        predicted: Masks that were found; they may overlap.
+        true: Masks that are there; they may overlap.
+        shape: Height and width of the image. [px]
+        tolerance: Of boundaries, as a share of the diagonal.
+    """
+    if not predicted or not true:
+        p, r = (float(not each) for each in (predicted, true))
+        nothing = Prf(p, r, 1.0 if not predicted and not true else 0.0)
+        return MaskQuality(nothing, nothing, r)
+    shared = intersections(predicted, true)
+    area_p, area_t = _areas(predicted), _areas(true)
+    f = 2.0 * shared / np.maximum(area_p[:, None] + area_t[None, :], 1)
+    rows, cols = linear_sum_assignment(f, maximize=True)
+    overlap = _prf(shared[rows, cols].sum(), area_p.sum(), shared[rows, cols].sum(), area_t.sum())
+
+    radius = float(np.ceil(tolerance * np.hypot(*shape)))
+    rims_p, rims_t = ([_rim(each, shape) for each in masks] for masks in (predicted, true))
+    pairs = [(i, j) for i, j in zip(rows.tolist(), cols.tolist(), strict=True) if shared[i, j]]
+    near_p = sum(_count_near(rims_p[i], rims_t[j], radius) for i, j in pairs)
+    near_t = sum(_count_near(rims_t[j], rims_p[i], radius) for i, j in pairs)
+    boundary = _prf(near_p, sum(map(len, rims_p)), near_t, sum(map(len, rims_t)))
+    return MaskQuality(overlap, boundary, float(np.count_nonzero(f[rows, cols] > 0.75) / len(true)))
+
+
+def frame_quality(predicted: Scene, true: Scene) -> FrameQuality:
+    """Compare what was found in a frame with the truth; objects that show nowhere do not count.
+
+    Raises:
+        InvalidSceneError: A scene without masks, or of another size.
+    """
+    shape = true.observation.shape
+    if predicted.visible_ids is None or true.visible_ids is None or predicted.observation.shape != shape:
+        raise InvalidSceneError("both scenes need visible masks of the same size to be compared")
+    shown_p, shown_t = visible_crops(predicted), visible_crops(true)
+    amodal_t = _amodal_crops(true, shown_t)
+    visible = mask_quality(list(shown_p.values()), list(shown_t.values()), shape)
+    pairs = _assign(shown_p, shown_t)
+    if amodal_t is None:
+        found = tuple(Match(p, t, iou) for p, t, iou in pairs)
+        return FrameQuality(len(shown_p), len(shown_t), visible, None, None, found, 0)
+    amodal_p = _amodal_crops(predicted, shown_p, missing=_EMPTY) or {}
+    hidden_p, hidden_t = (
+        {k: _difference(amodal[k], shown[k]) for k in shown}
+        for amodal, shown in ((amodal_p, shown_p), (amodal_t, shown_t))
+    )
+    share = {k: int(hidden_t[k].pixels.sum()) / max(1, int(amodal_t[k].pixels.sum())) for k in shown_t}
+    flags = {o.id: o.occluded for o in predicted.objects}
+    matches = tuple(
+        Match(
+            p,
+            t,
+            iou,
+            share[t],
+            _iou(amodal_p[p], amodal_t[t]),
+            _iou(hidden_p[p], hidden_t[t]) if share[t] > OCCLUDED else None,
+            None if (flag := flags[p]) is None else flag == (share[t] > OCCLUDED),
+        )
+        for p, t, iou in pairs
+    )
+    return FrameQuality(
+        len(shown_p),
+        len(shown_t),
+        visible,
+        mask_quality(_not_empty(amodal_p), _not_empty(amodal_t), shape),
+        mask_quality(_not_empty(hidden_p), _not_empty(hidden_t), shape),
+        matches,
+        sum(value > MUCH_HIDDEN for value in share.values()),
+    )
+
+
+def summarise(frames: Sequence[FrameQuality]) -> SegmentationSummary:
+    """Quality over frames.
+
+    Raises:
+        InvalidSceneError: There is no frame.
+    """
+    if not frames:
+        raise InvalidSceneError("no frame was compared; give at least one")
+    n_true, n_predicted = sum(f.n_true for f in frames), sum(f.n_predicted for f in frames)
+    matches = [m for f in frames for m in f.matches]
+    hidden = [m.amodal_iou for m in matches if m.hidden_share is not None and m.hidden_share > MUCH_HIDDEN]
+    n_hidden = sum(f.n_much_hidden for f in frames)
+    flags = [float(m.flag_right) for m in matches if m.flag_right is not None]
+    return SegmentationSummary(
+        len(frames),
+        n_true,
+        n_predicted,
+        _mean_quality([f.visible for f in frames]),
+        _mean_quality(amodal) if (amodal := [f.amodal for f in frames if f.amodal]) else None,
+        _mean_quality(hid) if (hid := [f.invisible for f in frames if f.invisible]) else None,
+        len(matches) / n_true if n_true else None,
+        len(matches) / n_predicted if n_predicted else None,
+        _mean(m.visible_iou for m in matches),
+        _mean(m.amodal_iou for m in matches),
+        _mean(m.invisible_iou for m in matches),
+        _mean(hidden),
+        sum(iou or 0.0 for iou in hidden) / n_hidden if n_hidden else None,
+        _mean(flags),
+    )
+
+
+def visible_crops(scene: Scene) -> dict[int, MaskCrop]:
+    """Visible masks by id, of the objects that show."""
+    if scene.visible_ids is None or not scene.objects:
+        return {}
+    boxes = ndimage.find_objects(scene.visible_ids, max_label=scene.objects[-1].id)
+    return {
+        k: MaskCrop(box[0].start, box[1].start, scene.visible_ids[box] == k)
+        for k in scene.ids
+        if (box := boxes[k - 1]) is not None
+    }
+
+
+def _amodal_crops(
+    scene: Scene, shown: dict[int, MaskCrop], missing: MaskCrop | None = None
+) -> dict[int, MaskCrop] | None:
+    """Amodal masks of the objects that show; None where the scene has none at all and none may be missing."""
+    amodal = {o.id: o.amodal for o in scene.objects if o.id in shown}
+    if missing is None and any(each is None for each in amodal.values()):
+        return None
+    return {k: each if each is not None else missing or _EMPTY for k, each in amodal.items()}
+
+
+def _assign(a: dict[int, MaskCrop], b: dict[int, MaskCrop]) -> list[tuple[int, int, float]]:
+    """Ids and IoU of the pairs that together overlap best, as far as each reaches `DETECTED_IOU`."""
+    iou = _ious(list(a.values()), list(b.values()))
+    rows, cols = linear_sum_assignment(iou, maximize=True)
+    ids_a, ids_b = list(a), list(b)
+    return [
+        (ids_a[i], ids_b[j], float(iou[i, j]))
+        for i, j in zip(rows, cols, strict=True)
+        if iou[i, j] >= DETECTED_IOU
+    ]
+
+
+def _ious(a: Sequence[MaskCrop], b: Sequence[MaskCrop]) -> Float[np.ndarray, "n m"]:
+    shared = intersections(a, b)
+    return np.asarray(shared / np.maximum(_areas(a)[:, None] + _areas(b)[None, :] - shared, 1))
+
+
+def _iou(a: MaskCrop, b: MaskCrop) -> float:
+    return float(_ious([a], [b])[0, 0])
+
+
+def _areas(masks: Sequence[MaskCrop]) -> Int64[np.ndarray, " n"]:
+    return np.array([np.count_nonzero(each.pixels) for each in masks], dtype=np.int64)
+
+
+def _spans(masks: Sequence[MaskCrop]) -> Int64[np.ndarray, "n 4"]:
+    rows = [(m.top, m.left, m.top + m.pixels.shape[0], m.left + m.pixels.shape[1]) for m in masks]
+    return np.array(rows, dtype=np.int64).reshape(-1, 4)
+
+
+def _not_empty(masks: dict[int, MaskCrop]) -> list[MaskCrop]:
+    return [each for each in masks.values() if each.pixels.any()]
+
+
+def _difference(a: MaskCrop, b: MaskCrop) -> MaskCrop:
+    """What of `a` is not in `b`, which may reach beyond it."""
+    pixels = a.pixels.copy()
+    top, left = max(a.top, b.top), max(a.left, b.left)
+    bottom = min(a.top + a.pixels.shape[0], b.top + b.pixels.shape[0])
+    right = min(a.left + a.pixels.shape[1], b.left + b.pixels.shape[1])
+    if top < bottom and left < right:
+        pixels[top - a.top : bottom - a.top, left - a.left : right - a.left] &= ~b.pixels[
+            top - b.top : bottom - b.top, left - b.left : right - b.left
+        ]
+    return MaskCrop(a.top, a.left, pixels)
+
+
+def _rim(mask: MaskCrop, shape: tuple[int, int]) -> Int64[np.ndarray, "n 2"]:
+    """Row and column of the pixels of a mask beside one that is not of it; the image's border makes none."""
+    m = mask.pixels
+    inner = m.copy()
+    inner[1:] &= m[:-1]
+    inner[:-1] &= m[1:]
+    inner[:, 1:] &= m[:, :-1]
+    inner[:, :-1] &= m[:, 1:]
+    if mask.top > 0:
+        inner[:1] = False
+    if mask.top + m.shape[0] < shape[0]:
+        inner[-1:] = False
+    if mask.left > 0:
+        inner[:, :1] = False
+    if mask.left + m.shape[1] < shape[1]:
+        inner[:, -1:] = False
+    return np.add(np.argwhere(m & ~inner), (mask.top, mask.left))
+
+
+def _count_near(a: Int64[np.ndarray, "n 2"], b: Int64[np.ndarray, "m 2"], radius: float) -> int:
+    """How many points of `a` have one of `b` within the radius."""
+    if not len(a) or not len(b):
+        return 0
+    distance, _ = cKDTree(b).query(a, distance_upper_bound=radius + 1e-6)
+    return int(np.count_nonzero(np.isfinite(distance)))
+
+
+def _prf(hits_p: float, all_p: float, hits_t: float, all_t: float) -> Prf:
+    p, r = float(hits_p / max(all_p, 1)), float(hits_t / max(all_t, 1))
+    return Prf(p, r, 2.0 * p * r / (p + r) if p + r else 0.0)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _mean_quality(each: Sequence[MaskQuality]) -> MaskQuality:
+    overlap, boundary = (
+        Prf(*(float(v) for v in np.mean([getattr(q, name) for q in each], axis=0)))
+        for name in ("overlap", "boundary")
+    )
+    return MaskQuality(overlap, boundary, float(np.mean([q.f_75 for q in each])))

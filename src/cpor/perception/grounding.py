@@ -1,0 +1,166 @@
+"""Which object a request means: by id, by a point, or by words. What is not clear is asked back."""
+
+import math
+
+import numpy as np
+
+from cpor.errors import InvalidSceneError, InvalidSettingError, list_labels, say_known
+from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Found, Grounding, NotFound
+from cpor.perception.request_words import parse_request, split_words
+from cpor.perception.word_judge import WordJudge
+from cpor.scene import PixelPoint, Scene
+
+__all__ = [
+    "AmbiguousRequest",
+    "Candidate",
+    "Found",
+    "Grounding",
+    "NotFound",
+    "ground",
+    "ground_id",
+    "ground_point",
+    "ground_words",
+    "object_centres",
+    "parse_point",
+]
+
+NEAREST_CENTROID_PX = 120.0
+"""A point in no mask means the object whose centre is nearest, within this distance, as in the paper. [px]"""
+
+
+def ground(
+    scene: Scene, target: int | None = None, point: PixelPoint | None = None, words: str | None = None
+) -> Grounding:
+    """The object that is asked for in one of three ways; by the request the scene came with where in none.
+
+    Raises:
+        InvalidSettingError: It is asked for in several ways, or in none.
+    """
+    ways = [way for way in (target, point, words) if way is not None]
+    if len(ways) > 1:
+        raise InvalidSettingError("ask in one way only: by id, by a point, or in words")
+    if target is not None:
+        return ground_id(scene, target)
+    if point is not None:
+        return ground_point(scene, point)
+    words = words if words is not None else scene.request
+    if words is None:
+        raise InvalidSettingError(
+            f"say which object: by id, by a point, or in words; {say_known('', scene.ids)}"
+        )
+    return ground_words(scene, words)
+
+
+def parse_point(text: str) -> PixelPoint:
+    """A point written as `X,Y` in pixels.
+
+    Raises:
+        InvalidSettingError: It is not two numbers.
+    """
+    try:
+        x, y = (float(part) for part in text.split(","))
+    except ValueError:
+        x = y = math.nan
+    if not (math.isfinite(x) and math.isfinite(y)):
+        raise InvalidSettingError(
+            f"the point {text!r} is not X,Y; give two numbers in pixels, such as 320,240"
+        )
+    return PixelPoint(x, y)
+
+
+def ground_id(scene: Scene, obj: int) -> Found:
+    """The object of an id.
+
+    Raises:
+        InvalidSceneError: There is none.
+    """
+    if obj not in scene.ids:
+        raise InvalidSceneError(f"unknown object {obj}; {say_known(obj, scene.ids)}")
+    return Found(obj)
+
+
+def ground_point(scene: Scene, point: PixelPoint, within: float = NEAREST_CENTROID_PX) -> Grounding:
+    """The object at a point: in its visible mask, else in its amodal mask, else with the nearest centre.
+
+    Args:
+        scene: With masks.
+        point: x and y. [px]
+        within: How far the nearest centre may be. [px]
+
+    Raises:
+        InvalidSettingError: The point lies outside of the image.
+    """
+    height, width = scene.observation.shape
+    if not (0.0 <= point.x < width and 0.0 <= point.y < height):
+        raise InvalidSettingError(
+            f"the point {point.x:g}, {point.y:g} lies outside of the "
+            f"{width} x {height} image; give x, y in pixels"
+        )
+    row, col = int(point.y), int(point.x)
+    if scene.visible_ids is not None and (shown := int(scene.visible_ids[row, col])):
+        return Found(shown)
+    inside = []
+    for o in scene.objects:
+        if o.amodal is not None:
+            y, x = row - o.amodal.top, col - o.amodal.left
+            rows, cols = o.amodal.pixels.shape
+            if 0 <= y < rows and 0 <= x < cols and o.amodal.pixels[y, x]:
+                inside.append(o.id)
+    if len(inside) == 1:
+        return Found(inside[0])
+    centres = object_centres(scene)
+    distance = {k: float(np.hypot(c.x - point.x, c.y - point.y)) for k, c in centres.items()}
+    ranked = tuple(
+        Candidate(k, max(0.0, 1.0 - distance[k] / within)) for k in sorted(distance, key=distance.__getitem__)
+    )
+    if inside:
+        both = tuple(each for each in ranked if each.id in inside)
+        return AmbiguousRequest(
+            both, f"the point lies on {list_labels(inside)}, of which none shows there; which is meant?"
+        )
+    if ranked and distance[ranked[0].id] <= within:
+        margin = ranked[0].fit - (ranked[1].fit if len(ranked) > 1 else 0.0)
+        return Found(ranked[0].id, ranked, margin)
+    return NotFound(f"no object lies within {within:g} px of {point.x:g}, {point.y:g}; point at one", ranked)
+
+
+def ground_words(scene: Scene, words: str) -> Grounding:
+    """The object that words describe: its colour, form, size, place, and its name where it has one.
+
+    Args:
+        scene: With visible masks.
+        words: English, such as "the red mug on the left".
+    """
+    if scene.visible_ids is None and not any(o.name for o in scene.objects):
+        raise InvalidSceneError("the scene has no masks; segment it before asking for an object in words")
+    if not scene.objects:
+        return NotFound("there is no object in the scene")
+    called = {o.id: frozenset(split_words(o.name or "")) for o in scene.objects}
+    request = parse_request(words, frozenset().union(*called.values()))
+    if request.trouble is not None:
+        return NotFound(f"“{words}”: {request.trouble}")
+    if request.number is not None:
+        return (
+            Found(request.number)
+            if request.number in scene.ids
+            else NotFound(f"unknown object {request.number}; {say_known(request.number, scene.ids)}")
+        )
+    return WordJudge(scene, words, request, called).answer()
+
+
+def object_centres(scene: Scene) -> dict[int, PixelPoint]:
+    """Centre of what shows of each object, or of its amodal mask where nothing shows, in pixels."""
+    centres: dict[int, PixelPoint] = {}
+    ids = scene.visible_ids
+    if ids is not None and scene.objects:
+        n = scene.objects[-1].id + 1
+        rows, cols = np.nonzero(ids)
+        labels = ids[rows, cols]
+        area = np.bincount(labels, minlength=n)
+        y, x = (np.bincount(labels, weights=each, minlength=n) / np.maximum(area, 1) for each in (rows, cols))
+        centres = {k: PixelPoint(float(x[k]), float(y[k])) for k in scene.ids if area[k]}
+    for o in scene.objects:
+        if o.id not in centres and o.amodal is not None and o.amodal.pixels.any():
+            rows, cols = np.nonzero(o.amodal.pixels)
+            centres[o.id] = PixelPoint(float(cols.mean()) + o.amodal.left, float(rows.mean()) + o.amodal.top)
+    return centres

@@ -1,0 +1,280 @@
+"""Segmenters that look nothing up in the frame: masks that came with a scene, or from another program.
+
+A file is either JSON as COCO has it (a list of results, or `images`, `annotations` and `categories`), or an
+npz of stacks of masks. Both are read as users of UOAIS, Mask R-CNN and SAM have them:
+
+    what        JSON, in each entry                npz
+    visible     visible_mask, else segmentation    visible, pred_visible_masks, else masks, pred_masks
+    amodal      amodal_mask, or segmentation       amodal, pred_amodal_masks, or pred_masks
+                beside visible_mask                beside a visible one
+    score       score, predicted_iou               scores
+    hidden      occluded, occluded_rate            occluded, pred_occlusions
+    id, name    id; category_id by categories      ids
+
+Where no amodal mask is given, the hidden part is not known. A pixel that several visible masks claim goes to
+the one with the best score, the smallest among equals.
+"""
+
+import json
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from cpor.errors import InvalidSceneError, SceneFileError, list_labels
+from cpor.perception.rle import decode_mask
+from cpor.scene import MAX_OBJECT_ID, DetectedObject, MaskCrop, Observation, Scene
+
+MAX_BYTES = 2**31
+"""Larger arrays are refused before they are read: 300 masks of 4k."""
+
+LEAST_HIDDEN_RATE = 0.05
+"""An `occluded_rate` above this means occluded: the share that counts as hiding throughout (truth.py)."""
+
+_VISIBLE_KEYS = ("visible", "visible_masks", "pred_visible_masks")
+_AMODAL_KEYS = ("amodal", "amodal_masks", "pred_amodal_masks")
+_EITHER_KEYS = ("masks", "pred_masks")
+
+
+@dataclass(frozen=True)
+class GivenMasks:
+    """Hands out the masks that a scene came with."""
+
+    scene: Scene
+
+    def segment(self, observation: Observation) -> Scene:
+        """The scene's objects, on this frame."""
+        if self.scene.visible_ids is None:
+            raise InvalidSceneError("the scene came without masks; segment it, or add instances.png")
+        if observation.shape != self.scene.observation.shape:
+            raise InvalidSceneError(
+                f"the given masks are {self.scene.observation.shape}, the frame {observation.shape}"
+            )
+        return replace(self.scene, observation=observation)
+
+
+@dataclass(frozen=True)
+class FileMasks:
+    """Reads the masks that another segmenter wrote.
+
+    Attributes:
+        path: JSON or npz; the head of this module says what it holds.
+        image_id: Which image of a JSON file with several.
+    """
+
+    path: Path
+    image_id: int | str | None = None
+
+    def segment(self, observation: Observation) -> Scene:
+        """The objects in the file, on this frame, which must be the one they were found in.
+
+        Raises:
+            SceneFileError: The file cannot be read as masks of this frame.
+        """
+        path = Path(self.path)
+        if path.suffix.lower() == ".npz":
+            found = _read_npz(path, observation.shape)
+        elif path.suffix.lower() == ".json":
+            found = _read_json(path, observation.shape, self.image_id)
+        else:
+            raise SceneFileError(f"{path} is neither .json nor .npz; save masks in one of these")
+        return scene_of(observation, found)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMask:
+    """One object as a file has it; masks have the shape of the image."""
+
+    id: int
+    visible: Bool[np.ndarray, "h w"]
+    amodal: Bool[np.ndarray, "h w"] | None = None
+    name: str | None = None
+    score: float | None = None
+    occluded: bool | None = None
+
+
+def scene_of(observation: Observation, found: Sequence[FoundMask]) -> Scene:
+    """A scene of masks that may overlap; what shows nowhere once they exclude each other is left out."""
+    ids = np.zeros(observation.shape, dtype=np.int32)
+    for each in sorted(found, key=lambda o: (o.score or 0.0, -int(o.visible.sum()))):
+        ids[each.visible] = each.id
+    shown = np.bincount(ids.reshape(-1), minlength=MAX_OBJECT_ID + 1)
+    objects = []
+    for each in found:
+        if shown[each.id]:
+            amodal = None if each.amodal is None else MaskCrop.from_mask(each.amodal | (ids == each.id))
+            objects.append(DetectedObject(each.id, amodal, each.name, each.score, each.occluded))
+    return Scene(observation, tuple(objects), ids)
+
+
+def _read_json(path: Path, shape: tuple[int, int], image_id: int | str | None) -> list[FoundMask]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise SceneFileError(f"{path} is not valid JSON ({error}); mend or replace it") from error
+    entries = content.get("annotations") if isinstance(content, dict) else content
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise SceneFileError(
+            f"{path} holds no list of masks; COCO files have it at the top or in `annotations`"
+        )
+    entries = _of_image(path, entries, image_id)
+    if isinstance(content, dict):
+        _check_size(path, content, entries, shape)
+    categories = content.get("categories") if isinstance(content, dict) else None
+    names = {
+        each.get("id"): str(each["name"])
+        for each in (categories if isinstance(categories, list) else [])
+        if isinstance(each, dict) and "name" in each
+    }
+    ids = _ids(path, [each.get("id") for each in entries])
+    found = []
+    for k, (number, entry) in enumerate(zip(ids, entries, strict=True)):
+        where = f"{path}, mask {k + 1}"
+        visible = entry.get("visible_mask") or entry.get("segmentation")
+        amodal = entry.get("amodal_mask") or (
+            entry.get("segmentation") if entry.get("visible_mask") else None
+        )
+        occluded = entry.get("occluded")
+        if occluded is None and (rate := _number(entry.get("occluded_rate"), where)) is not None:
+            occluded = rate > LEAST_HIDDEN_RATE
+        score = entry.get("score", entry.get("predicted_iou"))
+        found.append(
+            FoundMask(
+                number,
+                decode_mask(visible, shape, where),
+                None if amodal is None else decode_mask(amodal, shape, where),
+                names.get(entry.get("category_id")),
+                _score(_number(score, where)),
+                None if occluded is None else bool(occluded),
+            )
+        )
+    return found
+
+
+def _of_image(path: Path, entries: list[dict[str, Any]], image_id: int | str | None) -> list[dict[str, Any]]:
+    images = {each.get("image_id"): None for each in entries}
+    if image_id is not None:
+        chosen = [each for each in entries if str(each.get("image_id")) == str(image_id)]
+        if not chosen:
+            raise SceneFileError(f"{path} has no masks of image {image_id}; it has: {list_labels(images)}")
+        return chosen
+    if len(images) > 1:
+        raise SceneFileError(f"{path} has masks of several images; choose an image_id: {list_labels(images)}")
+    return entries
+
+
+def _check_size(
+    path: Path, content: dict[str, Any], entries: list[dict[str, Any]], shape: tuple[int, int]
+) -> None:
+    """Compare the size that the file gives for the image: polygons do not tell theirs."""
+    listed = content.get("images")
+    images = listed if isinstance(listed, list) else [content.get("image")]  # SAM has one `image`
+    wanted = {each.get("image_id") for each in entries}
+    for image in images:
+        if not isinstance(image, dict) or not {"height", "width"} <= set(image):
+            continue
+        size = (image["height"], image["width"])
+        if (len(images) == 1 or image.get("id") in wanted) and size != shape:
+            raise SceneFileError(
+                f"{path} has masks of an image of {size[1]} x {size[0]} pixels, this one has "
+                f"{shape[1]} x {shape[0]}; give the masks of this very image"
+            )
+
+
+def _read_npz(path: Path, shape: tuple[int, int]) -> list[FoundMask]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if large := [each.filename for each in archive.infolist() if each.file_size > MAX_BYTES]:
+                raise SceneFileError(f"{path}: {large[0]} is larger than 2 GB; save bool masks of one image")
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except OSError as error:
+        raise SceneFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise SceneFileError(
+            f"{path} is damaged, or holds pickled objects ({error}); save plain arrays"
+        ) from error
+    visible = _stack(path, arrays, _VISIBLE_KEYS, shape)
+    amodal = _stack(path, arrays, _AMODAL_KEYS, shape)
+    either = _stack(path, arrays, _EITHER_KEYS, shape)
+    if visible is None:
+        visible, either = either, None
+    if visible is None:
+        wanted = list_labels((*_VISIBLE_KEYS, *_EITHER_KEYS))
+        raise SceneFileError(
+            f"{path} has no visible masks; it needs one of {wanted}, has: {list_labels(arrays)}"
+        )
+    amodal = either if amodal is None else amodal
+    n = len(visible)
+    columns = {key: _column(path, arrays, key, n) for key in ("ids", "scores", "occluded", "pred_occlusions")}
+    if amodal is not None and len(amodal) != n:
+        raise SceneFileError(
+            f"{path} has {n} visible and {len(amodal)} amodal masks; give one of each a object"
+        )
+    flags = columns["occluded"] if columns["occluded"] is not None else columns["pred_occlusions"]
+    ids = _ids(path, [None] * n if columns["ids"] is None else columns["ids"].tolist())
+    return [
+        FoundMask(
+            ids[k],
+            visible[k],
+            None if amodal is None else amodal[k],
+            score=None if columns["scores"] is None else _score(float(columns["scores"][k])),
+            occluded=None if flags is None else bool(flags[k] > 0.5),
+        )
+        for k in range(n)
+    ]
+
+
+def _stack(
+    path: Path, arrays: dict[str, np.ndarray], keys: tuple[str, ...], shape: tuple[int, int]
+) -> Bool[np.ndarray, "n h w"] | None:
+    for key in keys:
+        if key in arrays:
+            stack = arrays[key]
+            if stack.ndim == 4 and stack.shape[1] == 1:  # detectron2 and torchvision keep a channel
+                stack = stack[:, 0]
+            if stack.ndim != 3 or stack.shape[1:] != shape or stack.dtype.kind not in "biuf":
+                raise SceneFileError(
+                    f"{path}: {key} is {stack.dtype} {stack.shape}; it must be (n, {shape[0]}, {shape[1]}), "
+                    "the size of the image"
+                )
+            # Soft masks are probabilities, whole ones 0 and 1 or 0 and 255.
+            return np.asarray(stack > (0.5 if stack.dtype.kind == "f" else 0))
+    return None
+
+
+def _column(path: Path, arrays: dict[str, np.ndarray], key: str, n: int) -> np.ndarray | None:
+    if key not in arrays:
+        return None
+    column = arrays[key].reshape(-1)
+    if column.size != n or column.dtype.kind not in "biuf":
+        raise SceneFileError(f"{path}: {key} has {column.size} entries for {n} masks; give one number a mask")
+    return column
+
+
+def _ids(path: Path, written: list[Any]) -> list[int]:
+    """Ids as written where they can serve as ids, else 1, 2, 3 and so on."""
+    if len(written) > MAX_OBJECT_ID:
+        raise SceneFileError(f"{path} has {len(written)} masks; at most {MAX_OBJECT_ID} are read")
+    usable = all(isinstance(k, int) and 1 <= k <= MAX_OBJECT_ID for k in written)
+    return written if usable and len(set(written)) == len(written) else list(range(1, len(written) + 1))
+
+
+def _number(value: object, where: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SceneFileError(f"{where}: {value!r} is no number")
+    return float(value)
+
+
+def _score(value: float | None) -> float | None:
+    """In [0, 1]: SAM predicts an IoU, which may come out a little above 1."""
+    return None if value is None or not np.isfinite(value) else float(min(1.0, max(0.0, value)))

@@ -1,0 +1,168 @@
+"""From a network's overlapping soft masks to objects: the best of each, one object a pixel, no crumbs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int32
+from scipy import ndimage
+
+from cpor.errors import InvalidSettingError
+from cpor.perception.letterbox import Letterbox, join
+from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
+
+
+@dataclass(frozen=True, slots=True)
+class MaskSettings:
+    """What counts as an object.
+
+    Attributes:
+        score_threshold: Detections below are dropped.
+        mask_threshold: A pixel belongs to a mask from this probability.
+        same_iou: Of two detections whose visible masks overlap more than this, the better stays.
+        least_kept: A detection that keeps less than this share of its pixels against better ones goes.
+        least_area: Objects and fragments smaller than this share of the image are dropped.
+        least_fragment: So are fragments smaller than this share of the object's largest.
+        most_objects: No more than this many, the best.
+    """
+
+    score_threshold: float = 0.5
+    mask_threshold: float = 0.5
+    same_iou: float = 0.5
+    least_kept: float = 0.4
+    least_area: float = 1e-4
+    least_fragment: float = 0.08
+    most_objects: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("score_threshold", "same_iou", "least_kept", "least_area", "least_fragment"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise InvalidSettingError(f"{name} is {getattr(self, name)}; it must lie in [0, 1]")
+        if not 0.0 < self.mask_threshold < 1.0:
+            raise InvalidSettingError(f"mask_threshold is {self.mask_threshold}; give one inside (0, 1)")
+        if self.most_objects < 1:
+            raise InvalidSettingError(f"most_objects is {self.most_objects}; give at least 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """What a network found, masks as coarse maps of its input.
+
+    Attributes:
+        scores: Shape (k,), in [0, 1].
+        visible: Probability that a cell shows the object. Shape (k, h, w).
+        amodal: Probability that a cell shows or hides it. Shape (k, h, w).
+        p_occluded: Probability that part of it is hidden. Shape (k,).
+    """
+
+    scores: Float32[np.ndarray, " k"]
+    visible: Float32[np.ndarray, "k h w"]
+    amodal: Float32[np.ndarray, "k h w"]
+    p_occluded: Float32[np.ndarray, " k"]
+
+
+def select_objects(
+    found: Detections, observation: Observation, frame: Letterbox, settings: MaskSettings
+) -> Scene:
+    """The scene of a frame: ids from 1 in the order of the scores, the best first. May be empty."""
+    best = select_detections(found, frame, settings)
+    ids = _paint(found.visible, best, frame, settings.mask_threshold)
+    least = max(4, round(settings.least_area * ids.size))
+    boxes = ndimage.find_objects(ids, max_label=len(best))
+    objects: list[DetectedObject] = []
+    relabel = np.zeros(len(best) + 1, dtype=np.int32)
+    for number, (k, box) in enumerate(zip(best, boxes, strict=True), start=1):
+        if box is None:
+            continue
+        mine = ids[box] == number
+        kept = drop_crumbs(mine, least, settings.least_fragment)
+        ids[box][mine & ~kept] = 0
+        if not kept.any():
+            continue
+        crop = MaskCrop.from_mask(kept)
+        shown = MaskCrop(box[0].start + crop.top, box[1].start + crop.left, crop.pixels)
+        relabel[number] = len(objects) + 1
+        objects.append(
+            DetectedObject(
+                len(objects) + 1,
+                join(shown, _amodal(found.amodal[k], frame, settings, least)),
+                score=float(min(1.0, found.scores[k])),
+                occluded=bool(found.p_occluded[k] >= 0.5),
+            )
+        )
+    return Scene(observation, tuple(objects), relabel[ids])
+
+
+def select_detections(found: Detections, frame: Letterbox, settings: MaskSettings) -> list[int]:
+    """Indices of the detections that stay, by falling score."""
+    rows, cols = frame.coarse_content(found.visible.shape[1:])
+    # A score that is no number compares as false and so drops out.
+    order = np.argsort(-found.scores, kind="stable")
+    order = order[found.scores[order] >= settings.score_threshold]
+    shown = found.visible[order, :rows, :cols].reshape(order.size, rows * cols)
+    inside = shown >= settings.mask_threshold
+    overlap = inside.astype(np.float32) @ inside.astype(np.float32).T
+    area = overlap.diagonal()
+    union = np.maximum(area[:, None] + area[None, :] - overlap, 1.0)
+    stays: list[int] = []
+    for k in range(order.size):
+        if area[k] > 0 and (overlap[k, stays] <= settings.same_iou * union[k, stays]).all():
+            stays.append(k)
+    stays = stays[: settings.most_objects]
+    while stays:
+        # What is left to each once every cell goes to the likeliest; the worst goes, and all share anew.
+        values = np.where(inside[stays], shown[stays], -1.0)
+        winner = np.where(values.max(axis=0) > 0.0, values.argmax(axis=0), len(stays))
+        share = np.bincount(winner, minlength=len(stays))[: len(stays)] / area[stays]
+        poorest = int(share.argmin())
+        if share[poorest] >= settings.least_kept:
+            break
+        del stays[poorest]
+    return [int(order[k]) for k in stays]
+
+
+def drop_crumbs(mask: Bool[np.ndarray, "h w"], least: int, least_share: float) -> Bool[np.ndarray, "h w"]:
+    """The mask without its small fragments; a fragment of fair size stays, since things lie across others.
+
+    Args:
+        mask: Any mask.
+        least: Fragments with fewer pixels go. [px]
+        least_share: So do those smaller than this share of the largest.
+    """
+    labels, count = ndimage.label(mask, structure=np.ones((3, 3), dtype=bool))
+    if count == 0:
+        return mask
+    sizes = np.bincount(labels.reshape(-1))
+    sizes[0] = 0
+    stays = sizes >= max(least, least_share * sizes.max())
+    stays[0] = False
+    if stays[1:].all():
+        return mask
+    return np.asarray(stays[labels])
+
+
+def _paint(
+    visible: Float32[np.ndarray, "k h w"], best: Sequence[int], frame: Letterbox, threshold: float
+) -> Int32[np.ndarray, "rows cols"]:
+    """Number of the detection, from 1 in the order given, that most likely shows at each pixel, else 0."""
+    ids = np.zeros(frame.frame, dtype=np.int32)
+    highest = np.full(frame.frame, np.nextafter(np.float32(threshold), np.float32(0.0)), dtype=np.float32)
+    for number, k in enumerate(best, start=1):
+        if (spread := frame.spread(visible[k], threshold)) is None:
+            continue
+        top, left, values = spread
+        here = np.s_[top : top + values.shape[0], left : left + values.shape[1]]
+        wins = values > highest[here]
+        np.copyto(highest[here], values, where=wins)
+        ids[here][wins] = number
+    return ids
+
+
+def _amodal(
+    coarse: Float32[np.ndarray, "h w"], frame: Letterbox, settings: MaskSettings, least: int
+) -> MaskCrop:
+    if (spread := frame.spread(coarse, settings.mask_threshold)) is None:
+        return MaskCrop(0, 0, np.zeros((0, 0), dtype=bool))
+    top, left, values = spread
+    crop = MaskCrop.from_mask(drop_crumbs(values >= settings.mask_threshold, least, settings.least_fragment))
+    return MaskCrop(top + crop.top, left + crop.left, crop.pixels)

@@ -1,0 +1,132 @@
+"""Networks on disk: read once, compared with their checksums, opened on two threads."""
+
+import hashlib
+import importlib
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from cpor.errors import CporError
+
+PACKAGED = Path(__file__).parent / "weights"
+"""Where the networks lie that come with the package."""
+
+CHECKSUMS = "checksums.json"
+"""File beside the networks: name -> SHA-256 in hex."""
+
+THREADS = 2
+"""Of one network: what a small robot computer spares."""
+
+
+class WeightsError(CporError):
+    """A network file that is missing, damaged, or not of the kind asked for."""
+
+
+class MissingExtraError(CporError):
+    """A part of the package that was not installed."""
+
+
+class Session(Protocol):
+    """What we use of an onnxruntime session."""
+
+    def run(self, names: list[str] | None, feeds: dict[str, Any]) -> list[Any]:
+        """Outputs of the given names."""
+        ...
+
+    def get_inputs(self) -> list[Any]:
+        """Descriptions of the inputs."""
+        ...
+
+    def get_outputs(self) -> list[Any]:
+        """Descriptions of the outputs."""
+        ...
+
+    def get_modelmeta(self) -> Any:
+        """Version and notes of the file."""
+        ...
+
+
+def read_network(path: Path) -> bytes:
+    """Content of a network file that agrees with its checksum.
+
+    A packaged file must have one; a file of the user's own is compared where a list lies beside it.
+
+    Raises:
+        WeightsError: It is missing or damaged; the message names it.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        remedy = "install the package again" if path.parent == PACKAGED else "give the path of an ONNX file"
+        raise WeightsError(f"{path} cannot be read ({error.strerror}); {remedy}") from error
+    expected = _checksums(path.parent).get(path.name)
+    if expected is None:
+        if path.parent == PACKAGED:
+            raise WeightsError(
+                f"{path.parent / CHECKSUMS} does not list {path.name}; install the package again"
+            )
+        return content
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise WeightsError(
+            f"{path} is damaged: its checksum is not the one in {CHECKSUMS}; install the package again, "
+            f"or fetch the file again"
+        )
+    return content
+
+
+def open_network(path: Path, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Session:
+    """Open a network that has the given inputs and outputs.
+
+    Raises:
+        MissingExtraError: onnxruntime is not installed.
+        WeightsError: The file is missing, damaged, or of another kind.
+    """
+    try:
+        ort = importlib.import_module("onnxruntime")
+    except ImportError as error:
+        raise MissingExtraError(
+            "our own networks run on onnxruntime, which is not installed; "
+            "run: pip install 'cpor-grasp[perception]'"
+        ) from error
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.inter_op_num_threads = 1
+    # Waiting threads would burn a core that the arm's driver or the camera needs; nothing is lost by it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3  # it writes warnings about the graph to stderr otherwise
+    content = read_network(path)
+    try:
+        session: Session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except _failures() as error:
+        reason = str(error).splitlines()[0][:200]
+        raise WeightsError(
+            f"{path} is not an ONNX file that runs here ({reason}); export it again"
+        ) from error
+    for kind, wanted, there in (
+        ("input", inputs, session.get_inputs()),
+        ("output", outputs, session.get_outputs()),
+    ):
+        names = [each.name for each in there]
+        if lacking := [name for name in wanted if name not in names]:
+            raise WeightsError(f"{path} has no {kind} {lacking[0]!r}; it has: {', '.join(names)}")
+    return session
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """The exceptions onnxruntime raises for a file it cannot use; they share no base of their own."""
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NoSuchFile", "NotImplemented")
+    return RuntimeError, ValueError, *(getattr(state, name) for name in names if hasattr(state, name))
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    path = folder / CHECKSUMS
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"{path} is damaged ({error}); install the package again") from error
+    if not isinstance(content, dict):
+        raise WeightsError(f"{path} must hold names and checksums; install the package again")
+    return {str(name): str(value) for name, value in content.items()}

@@ -1,0 +1,127 @@
+"""Our own segmenter: an ONNX network that finds objects with visible and amodal masks, on a CPU."""
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpor.errors import InvalidSettingError
+from cpor.perception.letterbox import Letterbox
+from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
+from cpor.perception.network_file import PACKAGED, Session, WeightsError, open_network
+from cpor.scene import Observation, Scene
+
+_INPUTS = ("rgb", "depth")
+_OUTPUTS = ("scores", "visible", "amodal", "occluded")
+
+
+@dataclass(frozen=True)
+class NetworkNotes:
+    """What a segmenter's file says of itself.
+
+    Attributes:
+        size: Height and width of its input. [px]
+        version: Of the weights.
+        score_threshold, mask_threshold: Chosen where it was trained.
+    """
+
+    size: tuple[int, int]
+    version: str
+    score_threshold: float
+    mask_threshold: float
+
+
+@dataclass(frozen=True)
+class OnnxSegmenter:
+    """Finds objects in a frame of any size, with or without depth.
+
+    The network is read when first used. It takes `rgb` (1, H, W, 3) uint8 and `depth` (1, H, W) float32 in
+    metres, 0 without reading, and gives `scores` (k,), `visible` and `amodal` (k, h, w) probabilities on a
+    coarser grid, `occluded` (k,). Its file says `height`, `width`, `version` and the two thresholds.
+
+    Attributes:
+        path: The network; the one that comes with the package by default.
+        settings: What counts as an object.
+        score_threshold, mask_threshold: Those of the file by default.
+    """
+
+    path: Path = PACKAGED / "segmenter.onnx"
+    settings: MaskSettings = field(default_factory=MaskSettings)
+    score_threshold: float | None = None
+    mask_threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("score_threshold", "mask_threshold"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < 1.0:
+                raise InvalidSettingError(f"{name} is {value}; give one inside (0, 1)")
+
+    def segment(self, observation: Observation) -> Scene:
+        """The objects of a frame; ids from 1, the surest first."""
+        return self.segment_with_times(observation)[0]
+
+    def segment_with_times(self, observation: Observation) -> tuple[Scene, dict[str, float]]:
+        """The same, and the time of loading, preparing, the network and the masks, in milliseconds."""
+        ticks = [time.perf_counter()]
+        session, notes = self._session, self.notes
+        ticks.append(time.perf_counter())
+        frame = Letterbox.fit(observation.shape, notes.size)
+        rgb, depth = frame.place(observation)
+        ticks.append(time.perf_counter())
+        outputs = session.run(list(_OUTPUTS), {"rgb": rgb[None], "depth": depth[None]})
+        ticks.append(time.perf_counter())
+        settings = replace(
+            self.settings,
+            score_threshold=notes.score_threshold if self.score_threshold is None else self.score_threshold,
+            mask_threshold=notes.mask_threshold if self.mask_threshold is None else self.mask_threshold,
+        )
+        scene = select_objects(self._detections(outputs), observation, frame, settings)
+        ticks.append(time.perf_counter())
+        times = 1e3 * np.diff(ticks)
+        return scene, dict(zip(("load", "prepare", "network", "masks"), times.tolist(), strict=True))
+
+    @cached_property
+    def notes(self) -> NetworkNotes:
+        """What the file says of itself."""
+        written = dict(self._session.get_modelmeta().custom_metadata_map)
+        try:
+            notes = NetworkNotes(
+                (int(written["height"]), int(written["width"])),
+                written.get("version", "unknown"),
+                float(written.get("score_threshold", "0.5")),
+                float(written.get("mask_threshold", "0.5")),
+            )
+        except (KeyError, ValueError) as error:
+            raise WeightsError(
+                f"{self.path} does not say the size of its input ({error}); export it with `height` and "
+                "`width` in its metadata"
+            ) from error
+        thresholds = (notes.score_threshold, notes.mask_threshold)
+        if min(notes.size) < 1 or not all(math.isfinite(t) and 0.0 < t < 1.0 for t in thresholds):
+            raise WeightsError(f"{self.path} says {notes}; sizes must be positive, thresholds inside (0, 1)")
+        return notes
+
+    @cached_property
+    def _session(self) -> Session:
+        return open_network(self.path, _INPUTS, _OUTPUTS)
+
+    def _detections(self, outputs: list[Any]) -> Detections:
+        scores, visible, amodal, occluded = (np.asarray(each, dtype=np.float32) for each in outputs)
+        k = scores.shape[0] if scores.ndim == 1 else -1
+        if (
+            visible.ndim != 3
+            or visible.shape[0] != k
+            or amodal.shape != visible.shape
+            or occluded.shape != (k,)
+        ):
+            shapes = ", ".join(f"{n} {np.shape(o)}" for n, o in zip(_OUTPUTS, outputs, strict=True))
+            raise WeightsError(f"{self.path} gave {shapes}; expected (k,), (k, h, w), (k, h, w), (k,)")
+        return Detections(scores, visible, amodal, occluded)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the open network, so that worker processes can have a copy."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_session", "notes")}

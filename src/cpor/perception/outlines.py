@@ -1,0 +1,133 @@
+"""What masks and depth say of an object's size, form and place, as words of a request ask for it."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool
+from scipy import ndimage
+from scipy.spatial import ConvexHull, QhullError
+
+from cpor.perception.support_plane import fit_support_plane
+from cpor.scene import Scene
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Size, form and place of one object, from its amodal mask where known, else from what shows.
+
+    Attributes:
+        x, y: Centre, as a share of the image's width and height.
+        size: Length of a square of the same area: in metres on the image plane at its depth, up to the
+            focal length, which is the same for all objects; in pixels where any object has no depth.
+        elongation: Long by short side of the smallest rectangle around it, at least 1.
+        roundness: Area by that of the smallest circle about its centre: 1 for a disk, 0.64 for a square.
+        rectangularity: Area by that of the smallest rectangle: 1 for a rectangle, 0.79 for a disk.
+        height: Over the support plane, None without depth or plane. [m]
+        bulge: How much nearer its middle is than its rim, by half its width: 0 for a plate, 0.4 for a
+            ball; None without depth.
+    """
+
+    x: float
+    y: float
+    size: float
+    elongation: float
+    roundness: float
+    rectangularity: float
+    height: float | None
+    bulge: float | None
+
+
+def measure_outlines(scene: Scene) -> dict[int, Outline]:
+    """Outlines of the objects that show, by id."""
+    ids = scene.visible_ids
+    if ids is None or not scene.objects:
+        return {}
+    depth = scene.observation.depth
+    plane = None if depth is None else fit_support_plane(depth, np.random.default_rng(0))
+    boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
+    k = scene.observation.camera.intrinsics
+    focal = k.fx if k is not None else float(ids.shape[1])  # as wide a view as depth cameras have
+    found: dict[int, Outline] = {}
+    z_of: dict[int, float] = {}
+    for o in scene.objects:
+        box = boxes[o.id - 1]
+        if box is None:
+            continue
+        shown = ids[box] == o.id
+        top, left, mask = box[0].start, box[1].start, shown
+        if o.amodal is not None and o.amodal.pixels.any():
+            top, left, mask = o.amodal.top, o.amodal.left, o.amodal.pixels
+        height = bulge = None
+        if depth is not None and np.isfinite(depth[box][shown]).any():
+            z = depth[box]
+            z_of[o.id] = float(np.nanmedian(z[shown]))
+            bulge = _bulge(z, shown, focal)
+            if plane is not None:
+                above = plane.depth(ids.shape)[box][shown] - z[shown]
+                height = float(np.nanmedian(above))
+        found[o.id] = _outline(mask, (top, left), ids.shape, height, bulge)
+    # Sizes compare only in one unit: metres if every object has a depth, else pixels.
+    if len(z_of) == len(found):
+        found = {k: _scaled(each, z_of[k]) for k, each in found.items()}
+    return found
+
+
+def _outline(
+    mask: Bool[np.ndarray, "h w"],
+    corner: tuple[int, int],
+    shape: tuple[int, int],
+    height: float | None,
+    bulge: float | None,
+) -> Outline:
+    filled = ndimage.binary_fill_holes(mask)
+    rows, cols = np.nonzero(filled)
+    points = np.stack([cols, rows], axis=1).astype(np.float64)
+    area = float(len(points))
+    centre = points.mean(axis=0)
+    long, short = _smallest_rectangle(points)
+    radius = float(np.quantile(np.linalg.norm(points - centre, axis=1), 0.995)) + 0.5
+    return Outline(
+        x=(corner[1] + centre[0] + 0.5) / shape[1],
+        y=(corner[0] + centre[1] + 0.5) / shape[0],
+        size=float(np.sqrt(area)),
+        elongation=long / short,
+        roundness=min(1.0, area / (np.pi * radius**2)),
+        rectangularity=min(1.0, area / (long * short)),
+        height=height,
+        bulge=bulge,
+    )
+
+
+def _smallest_rectangle(points: np.ndarray) -> tuple[float, float]:
+    """Long and short side of the smallest rectangle around pixels: it lies along a side of their hull."""
+    try:
+        hull = points[ConvexHull(points).vertices]
+    except (QhullError, ValueError):  # a line or a point
+        spans = np.ptp(points, axis=0) + 1.0
+        return float(spans.max()), float(spans.min())
+    sides = np.roll(hull, -1, axis=0) - hull
+    angle = np.arctan2(sides[:, 1], sides[:, 0])
+    # A pixel is a square, so its extent is one more than that of its centres.
+    along = np.ptp(hull @ (np.cos(angle), np.sin(angle)), axis=0) + 1.0
+    across = np.ptp(hull @ (-np.sin(angle), np.cos(angle)), axis=0) + 1.0
+    best = int((along * across).argmin())
+    spans = float(along[best]), float(across[best])
+    return max(spans), min(spans)
+
+
+def _bulge(z: np.ndarray, shown: Bool[np.ndarray, "h w"], focal: float) -> float | None:
+    """Depth of the rim less that of the middle, by half the width of the object; `focal` in pixels."""
+    inward = ndimage.distance_transform_edt(np.pad(shown, 1))[1:-1, 1:-1]
+    deepest = float(inward.max())
+    if deepest < 4.0:
+        return None
+    rim = z[shown & (inward > 0.05 * deepest) & (inward < 0.35 * deepest)]
+    middle = z[inward > 0.8 * deepest]
+    if not (np.isfinite(rim).any() and np.isfinite(middle).any()):
+        return None
+    nearest = float(np.nanmedian(middle))
+    return (float(np.nanmedian(rim)) - nearest) * focal / (deepest * nearest)
+
+
+def _scaled(outline: Outline, z: float) -> Outline:
+    return replace(outline, size=outline.size * z)

@@ -1,0 +1,1 @@
+"""Training of the embedded networks (extra `train`): nothing outside this room needs torch."""

@@ -1,0 +1,275 @@
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cpor.errors import InvalidSceneError, InvalidSettingError
+from cpor.perception.grounding import (
+    AmbiguousRequest,
+    Found,
+    NotFound,
+    ground,
+    ground_id,
+    ground_point,
+    ground_words,
+    object_centres,
+    parse_point,
+)
+from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
+
+SHAPE = (480, 640)
+PAINTS = {
+    "red": (176, 32, 38),
+    "green": (44, 132, 62),
+    "blue": (36, 78, 168),
+    "yellow": (226, 192, 48),
+    "orange": (228, 116, 34),
+    "purple": (104, 58, 142),
+    "pink": (226, 132, 168),
+    "brown": (104, 66, 38),
+    "black": (26, 26, 28),
+    "white": (236, 236, 232),
+    "grey": (124, 126, 126),
+}
+
+
+def disk(r, c, radius):
+    y, x = np.indices(SHAPE)
+    return np.hypot(y - r, x - c) <= radius
+
+
+def box(r, c, high, wide):
+    y, x = np.indices(SHAPE)
+    return (abs(y - r) <= high / 2) & (abs(x - c) <= wide / 2)
+
+
+def lit(rgb, light=(1.0, 1.0, 1.0)):
+    """The photograph under another light; channels scale in linear light, as they do in a camera."""
+    linear = (rgb / 255.0) ** 2.2 * np.array(light)
+    return np.rint(255.0 * np.clip(linear, 0.0, 1.0) ** (1 / 2.2)).astype(np.uint8)
+
+
+def make_scene(parts, light=(1.0, 1.0, 1.0), names=None, depth=None):
+    """Objects of (mask, colour) on a grey table, with shading and noise; ids from 1."""
+    rng = np.random.default_rng(3)
+    rgb = np.full((*SHAPE, 3), 150.0)
+    ids = np.zeros(SHAPE, np.int32)
+    for k, (mask, colour) in enumerate(parts, start=1):
+        shade = np.linspace(0.75, 1.1, SHAPE[1])[None, :, None]
+        rgb = np.where(mask[..., None], np.array(PAINTS[colour]) * shade, rgb)
+        ids[mask] = k
+    rgb = np.clip(rgb + rng.normal(0, 4, rgb.shape), 0, 255)
+    objects = [
+        DetectedObject(k, MaskCrop.from_mask(ids == k), (names or {}).get(k))
+        for k in range(1, len(parts) + 1)
+        if (ids == k).any()
+    ]
+    return Scene(Observation(lit(rgb, light), depth), tuple(objects), ids)
+
+
+@cache
+def palette_scene(light=(1.0, 1.0, 1.0)):
+    places = [(90 + 150 * (k // 4), 90 + 150 * (k % 4)) for k in range(len(PAINTS))]
+    return make_scene([(disk(r, c, 50), name) for (r, c), name in zip(places, PAINTS, strict=True)], light)
+
+
+@pytest.mark.parametrize("colour", PAINTS)
+@pytest.mark.parametrize(
+    "light",
+    [(1.0, 1.0, 1.0), (1.0, 0.88, 0.7), (0.8, 0.92, 1.0), (0.35, 0.35, 0.35)],
+    ids=["white", "warm", "cold", "dim"],
+)
+def test_each_colour_is_found_in_each_light(colour, light):
+    found = ground_words(palette_scene(light), f"the {colour} one")
+    assert isinstance(found, Found) and found.id == list(PAINTS).index(colour) + 1, found
+    assert found.ranked[0].id == found.id and found.margin > 0.15 and not found.unchecked
+
+
+@cache
+def forms():
+    return make_scene(
+        [
+            (disk(100, 100, 45), "grey"),
+            (box(100, 300, 80, 90), "grey"),
+            (box(100, 520, 24, 200), "grey"),
+            (disk(350, 320, 90), "red"),
+            (box(350, 120, 40, 40), "red"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "obj"),
+    [
+        ("the round grey thing", 1),
+        ("the square grey box", 2),
+        ("the long one", 3),
+        ("red ball", 4),
+        ("Give me the small red object, please!", 5),
+        ("the biggest", 4),
+        ("the red one on the left", 5),
+        ("rightmost object", 3),
+        ("the gray box in the middle", 2),
+        ("object 3", 3),
+        ("badge 2", 2),
+    ],
+)
+def test_words_for_form_size_and_place(words, obj):
+    found = ground_words(forms(), words)
+    assert isinstance(found, Found) and found.id == obj, found
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ("the red thing", {4, 5}),
+        ("the grey one", {1, 2, 3}),
+        ("the round one", {1, 4}),
+        ("the grey box", {2, 3}),
+        ("the object", {1, 2, 3, 4, 5}),
+    ],
+)
+def test_what_fits_several_is_asked_back(words, ids):
+    asked = ground_words(forms(), words)
+    assert isinstance(asked, AmbiguousRequest) and {each.id for each in asked.candidates} == ids
+    assert "which" in asked.question and all(str(k) in asked.question for k in ids)
+
+
+def test_a_word_nobody_can_check_is_said():
+    scene = palette_scene()
+    found = ground_words(scene, "the red mug")
+    assert isinstance(found, Found) and found.id == 1 and found.unchecked == ("mug",)
+    asked = ground_words(scene, "the mug")
+    assert isinstance(asked, AmbiguousRequest) and "'mug'" in asked.question
+
+
+@pytest.mark.parametrize("words", ["the turquoise one", "the red ball on the upper left of the blue box"])
+def test_nothing_is_found_rather_than_the_nearest_guess(words):
+    assert isinstance(ground_words(forms(), words), NotFound)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("the one behind the red box", "behind"),
+        ("not the red one", "not"),
+        ("the ball next to the box", "next"),
+        ("left of the red ball", "of"),
+        ("the one on the red box", "on"),
+        ("the top one", "upper"),
+        ("", "empty"),
+        ("?!", "empty"),
+        ("object 77", "unknown object 77"),
+    ],
+)
+def test_what_is_only_half_understood_is_not_acted_on(words, says):
+    answer = ground_words(forms(), words)
+    assert isinstance(answer, NotFound) and says in answer.reason
+
+
+def test_names_go_before_colours_and_forms():
+    parts = [(disk(100, 100, 45), "white"), (disk(100, 300, 45), "red"), (disk(300, 300, 45), "red")]
+    scene = make_scene(parts, names={1: "Red mug", 2: "cracker box", 3: "tomato can"})
+    assert ground_words(scene, "the red mug").id == 1
+    assert ground_words(scene, "the boxes").id == 2
+    assert ground_words(scene, "a can of tomatoes").id == 3
+    assert ground_words(scene, "Can you hand me the cracker box?").id == 2
+    absent = ground_words(scene, "the banana")
+    assert isinstance(absent, NotFound) and "no object is called 'banana'" in absent.reason
+    assert "cracker box" in absent.reason
+
+
+def test_flat_and_high_need_depth():
+    parts = [(box(120, 150, 120, 120), "grey"), (box(120, 420, 120, 120), "grey")]
+    depth = np.full(SHAPE, 0.8, np.float32)
+    depth[parts[0][0]] = 0.79
+    depth[parts[1][0]] = 0.70
+    with_depth = make_scene(parts, depth=depth)
+    assert ground_words(with_depth, "the flat box").id == 1
+    assert ground_words(with_depth, "the highest box").id == 2
+    without = ground_words(make_scene(parts), "the flat box")
+    assert isinstance(without, AmbiguousRequest) and without.unchecked == ("flat",)
+
+
+def test_sizes_are_compared_in_metres_where_depth_tells():
+    parts = [(box(120, 150, 120, 120), "grey"), (box(120, 420, 100, 100), "grey")]
+    depth = np.full(SHAPE, 0.9, np.float32)
+    depth[parts[0][0]] = 0.4  # near the camera, so it only looks larger
+    assert ground_words(make_scene(parts), "the bigger one").ranked[0].id == 1
+    assert ground_words(make_scene(parts, depth=depth), "the bigger one").id == 2
+
+
+def test_a_ball_is_not_a_plate():
+    depth = np.full(SHAPE, 0.8)
+    y, x = np.indices(SHAPE)
+    ball, plate = disk(150, 150, 60), disk(150, 450, 60)
+    depth -= np.where(ball, 0.09 * np.sqrt(np.clip(1 - np.hypot(y - 150, x - 150) ** 2 / 3600, 0, 1)), 0.0)
+    depth[plate] = 0.78
+    scene = make_scene([(ball, "grey"), (plate, "grey")], depth=depth.astype(np.float32))
+    assert ground_words(scene, "the ball").id == 1
+
+
+def test_empty_scenes_and_scenes_without_masks():
+    frame = Observation(np.zeros((20, 20, 3), np.uint8))
+    assert isinstance(ground_words(Scene(frame, (), np.zeros((20, 20), np.int32)), "red"), NotFound)
+    with pytest.raises(InvalidSceneError, match="no masks"):
+        ground_words(Scene(frame), "red")
+
+
+def point_scene():
+    ids = np.zeros(SHAPE, np.int32)
+    ids[100:150, 100:200] = 1
+    ids[100:150, 200:260] = 2
+    whole = np.zeros(SHAPE, dtype=bool)
+    whole[100:200, 100:200] = True
+    hidden = np.zeros(SHAPE, dtype=bool)
+    hidden[120:180, 150:260] = True
+    objects = (
+        DetectedObject(1, MaskCrop.from_mask(whole)),
+        DetectedObject(2, MaskCrop.from_mask(hidden)),
+        DetectedObject(3),
+    )
+    return Scene(Observation(np.zeros((*SHAPE, 3), np.uint8)), objects, ids)
+
+
+def test_points_go_to_visible_then_amodal_masks_then_the_nearest_centre():
+    scene = point_scene()
+    assert ground_point(scene, PixelPoint(210, 130)).id == 2, "visible wins over amodal"
+    assert ground_point(scene, PixelPoint(110, 180)).id == 1, "one amodal mask"
+    both = ground_point(scene, PixelPoint(180, 170))
+    assert isinstance(both, AmbiguousRequest) and {c.id for c in both.candidates} == {1, 2}
+    assert ground_point(scene, PixelPoint(300, 60)).id == 2, "nearest centre, 99 px away"
+    far = ground_point(scene, PixelPoint(600, 400))
+    assert isinstance(far, NotFound) and "within 120 px" in far.reason
+    with pytest.raises(InvalidSettingError, match="640 x 480"):
+        ground_point(scene, PixelPoint(640, 0))
+
+
+def test_centres_are_of_what_shows():
+    centres = object_centres(point_scene())
+    assert centres == {1: PixelPoint(149.5, 124.5), 2: PixelPoint(229.5, 124.5)}
+
+
+def test_ids_must_be_there():
+    assert ground_id(point_scene(), 3) == Found(3)
+    with pytest.raises(InvalidSceneError, match="unknown object 9; the scene has: 1, 2, 3"):
+        ground_id(point_scene(), 9)
+
+
+def test_an_object_is_asked_for_in_exactly_one_way():
+    scene = point_scene()
+    assert ground(scene, target=3).id == 3
+    assert ground(scene, point=parse_point("210, 130")).id == 2
+    assert ground(forms(), words="the long one").id == 3
+    asked = Scene(forms().observation, forms().objects, forms().visible_ids, request="the biggest")
+    assert ground(asked).id == 4
+    with pytest.raises(InvalidSettingError, match="one way only"):
+        ground(scene, target=3, words="red")
+    with pytest.raises(InvalidSettingError, match="say which object"):
+        ground(scene)
+
+
+@pytest.mark.parametrize("text", ["", "5", "1,2,3", "a,b", "nan,1", "1;2"])
+def test_points_are_two_numbers(text):
+    with pytest.raises(InvalidSettingError, match="is not X,Y"):
+        parse_point(text)

@@ -1,0 +1,227 @@
+"""`cpor decide` on scene folders: which object is meant, whose masks, whose scores, which model."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from support.networks import paint, write_area_scorer, write_colour_segmenter
+from typer.testing import CliRunner
+
+from cpor import CporError
+from cpor.cli import app
+from cpor.data.scene_folder import write_scene_folder
+from cpor.model import FittedModel, bundled_model
+from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
+
+SHAPE = (240, 320)
+BOXES = {"red": (0.1, 0.1, 0.5, 0.4), "green": (0.15, 0.42, 0.6, 0.7), "blue": (0.55, 0.2, 0.9, 0.5)}
+
+
+def frame(*colours):
+    rgb = paint(SHAPE, **{colour: BOXES[colour] for colour in colours or BOXES})
+    return Observation(rgb, np.where((rgb == 120).all(axis=-1), 0.8, 0.75).astype(np.float32))
+
+
+def with_masks(scores=None, request=None):
+    seen = frame()
+    ids = np.zeros(SHAPE, np.int32)
+    for k, colour in enumerate((200, 30, 30), start=1):
+        ids[(seen.rgb[..., 0] == colour) & (ids == 0) & (seen.rgb[..., 1] != (60 if k == 2 else 255))] = k
+    ids[(seen.rgb == (30, 60, 200)).all(axis=-1)] = 3
+    objects = tuple(
+        DetectedObject(k, MaskCrop.from_mask(ids == k), f"the {name}")
+        for k, name in ((1, "mug"), (2, "box"), (3, "can"))
+    )
+    return Scene(seen, objects, ids, request=request, semantic_scores=scores)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a photograph and depth, and nothing else."""
+    write_scene_folder(Scene(frame()), tmp_path / "scene")
+    return tmp_path / "scene"
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Options that put tiny networks in the place of ours."""
+    write_area_scorer(tmp_path / "scorer.onnx")
+    (tmp_path / "tiny.toml").write_text(
+        f'kind = "embedded"\n[options]\npath = "{tmp_path / "scorer.onnx"}"\n'
+    )
+    segmenter = write_colour_segmenter(tmp_path / "segmenter.onnx")
+    return "--weights", segmenter, "--scorer", tmp_path / "tiny.toml", "--model", "none"
+
+
+def decide(*arguments):
+    ran = CliRunner().invoke(app, ["decide", *map(str, arguments)], env={"COLUMNS": "200"})
+    if isinstance(ran.exception, CporError):
+        raise ran.exception
+    assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
+    return ran
+
+
+def told(*arguments, code=0):
+    ran = decide(*arguments, "--json")
+    assert ran.exit_code == code, ran.output
+    return json.loads(ran.output)
+
+
+def test_a_photograph_with_depth_is_enough(folder, tiny):
+    said = told(folder, "--request", "the green box", *tiny)
+    assert said["action"]["type"] in ("grasp", "remove", "defer")
+    assert said["masks"] == "embedded tiny"
+    meant = next(o for o in said["objects"] if o["id"] == said["target"])
+    assert [type(v) for v in (meant["id"], meant["point"], meant["box"])] == [int, list, list]
+    x, y = meant["point"]
+    assert tuple(frame().rgb[y, x]) == (30, 160, 50)
+    assert {"read", "network", "masks", "ground", "score", "relate", "decide"} <= set(said["times_ms"])
+    assert any("3 objects found by the segmenter embedded tiny" in note for note in said["notes"])
+
+
+def test_three_ways_to_ask_for_the_same_object(folder, tiny):
+    by_words = told(folder, "--request", "the green one", *tiny)
+    x, y = next(o["point"] for o in by_words["objects"] if o["id"] == by_words["target"])
+    assert told(folder, "--point", f"{x},{y}", *tiny)["target"] == by_words["target"]
+    assert told(folder, "--target", by_words["target"], *tiny)["action"] == by_words["action"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--target", "1", "--point", "3,4"), "ask in one way only"),
+        (("--point", "here"), "not X,Y"),
+        (("--point", "900,10"), "outside of the 320 x 240 image"),
+        ((), "give --target, --point or --request"),
+        (("--target", "77"), "unknown object 77"),
+    ],
+)
+def test_unusable_requests_are_refused(folder, tiny, arguments, said):
+    with pytest.raises(CporError, match=said):
+        decide(folder, *arguments, *tiny)
+
+
+def test_the_folders_own_request_counts_where_nothing_is_said(tmp_path, tiny):
+    write_scene_folder(Scene(frame(), request="the blue box"), tmp_path / "asked")
+    said = told(tmp_path / "asked", *tiny)
+    assert any("by request.txt: the blue box" in note for note in said["notes"])
+    assert told(tmp_path / "asked", "--request", "the red box", *tiny)["target"] != said["target"]
+
+
+def test_what_is_not_clear_is_asked_back(folder, tiny):
+    said = told(folder, "--request", "the box", *tiny, code=2)
+    assert said["action"] is None and said["target"] is None
+    assert said["question"].endswith("?")
+    assert {o["id"] for o in said["candidates"]} <= {o["id"] for o in said["objects"]}
+    assert len(said["candidates"]) > 1 and {"id", "name", "point", "box", "fit"} <= set(said["candidates"][0])
+    ran = decide(folder, "--request", "the box", *tiny)
+    assert ran.exit_code == 2
+    assert "which is meant?" in ran.output and "Say --target ID or --point X,Y." in ran.output
+
+
+def test_an_object_that_is_not_there_is_not_made_up(folder, tiny):
+    said = told(folder, "--request", "the pink box", *tiny, code=2)
+    assert said["candidates"] == [] and "no object fits" in said["question"]
+    assert len(said["objects"]) == 3
+    nowhere = told(folder, "--point", "319,239", *tiny, code=2)
+    assert "no object lies within" in nowhere["question"]
+
+
+def test_words_that_nobody_can_check_are_said(folder, tiny):
+    said = told(folder, "--request", "the red mug", *tiny)
+    assert any("nothing seen can be held against it: mug" in note for note in said["notes"])
+
+
+def test_given_masks_count_unless_told_otherwise(tmp_path, tiny):
+    write_scene_folder(with_masks(), tmp_path / "masks")
+    scorer = tiny[2:]
+    said = told(tmp_path / "masks", "--request", "the mug", *scorer)
+    assert said["masks"] == "given" and said["target"] == 1
+    assert [o["name"] for o in said["objects"]] == ["the mug", "the box", "the can"]
+    again = told(tmp_path / "masks", "--request", "the red one", *tiny, "--ignore-given-masks")
+    assert again["masks"] == "embedded tiny"
+    depth = told(tmp_path / "masks", "--segmenter", "depth", "--point", "80,70", *scorer)
+    assert depth["masks"] == "depth"
+
+
+def test_the_model_is_the_one_for_what_was_used(tmp_path, tiny):
+    write_scene_folder(with_masks(), tmp_path / "masks")
+    alone = told(tmp_path / "masks", "--target", 1, "--scorer", "none")
+    geometry = FittedModel.load(bundled_model("geometry"))
+    assert alone["tau_success"] == geometry.promise.tau
+    assert any("geometry decides alone" in note for note in alone["notes"])
+    raw = told(tmp_path / "masks", "--target", 1, "--scorer", "none", "--model", "none")
+    assert raw["tau_success"] is None and any("Not calibrated" in note for note in raw["notes"])
+    # Scores of somebody for whom nothing was fitted: no model is taken for them.
+    scores = SemanticScores({BlockedBy(1, 2): 0.8, BlockedBy(2, 1): 0.1}, "somebody")
+    write_scene_folder(with_masks(scores), tmp_path / "scored")
+    other = told(tmp_path / "scored", "--target", 1)
+    assert other["tau_success"] is None and any("Not calibrated" in note for note in other["notes"])
+    # Those scores can be left aside.
+    assert told(tmp_path / "scored", "--target", 1, "--scorer", "none")["scores"] == alone["scores"]
+
+
+def test_a_promise_does_not_cover_other_masks(tmp_path):
+    write_scene_folder(with_masks(), tmp_path / "masks")
+    said = told(tmp_path / "masks", "--target", 1, "--scorer", "none", "--segmenter", "given")
+    assert not any("masks of" in note for note in said["notes"])
+    model = FittedModel.load(bundled_model("geometry")).model_copy(update={"masks": "somebody"})
+    model.save(tmp_path / "model.json")
+    other = told(tmp_path / "masks", "--target", 1, "--scorer", "none", "--model", tmp_path / "model.json")
+    assert other["promise"] is None
+    assert any("masks of 'somebody', not of 'given'" in note for note in other["notes"])
+
+
+def test_our_own_networks_decide_a_simulated_scene(evidence):
+    scene = "examples/scenes/sim/scene_00007"
+    said = told(scene, "--ignore-given-masks")
+    assert said["masks"].startswith("embedded") and len(said["objects"]) > 4
+    model = FittedModel.load(bundled_model("embedded"))
+    assert said["masks"] == model.masks
+    assert any(f"{model.scorer} answered" in note for note in said["notes"])
+    assert not any("Not calibrated" in note for note in said["notes"])
+    evidence("E", "RGB-D and words to a decision, nothing configured", "a decision", said["action"]["type"])
+
+
+def test_an_empty_table_has_nothing_to_decide(tmp_path, tiny):
+    write_scene_folder(Scene(Observation(paint(SHAPE))), tmp_path / "empty")
+    said = told(tmp_path / "empty", "--request", "the red box", *tiny, code=2)
+    assert said["objects"] == [] and "no object" in said["question"]
+
+
+def test_options_of_folders_do_not_go_with_scene_files():
+    for option in (
+        ("--point", "3,4"),
+        ("--request", "the mug"),
+        ("--segmenter", "depth"),
+        ("--model", "none"),
+    ):
+        with pytest.raises(CporError, match="go with a scene folder"):
+            decide("examples/scenes/heap.json", *option)
+
+
+def without_the_extra(*arguments):
+    code = "import sys; sys.modules['onnxruntime'] = None; from cpor.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "decide", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        check=False,
+    )
+
+
+def test_without_the_extra_it_says_what_to_install(folder):
+    ran = without_the_extra(folder, "--target", "1")
+    assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1
+    assert "cpor-grasp[perception]" in ran.stderr and "pip install" in ran.stderr
+
+
+def test_without_the_extra_given_masks_and_depth_decide_alone(tmp_path):
+    write_scene_folder(with_masks(), tmp_path / "masks")
+    ran = without_the_extra(tmp_path / "masks", "--target", "1", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert any("geometry decides alone" in note for note in json.loads(ran.stdout)["notes"])
