@@ -38,7 +38,7 @@ def main() -> None:
     if not asked.keep_speed:
         run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
         run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
-    rows = read_benchmarks() + read_long() + run_tests() + time_start()
+    rows = run_tests() + read_benchmarks() + read_long() + time_start()
     write_table(sorted(rows, key=lambda row: row.part))
 
 

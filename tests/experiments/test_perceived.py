@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from cpor.pipeline import Pipeline
 from cpor.sim.dataset import DatasetSettings, plan_dataset, write_dataset
 from cpor.sim.manifest import read_manifest, read_split
 from cpor.truth import right_actions
+
+SHIPPED = Path(__file__).parents[2] / "examples" / "scores" / "simulated_test.csv.gz"
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +202,17 @@ def test_a_scene_without_masks_cannot_be_perceived(split):
     scene = read_scene_folder(split / "scene_00000")
     with pytest.raises(CporError, match="needs true masks"):
         see(replace(scene, true_sweep=None), PerceptionSettings(segmenter="given", scorer=False))
+
+
+def test_the_table_comes_from_the_log_that_ships_without_simulating(evidence):
+    cases = read_pair_log(SHIPPED)
+    table = measure_chain(cases, FittedModel.load(bundled_model("embedded")), np.random.default_rng(0))
+    assert table.n == len(cases) > 20 and SHIPPED.stat().st_size < 2_000_000
+    raw, calibrated, fused = (table.rows[step].relations for step in STEPS[:3])
+    assert calibrated["ece"] < raw["ece"] and fused["nll"] < raw["nll"]
+    for step in STEPS:
+        figure = table.rows[step].figures["right_action"]["all"]
+        told = f"{figure.value:.3f} [{figure.ci.low:.3f}, {figure.ci.high:.3f}], n = {figure.n}"
+        evidence("E", f"right first actions with our networks, {step}", "reported with intervals", told)
+    with pytest.raises(ScoreLogError):
+        read_score_log(SHIPPED)  # compressed: unpack it for `cpor calibrate`

@@ -14,13 +14,16 @@ from cpor.sim.build import build_world
 from cpor.sim.camera import CameraSetup, Views, cast_views, overhead_camera
 from cpor.sim.catalogue import bounds, catalogue, rotation
 from cpor.sim.manifest import Tier
-from cpor.sim.settle import settle, settle_roughly
+from cpor.sim.settle import drift, settle, settle_roughly
 from cpor.sim.shapes import ObjectModel
 from cpor.sim.truth import occlusion_relations, tier_of
 from cpor.sim.world import HEAP_CENTRE, Bin, World
 
 Container: TypeAlias = Literal["bin", "table"]
 Density: TypeAlias = Literal["loose", "dense", "heaped"]
+
+MAX_DRIFT = 0.001
+"""Nothing moves farther than this in the second after a heap has come to rest. [m]"""
 
 MAX_PENETRATION = 0.001
 """A heap with a deeper overlap is dropped again. [m]"""
@@ -167,7 +170,8 @@ def make_heap(seed: int, settings: HeapSettings) -> Heap:
         views = cast_views(world, camera)
         truth = occlusion_relations(views)
         targets = list(_targets(world, views, truth, settings))
-        if targets:
+        # Watched for another second: a heap may rest for a moment and fall after all.
+        if targets and drift(world) < MAX_DRIFT:
             target = int(rng.choice(targets))
             tier = tier_of(target, truth)
             return Heap(
