@@ -8,6 +8,7 @@ import pytest
 from cpor import CporError
 from cpor.data.predictions import (
     parse_paths,
+    parse_reply,
     read_predictions,
     think_and_answer,
     write_challenge,
@@ -150,3 +151,12 @@ def test_a_file_of_something_else_is_refused(tmp_path):
         read_predictions(lines(tmp_path / "p.jsonl", {"a": 1}), CASES)
     with pytest.raises(CporError, match="cannot read"):
         read_predictions(tmp_path / "absent.jsonl", CASES)
+
+
+def test_ids_of_thousands_of_digits_do_not_end_the_reading():
+    babble = "9" * 5000
+    answer, _ = parse_reply(
+        f"<think>Object 4 is occluded by object {babble}.</think><answer>[{babble}]</answer>"
+    )
+    assert answer.objects is None or 4 not in answer.objects
+    assert answer.paths is not None and answer.paths[0][-1] == 4
