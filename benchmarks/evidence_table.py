@@ -35,6 +35,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     if not asked.keep_long:
         run("benchmarks/evidence_sim.py")
+        run("benchmarks/evidence_perception.py")
     if not asked.keep_speed:
         run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
         run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
@@ -78,9 +79,9 @@ def read_benchmarks() -> list[Row]:
 
 
 def read_long() -> list[Row]:
-    """What evidence_sim.py measured on the simulator."""
-    parts = json.loads((OUT / "evidence_sim.json").read_text())
-    return [Row(*row) for rows in parts.values() for row in rows]
+    """What the long measurements found: the simulator's, and those of our networks."""
+    files = (OUT / "evidence_sim.json", OUT / "evidence_perception.json")
+    return [Row(*row) for file in files for rows in json.loads(file.read_text()).values() for row in rows]
 
 
 def _way(way: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ import pytest
 pytest.importorskip("torch", reason="the training needs the extra `train`")
 pytest.importorskip("mujoco", reason="heaps need the extra `sim`")
 
-from cpor.train.config import Config, HeapConfig, NetworkConfig, TrainConfig, ViewConfig
+from cpor.train.config import Config, ExportConfig, HeapConfig, NetworkConfig, TrainConfig, ViewConfig
 from cpor.train.heaps import join, make_heap_arrays
 
 
@@ -15,6 +15,7 @@ def tiny_config():
         views=ViewConfig(height=96, width=128, batch=2, min_visible_px=30, textures=8),
         network=NetworkConfig(widths=(16, 24, 32, 40), depths=(1, 1, 1, 1), pyramid=24),
         train=TrainConfig(batch=2, views=4, instances=6, checkpoint_s=0.0, learning_rate=3e-3),
+        export=ExportConfig(height=96, width=128),
     )
 
 

@@ -79,10 +79,10 @@ def test_the_judge_learns_which_masks_are_good(tiny_config):
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_the_exported_scorer_says_what_torch_says_for_any_number_of_pairs(trained, tmp_path):
+def test_the_exported_scorer_says_what_torch_says_for_any_number_of_pairs(trained, tiny_config, tmp_path):
     net = ScorerNet()
     load_into(net, trained, "scorer.pt")
-    assert export_scorer(net, tmp_path / "scorer.onnx") < 0.005
+    assert export_scorer(net, tiny_config, tmp_path / "scorer.onnx") < 0.005
 
 
 def test_the_learning_rate_rises_then_falls(tiny_config):

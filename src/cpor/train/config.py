@@ -21,7 +21,7 @@ class HeapConfig:
     min_objects: int = 4
     max_objects: int = 22
     table_share: float = 0.4
-    catalogue_share: float = 0.3
+    catalogue_share: float = 0.45
     stack_share: float = 0.12
     like_share: float = 0.12
     tray_share: float = 0.2
@@ -129,6 +129,23 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
+class ExportConfig:
+    """The files that the package ships.
+
+    Attributes:
+        height, width: Of the segmenter's input; multiples of 32. Larger than the pictures it was trained on: it
+            then sees frames of 640x480 as they are, and draws finer masks. [px]
+        mask_threshold: A pixel belongs to a mask from this probability; chosen on the dev split.
+        version: Of the weights, which models fitted to them name.
+    """
+
+    height: int = 480
+    width: int = 640
+    mask_threshold: float = 0.45
+    version: str = "2"
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything."""
 
@@ -137,3 +154,4 @@ class Config:
     corruption: CorruptionConfig = field(default_factory=CorruptionConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    export: ExportConfig = field(default_factory=ExportConfig)

@@ -25,7 +25,6 @@ from cpor.train.scorer_network import ScorerNet
 
 PEAKS = 48
 OPSET = 17
-VERSION = "1"
 
 
 class ExportedSegmenter(nn.Module):
@@ -43,7 +42,7 @@ class ExportedSegmenter(nn.Module):
 
 def export_segmenter(net: SegmenterNet, config: Config, path: Path, score_threshold: float) -> float:
     """Writes `segmenter.onnx`; returns the largest difference to torch over the masks of a trial picture."""
-    height, width = config.views.height, config.views.width
+    height, width = config.export.height, config.export.width
     module = ExportedSegmenter(copy.deepcopy(net).eval()).eval()
     rgb, depth = _trial_picture(height, width)
     names = ["scores", "visible", "amodal", "occluded"]
@@ -51,9 +50,9 @@ def export_segmenter(net: SegmenterNet, config: Config, path: Path, score_thresh
     properties = {
         "height": str(height),
         "width": str(width),
-        "version": VERSION,
+        "version": config.export.version,
         "score_threshold": f"{score_threshold:.3f}",
-        "mask_threshold": "0.5",
+        "mask_threshold": f"{config.export.mask_threshold:.3f}",
     }
     _finish(path, properties)
     return _farthest(*_both(module, (rgb, depth), path, {"rgb": rgb.numpy(), "depth": depth.numpy()}))
@@ -92,13 +91,13 @@ def _farthest(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:
     return off
 
 
-def export_scorer(net: ScorerNet, path: Path) -> float:
+def export_scorer(net: ScorerNet, config: Config, path: Path) -> float:
     """Writes `scorer.onnx`; returns the largest difference to torch over trial crops."""
     module = copy.deepcopy(net).eval()
     rng = np.random.default_rng(0)
     crops = torch.as_tensor(rng.integers(0, 256, (3, 96, 96, 5), dtype=np.uint8))
     _write(module, (crops,), path, ["crops"], ["logit"], {"crops": {0: "pairs"}, "logit": {0: "pairs"}})
-    _finish(path, {"height": "96", "width": "96", "version": VERSION})
+    _finish(path, {"height": "96", "width": "96", "version": config.export.version})
     many = torch.as_tensor(rng.integers(0, 256, (7, 96, 96, 5), dtype=np.uint8))
     got, wanted = _both(module, (many,), path, {"crops": many.numpy()})
     return float(np.abs(got[0] - wanted[0]).max())
@@ -194,7 +193,7 @@ def export_all(weights: Path, out: Path, score_threshold: float | None) -> list[
     if list(weights.glob("scorer.pt.*")):
         scorer = ScorerNet()
         load_into(scorer, weights, "scorer.pt")
-        off = export_scorer(scorer, out / "scorer.onnx")
+        off = export_scorer(scorer, config, out / "scorer.onnx")
         lines.append(f"scorer.onnx differs from torch by at most {off:.2g}")
     if not lines:
         raise InvalidSettingError(f"neither segmenter.pt.0 nor scorer.pt.0 in {weights}; train first")

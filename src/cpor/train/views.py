@@ -186,7 +186,7 @@ class ViewMaker:
         rows = role * b * _LOOKS + row
         # Things of many colours are one object too: in some of them all parts differ, or a few.
         mixed = r(b * _LOOKS)[row]
-        apart = (shapes.objects > 0) & (mixed < 0.22) & (r(n) < 0.6) & (role != FILM_ROLE)
+        apart = (shapes.objects > 0) & (mixed < 0.3) & (r(n) < 0.6) & (role != FILM_ROLE)
         first = 4 * b * _LOOKS
         rows = torch.where(apart, first + torch.arange(n, device=rows.device), rows)
         below = first + n + torch.arange(3 * b, device=rows.device)

@@ -1,0 +1,213 @@
+"""The long measurements of our networks: masks on the test split, the ablation chain, other masks, the robot.
+
+Hours of one core in all, so each part keeps what is done and goes on where it stopped. Figures go to
+out/evidence_perception.json, from where evidence_table.py takes them.
+
+Run: python benchmarks/evidence_perception.py [--workers 2] [--only masks,chain,others,speed,robot]
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from cpor.data.scene_folder import read_scene_folder
+from cpor.experiments.chain import ChainTable, measure_chain
+from cpor.experiments.deciders import MethodName
+from cpor.experiments.geometry import measure_geometry
+from cpor.experiments.mask_table import MaskFigure, measure_masks
+from cpor.experiments.pair_log import log_pairs, read_pair_log, write_pair_log
+from cpor.experiments.perceived import Perceived, PerceptionSettings, SegmenterKind, perceive_split
+from cpor.experiments.robot_table import run_robot_table, summarise
+from cpor.experiments.scenarios import ScenarioSettings
+from cpor.fitting import FitSettings, fit_model
+from cpor.model import FittedModel, bundled_model
+from cpor.reading import list_scene_folders
+from cpor.rgbd import rgbd_pipeline
+from cpor.sim.dataset import SplitName, plan_split, write_dataset
+from cpor.viz.robot_table import METHOD_NAMES
+
+OUT = Path(__file__).resolve().parents[1] / "out"
+
+Row = tuple[str, str, str, str]
+
+MASK_POINTS = {
+    "visible f@.75": ">= 0.85",
+    "amodal overlap f1": ">= 0.88",
+    "amodal_iou_much_hidden": ">= 0.72",
+    **dict.fromkeys(
+        (
+            *("visible overlap precision", "visible overlap recall", "visible overlap f1"),
+            *("visible boundary precision", "visible boundary recall", "visible boundary f1"),
+            *("amodal overlap precision", "amodal overlap recall"),
+            *("amodal boundary precision", "amodal boundary recall", "amodal boundary f1", "amodal f@.75"),
+            *("invisible overlap f1", "invisible_iou", "occlusion_accuracy"),
+            *("recall", "precision", "visible_iou", "amodal_iou", "amodal_iou_much_hidden_all"),
+            "target_found",
+        ),
+        "reported",
+    ),
+}
+
+OTHERS: dict[SegmenterKind, str] = {"given": "the true masks", "depth": "the classical depth segmenter"}
+
+ROBOT_ROWS: tuple[MethodName, ...] = ("raw_argmax", "geometry_argmax", "single_map", "cpor")
+
+TIMED = 60
+"""Scenes of the test split that a decision is timed on."""
+
+
+def masks(workers: int) -> list[Row]:
+    seen = _see("test", "ours", workers)
+    return _mask_rows(measure_masks(seen.records, np.random.default_rng(0)), len(seen.records))
+
+
+def chain(workers: int) -> list[Row]:
+    """From raw scores to CPOR with our masks, the bundled model."""
+    return _chain_rows(_chain("ours", FittedModel.load(bundled_model("embedded")), workers), "our masks")
+
+
+def others(workers: int) -> list[Row]:
+    """The paper's geometry ablation and its table of scorers, for other masks than ours."""
+    rows = []
+    for kind, name in OTHERS.items():
+        seen = _see("dev", kind, workers)
+        scenes = ((path.name, read_scene_folder(path)) for path in list_scene_folders(seen.folder))
+        model = fit_model(scenes, FitSettings(alpha=0.2, truth="any", masks=kind)).model
+        rows += _chain_rows(_chain(kind, model, workers), name)
+        test = _see("test", kind, workers)
+        found = measure_masks(test.records, np.random.default_rng(0))
+        shown = ", ".join(
+            f"{point} {found[point].value:.3f}" for point in ("visible f@.75", "recall", "precision")
+        )
+        rows.append(("E", f"masks of {name}, {len(test.records)} test scenes", "for comparison", shown))
+    for kind, name in {"ours": "our masks", **OTHERS}.items():
+        for row in measure_geometry(_see("test", kind, workers).folder).rows:
+            told = ", ".join(f"{k} {v:.3f}" for k, v in row.figures.items() if v is not None)
+            point = f"geometry alone by occlusion, {row.preset} settings, {name}, {row.n_targets} targets"
+            rows.append(("E", point, "reported", f"{told}; AUROC {row.auroc:.3f} of {row.n_pairs} pairs"))
+    return rows
+
+
+def speed(workers: int) -> list[Row]:
+    """A frame of 640x480 to a decision, networks and kernels loaded; the process alone on its cores."""
+    pipeline = rgbd_pipeline()
+    folders = list_scene_folders(_split("test", workers))
+    totals: list[float] = []
+    stages: dict[str, list[float]] = {}
+    for path in folders[:: max(1, len(folders) // TIMED)][: TIMED + 1]:
+        observation = read_scene_folder(path).observation
+        target = next(iter(pipeline.segmenter.segment(observation).objects), None)
+        if target is None:
+            continue
+        began = time.perf_counter()
+        result = pipeline.run(observation, target=target.id)
+        totals.append(1e3 * (time.perf_counter() - began))
+        for stage, spent in result.times_ms.items():
+            stages.setdefault(stage, []).append(spent)
+    del totals[0]  # the first one compiles
+    each = ", ".join(f"{stage} {statistics.median(spent):.0f}" for stage, spent in stages.items())
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    tenth = float(np.quantile(totals, 0.9))
+    return [
+        (
+            "E",
+            f"640x480 RGB-D to decision, 2 cores, median of {len(totals)} test scenes",
+            "0.5 s",
+            f"{statistics.median(totals):.0f} ms (nine in ten below {tenth:.0f}); by stage: {each}",
+        ),
+        ("E", "memory of the process that does so", "1.5 GB", f"{memory:.2f} GB"),
+    ]
+
+
+def robot(workers: int) -> list[Row]:
+    """The robot table again, seen by our networks."""
+    settings = ScenarioSettings(model=bundled_model("embedded"), eyes="networks")
+    records = run_robot_table(OUT / "robot_table_networks.jsonl", settings, 15, ROBOT_ROWS, workers)
+    rows = []
+    for method, found in summarise(records, np.random.default_rng(0)).items():
+        name = f"robot table with our networks, {METHOD_NAMES[method]}, {found.success['all'].n} scenarios"
+        tiers = " / ".join(f"{found.success[t].share:.1%}" for t in ("easy", "medium", "hard"))
+        success, out = found.success["all"], found.retrieved["all"]
+        told = f"success {success.share:.1%} [{success.ci.low:.3f}, {success.ci.high:.3f}] ({tiers}), "
+        told += f"retrieved {out.share:.1%} [{out.ci.low:.3f}, {out.ci.high:.3f}]"
+        if found.paired is not None:
+            change = f"{found.paired.delta:+.3f} [{found.paired.ci.low:+.3f}, {found.paired.ci.high:+.3f}]"
+            told += f"; CPOR against it {found.paired.corrections} : {found.paired.regressions}, {change}"
+        rows.append(("E", name, "reported", told))
+    return rows
+
+
+def _split(split: SplitName, workers: int) -> Path:
+    folder = OUT / "splits" / split
+    write_dataset(plan_split(split), folder, workers)
+    return folder
+
+
+def _see(split: SplitName, kind: SegmenterKind, workers: int) -> Perceived:
+    settings = PerceptionSettings(segmenter=kind)
+    return perceive_split(_split(split, workers), OUT / "seen" / f"{split}_{kind}", settings, workers)
+
+
+def _chain(kind: SegmenterKind, model: FittedModel, workers: int) -> ChainTable:
+    seen = _see("test", kind, workers)
+    write_pair_log(log_pairs(seen), seen.folder / "scores.csv.gz")
+    return measure_chain(read_pair_log(seen.folder / "scores.csv.gz"), model, np.random.default_rng(0))
+
+
+def _mask_rows(figures: Mapping[str, MaskFigure], n: int) -> list[Row]:
+    rows = []
+    for point, asked in MASK_POINTS.items():
+        found = figures[point]
+        if found.value is None or found.ci is None:
+            continue
+        shown = f"{found.value:.3f} [{found.ci.low:.3f}, {found.ci.high:.3f}]"
+        rows.append(("E", f"masks on the test split ({n} scenes), {point}", asked, shown))
+    return rows
+
+
+def _chain_rows(table: ChainTable, name: str) -> list[Row]:
+    rows = []
+    for step, row in table.rows.items():
+        told = []
+        for figure, by_tier in row.figures.items():
+            found = by_tier["all"]
+            told.append(f"{figure} {found.value:.3f} [{found.ci.low:.3f}, {found.ci.high:.3f}]")
+        if row.relations is not None:
+            told.append(f"relation ECE {row.relations['ece']:.3f}")
+        rows.append(("E", f"chain on {table.n} test cases, {name}, {step}", "reported", ", ".join(told)))
+    rows.append(("E", f"targets not found among them, {name}", "", f"{table.n_lost} of {table.n}"))
+    return rows
+
+
+PARTS: dict[str, Callable[[int], list[Row]]] = {
+    "masks": masks,
+    "chain": chain,
+    "others": others,
+    "speed": speed,
+    "robot": robot,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default=",".join(PARTS), help="parts to measure, with commas between them")
+    asked = parser.parse_args()
+    OUT.mkdir(exist_ok=True)
+    for name in asked.only.split(","):
+        rows = PARTS[name](asked.workers)
+        file = OUT / "evidence_perception.json"
+        found = json.loads(file.read_text()) if file.is_file() else {}
+        file.write_text(json.dumps(found | {name: rows}, indent=1))
+        for row in rows:
+            print(" | ".join(row))
+
+
+if __name__ == "__main__":
+    main()
