@@ -37,8 +37,8 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.sim: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "Installing CPOR-Grasp with its simulator into $(VENV) …"
-	@$(INSTALL) --editable '.[sim]'
+	@echo "Installing CPOR-Grasp with its simulator and networks into $(VENV) …"
+	@$(INSTALL) --editable '.[perception,sim]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python

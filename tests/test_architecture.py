@@ -44,6 +44,7 @@ ROOMS = [
     "cli_reproduce",
     "cli_run",
     "cli_score",
+    "cli_serve",
     "cli_sim",
     "cli_perceive",
     "cli_train",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor import cli_perceive, cli_reproduce, cli_run, cli_score, cli_sim, cli_train
+from cpor import cli_perceive, cli_reproduce, cli_run, cli_score, cli_serve, cli_sim, cli_train
 from cpor.errors import CporError, InvalidSettingError
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def decide(
         int | None, typer.Option(min=0, help="Ask the scorer only what matters, and no more than this.")
     ] = None,
     graphs: Annotated[int, typer.Option(min=0, help="How many of the likeliest arrangements to list.")] = 3,
+    rerun: cli_sim.RerunOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Decide what to do for the target of a scene, and say why.
@@ -97,6 +98,8 @@ def decide(
     back, nothing is decided, and the exit code is 2.
     """
     _start_numba_without_blas()
+    if rerun is not None:
+        cli_perceive.check_rerun(rerun, scene)
     from cpor.data.scene_file import decision_to_json
     from cpor.inference.decide import parse_method
     from cpor.inference.graphs import likeliest_graphs
@@ -115,6 +118,8 @@ def decide(
         _ask_back(question, as_json)
         raise typer.Exit(2)
     answer = question.answer(DecideSettings(parse_method(method), deadline_ms, require_certificate, prior))
+    if rerun is not None:
+        cli_perceive.write_rerun(rerun, question, answer)
     if as_json:
         known = question.posterior.with_prior(prior)
         top = () if known.has_unanswered else likeliest_graphs(known, graphs)
@@ -272,6 +277,7 @@ cli_score.add_to(app)
 cli_perceive.add_to(app)
 cli_train.add_to(app)
 cli_sim.add_to(app)
+cli_serve.add_to(app)
 
 
 def _start_numba_without_blas() -> None:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli_sim import RerunOption
 from cpor.errors import CporError, InvalidSettingError, SceneFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cpor.perception.choice import SegmenterChoice
+    from cpor.reading import Answer, Question
     from cpor.scene import Scene
     from cpor.viz.gallery import Exhibit
 
@@ -50,9 +52,14 @@ def perceive(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what an earlier call wrote.")
     ] = False,
+    rerun: RerunOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the objects of a frame: visible masks, amodal masks, scores."""
+    if rerun is not None:
+        from cpor.viz.rerun_file import check_recording
+
+        check_recording(rerun)
     from cpor.perception.choice import SegmenterChoice
     from cpor.perception.object_list import list_objects
     from cpor.viz.gallery import draw_found
@@ -69,6 +76,10 @@ def perceive(
     start = time.perf_counter()
     _write(scene, out, overwrite)
     picture.save(out / OVERLAY)
+    if rerun is not None:
+        from cpor.viz.rerun_scene import write_scene
+
+        write_scene(rerun, scene)
     times["write"] = 1e3 * (time.perf_counter() - start)
     height, width = scene.observation.shape
     record = {
@@ -157,3 +168,23 @@ def _write(scene: "Scene", out: Path, overwrite: bool) -> None:
         except OSError as error:
             raise SceneFileError(f"{out} cannot be written: {error.strerror}") from error
     write_scene_folder(scene, out, overwrite=overwrite)
+
+
+def check_rerun(file: Path, scene: Path) -> None:
+    """Say what is wrong with a recording of a scene before any work is done for it."""
+    from cpor.viz.rerun_file import check_recording
+
+    if not scene.is_dir():
+        raise InvalidSettingError(f"--rerun goes with a scene folder; {scene} is not one, and shows nothing")
+    check_recording(file)
+
+
+def write_rerun(file: Path, question: "Question", answer: "Answer") -> None:
+    """Write the recording of a scene and what was decided in it."""
+    from cpor.viz.overlay import Marks, relations_to_draw
+    from cpor.viz.rerun_scene import write_scene
+
+    posterior, decision = question.posterior, answer.decision
+    assert question.scene is not None and isinstance(posterior.target, int)
+    marks = Marks(posterior.target, decision.action, relations_to_draw(posterior))
+    write_scene(file, question.scene, marks, decision, answer.p_success)

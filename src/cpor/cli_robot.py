@@ -29,8 +29,8 @@ def robot(
     budget: Annotated[int, typer.Option(min=1, help="Attempts on objects in each scenario.")] = 12,
     finger_friction: Annotated[float, typer.Option(help="Of the gripper's pads.")] = 0.5,
     eyes: Annotated[
-        str, typer.Option(help="truth: true masks, no scores; networks: ours find and score.")
-    ] = "truth",
+        str, typer.Option(help="networks: ours find and score; truth: true masks, no scores.")
+    ] = "networks",
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     as_json: AsJson = False,
 ) -> None:

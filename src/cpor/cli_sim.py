@@ -11,6 +11,11 @@ from cpor.errors import InvalidSettingError
 if TYPE_CHECKING:
     from cpor.sim.dataset import DatasetPlan
 
+RerunOption = Annotated[
+    Path | None,
+    typer.Option("--rerun", metavar="FILE.rrd", help="Also write a recording for the Rerun viewer."),
+]
+
 _Choice = TypeVar("_Choice", bound=str)
 
 
@@ -70,16 +75,17 @@ def simulate(
 
 
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Of the heap and of the camera's noise.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Of the heap and of the camera's noise.")] = 7,
     tier: Annotated[str, typer.Option(help="How deep the target lies: easy, medium, hard or any.")] = "hard",
     out: Annotated[
         Path | None, typer.Option(help="Folder for story and record. [default: a new one in out/]")
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Fitted model, as `cpor fit` writes it.")] = None,
     eyes: Annotated[
-        str, typer.Option(help="truth: true masks, no scores; networks: ours find and score objects.")
-    ] = "truth",
+        str, typer.Option(help="networks: ours find and score objects; truth: true masks, no scores.")
+    ] = "networks",
     film: Annotated[bool, typer.Option(help="Add an animation of the arm to the story.")] = True,
+    rerun: RerunOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON for programs, and nothing else.")
     ] = False,
@@ -96,8 +102,13 @@ def demo(
     from cpor.viz.demo_show import DemoShow
 
     chosen = None if tier == "any" else _one_of("--tier", tier, TIERS, "any")
-    show = DemoShow(out or _free_folder(Path("out"), f"demo_{seed}"), quiet=as_json, film=film)
-    told = show.run(seed, chosen, model, _one_of("--eyes", eyes, get_args(Eyes)))
+    seen_by = _one_of("--eyes", eyes, get_args(Eyes))
+    if seen_by == "networks":
+        from cpor.perception.onnx_segmenter import OnnxSegmenter
+
+        _ = OnnxSegmenter().notes  # where it cannot be read, that is said before a heap is made
+    show = DemoShow(out or _free_folder(Path("out"), f"demo_{seed}"), quiet=as_json, film=film, rerun=rerun)
+    told = show.run(seed, chosen, model, seen_by)
     if as_json:
         typer.echo(json.dumps(told, indent=2))
     if not told["retrieved"]:

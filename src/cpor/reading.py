@@ -52,6 +52,7 @@ class Answer:
         promise: The promised error rate and its confidence; None where nothing is promised.
         notes: Where the probabilities come from, and what is promised.
         times_ms: Time of each stage; empty for a scene file. [ms]
+        promise_in_words: What is promised, or why nothing is; empty for a scene file.
     """
 
     decision: Decision
@@ -60,6 +61,7 @@ class Answer:
     promise: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
     times_ms: Mapping[str, float] = field(default_factory=dict)
+    promise_in_words: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,25 +100,28 @@ class Question:
         start = time.perf_counter()
         decision = pipeline.decide(self.posterior, deadline, proven)
         times = {**self.times_ms, "decide": 1e3 * (time.perf_counter() - start)}
-        notes = [*self.said, *_notes(self.scene)]
-        promise = None
-        if self.model is None:
-            notes.append("Not calibrated: give a --model to get probabilities that mean what they say.")
-        else:
-            plain = deadline is None and not proven
-            reason = self.model.reason_not_covered(self.scene, pipeline, plain, self.masks)
-            if reason is None and not self.asked_all:
-                reason = "it was tested with every pair asked about"
-            kept = self.model.promise
-            promise = None if reason else (kept.alpha, 1.0 - kept.delta)
-            notes.append(
-                f"No error rate is promised: {reason}."
-                if reason
-                else f"Promised: at most {kept.alpha:.0%} of the actions taken are wrong "
-                f"(confidence {1 - kept.delta:.0%}, scenes like those it was fitted to)."
-            )
+        plain = deadline is None and not proven
+        promise, in_words = self._promise(self.scene, pipeline, plain)
+        notes = (*self.said, *notes_on(self.scene), in_words)
         rate = pipeline.success_rate(decision)
-        return Answer(decision, rate, pipeline.tau_success, promise, tuple(notes), times)
+        return Answer(decision, rate, pipeline.tau_success, promise, notes, times, in_words)
+
+    def _promise(
+        self, scene: Scene, pipeline: "Pipeline", plain: bool
+    ) -> tuple[tuple[float, float] | None, str]:
+        """The promised error rate and its confidence, or None; and the same in words."""
+        if self.model is None:
+            return None, "Not calibrated: give a --model to get probabilities that mean what they say."
+        reason = self.model.reason_not_covered(scene, pipeline, plain, self.masks)
+        if reason is None and not self.asked_all:
+            reason = "it was tested with every pair asked about"
+        if reason is not None:
+            return None, f"No error rate is promised: {reason}."
+        kept = self.model.promise
+        return (kept.alpha, 1.0 - kept.delta), (
+            f"Promised: at most {kept.alpha:.0%} of the actions taken are wrong "
+            f"(confidence {1 - kept.delta:.0%}, scenes like those it was fitted to)."
+        )
 
 
 @dataclass(frozen=True)
@@ -220,8 +225,9 @@ def _read_folder(
 ) -> Question | Unclear:
     from cpor.data.scene_folder import read_scene_folder
     from cpor.perception.choice import GIVEN, SegmenterChoice
-    from cpor.perception.grounding import Found, ground
+    from cpor.perception.grounding import Found
     from cpor.pipeline import Pipeline
+    from cpor.semantics.grounder import ground_with
 
     watch = _Watch()
     given = read_scene_folder(path)
@@ -234,14 +240,16 @@ def _read_folder(
     said = [] if masks == GIVEN else [f"{len(scene.objects)} objects found by the segmenter {masks}."]
     if request == Request():
         said.append(f"Asked for, by request.txt: {given.request}.")
-    meant = ground(scene, request.target, request.point, request.words)
+    scorer = None if asking is None else _choose_scorer(scene, asking)
+    told = ground_with(scorer, scene, request.target, request.point, request.words)
+    meant, said = told.meant, [*said, *told.notes]
     watch.lap("ground")
     if not isinstance(meant, Found):
         return Unclear(scene, meant, (*said, *_unchecked(meant.unchecked)))
     said += _unchecked(meant.unchecked)
     if asking is not None and asking.scorer == NONE:
         scene = replace(scene, semantic_scores=None)
-    scorer = _choose_scorer(scene, asking)
+    scorer = _choose_scorer(scene, None) if asking is None else scorer
     who = scorer.name if scorer else scene.semantic_scores.scorer if scene.semantic_scores else None
     model = _choose_model(model_choice, who, scorer is None and scene.semantic_scores is None)
     pipeline = model.pipeline(tau) if model else Pipeline(tau=0.5 if tau is None else tau)
@@ -343,7 +351,8 @@ class _Watch:
         self._last = time.perf_counter()
 
 
-def _notes(scene: Scene) -> list[str]:
+def notes_on(scene: Scene) -> list[str]:
+    """What to know of a scene that lacks a source of evidence, in sentences."""
     notes = []
     if scene.observation.depth is None:
         notes.append("No depth: pairs that touch have no geometric answer.")

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cpor.model import FittedModel, bundled_model
-from cpor.perception.grounding import Found, Grounding, ground
+from cpor.perception.grounding import Found, Grounding
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline, PipelineResult
 from cpor.scene import Observation, PixelPoint, Scene
 from cpor.semantics.embedded import EmbeddedScorer
+from cpor.semantics.grounder import Grounder, ground_with
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +28,14 @@ class RgbdResult:
         meant: Which of them is meant: `Found`, `AmbiguousRequest` (ask its question) or `NotFound`.
         result: The decision and everything on the way to it; None where it is not clear what is meant.
         times_ms: Time of each stage. [ms]
+        notes: What to know of how it was told which object is meant.
     """
 
     scene: Scene
     meant: Grounding
     result: PipelineResult | None
     times_ms: Mapping[str, float]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,12 @@ class RgbdPipeline:
     Attributes:
         segmenter: Finds the objects.
         pipeline: Decides.
+        grounder: Is asked which object words mean; None: our word judge tells.
     """
 
     segmenter: Segmenter
     pipeline: Pipeline
+    grounder: Grounder | None = None
 
     def run(
         self,
@@ -69,16 +74,19 @@ class RgbdPipeline:
         ticks = [time.perf_counter()]
         scene = replace(self.segmenter.segment(observation), request=words)
         ticks.append(time.perf_counter())
-        meant = ground(scene, target, point, words)
+        told = ground_with(self.grounder, scene, target, point, words)
+        meant = told.meant
         ticks.append(time.perf_counter())
         times = {"segment": 1e3 * (ticks[1] - ticks[0]), "ground": 1e3 * (ticks[2] - ticks[1])}
         if not isinstance(meant, Found):
-            return RgbdResult(scene, meant, None, times)
+            return RgbdResult(scene, meant, None, times, told.notes)
         result = self.pipeline.run(scene, meant.id)
-        return RgbdResult(scene, meant, result, times | dict(result.times_ms))
+        return RgbdResult(scene, meant, result, times | dict(result.times_ms), told.notes)
 
 
-def rgbd_pipeline(tau: float | None = None, *, fill_missing: bool = False) -> RgbdPipeline:
+def rgbd_pipeline(
+    tau: float | None = None, *, fill_missing: bool = False, grounder: Grounder | None = None
+) -> RgbdPipeline:
     """The pipeline that comes with the package: our segmenter, our scorer, the model fitted to both.
 
     The networks are read when first used.
@@ -87,9 +95,10 @@ def rgbd_pipeline(tau: float | None = None, *, fill_missing: bool = False) -> Rg
         tau: Act above this score. None: act as the model promises.
         fill_missing: Whether a pair without any answer obstructs as often as such pairs did in the labelled
             scenes, instead of asking. The promise does not cover that.
+        grounder: Is asked which object words mean, such as a VLM's scorer; None: our word judge tells.
     """
     model = FittedModel.load(bundled_model("embedded"))
-    return RgbdPipeline(OnnxSegmenter(), scoring_pipeline(model, tau, fill_missing=fill_missing))
+    return RgbdPipeline(OnnxSegmenter(), scoring_pipeline(model, tau, fill_missing=fill_missing), grounder)
 
 
 def scoring_pipeline(

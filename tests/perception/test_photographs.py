@@ -1,5 +1,8 @@
 """What our segmenter finds in pictures that it never saw, with and without depth."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.data import DATA
@@ -7,10 +10,11 @@ from support.data import DATA
 from cpor.data.scene_folder import read_scene_folder
 from cpor.metrics.segmentation import frame_quality, summarise
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.scene import Observation
+from cpor.scene import Observation, Scene
 
 pytest.importorskip("onnxruntime", reason="our networks need the extra `perception`")
 
+BIN = Path(__file__).parents[2] / "src/cpor/serve/examples/loose-bin"
 ASKED = {
     "depth": "recall .88, precision .88, visible IoU .87, amodal .82",
     "corrupted depth": "recall .80, precision .80",
@@ -50,3 +54,49 @@ def test_rendered_views_of_another_data_set(kind, evidence):
     evidence("E", f"MetaGraspNet rendered views, {kind}", ASKED[kind], told)
     least_recall, least_precision = LEAST[kind]
     assert found.recall >= least_recall and found.precision >= least_precision
+
+
+def exposed(rgb, gain):
+    linear = (rgb / 255.0) ** 2.2 * gain
+    return (np.clip(linear, 0.0, 1.0) ** (1 / 2.2) * 255.0).round().astype(np.uint8)
+
+
+def enlarged(observation, times):
+    rgb = observation.rgb.repeat(times, axis=0).repeat(times, axis=1)
+    return Observation(rgb, observation.depth.repeat(times, axis=0).repeat(times, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("trouble", "change", "least"),
+    [
+        ("none", lambda o: o, 0.8),
+        ("depth missing entirely", lambda o: Observation(o.rgb), 0.4),
+        ("over-exposed eight times", lambda o: Observation(exposed(o.rgb, 8.0), o.depth), 0.5),
+        ("under-exposed eight times", lambda o: Observation(exposed(o.rgb, 0.125), o.depth), 0.5),
+        ("3840 x 2880 pixels", lambda o: enlarged(o, 6), 0.8),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_pictures_still_show_most_objects(trouble, change, least, evidence):
+    true = read_scene_folder(BIN)
+    seen = change(true.observation)
+    found = OnnxSegmenter().segment(seen)
+    step = seen.shape[0] // true.observation.shape[0]
+    small = Scene(true.observation, without_amodal(found), found.visible_ids[::step, ::step])
+    quality = frame_quality(small, replace(true, objects=without_amodal(true)))
+    told = f"{len(quality.matches)} of {quality.n_true}, {quality.n_predicted} in all"
+    evidence("E", f"objects found in a loose bin, {trouble}", "sensible", told)
+    assert len(quality.matches) >= least * quality.n_true
+
+
+def without_amodal(scene):
+    return tuple(replace(o, amodal=None) for o in scene.objects)
+
+
+def test_a_tiny_picture_and_an_empty_table_have_no_objects_or_few(rng):
+    wood = np.clip(150 + 8 * rng.normal(size=(480, 640, 1)) + np.array([20, 0, -30]), 0, 255).astype(np.uint8)
+    flat = (0.8 + 0.001 * rng.normal(size=(480, 640))).astype(np.float32)
+    assert OnnxSegmenter().segment(Observation(wood, flat)).objects == ()
+    assert OnnxSegmenter().segment(Observation(wood)).objects == ()
+    tiny = OnnxSegmenter().segment(Observation(wood[:32, :32], flat[:32, :32]))
+    assert tiny.visible_ids.shape == (32, 32)

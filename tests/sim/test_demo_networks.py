@@ -1,11 +1,14 @@
 """The loop closed on a simulated heap that our own networks look at: ids change, the truth is translated."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from cpor.cli import app
 from cpor.decision import Grasp, Remove
 from cpor.robot.cycle import Cycle
-from cpor.sim.demo import DemoSettings, PointOnce, _judge, demonstrate, set_stage
+from cpor.sim.demo import DemoSettings, Pointer, Witness, demonstrate, set_stage
 from cpor.truth import right_actions
 
 
@@ -23,15 +26,20 @@ def test_what_is_found_is_judged_by_what_it_truly_is(stage):
     right = right_actions(target, truth)
     for obj in scene.ids:
         action = Grasp(obj) if obj == target else Remove(obj)
-        verdict = _judge(stage, Cycle(0, scene, target, action=action))
+        cycle, witness = Cycle(0, scene, target, action=action), Witness(stage)
+        witness.look(cycle)
+        verdict = witness.judge(cycle)
         assert verdict.is_wrong == (obj not in right), (obj, verdict)
         assert bool(verdict.because) == verdict.is_wrong
 
 
-def test_somebody_points_at_the_target_once(stage):
-    finder, scene = PointOnce(stage), stage.look_at_it()
-    assert finder(scene) == stage.find_target(scene) is not None
-    assert finder(scene) is None
+def test_somebody_points_at_the_target_as_often_as_asked(stage):
+    pointer, scene = Pointer(stage), stage.look_at_it()
+    assert pointer(scene) == stage.find_target(scene) is not None
+    assert pointer(scene) == stage.find_target(scene)
+    assert pointer.times == 2
+    nothing = replace(scene, objects=(), visible_ids=np.zeros_like(scene.visible_ids))
+    assert pointer(nothing) is None and pointer.times == 2
 
 
 @pytest.mark.slow

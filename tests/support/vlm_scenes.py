@@ -4,6 +4,8 @@ import numpy as np
 
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene
 
+BOXES = {"red": (0.1, 0.1, 0.5, 0.4), "green": (0.15, 0.4, 0.6, 0.8), "blue": (0.75, 0.1, 0.95, 0.3)}
+
 
 def heap(n=4, shape=(96, 128), name=True):
     """Rectangles in a row, each on top of the one before."""
@@ -24,6 +26,20 @@ def heap(n=4, shape=(96, 128), name=True):
         for k, mask in enumerate(amodal)
     )
     return Scene(Observation(rgb), objects, visible)
+
+
+def three_boxes(ids=(4, 7, 9), names=(None, None, None), **more):
+    """A red and a green box that touch, and a blue one apart."""
+    rgb = np.full((120, 160, 3), 120, np.uint8)
+    visible = np.zeros(rgb.shape[:2], np.int32)
+    colours = ((200, 30, 30), (30, 160, 50), (30, 60, 200))
+    for k, colour, (top, left, bottom, right) in zip(ids, colours, BOXES.values(), strict=True):
+        box = np.s_[round(120 * top) : round(120 * bottom), round(160 * left) : round(160 * right)]
+        rgb[box], visible[box] = colour, k
+    objects = tuple(
+        DetectedObject(k, MaskCrop.from_mask(visible == k), name) for k, name in zip(ids, names, strict=True)
+    )
+    return Scene(Observation(rgb), objects, visible, **more)
 
 
 def grid_of_objects(n):

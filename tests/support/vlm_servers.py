@@ -39,6 +39,7 @@ class Plan:
     p: Callable[[int, int], float] = lambda blocked, blocker: 0.9 if blocked < blocker else 0.1
     fault: Callable[[int, Seen], str | None] = lambda number, seen: None
     text: str | None = None  # instead of an answer from p
+    meant: str | None = None  # to the question which object words mean
     logprobs: str = "given"  # or "refused", "omitted"
     hang_s: float = 1.0
     retry_after: str | None = "0"
@@ -126,6 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
             return ""
         if self.plan.text is not None:
             return self.plan.text
+        if self.plan.meant is not None and not seen.pairs:
+            return self.plan.meant
         off = 5000 if fault == "wrong_ids" else 0
         if self.wants_logprobs(seen.body):
             return "yes" if self.plan.p(*seen.pairs[0]) > 0.5 else "no"
@@ -209,8 +212,8 @@ class OpenAIHandler(_Handler):
                     "index": 0,
                     "message": {
                         "role": "assistant",
-                        "content": self.reply_text(seen, fault),
-                        "refusal": None,
+                        "content": None if fault == "refused" else self.reply_text(seen, fault),
+                        "refusal": "I cannot help with that." if fault == "refused" else None,
                     },
                     "logprobs": logprobs,
                     "finish_reason": "stop",
@@ -257,6 +260,8 @@ class GeminiHandler(_Handler):
             "finishReason": "STOP",
             "index": 0,
         }
+        if fault == "refused":
+            candidate = {"finishReason": "SAFETY", "index": 0}
         if self.wants_logprobs(seen.body) and self.plan.logprobs == "given" and fault != "empty":
             top = [
                 {"token": t, "tokenId": k, "logProbability": v}

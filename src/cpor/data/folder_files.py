@@ -10,14 +10,14 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar
 
 import numpy as np
 from jaxtyping import Shaped
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from cpor.errors import SceneFileError
+from cpor.errors import SceneFileError, TooLargeError
 from cpor.scene import MAX_OBJECT_ID, MaskCrop
 
 MAX_PIXELS = 64_000_000
@@ -118,7 +118,11 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path, model: type[_Model]) -> _Model:
     """A JSON file as the given model."""
-    text = read_text(path)
+    return parse_json(read_text(path), model, path)
+
+
+def parse_json(text: str, model: type[_Model], path: Path | str) -> _Model:
+    """A JSON text as the given model; errors call it `path`."""
     try:
         # The model's own parser lets NaN tokens and repeated keys pass where no field forbids them.
         json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
@@ -148,12 +152,23 @@ def read_png(path: Path, modes: tuple[str, ...], remedy: str, convert: str | Non
         remedy: What to do about another kind.
         convert: Kind of pixel to turn them into.
     """
-    data = read_bytes(path)
+    return decode_png(read_bytes(path), path, modes, remedy, convert)
+
+
+def decode_png(
+    data: bytes,
+    path: Path | str,
+    modes: tuple[str, ...],
+    remedy: str,
+    convert: str | None = None,
+    most_pixels: int = MAX_PIXELS,
+) -> np.ndarray:
+    """Pixels of the bytes of a PNG file, which errors call `path`; arguments as for `read_png`."""
     if len(data) < 33 or not data.startswith(b"\x89PNG\r\n\x1a\n") or data[12:16] != b"IHDR":
         raise SceneFileError(f"{path} is not a PNG image; save it as PNG")
     width, height = struct.unpack(">II", data[16:24])
-    if not 0 < width * height <= MAX_PIXELS:
-        raise SceneFileError(f"{path} has {width} x {height} pixels; at most {MAX_PIXELS:,} are read")
+    if not 0 < width * height <= most_pixels:
+        raise SceneFileError(f"{path} has {width} x {height} pixels; at most {most_pixels:,} are read")
     try:
         with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
             mode = image.mode
@@ -174,8 +189,22 @@ def encode_png(pixels: Shaped[np.ndarray, "..."]) -> bytes:
 
 def read_masks(path: Path, shape: tuple[int, int]) -> dict[int, MaskCrop]:
     """Amodal masks by id, one at a time, so that memory holds crops only whatever the file claims."""
+    return decode_masks(path, path, shape)
+
+
+def decode_masks(
+    file: Path | BinaryIO, path: Path | str, shape: tuple[int, int], most_pixels: int | None = None
+) -> dict[int, MaskCrop]:
+    """Amodal masks of an npz file, or of its content, which errors call `path`.
+
+    Args:
+        file: The file.
+        path: What errors call it.
+        shape: Height and width that each mask must have. [px]
+        most_pixels: Of all masks together; None: as many as there are.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             with archive.open("ids.npy") as stream:
                 size, dtype = _npy_header(path, stream)
                 if len(size) != 1 or size[0] > MAX_OBJECT_ID or dtype.kind not in "iu":
@@ -189,10 +218,12 @@ def read_masks(path: Path, shape: tuple[int, int]) -> dict[int, MaskCrop]:
                 if size != (n, *shape) or dtype != np.bool_:
                     wanted = f"bool {(n, *shape)}, as many as ids and as large as rgb.png"
                     raise SceneFileError(f"{path}: masks are {dtype} {size}; they must be {wanted}")
+                if most_pixels is not None and n * shape[0] * shape[1] > most_pixels:
+                    raise TooLargeError(f"{path}: {n} masks of that size are too many; send smaller images")
                 crops = {k: _read_mask(path, stream, shape) for k in ids}
                 stream.read(1)  # The checksum is only compared at the end of the stream.
                 return crops
-    except SceneFileError:
+    except (SceneFileError, TooLargeError):
         raise
     except KeyError as error:
         raise SceneFileError(f"{path} lacks an array ({error.args[0]}); it needs ids and masks") from error
@@ -228,7 +259,7 @@ def _zip_entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _npy_header(path: Path, stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _npy_header(path: Path | str, stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type of the array that a stream begins with."""
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(stream)
@@ -242,7 +273,7 @@ def _npy_header(path: Path, stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]
     return shape, dtype
 
 
-def _read_mask(path: Path, stream: Any, shape: tuple[int, int]) -> MaskCrop:
+def _read_mask(path: Path | str, stream: Any, shape: tuple[int, int]) -> MaskCrop:
     raw = stream.read(shape[0] * shape[1])
     if len(raw) < shape[0] * shape[1]:
         raise SceneFileError(f"{path} ends before its last mask; write or fetch it again")

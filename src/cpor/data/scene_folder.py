@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32, Int32, UInt16
 
 from cpor.data import folder_files as files
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError, list_labels
@@ -38,6 +38,12 @@ from cpor.scene import (
 
 DEPTH_RANGE_M = (0.05, 20.0)
 """Readings outside are no readings: nearer than depth cameras measure, farther than any table. [m]"""
+
+DEPTH_MODES = ("I;16",)
+DEPTH_REMEDY = "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m"
+
+INSTANCE_MODES = ("L", "P", "I;16")
+INSTANCE_REMEDY = "save ids as 8- or 16-bit grey"
 
 _SATURATED = 65535
 _TRUTH_FILES = {
@@ -108,7 +114,7 @@ def write_scene_folder(scene: Scene, folder: str | Path, *, overwrite: bool = Fa
         SceneFileError: The folder is there already, or cannot be written.
     """
     folder = Path(folder)
-    contents = _encode(scene)
+    contents = encode_scene(scene)
     if folder.exists():
         strangers = (
             sorted(p.name for p in folder.iterdir() if p.name not in _ALL_FILES) if folder.is_dir() else []
@@ -150,14 +156,7 @@ def _read_observation(
         file = files.read_json(camera_path, files.CameraFile)
         size = (file.height or rgb.shape[0], file.width or rgb.shape[1])
         _check_size(camera_path, size, rgb.shape[:2])
-    values = [v for v in (file.fx, file.fy, file.cx, file.cy) if v is not None]
-    if len(values) not in (0, 4):
-        raise SceneFileError(f"{camera_path} has only some of fx, fy, cx, cy; give all or none")
-    pose = None if file.T_world_camera is None else np.array(file.T_world_camera)
-    try:
-        camera = Camera(Intrinsics(*values) if values else None, pose, file.depth_unit_m or 0.001)
-    except InvalidSceneError as error:
-        raise SceneFileError(f"{camera_path}: {error}") from error
+    camera = make_camera(file, camera_path or "camera.json")
     depth = None
     if depth_path := there.get("depth.png"):
         if file.depth_unit_m is None:
@@ -169,12 +168,31 @@ def _read_observation(
     return Observation(rgb, depth, camera)
 
 
+def make_camera(file: files.CameraFile, path: Path | str) -> Camera:
+    """The camera that a `camera.json` describes, which errors call `path`."""
+    values = [v for v in (file.fx, file.fy, file.cx, file.cy) if v is not None]
+    if len(values) not in (0, 4):
+        raise SceneFileError(f"{path} has only some of fx, fy, cx, cy; give all or none")
+    pose = None if file.T_world_camera is None else np.array(file.T_world_camera)
+    try:
+        return Camera(Intrinsics(*values) if values else None, pose, file.depth_unit_m or 0.001)
+    except InvalidSceneError as error:
+        raise SceneFileError(f"{path}: {error}") from error
+
+
 def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float32[np.ndarray, "h w"]:
     """Depth in metres, NaN where there is no reading. Shape (h, w)."""
     low, high = range_m
     if not 0.0 <= low < high:
         raise InvalidSettingError(f"the depth range is {low} to {high} m; give 0 <= low < high")
-    steps = files.read_png(path, ("I;16",), "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m")
+    return to_metres(files.read_png(path, DEPTH_MODES, DEPTH_REMEDY), unit_m, range_m)
+
+
+def to_metres(
+    steps: UInt16[np.ndarray, "h w"], unit_m: float, range_m: tuple[float, float] = DEPTH_RANGE_M
+) -> Float32[np.ndarray, "h w"]:
+    """Depth in metres from steps of a unit, NaN where there is no reading. Shape (h, w)."""
+    low, high = range_m
     metres = (np.arange(_SATURATED + 1) * unit_m).astype(np.float32)
     metres[(metres < low) | (metres > high)] = np.nan
     metres[[0, _SATURATED]] = np.nan
@@ -182,7 +200,7 @@ def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float
 
 
 def _read_instances(path: Path, shape: tuple[int, int]) -> Int32[np.ndarray, "h w"]:
-    image = files.read_png(path, ("L", "P", "I;16"), "save ids as 8- or 16-bit grey")
+    image = files.read_png(path, INSTANCE_MODES, INSTANCE_REMEDY)
     _check_size(path, image.shape, shape)
     return image.astype(np.int32)
 
@@ -238,7 +256,7 @@ def _check_size(path: Path, size: tuple[int, ...], shape: tuple[int, ...]) -> No
         )
 
 
-def _encode(scene: Scene) -> dict[str, bytes]:
+def encode_scene(scene: Scene) -> dict[str, bytes]:
     """Bytes of every file of the scene, by name."""
     seen = scene.observation
     camera = seen.camera

@@ -46,7 +46,7 @@ class ScenarioSettings:
     tau: float = 0.0
     budget: int = 12
     finger_friction: float = 0.5
-    eyes: Eyes = "truth"
+    eyes: Eyes = "networks"
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.tau <= 1.0:  # nor NaN
@@ -85,6 +85,7 @@ class ScenarioRecord(BaseModel):
         cyclic: Whether the first truth held a cycle.
         n_objects: In the heap.
         detail: How it ended, in words.
+        pointed: How often somebody had to say which object is meant.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,6 +104,7 @@ class ScenarioRecord(BaseModel):
     cyclic: bool
     n_objects: int
     detail: str
+    pointed: int = 1
 
 
 def run_scenario(job: Job) -> ScenarioRecord:
@@ -141,6 +143,7 @@ def run_scenario(job: Job) -> ScenarioRecord:
         cyclic=cyclic,
         n_objects=len(stage.world.objects),
         detail=run.result.detail,
+        pointed=run.pointed,
     )
 
 

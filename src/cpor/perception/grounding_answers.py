@@ -3,6 +3,14 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from cpor.errors import list_labels
+
+LEAST_FIT = 0.35
+"""An object that fits worse is not meant."""
+
+CLEAR_RATIO = 0.5
+"""The best object is meant where the next fits at most this much as well."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -60,3 +68,23 @@ class NotFound:
 
 
 Grounding: TypeAlias = Found | AmbiguousRequest | NotFound
+
+
+def weigh(words: str, ranked: tuple[Candidate, ...], unchecked: tuple[str, ...] = ()) -> Grounding:
+    """The object that clearly fits best, whoever judged; else what to ask.
+
+    Args:
+        words: The request.
+        ranked: All objects of a scene, the best first; at least one.
+        unchecked: Words that could not be held against anything seen.
+    """
+    best, second = ranked[0], ranked[1].fit if len(ranked) > 1 else 0.0
+    if best.fit < LEAST_FIT:
+        return NotFound(
+            f"“{words}”: no object fits; say it otherwise, or point at the object", ranked, unchecked
+        )
+    if second > CLEAR_RATIO * best.fit:
+        several = tuple(each for each in ranked if each.fit > CLEAR_RATIO * best.fit)
+        question = f"“{words}” fits {list_labels([each.id for each in several])}; which is meant?"
+        return AmbiguousRequest(several, question, unchecked)
+    return Found(best.id, ranked, best.fit - second, unchecked)

@@ -5,16 +5,18 @@ from scipy import ndimage
 
 from cpor.errors import list_labels
 from cpor.perception.colours import colour_shares, estimate_gains
-from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Found, Grounding, NotFound
+from cpor.perception.grounding_answers import (
+    CLEAR_RATIO,
+    LEAST_FIT,
+    AmbiguousRequest,
+    Candidate,
+    Grounding,
+    NotFound,
+    weigh,
+)
 from cpor.perception.outlines import Outline, measure_outlines
 from cpor.perception.request_words import EXTREMES, FORMS, Request, ramp
 from cpor.scene import Scene
-
-LEAST_FIT = 0.35
-"""An object that fits worse is not meant."""
-
-CLEAR_RATIO = 0.5
-"""The best object is meant where the next fits at most this much as well."""
 
 
 class WordJudge:
@@ -48,16 +50,7 @@ class WordJudge:
             why = f"cannot tell what {_quoted(unchecked)} is" if unchecked else "it fits every object"
             question = f"“{self.words}”: {why}; which of {list_labels(self.scene.ids)} is meant?"
             return AmbiguousRequest(ranked, question, unchecked)
-        if ranked[0].fit < LEAST_FIT:
-            return NotFound(
-                f"“{self.words}”: no object fits; say it otherwise, or point at the object", ranked, unchecked
-            )
-        second = ranked[1].fit if len(ranked) > 1 else 0.0
-        if second > CLEAR_RATIO * ranked[0].fit:
-            several = tuple(each for each in ranked if each.fit > CLEAR_RATIO * ranked[0].fit)
-            question = f"“{self.words}” fits {list_labels([each.id for each in several])}; which is meant?"
-            return AmbiguousRequest(several, question, unchecked)
-        return Found(ranked[0].id, ranked, ranked[0].fit - second, unchecked)
+        return weigh(self.words, ranked, unchecked)
 
     def _by_name(self, fit: dict[int, float]) -> str | None:
         """Names; the first word that is nobody's name although everything has one comes back."""

@@ -100,6 +100,7 @@ class Cycle:
         unchanged: Objects that did not change since the cycle before.
         notes: What else happened, in sentences.
         times_s: Time of each step. [s]
+        retargeted: Whether somebody asked for another object, which is the target from this cycle on.
     """
 
     index: int
@@ -115,11 +116,12 @@ class Cycle:
     unchanged: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
     times_s: Mapping[str, float] = field(default_factory=dict)
+    retargeted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """What became of a run.
+    """What became of a run; where somebody asked for another object on the way, of the last one asked for.
 
     Attributes:
         ended: How it ended.
@@ -151,6 +153,11 @@ class RunResult:
     def deferrals(self) -> int:
         """How often the decision was to defer, or no allowed action was left."""
         return sum(isinstance(cycle.action, Defer) for cycle in self.cycles)
+
+    @property
+    def retargeted(self) -> int:
+        """How often somebody asked for another object on the way."""
+        return sum(cycle.retargeted for cycle in self.cycles)
 
     @property
     def removed(self) -> int:

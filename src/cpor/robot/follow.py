@@ -1,9 +1,59 @@
 """Which object of a frame is the target, and whether it is out. In doubt it is not seen, and not out."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from cpor.robot.carry_over import SAME_PLACE, Look, Memory, covered, is_unchanged, look_at, recognise
 from cpor.scene import Scene
+
+TargetFinder: TypeAlias = Callable[[Scene], int | None]
+"""Finds the target in a scene, by its name for example; None where it is not there."""
+
+
+class Pursuit:
+    """Which object is asked for, and where it was last.
+
+    Args:
+        wanted: Its id in the first frame, or who finds it.
+        ids_are_kept: Whether the segmenter gives an object the same id in every frame.
+    """
+
+    def __init__(self, wanted: int | TargetFinder, ids_are_kept: bool) -> None:
+        self.wanted = wanted
+        self.target: int | None = None  # its id in the last frame
+        self._keeps = ids_are_kept
+        self._look: Look | None = None
+
+    def find(self, scene: Scene, before: Memory, now: Memory, is_first: bool) -> int | None:
+        """The target's id in a frame; None where it is not seen, never a guess.
+
+        Args:
+            scene: The frame.
+            before: What was known after the frame before.
+            now: The same, carried to this frame.
+            is_first: Whether no frame was before this one.
+        """
+        found: int | None = None
+        if self._look is not None and not self._keeps:
+            found = find_again(before, now, self.target, self._look, scene)
+        elif isinstance(self.wanted, int) and (self._keeps or is_first):
+            found = self.wanted  # where every frame numbers anew, the id means something in the first only
+        if found is None and not isinstance(self.wanted, int):
+            found = self.wanted(scene)
+        self.target = found if found in seen_in(now, scene) else None
+        if self.target is not None:
+            self._look = now.known[self.target].last
+        return self.target
+
+    def turn_to(self, obj: int, memory: Memory) -> bool:
+        """Ask for another object from now on, by its id in the last frame; False where it was not seen."""
+        if memory.frame is None or obj not in seen_in(memory, memory.frame):
+            return False
+        self.wanted = self.target = obj
+        self._look = memory.known[obj].last
+        return True
 
 
 def find_again(before: Memory, now: Memory, target: int | None, look: Look, scene: Scene) -> int | None:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from cpor.decision import Action, Defer, Grasp
-from cpor.errors import CameraError, CporError, list_labels
+from cpor.errors import CporError, list_labels
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
-from cpor.robot.carry_over import Look, Memory
-from cpor.robot.choose import Decider, choose
+from cpor.robot.carry_over import Memory
+from cpor.robot.choose import Decider
 from cpor.robot.cycle import (
     Cycle,
     Ended,
@@ -21,20 +21,19 @@ from cpor.robot.cycle import (
     RunResult,
     Stopwatch,
     as_recorded,
-    list_beliefs,
-    scores_used,
 )
-from cpor.robot.follow import find_again, seen_in, why_not_out
+from cpor.robot.follow import Pursuit, TargetFinder, why_not_out
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
 from cpor.robot.safe_stop import UNABLE, leave_safe, stopping, wait_until_able
-from cpor.scene import Observation, Scene
-
-TargetFinder: TypeAlias = Callable[[Scene], int | None]
-"""Finds the target in a scene, by its name for example; None where it is not there."""
+from cpor.robot.steps import decide_cycle, noted, take_frame, with_answer
+from cpor.scene import Scene
 
 Ask: TypeAlias = Callable[[Cycle], Action | None]
 """Asks a person what to do in a cycle that defers; None: end the run."""
+
+Retarget: TypeAlias = Callable[[], int | None]
+"""Tells, once, the id in the last frame of another object that is asked for from now on; None: no change."""
 
 
 class _End(NamedTuple):
@@ -55,6 +54,7 @@ def retrieve(
     on_decision: Callable[[Cycle], None] | None = None,
     ask: Ask | None = None,
     stop: threading.Event | None = None,
+    retarget: Retarget | None = None,
 ) -> RunResult:
     """Retrieve the target from clutter.
 
@@ -69,6 +69,8 @@ def retrieve(
         on_decision: Called before the robot is sent; the cycle's `attempt` is still `none`.
         ask: Asked after too many deferrals in a row.
         stop: Stops the robot at once, from whatever thread it is set.
+        retarget: Asked before every look, and once more right before the robot is sent: it then stays, and
+            looks again for the new target. The result is about the object that was asked for last.
 
     Returns:
         How it ended and every cycle. Errors of ours end the run as `fault`; any other error leaves the
@@ -78,7 +80,7 @@ def retrieve(
         RunRecordError: The record could not be written; the robot is at rest.
     """
     run = _Run(robot, segmenter, target, pipeline or Pipeline(), settings or LoopSettings(), record)
-    run.on_cycle, run.on_decision, run.ask = on_cycle, on_decision, ask
+    run.on_cycle, run.on_decision, run.ask, run.retarget = on_cycle, on_decision, ask, retarget
     run.stop = stop or run.stop
     with stopping(robot, run.stop):
         return run.carry_out()
@@ -97,25 +99,26 @@ class _Run:
         record: RunFolder | None,
     ) -> None:
         self.robot, self.segmenter, self.decider = robot, segmenter, decider
-        self.wanted, self.settings, self.record = target, settings, record
+        self.settings, self.record = settings, record
+        self.pursuit = Pursuit(target, settings.ids_are_kept)
         self.on_cycle: Callable[[Cycle], None] | None = None
         self.on_decision: Callable[[Cycle], None] | None = None
         self.ask: Ask | None = None
+        self.retarget: Retarget | None = None
+        self.retargeted = False  # since the last look
         self.stop = threading.Event()
         self.cycles: list[Cycle] = []
         self.open: Cycle | None = None  # the cycle under way, not yet among `cycles`
         self.final_scene: Scene | None = None
         self.memory = Memory()
-        self.target: int | None = None  # its id in the last frame
-        self.target_look: Look | None = None
         self.tried: int | None = None  # whom the last action was about, by its id in the last frame
         self.actions = self.deferrals = self.unseen = 0
 
     def carry_out(self) -> RunResult:
         """Run to the end, whatever the end is."""
         if self.record is not None:
-            wanted = self.wanted if isinstance(self.wanted, int) else None
-            self.record.begin(wanted, self.settings)
+            wanted = self.pursuit.wanted
+            self.record.begin(wanted if isinstance(wanted, int) else None, self.settings)
         failed: BaseException | None = None
         try:
             end = self._run_to_end()
@@ -159,28 +162,53 @@ class _Run:
             return _End("budget", f"the target is not out after {self.actions} actions")
         if end := self._unless_able():
             return end
-        cycle = self._perceive()
+        notes: list[str] = []
+        self._turn_to_another(notes)
+        cycle = self._perceive(notes)
         if cycle.target is None:
             return self._look_again_for_target(cycle)
         self.unseen = 0
-        cycle = self._decide(cycle, cycle.target)
+        cycle, self.memory = decide_cycle(cycle, cycle.target, self.decider, self.memory, self.settings)
+        self.open = cycle
         if isinstance(cycle.action, Defer):
             self.deferrals += 1
             if self.deferrals < self.settings.max_deferrals:
                 return None
-            cycle = self._ask(cycle)
+            self.open = cycle = with_answer(cycle, self.ask(cycle) if self.ask is not None else None)
             if isinstance(cycle.action, Defer) and not self.stop.is_set():
+                if self._stays_for_another(cycle):
+                    return None
                 return _End("deferred", f"it deferred {self.deferrals} times in a row; a person has to say")
         self.deferrals = 0
         if self.stop.is_set():
             return _End("stopped", "stopped on request, before the robot was sent")
         return self._act(cycle)
 
-    def _perceive(self) -> Cycle:
+    def _turn_to_another(self, notes: list[str]) -> bool:
+        """Whether somebody asks for another object, which is the target from now on."""
+        obj = self.retarget() if self.retarget is not None else None
+        if obj is None or obj == self.pursuit.target:
+            return False
+        if not self.pursuit.turn_to(obj, self.memory):
+            notes.append(f"somebody asked for object {obj}, which is not seen; the target stays as it was")
+            return False
+        self.retargeted = True
+        self.deferrals = self.unseen = 0
+        return True
+
+    def _stays_for_another(self, cycle: Cycle) -> bool:
+        """Whether the robot is not sent since somebody asks for another object meanwhile."""
+        notes: list[str] = []
+        stays = self._turn_to_another(notes)
+        if stays:
+            notes.append("the robot is not sent: somebody asks for another object")
+        self.open = noted(cycle, *notes)
+        return stays
+
+    def _perceive(self, notes: list[str]) -> Cycle:
         """Look, find the objects, and carry over what still holds."""
         watch = Stopwatch()
-        notes: list[str] = []
-        observation = self._observe(notes)
+        observation = take_frame(self.robot, self.settings.camera_retries, notes)
         watch.lap("look")
         # Where the segmenter fails, the record still has the frame.
         self.open = Cycle(len(self.cycles), Scene(as_recorded(observation)), notes=tuple(notes))
@@ -189,9 +217,9 @@ class _Run:
         watch.lap("segment")
         before = self.memory
         self.memory = before.carry_to(seen, self.settings.ids_are_kept)
-        self.target = self._find_target(seen, before)
-        if self.target is not None:
-            self.target_look = self.memory.known[self.target].last
+        target = self.pursuit.find(seen, before, self.memory, is_first=not self.cycles)
+        if self.retargeted and target is not None:
+            notes.append(f"from here on object {target} is asked for, another one than before")
         new_id = {old: new for new, old in self.memory.same_as.items()}
         if self.tried is not None and new_id.get(self.tried) in self.memory.unchanged:
             obj = new_id[self.tried]
@@ -202,77 +230,25 @@ class _Run:
         self.open = Cycle(
             len(self.cycles),
             self.memory.add_to(seen),
-            self.target,
+            target,
+            retargeted=self.retargeted,
             same_as=self.memory.same_as,
             unchanged=self.memory.unchanged,
             notes=tuple(notes),
             times_s=watch.times_s,
         )
+        self.retargeted = False
         return self.open
-
-    def _observe(self, notes: list[str]) -> Observation:
-        for _ in range(self.settings.camera_retries):
-            try:
-                return self.robot.observe()
-            except CameraError as error:
-                notes.append(f"a frame was lost: {error}")
-        return self.robot.observe()
-
-    def _find_target(self, scene: Scene, before: Memory) -> int | None:
-        """The target's id in this frame; None where it is not seen, never a guess."""
-        found: int | None = None
-        keeps = self.settings.ids_are_kept
-        if self.target_look is not None and not keeps:
-            found = find_again(before, self.memory, self.target, self.target_look, scene)
-        elif isinstance(self.wanted, int) and (keeps or not self.cycles):
-            found = self.wanted  # where every frame numbers anew, the id means something in the first only
-        if found is None and not isinstance(self.wanted, int):
-            found = self.wanted(scene)
-        return found if found in seen_in(self.memory, scene) else None
 
     def _look_again_for_target(self, cycle: Cycle) -> _End | None:
         self.unseen += 1
         has = list_labels(cycle.scene.ids) or "nothing"
-        self.open = self._noted(cycle, f"the target is not seen; the scene has: {has}")
+        self.open = noted(cycle, f"the target is not seen; the scene has: {has}")
         if self.unseen < self.settings.looks_for_target:
             return None
         if not any(each.scene.objects for each in (*self.cycles, cycle)):
             return _End("empty", f"nothing was seen in {self.unseen} looks")
         return _End("target_lost", f"the target was not seen in {self.unseen} looks; the scene has: {has}")
-
-    def _decide(self, cycle: Cycle, target: int) -> Cycle:
-        watch = Stopwatch(cycle.times_s)
-        limit = self.settings.failures_before_exclusion
-        excluded = frozenset(k for k, known in self.memory.known.items() if known.failures >= limit)
-        choice = choose(self.decider, cycle.scene, target, excluded, self.settings.make_room)
-        scene = cycle.scene
-        if choice.result is not None:
-            scene = replace(scene, semantic_scores=scores_used(scene, choice.result))
-        beliefs = list_beliefs(choice.result, self.memory.carried) if choice.result else ()
-        self.memory = self.memory.learn(scene.semantic_scores)
-        watch.lap("decide")
-        self.open = replace(
-            cycle,
-            scene=scene,
-            decision=choice.decision,
-            action=choice.action,
-            p_success=choice.p_success,
-            beliefs=beliefs,
-            notes=(*cycle.notes, *choice.notes),
-            times_s=watch.times_s,
-        )
-        return self.open
-
-    def _ask(self, cycle: Cycle) -> Cycle:
-        """The cycle with what a person says instead, if anything that can be done."""
-        action = self.ask(cycle) if self.ask is not None else None
-        if action is None or isinstance(action, Defer):
-            return cycle
-        if action.obj not in cycle.scene.ids or isinstance(action, Grasp) != (action.obj == cycle.target):
-            self.open = self._noted(cycle, f"a person said {action}, which cannot be done in this scene")
-            return self.open
-        self.open = replace(self._noted(cycle, f"a person said {action}"), action=action, p_success=None)
-        return self.open
 
     def _act(self, cycle: Cycle) -> _End | None:
         action, scene = cycle.action, cycle.scene
@@ -282,6 +258,10 @@ class _Run:
             self.on_decision(cycle)
         if self.stop.is_set():
             return _End("stopped", "stopped on request, before the robot was sent")
+        if self._stays_for_another(cycle):
+            return None
+        assert self.open is not None
+        cycle = self.open
         watch = Stopwatch(cycle.times_s)
         self.actions += 1
         self.tried = action.obj
@@ -293,7 +273,7 @@ class _Run:
         self.open = replace(self.open, attempt="ended", outcome=outcome, times_s=watch.times_s)
         self._write(self.open)
         if outcome.kind == "done" and isinstance(action, Grasp):
-            return self._check_target_is_out(action.obj)
+            return self._unless_another(self._check_target_is_out(action.obj), action.obj)
         if outcome.kind == "done":
             self.memory = self.memory.taken(action.obj)
         if outcome.kind == "fault" and self._recover():
@@ -306,22 +286,35 @@ class _Run:
         notes: list[str] = []
         try:
             if self.robot.status().dry_run:
-                self.open = self._noted(self.open, "a dry run: nothing moved, so the target is not out")
+                self.open = noted(self.open, "a dry run: nothing moved, so the target is not out")
                 return None
             if not self.settings.check_target_is_out:
                 return _End("retrieved", f"the target is out after {self.actions} actions, as the robot says")
-            seen = self.segmenter.segment(self._observe(notes))
+            seen = self.segmenter.segment(take_frame(self.robot, self.settings.camera_retries, notes))
         except CporError as error:
-            self.open = self._noted(self.open, *notes)
+            self.open = noted(self.open, *notes)
             said = "the target was delivered, as the robot says; that was not checked"
             return self._failed_with(error, f"{said}: {error}")
         why = why_not_out(self.memory, target, seen, self.settings.ids_are_kept)
         if why is not None:
-            self.open = self._noted(self.open, *notes, f"the robot says that it has the target; yet {why}")
+            self.open = noted(self.open, *notes, f"the robot says that it has the target; yet {why}")
             return None
-        self.open = self._noted(self.open, *notes)
+        self.open = noted(self.open, *notes)
         self.final_scene = replace(seen, observation=as_recorded(seen.observation))
         return _End("retrieved", f"the target is out after {self.actions} actions")
+
+    def _unless_another(self, end: _End | None, taken: int) -> _End | None:
+        """None to go on where the target is out and somebody asks for another object meanwhile."""
+        if end is None or end.ended != "retrieved" or self.open is None:
+            return end
+        notes: list[str] = []
+        goes_on = self._turn_to_another(notes)
+        self.open = noted(self.open, *notes)
+        if not goes_on:
+            return end
+        self.open = noted(self.open, "the target is out, and somebody asks for another object")
+        self.memory, self.final_scene = self.memory.taken(taken), None
+        return None
 
     def _unless_able(self) -> _End | None:
         status = self.robot.status()
@@ -338,7 +331,7 @@ class _Run:
         if self._home().kind != "done":
             return False
         if self.open is not None:
-            self.open = self._noted(self.open, "a person cleared the protective stop; it goes on")
+            self.open = noted(self.open, "a person cleared the protective stop; it goes on")
         return True
 
     def _failed_with(self, error: CporError, detail: str) -> _End:
@@ -352,9 +345,6 @@ class _Run:
         if outcome.kind == "done":
             return None
         return _End("stopped" if outcome.kind == "stopped" else "fault", outcome.detail)
-
-    def _noted(self, cycle: Cycle, *notes: str) -> Cycle:
-        return replace(cycle, notes=(*cycle.notes, *notes))
 
     def _write(self, cycle: Cycle) -> None:
         if self.record is not None:

@@ -36,7 +36,11 @@ class StatusRecord(Record):
 
 
 class RunRecord(Record):
-    """`run.json`; the target's id is that of the first frame, and what the end brings is None until then."""
+    """`run.json`; the target's id is that of the first frame, and what the end brings is None until then.
+
+    Where `retargeted` is not 0, other objects were asked for on the way, `ended` is about the last of them,
+    and every cycle names its own target.
+    """
 
     kind: Literal["cpor-retrieval"] = "cpor-retrieval"
     version: Literal[1] = 1
@@ -50,6 +54,7 @@ class RunRecord(Record):
     cycles: int | None = None
     actions: int | None = None
     deferrals: int | None = None
+    retargeted: int = 0
     robot: StatusRecord | None = None
 
 
@@ -123,6 +128,7 @@ class CycleRecord(Record):
     unchanged: list[int]
     notes: list[str]
     times_s: dict[str, float]
+    retargeted: bool = False
 
 
 def status_to_record(status: RobotStatus | None) -> StatusRecord | None:
@@ -150,6 +156,7 @@ def cycle_to_record(cycle: Cycle) -> CycleRecord:
         unchanged=sorted(cycle.unchanged),
         notes=list(cycle.notes),
         times_s=dict(cycle.times_s),
+        retargeted=cycle.retargeted,
     )
 
 
@@ -170,6 +177,7 @@ def cycle_from_record(record: CycleRecord, scene: Scene) -> Cycle:
         unchanged=frozenset(record.unchanged),
         notes=tuple(record.notes),
         times_s=record.times_s,
+        retargeted=record.retargeted,
     )
 
 

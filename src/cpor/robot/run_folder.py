@@ -97,6 +97,7 @@ class RunFolder:
                 "cycles": len(result.cycles),
                 "actions": result.actions,
                 "deferrals": result.deferrals,
+                "retargeted": result.retargeted,
                 "robot": status_to_record(result.robot),
             }
         )

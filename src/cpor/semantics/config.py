@@ -46,6 +46,7 @@ class ScorerConfig(_Table):
             pair, from log-probabilities.
         base_url: Address of the server; the provider's own where left out.
         api_key_env: The environment variable that holds the key, read when a call is made.
+        words: Whether it is asked which object the words of a request mean; else our word judge tells.
         hypotheses: Whether the prompt shows what geometry measured (`scene` only).
         points: How points in replies are meant; see `Marks`.
         pairs_per_prompt: Scenes with more pairs take several prompts.
@@ -66,6 +67,7 @@ class ScorerConfig(_Table):
     way: Literal["scene", "pairs"] = "scene"
     base_url: str | None = None
     api_key_env: str | None = None
+    words: bool = True
     hypotheses: bool = True
     points: Literal["pixels", "thousandths"] = "pixels"
     pairs_per_prompt: int = Field(200, ge=1)

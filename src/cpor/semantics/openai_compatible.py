@@ -148,7 +148,7 @@ class OpenAIProvider:
         if question.wants_yes_no:
             request |= {"logprobs": True, "top_logprobs": self._top_logprobs}
         if question.schema is not None and self._structured:
-            schema = {"name": "relations", "strict": True, "schema": question.schema}
+            schema = {"name": "reply", "strict": True, "schema": question.schema}
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self._extra_body:
             request["extra_body"] = self._extra_body

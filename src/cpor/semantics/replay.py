@@ -33,7 +33,8 @@ def build(config: ScorerConfig) -> RelationScorer:
 def replay(path: Path) -> RelationScorer:
     """A scorer that answers from a recording; what is not in it gets no answer."""
     provider = RecordedProvider(path)
-    config = provider.config.model_copy(update={"cache": False, "attempts": 1})
+    # A recording holds what was said of pairs, so words are left to our own judge.
+    config = provider.config.model_copy(update={"cache": False, "attempts": 1, "words": False})
     return (UnoGraspScorer if config.kind == "unograsp" else VlmScorer)(config, provider)
 
 

@@ -48,7 +48,7 @@ def read_relations(text: str, marks: Marks, pairs: Sequence[BlockedBy]) -> Readi
     problems: list[str] = []
     asked = set(pairs)
     given: dict[BlockedBy, set[float]] = {}
-    entries = list(_entries(_THOUGHT.sub("", text)))  # what is weighed while thinking is no answer
+    entries = list(objects_with(text, ("blocked", "blocker")))
     if not entries:
         problems.append("the reply is empty" if not text.strip() else "the reply holds no relation")
     for entry in entries:
@@ -106,8 +106,9 @@ def _probability(value: object) -> float | None:
     return float(value) if 0.0 <= value <= 100.0 else None
 
 
-def _entries(text: str) -> Iterator[dict[str, Any]]:
-    """Every whole JSON object in a text that looks like a relation, wherever it stands."""
+def objects_with(text: str, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Every whole JSON object in a reply that has one of some fields, wherever it stands."""
+    text = _THOUGHT.sub("", text)  # what is weighed while thinking is no answer
     at = 0
     while (at := text.find("{", at)) >= 0:
         try:
@@ -117,7 +118,7 @@ def _entries(text: str) -> Iterator[dict[str, Any]]:
         except ValueError:  # not JSONDecodeError: a number of too many digits is none
             at += 1  # prose, or a list that was cut off: look at what is inside
             continue
-        yield from _relations_in(found)
+        yield from _inside(found, fields)
         at = end
 
 
@@ -132,17 +133,17 @@ def _no_two(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_no_two)
 
 
-def _relations_in(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _inside(value: Any, fields: tuple[str, ...], depth: int = 0) -> Iterator[dict[str, Any]]:
     if depth > _DEEPEST:
         return
     if isinstance(value, dict):
-        if "blocked" in value or "blocker" in value:
+        if any(field in value for field in fields):
             yield value
             return
         value = list(value.values())
     if isinstance(value, list):
         for each in value:
-            yield from _relations_in(each, depth + 1)
+            yield from _inside(each, fields, depth + 1)
 
 
 def _say(pair: BlockedBy) -> str:

@@ -7,14 +7,24 @@ from cpor.evidence import PairState, geometric_evidence
 from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import ScorerConfig
+from cpor.semantics.grounder import WordsReply
 from cpor.semantics.matching import Marks
 from cpor.semantics.patience import Asked, PatientCaller
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
 from cpor.semantics.provider import Completion, Picture, Provider, Question
 from cpor.semantics.replies import Reading, read_relations
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError
+from cpor.semantics.words_question import (
+    WORDS_SCHEMA,
+    WORDS_SYSTEM,
+    WordsReading,
+    read_words_reply,
+    why_not_asked,
+    words_prompt,
+)
 from cpor.semantics.yes_no import p_yes
 
+REFUSED = "the model refused to answer"
 NO_LOGPROBS = (
     'the model gives no log-probabilities, and way = "pairs" needs them; set way = "scene", or choose '
     "another model"
@@ -47,6 +57,36 @@ class VlmScorer:
         scores, replies = ask(scene, pairs, picture, marks)
         return ScoredPairs(scores, self.name, replies, self.caller.purse.spent - before)
 
+    def which_object(self, scene: Scene, words: str) -> WordsReply | None:
+        """See `Grounder`: one question, whichever way pairs are asked. None where `words = false`."""
+        if not self.config.words:
+            return None
+        if (reason := why_not_asked(words)) is not None:
+            return WordsReply(None, self.name, None, (reason,))
+        before = self.caller.purse.spent
+        picture, marks = draw_marks(scene, self.config.points)
+        question = Question(
+            picture,
+            words_prompt(scene, marks.number, words),
+            WORDS_SYSTEM,
+            WORDS_SCHEMA,
+            max_output_tokens=self.config.max_output_tokens,
+        )
+
+        def read(completion: Completion) -> WordsReading:
+            if completion.refused:
+                return WordsReading(None, (REFUSED,))
+            found = read_words_reply(completion.text, marks)
+            if completion.cut and found.fit is None:
+                return WordsReading(None, ("the reply was cut: raise max_output_tokens",))
+            return found
+
+        (asked,) = self.caller.ask_all([question], lambda _, reply: read(reply).fit is not None)
+        reading = WordsReading(None) if asked.completion is None else read(asked.completion)
+        text = None if asked.completion is None else asked.completion.text
+        problems = (*asked.problems, *reading.problems)
+        return WordsReply(reading.fit, self.name, text, problems, self.caller.purse.spent - before)
+
     def _ask_scene(
         self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: Picture, marks: Marks
     ) -> tuple[dict[BlockedBy, float | None], tuple[RawReply, ...]]:
@@ -68,7 +108,7 @@ class VlmScorer:
 
         def read(place: int, completion: Completion) -> Reading:
             if completion.refused:
-                return Reading(dict.fromkeys(groups[place]), ("the model refused to answer",))
+                return Reading(dict.fromkeys(groups[place]), (REFUSED,))
             found = read_relations(completion.text, marks, groups[place])
             if completion.cut and None in found.scores.values():
                 advice = "the reply was cut: raise max_output_tokens, or lower pairs_per_prompt"
@@ -169,7 +209,7 @@ def _raw(pairs: tuple[BlockedBy, ...], asked: Asked, problems: tuple[str, ...]) 
 
 def _why_no_yes_no(reply: Completion) -> str:
     if reply.refused:
-        return "the model refused to answer"
+        return REFUSED
     if not reply.first_token:
         return "the reply has no log-probabilities"
     return "the model would have said neither yes nor no"

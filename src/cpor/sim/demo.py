@@ -1,6 +1,7 @@
 """The loop closed on a simulated heap, judged by the truth at the time of each action."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -15,7 +16,7 @@ from cpor.pipeline import Pipeline
 from cpor.rgbd import scoring_pipeline
 from cpor.robot.choose import Decider
 from cpor.robot.cycle import Cycle, LoopSettings, RunResult
-from cpor.robot.loop import retrieve
+from cpor.robot.loop import Ask, Retarget, retrieve
 from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy, Scene, TrueRelations
 from cpor.sim.build import build_world
@@ -55,7 +56,7 @@ class DemoSettings:
     sensor: str = "default"
     finger_friction: float = 0.5
     budget: int = 12
-    eyes: Eyes = "truth"
+    eyes: Eyes = "networks"
 
     def pipeline(self, model: Path | None = None) -> Pipeline:
         """The stages of a model; of the bundled one that was fitted to such eyes by default."""
@@ -129,13 +130,15 @@ class Demonstration:
 
     Attributes:
         result: The run, as the robot saw it.
-        delivered: The truth: whether the target lies in the delivery tray.
+        delivered: The truth: whether what was asked for, last, lies in the delivery tray.
         verdicts: What the truth says of each action when it was begun, by the index of its cycle.
+        pointed: How often somebody had to say which object is meant; once where it was never lost.
     """
 
     result: RunResult
     delivered: bool
     verdicts: dict[int, Verdict] = field(default_factory=dict)
+    pointed: int = 1
 
     @property
     def wrong_removals(self) -> int:
@@ -164,20 +167,34 @@ class Demonstration:
             "deferrals": self.result.deferrals,
             "actions": self.result.actions,
             "wrong_grasps": self.wrong_grasps,
+            "pointed": self.pointed,
             "ended": self.result.ended,
             "detail": self.result.detail,
         }
 
 
-def set_stage(seed: int, settings: DemoSettings) -> Stage:
-    """Heap a bin, name a target, put the robot beside it."""
+def set_stage(
+    seed: int, settings: DemoSettings, watch: Callable[[World], None] = lambda world: None
+) -> Stage:
+    """Heap a bin, name a target, put the robot beside it.
+
+    Args:
+        seed: Of the heap and of the camera's noise.
+        settings: How deep the target lies, how the camera fails, who finds the objects.
+        watch: Told the world after every control step of the arm; it must not change it.
+    """
     heap = make_heap(seed, HeapSettings(tier=settings.tier))
     poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
     friction = settings.finger_friction
     world = build_world(heap.world.objects, poses, heap.world.bin, arm=True, finger_friction=friction)
     film, look = Film(), plain_look()
     rng = np.random.default_rng((seed, 0xDE30))
-    robot = SimulatedRobot(world, heap.camera, look, sensor_preset(settings.sensor), rng, watch=film)
+
+    def watched(world: World) -> None:
+        film(world)
+        watch(world)
+
+    robot = SimulatedRobot(world, heap.camera, look, sensor_preset(settings.sensor), rng, watch=watched)
     segmenter = OnnxSegmenter() if settings.eyes == "networks" else SimulatorMasks(robot)
     return Stage(heap, world, look, robot, segmenter, film)
 
@@ -189,6 +206,9 @@ def demonstrate(
     record: RunFolder | None = None,
     on_decision: Callable[[Cycle], None] = lambda cycle: None,
     on_cycle: Callable[[Cycle, Verdict | None], None] = lambda cycle, verdict: None,
+    ask: Ask | None = None,
+    stop: threading.Event | None = None,
+    retarget: Retarget | None = None,
 ) -> Demonstration:
     """Retrieve the target, and judge each action by the truth when it is begun.
 
@@ -199,52 +219,93 @@ def demonstrate(
         record: Where every cycle is written.
         on_decision: Called before the arm moves.
         on_cycle: Called after, with what the truth says.
+        ask: Asked after too many deferrals in a row.
+        stop: Stops the arm at once, from whatever thread it is set.
+        retarget: Asked for another target, as `retrieve` does.
     """
     verdicts: dict[int, Verdict] = {}
+    witness = Witness(stage)
 
     def decided(cycle: Cycle) -> None:
-        verdicts[cycle.index] = _judge(stage, cycle)
+        witness.look(cycle)
+        verdicts[cycle.index] = witness.judge(cycle)
         on_decision(cycle)
 
+    def over(cycle: Cycle) -> None:
+        if cycle.attempt == "none":
+            witness.look(cycle)
+            verdicts.pop(cycle.index, None)  # announced, but not carried out
+        on_cycle(cycle, verdicts.get(cycle.index))
+
+    pointer = Pointer(stage)
     result = retrieve(
         stage.robot,
         stage.segmenter,
-        stage.heap.target if stage.ids_are_kept else PointOnce(stage),
+        stage.heap.target if stage.ids_are_kept else pointer,
         pipeline or settings.pipeline(),
         LoopSettings(budget=settings.budget, ids_are_kept=stage.ids_are_kept),
         record,
-        lambda cycle: on_cycle(cycle, verdicts.get(cycle.index)),
+        over,
         on_decision=decided,
+        ask=ask,
+        stop=stop,
+        retarget=retarget,
     )
-    return Demonstration(result, stage.robot.in_tray(stage.heap.target, "delivery"), verdicts)
+    return Demonstration(result, witness.delivered, verdicts, max(1, pointer.times))
 
 
-class PointOnce:
-    """Somebody who points at the target until it is found for the first time, and then goes away.
+class Pointer:
+    """Somebody who points at the target whenever the loop does not recognise it by itself.
 
     Args:
         stage: Where the target lies.
+
+    Attributes:
+        times: How often they pointed at it.
     """
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._done = False
+        self.times = 0
 
     def __call__(self, scene: Scene) -> int | None:
-        """The target's id in the scene; None where it is not found, and ever after it once was."""
-        if self._done:
-            return None
+        """The target's id in a scene that was just seen; None where it is not found."""
         found = self._stage.find_target(scene)
-        self._done = found is not None
+        self.times += found is not None
         return found
 
 
-def _judge(stage: Stage, cycle: Cycle) -> Verdict:
-    """What the truth says of an action before the arm moves."""
-    action, names = cycle.action, stage.world.objects
-    assert action is not None and not isinstance(action, Defer)
-    owner = stage.recognise(cycle.scene).owner
-    obj = owner.get(int(action.obj))  # type: ignore[call-overload]
-    if obj is None:
-        return Verdict(True, "there is no object")
-    return judge(type(action)(obj), stage.heap.target, stage.truth(), lambda k: f"the {names[k].name}")
+class Witness:
+    """Somebody who knows the truth, and what is truly asked for.
+
+    Args:
+        stage: Before anything moves; its heap names the first target.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.target: int | None = stage.heap.target
+        """What is truly asked for, by the world's ids; None: somebody asked for what is no object."""
+        self._owner: Mapping[int, int | None] = {}
+        self._asked_anew = False
+
+    @property
+    def delivered(self) -> bool:
+        """Whether what is asked for lies in the delivery tray."""
+        return self.target is not None and self._stage.robot.in_tray(self.target, "delivery")
+
+    def look(self, cycle: Cycle) -> None:
+        """Take note of who is who in a cycle, before anything moves in it."""
+        self._owner = self._stage.recognise(cycle.scene).owner if cycle.scene.visible_ids is not None else {}
+        self._asked_anew |= cycle.retargeted
+        if self._asked_anew and cycle.target is not None:
+            self.target, self._asked_anew = self._owner.get(cycle.target), False
+
+    def judge(self, cycle: Cycle) -> Verdict:
+        """What the truth says of a cycle's action before the arm moves."""
+        action, names = cycle.action, self._stage.world.objects
+        assert action is not None and not isinstance(action, Defer)
+        obj = self._owner.get(int(action.obj))  # type: ignore[call-overload]
+        if obj is None or self.target is None:
+            return Verdict(True, "there is no object" if obj is None else "what is asked for is no object")
+        return judge(type(action)(obj), self.target, self._stage.truth(), lambda k: f"the {names[k].name}")

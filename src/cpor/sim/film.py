@@ -54,15 +54,34 @@ class Film:
         """
         count = min(most, len(self._poses))
         chosen = np.unique(np.linspace(0, len(self._poses) - 1, count).round().astype(int)).tolist()
-        stage = replace(world, data=mujoco.MjData(world.model))
+        projector = Projector(world, look, camera)
         frames = []
         for done, k in enumerate(chosen, 1):
-            stage.data.qpos[:] = self._poses[k]
-            mujoco.mj_kinematics(stage.model, stage.data)
-            frames.append(render_rgb(stage, camera, cast_views(stage, camera), look))
+            frames.append(projector.picture(self._poses[k]))
             progress("film", done, len(chosen))
         shown_s = self.every_s * (len(self._poses) - 1) / max(1, len(frames) - 1)
         return Reel(tuple(frames), shown_s)
+
+
+class Projector:
+    """Makes pictures of poses of a world, which may go on moving meanwhile.
+
+    Args:
+        world: The one that is filmed.
+        look: Its light, table and bin.
+        camera: From where.
+    """
+
+    def __init__(self, world: World, look: Look, camera: CameraSetup) -> None:
+        self._stage = replace(world, data=mujoco.MjData(world.model))
+        self._look, self._camera = look, camera
+
+    def picture(self, pose: Float[np.ndarray, " nq"]) -> UInt8[np.ndarray, "h w 3"]:
+        """The world in a pose, as `data.qpos` has it. Shape (h, w, 3)."""
+        stage = self._stage
+        stage.data.qpos[:] = pose
+        mujoco.mj_kinematics(stage.model, stage.data)
+        return render_rgb(stage, self._camera, cast_views(stage, self._camera), self._look)
 
 
 class Reel(NamedTuple):
@@ -81,4 +100,11 @@ def film_camera(width: int = 480, height: int = 360) -> CameraSetup:
     """A camera that sees bin, trays and arm from the front."""
     return overhead_camera(
         width, height, tilt_deg=58.0, azimuth_deg=62.0, distance=1.35, fov_deg=40.0, look_at=(0.16, 0.0, 0.22)
+    )
+
+
+def close_camera(width: int = 480, height: int = 360) -> CameraSetup:
+    """A camera nearer to the heap: bin, trays and gripper, but not all of the arm."""
+    return overhead_camera(
+        width, height, tilt_deg=56.0, azimuth_deg=62.0, distance=1.2, fov_deg=36.0, look_at=(0.2, 0.0, 0.17)
     )

@@ -133,8 +133,8 @@ class ExportConfig:
     """The files that the package ships.
 
     Attributes:
-        height, width: Of the segmenter's input; multiples of 32. Larger than the pictures it was trained on: it
-            then sees frames of 640x480 as they are, and draws finer masks. [px]
+        height, width: Of the segmenter's input; multiples of 32. Larger than the pictures it was trained
+            on: it then sees frames of 640x480 as they are, and draws finer masks. [px]
         mask_threshold: A pixel belongs to a mask from this probability; chosen on the dev split.
         version: Of the weights, which models fitted to them name.
     """

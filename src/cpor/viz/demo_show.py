@@ -1,6 +1,7 @@
 """The demo as people see it: plain words, a live view, and at the end the story with its film."""
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,18 @@ from rich.console import Console
 
 from cpor.data.whole_files import write_bytes
 from cpor.errors import InvalidSettingError
+from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import RunFolder
 from cpor.sim.demo import Demonstration, DemoSettings, Eyes, Stage, demonstrate, set_stage
 from cpor.sim.film import film_camera
 from cpor.sim.manifest import Tier
+from cpor.sim.verdict import Verdict
 from cpor.viz.animation import animate, playing_speed
 from cpor.viz.live import LiveView
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
 from cpor.viz.progress import progress_bars
+from cpor.viz.rerun_file import RerunFile, check_recording
+from cpor.viz.rerun_run import log_cycle, log_end
 from cpor.viz.story import Story, write_story
 from cpor.viz.words import ENDS
 
@@ -36,9 +41,12 @@ class DemoShow:
         out: `story.html`, `first_look.webp`, `arm.webp` and the record `run/` go here.
         quiet: Whether to say nothing on the way.
         film: Whether to make the animation.
+        rerun: A recording for the Rerun viewer, like run.rrd; None: none is made.
     """
 
-    def __init__(self, out: Path, quiet: bool = False, film: bool = True) -> None:
+    def __init__(self, out: Path, quiet: bool = False, film: bool = True, rerun: Path | None = None) -> None:
+        if rerun is not None:
+            check_recording(rerun)
         if out.is_file():
             raise InvalidSettingError(f"{out} is a file, and the demo needs a folder; choose another --out")
         if out.is_dir() and any(out.iterdir()):
@@ -46,10 +54,11 @@ class DemoShow:
         self.out = out
         self._quiet = quiet
         self._film = film
+        self._rerun = rerun
         self._console = Console(quiet=quiet, highlight=False)
 
     def run(
-        self, seed: int, tier: Tier | None, model: Path | None = None, eyes: Eyes = "truth"
+        self, seed: int, tier: Tier | None, model: Path | None = None, eyes: Eyes = "networks"
     ) -> dict[str, object]:
         """Everything, from the heap to the story; what to tell programs."""
         settings = DemoSettings(tier=tier, eyes=eyes)
@@ -58,7 +67,18 @@ class DemoShow:
         self._say(f"Filling a bin with objects, in simulation (seed {seed}) …")
         stage = set_stage(seed, settings)
         self._introduce(stage)
-        with LiveView(f"Fetching {stage.target_name}", self._console) as view:
+        with ExitStack() as stack:
+            recording = None
+            if self._rerun is not None:
+                recording = stack.enter_context(RerunFile(self._rerun, f"Fetching {stage.target_name}"))
+            view = stack.enter_context(LiveView(f"Fetching {stage.target_name}", self._console))
+
+            def over(cycle: Cycle, verdict: Verdict | None) -> None:
+                wrong = verdict is not None and verdict.is_wrong
+                view.acted(cycle, f"(In truth wrong: {verdict.because}.)" if verdict and wrong else "")
+                if recording is not None:
+                    log_cycle(recording, cycle, verdict)
+
             done = demonstrate(
                 stage,
                 settings,
@@ -67,10 +87,10 @@ class DemoShow:
                     self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": stage.target_name}
                 ),
                 view.decided,
-                lambda cycle, verdict: view.acted(
-                    cycle, f"(In truth wrong: {verdict.because}.)" if verdict and verdict.is_wrong else ""
-                ),
+                over,
             )
+            if recording is not None:
+                log_end(recording, stage.target_name, *_how_it_ended(done))
         self._tell(stage, done, seed)
         story = self.out / "story.html"
         return {**done.to_json(), "seed": seed, "tier": stage.heap.tier, "story": str(story)}
@@ -103,10 +123,7 @@ class DemoShow:
     def _tell(self, stage: Stage, done: Demonstration, seed: int) -> None:
         """Write the story, say how it ended, then add the film: it takes a while, and nobody need wait."""
         result = done.result
-        detail = result.detail
-        ended = result.ended
-        if result.retrieved and not done.delivered:
-            ended, detail = "target_lost", "the robot took it for delivered, but it is not in the tray"
+        ended, detail = _how_it_ended(done)
         facts = {
             "seed": str(seed),
             "tier": stage.heap.tier,
@@ -133,6 +150,8 @@ class DemoShow:
             f"{words}. Actions: {result.actions}, wrong in truth: {wrong}, deferrals: {result.deferrals}.\n"
             f"The story, with a picture of every step: {self.out / 'story.html'}"
         )
+        if self._rerun is not None:
+            self._say(f"The same for the Rerun viewer: {self._rerun}")
         if self._film and len(stage.film):
             write_story(self._with_film(story, stage), self.out / "story.html")
             self._say(f"It now ends with a film of the arm: {self.out / 'arm.webp'}")
@@ -148,3 +167,10 @@ class DemoShow:
 
     def _say(self, words: str) -> None:
         self._console.print(words, markup=False, soft_wrap=True)
+
+
+def _how_it_ended(done: Demonstration) -> tuple[Ended, str]:
+    """How it ended in truth, and the same as a sentence."""
+    if done.result.retrieved and not done.delivered:
+        return "target_lost", "the robot took it for delivered, but it is not in the tray"
+    return done.result.ended, done.result.detail

@@ -68,10 +68,17 @@ def story_of_run(folder: Path) -> Story:
         RunRecordError: The folder holds no run, or a damaged one.
     """
     run = read_run(folder)
-    first = next((cycle for cycle in run.cycles if cycle.target is not None), None)
-    request = "the target" if first is None else first.scene.request or namer(first.scene)(first.target)
+    seen = [cycle for cycle in run.cycles if cycle.target is not None]
+    # How it ended is about the object that was asked for last.
+    last = next((cycle for cycle in reversed(seen) if cycle.retargeted), None)
+    asked = last or next(iter(seen), None)
+    request = "the target" if asked is None else namer(asked.scene)(asked.target)
+    if asked is not None and last is None:
+        request = asked.scene.request or request
     tried = [cycle for cycle in run.cycles if cycle.attempt != "none"]
     facts = {"cycles": str(len(run.cycles)), "actions": str(len(tried))}
+    if changes := sum(cycle.retargeted for cycle in run.cycles):
+        facts["asked for another object on the way"] = f"{changes} times" if changes > 1 else "once"
     detail = run.head.detail or ""
     return Story(request, run.cycles, run.ended, detail, run.final_scene, facts=facts)
 

@@ -59,7 +59,7 @@ def say_step(action: Action, name: Callable[[Label], str]) -> str:
     return f"{'Grasp' if isinstance(action, Grasp) else 'Remove'} {name(action.obj)}"
 
 
-def say_why(decision: Decision, target: int, name: Callable[[Label], str]) -> str:
+def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> str:
     """Why, in a sentence or two."""
     action = decision.action
     if isinstance(action, Defer):

@@ -1,0 +1,141 @@
+"""Which object the words of a request mean, told by a model where one can be asked, else by our word judge.
+
+A model that gives no answer is not guessed for: our judge then tells, but only where it is sure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from cpor.perception.grounding import ground, ground_words
+from cpor.perception.grounding_answers import (
+    AmbiguousRequest,
+    Candidate,
+    Found,
+    Grounding,
+    NotFound,
+    weigh,
+)
+from cpor.perception.request_words import parse_request
+from cpor.scene import PixelPoint, Scene
+from cpor.semantics.budget import Spent
+
+
+@dataclass(frozen=True)
+class WordsReply:
+    """What was said to the question which objects some words mean.
+
+    Attributes:
+        fit: How well each object that was named fits, in [0, 1]; empty where none does; None: no answer.
+        grounder: Who said it.
+        text: The reply as it came; None where none did.
+        problems: What went wrong, in words.
+        spent: Calls, tokens and money it took.
+    """
+
+    fit: Mapping[int, float] | None
+    grounder: str
+    text: str | None = None
+    problems: tuple[str, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+
+
+@runtime_checkable
+class Grounder(Protocol):
+    """Can be asked which objects some words mean. A relation scorer may be one too; it need not."""
+
+    def which_object(self, scene: Scene, words: str) -> WordsReply | None:
+        """Ask.
+
+        Args:
+            scene: The scene; it has objects.
+            words: The request, in any language.
+
+        Returns:
+            What was said: a failure is no answer, never a guess. None where it is not to be asked.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ToldRequest:
+    """Which object is meant, and what to know about how that was found out.
+
+    Attributes:
+        meant: The object, or what to ask.
+        notes: In sentences; none where our own judge told as it always does.
+    """
+
+    meant: Grounding
+    notes: tuple[str, ...] = ()
+
+
+def ground_with(
+    asked: object,
+    scene: Scene,
+    target: int | None = None,
+    point: PixelPoint | None = None,
+    words: str | None = None,
+) -> ToldRequest:
+    """The object that is asked for, as `ground` finds it; words go to a `Grounder` where `asked` is one.
+
+    Args:
+        asked: Whom to ask, such as a relation scorer; None for nobody.
+        scene: With masks or points.
+        target: See `ground`, as for the next two.
+        point: A pixel. [px]
+        words: Where None too, the request the scene came with.
+
+    Raises:
+        InvalidSettingError: It is asked for in several ways, or in none.
+        ScorerError: The grounder is not set up.
+    """
+    said = words if words is not None else scene.request
+    by_words = target is None and point is None and said is not None
+    # Whoever gives a number needs nobody's eyes; and badges may carry other numbers than objects do.
+    if not (by_words and isinstance(asked, Grounder) and scene.objects) or _gives_number(said or ""):
+        return ToldRequest(ground(scene, target, point, words))
+    reply = asked.which_object(scene, said or "")
+    if reply is None:
+        return ToldRequest(ground(scene, target, point, words))
+    if reply.fit is None:
+        return _without_answer(scene, said or "", reply)
+    return ToldRequest(_weigh_reply(scene, said or "", reply.fit, reply.grounder), (_say_answered(reply),))
+
+
+def _gives_number(words: str) -> bool:
+    return parse_request(words, frozenset()).number is not None
+
+
+def _weigh_reply(scene: Scene, words: str, fit: Mapping[int, float], who: str) -> Grounding:
+    """The rule for everybody; objects that were not named do not fit."""
+    full = {label: fit.get(label, 0.0) for label in scene.ids}
+    ranked = tuple(Candidate(k, full[k]) for k in sorted(full, key=lambda k: (-full[k], k)))
+    if not any(full.values()):
+        reason = f"“{words}”: {who} finds no object that fits; say it otherwise, or point at the object"
+        return NotFound(reason, ranked)
+    return weigh(words, ranked)
+
+
+def _without_answer(scene: Scene, words: str, reply: WordsReply) -> ToldRequest:
+    """What our judge says, where it is sure; a word it cannot check is what the model was there for."""
+    why = f" ({reply.problems[-1]})" if reply.problems else ""
+    no_answer = f"{reply.grounder} did not tell which object is meant{why}"
+    meant = ground_words(scene, words)
+    if isinstance(meant, Found) and meant.unchecked:
+        unsure = " ".join(repr(word) for word in meant.unchecked)
+        question = f"“{words}”: nothing seen can be held against {unsure}; is {meant.id} meant?"
+        best = tuple(each for each in meant.ranked if each.id == meant.id)
+        meant = AmbiguousRequest(best or (Candidate(meant.id, 1.0),), question, meant.unchecked)
+    told = "colours, forms and names did" if isinstance(meant, Found) else "it is asked back"
+    return ToldRequest(meant, (f"{no_answer}; {told}.{_say_spent(reply)}",))
+
+
+def _say_answered(reply: WordsReply) -> str:
+    return f"{reply.grounder} was asked which object is meant.{_say_spent(reply)}"
+
+
+def _say_spent(reply: WordsReply) -> str:
+    if reply.spent.calls:
+        return f" Spent: {reply.spent.calls} calls, {reply.spent.tokens} tokens."
+    return " The reply was remembered." if reply.spent.remembered else ""

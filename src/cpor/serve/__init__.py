@@ -1,0 +1,1 @@
+"""The web service and its page."""

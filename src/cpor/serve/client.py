@@ -1,0 +1,346 @@
+"""Talks to the service: `Client("http://127.0.0.1:8321").decide(posterior)`; replies are messages."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import httpx
+import numpy as np
+from jaxtyping import UInt8
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from cpor.data.folder_files import encode_png
+from cpor.data.scene_folder import encode_scene
+from cpor.errors import CporError, InvalidSettingError
+from cpor.relations import ObstructionPosterior
+from cpor.scene import Observation, Scene
+from cpor.serve.messages import (
+    ControlRequest,
+    DecideReply,
+    DecideRequest,
+    ErrorReply,
+    ExampleMessage,
+    ExplainReply,
+    ExplainRequest,
+    GroundReply,
+    GroundRequest,
+    HealthReply,
+    PlanReply,
+    PlanRequest,
+    RunEvent,
+    RunReply,
+    RunRequest,
+    SceneReply,
+    SeenDecideReply,
+)
+
+Picture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path | str | bytes
+"""A scene, a frame, pixels, or an image file or its content."""
+
+FileLike: TypeAlias = Path | str | bytes
+"""A file or its content."""
+
+_Any = TypeVar("_Any")
+_Reply = TypeVar("_Reply", bound=BaseModel)
+_Asked = TypeVar("_Asked", DecideRequest, ExplainRequest, PlanRequest)
+
+
+class ServiceError(CporError):
+    """The service refused, failed, or cannot be reached.
+
+    Attributes:
+        status: Of HTTP; None where no answer came.
+        code: For programs; None where the answer was none of the service's.
+    """
+
+    def __init__(self, message: str, status: int | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class Client:
+    """A connection to the service; usable in `with`."""
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8321",
+        token: str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        retry_for_s: float = 30.0,
+    ) -> None:
+        """Prepare; nothing is sent yet.
+
+        Args:
+            base_url: Where the service is.
+            token: What it wants to be shown, where it does.
+            timeout_s: Longest wait for one answer. [s]
+            retry_for_s: How long to come back where the service is busy. [s]
+        """
+        self._retry_for_s = retry_for_s
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(
+            base_url=base_url, headers=headers, timeout=timeout_s, trust_env=False, follow_redirects=False
+        )
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def health(self) -> HealthReply:
+        """Whether it is alive, and what it has."""
+        return self._ask(HealthReply, "GET", "/healthz")
+
+    def decide(self, scene: DecideRequest | ObstructionPosterior, **settings: Any) -> DecideReply:
+        """Decide from probabilities; `settings` are the other fields of `DecideRequest`."""
+        return self._post(DecideReply, "/v1/decide", _as_request(DecideRequest, scene, settings))
+
+    def explain(self, scene: DecideRequest | ObstructionPosterior, **settings: Any) -> ExplainReply:
+        """Decide and explain; `settings` are the other fields of `ExplainRequest`."""
+        return self._post(ExplainReply, "/v1/explain", _as_request(ExplainRequest, scene, settings))
+
+    def plan(self, scene: PlanRequest | ObstructionPosterior, **settings: Any) -> PlanReply:
+        """Plan removals; `settings` are the other fields of `PlanRequest`."""
+        return self._post(PlanReply, "/v1/plan", _as_request(PlanRequest, scene, settings))
+
+    def examples(self) -> list[ExampleMessage]:
+        """Scenes that come with the service."""
+        return _read(TypeAdapter(list[ExampleMessage]), self._send("GET", "/v1/examples"))
+
+    def example_picture(self, name: str) -> bytes:
+        """The photograph of an example, a PNG file."""
+        return self._send("GET", f"/v1/examples/{name}/rgb.png").content
+
+    def look_at_example(self, name: str, masks: Literal["found", "given"] = "found") -> SceneReply:
+        """What is seen in an example."""
+        return self._ask(SceneReply, "POST", f"/v1/examples/{name}", params={"masks": masks})
+
+    def look(
+        self,
+        picture: Picture,
+        depth: FileLike | None = None,
+        *,
+        instances: FileLike | None = None,
+        amodal: FileLike | None = None,
+        camera: str | None = None,
+        depth_unit_m: float | None = None,
+    ) -> SceneReply:
+        """What is seen in a picture.
+
+        Args:
+            picture: A `Scene` or an `Observation` brings its depth, camera and masks along.
+            depth: A 16-bit PNG file.
+            instances: A PNG file of ids.
+            amodal: An npz file of masks.
+            camera: JSON as `camera.json` has it.
+            depth_unit_m: Metres of one step of depth. [m]
+        """
+        parts = _parts(picture, depth, instances, amodal, camera, depth_unit_m)
+        return self._ask(SceneReply, "POST", "/v1/scenes", files=parts)
+
+    def ground(
+        self, scene_id: str, words: str | None = None, *, point: tuple[float, float] | None = None
+    ) -> GroundReply:
+        """Which object of a scene is meant, by words or by a point in pixels."""
+        request = GroundRequest(words=words, point=point)
+        return self._post(GroundReply, f"/v1/scenes/{scene_id}/ground", request)
+
+    def decide_rgbd(
+        self,
+        picture: Picture,
+        request: str | None = None,
+        depth: FileLike | None = None,
+        *,
+        target: int | None = None,
+        point: tuple[float, float] | None = None,
+        tau: float | None = None,
+        instances: FileLike | None = None,
+        amodal: FileLike | None = None,
+        camera: str | None = None,
+        depth_unit_m: float | None = None,
+    ) -> SeenDecideReply:
+        """From a picture and a request to a decision; asked for by words, `target` or `point`."""
+        parts = _parts(picture, depth, instances, amodal, camera, depth_unit_m)
+        asked = {
+            "request": request,
+            "target": target,
+            "point": None if point is None else f"{point[0]},{point[1]}",
+            "tau": tau,
+        }
+        parts |= {name: (None, str(value).encode()) for name, value in asked.items() if value is not None}
+        path = "/v1/decide/masks" if "instances" in parts else "/v1/decide/rgbd"
+        return self._ask(SeenDecideReply, "POST", path, files=parts)
+
+    def start_run(self, request: RunRequest | None = None, **settings: Any) -> RunReply:
+        """Begin a run of the simulated arm; `settings` are fields of `RunRequest`."""
+        return self._post(RunReply, "/v1/runs", request or RunRequest(**settings))
+
+    def run(self, run_id: str) -> RunReply:
+        """How a run stands."""
+        return self._ask(RunReply, "GET", f"/v1/runs/{run_id}")
+
+    def control(self, run_id: str, do: str, obj: int | None = None) -> RunReply:
+        """Control a run; see `ControlRequest`."""
+        request = ControlRequest.model_validate({"do": do, "obj": obj})
+        return self._post(RunReply, f"/v1/runs/{run_id}/control", request)
+
+    def forget_run(self, run_id: str) -> None:
+        """Stop a run and forget it."""
+        self._send("DELETE", f"/v1/runs/{run_id}")
+
+    def picture(self, path: str) -> bytes:
+        """A picture of a run, by the path that an event gives."""
+        return self._send("GET", path).content
+
+    def events(self, run_id: str, after: int | None = None) -> Iterator[RunEvent]:
+        """What happens in a run, as it happens, until it ends.
+
+        Args:
+            run_id: The run.
+            after: Number of the last event already known.
+        """
+        headers = {"Accept": "text/event-stream"}
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        try:
+            with self._http.stream("GET", f"/v1/runs/{run_id}/events", headers=headers) as response:
+                if response.status_code != 200:
+                    response.read()
+                    raise _refused(response)
+                for data in _event_data(response.iter_lines()):
+                    yield RunEvent.model_validate_json(data)
+        except httpx.HTTPError as error:
+            raise _unreachable(self._http, error) from error
+
+    def _post(self, reply: type[_Reply], path: str, message: BaseModel) -> _Reply:
+        headers = {"Content-Type": "application/json"}
+        return self._ask(reply, "POST", path, content=message.model_dump_json(), headers=headers)
+
+    def _ask(self, reply: type[_Reply], method: str, path: str, **request: Any) -> _Reply:
+        return _read(TypeAdapter(reply), self._send(method, path, **request))
+
+    def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """Send a request; where the service is busy, again after as long as it says."""
+        until = time.monotonic() + self._retry_for_s
+        while True:
+            try:
+                response = self._http.request(method, path, **request)
+            except httpx.HTTPError as error:
+                raise _unreachable(self._http, error) from error
+            if response.is_success:
+                return response
+            pause = _retry_after(response)
+            if pause is None or time.monotonic() + pause > until:
+                raise _refused(response)
+            time.sleep(pause)
+
+
+def _as_request(
+    kind: type[_Asked], scene: DecideRequest | PlanRequest | ObstructionPosterior, settings: dict[str, Any]
+) -> _Asked:
+    if isinstance(scene, ObstructionPosterior):
+        asked: dict[str, Any] = {
+            "objects": list(scene.objects),
+            "target": scene.target,
+            "relations": [r._asdict() for r in scene.relations()],
+        }
+    else:
+        asked = scene.model_dump()
+    try:
+        return kind.model_validate(asked | settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"])
+        raise InvalidSettingError(f"{place}: {first['msg']}") from None
+
+
+def _parts(
+    picture: Picture,
+    depth: FileLike | None,
+    instances: FileLike | None,
+    amodal: FileLike | None,
+    camera: str | None,
+    depth_unit_m: float | None,
+) -> dict[str, tuple[str | None, bytes]]:
+    """The parts of a multipart request."""
+    content: dict[str, bytes] = {}
+    if isinstance(picture, Observation):
+        picture = Scene(picture)
+    if isinstance(picture, Scene):
+        files = encode_scene(picture)
+        names = {"rgb": "rgb.png", "depth": "depth.png", "instances": "instances.png", "amodal": "amodal.npz"}
+        content = {part: files[name] for part, name in names.items() if name in files}
+        content["camera"] = files["camera.json"]
+        if "instances" not in content:
+            content.pop("amodal", None)
+    else:
+        content["rgb"] = encode_png(picture) if isinstance(picture, np.ndarray) else _content(picture)
+    for name, file in (("depth", depth), ("instances", instances), ("amodal", amodal)):
+        if file is not None:
+            content[name] = _content(file)
+    if camera is not None:
+        content["camera"] = camera.encode()
+    if depth_unit_m is not None:
+        content["depth_unit_m"] = str(depth_unit_m).encode()
+    is_file = {"rgb", "depth", "instances", "amodal"}
+    return {name: (name if name in is_file else None, data) for name, data in content.items()}
+
+
+def _content(file: FileLike) -> bytes:
+    if isinstance(file, bytes):
+        return file
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InvalidSettingError(f"cannot read {file}: {error.strerror}") from None
+
+
+def _read(reply: TypeAdapter[_Any], response: httpx.Response) -> _Any:
+    try:
+        return reply.validate_json(response.content)
+    except ValidationError:
+        raise ServiceError(
+            "the answer is none of this version's; are client and service of the same version?",
+            response.status_code,
+        ) from None
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Seconds after which to come back; None where that is of no use."""
+    said = response.headers.get("retry-after", "")
+    return float(said) if response.status_code in (429, 503) and said.isdigit() else None
+
+
+def _refused(response: httpx.Response) -> ServiceError:
+    try:
+        reply = ErrorReply.model_validate_json(response.content)
+    except ValidationError:
+        return ServiceError(f"the service answered with status {response.status_code}", response.status_code)
+    return ServiceError(reply.message, response.status_code, reply.code)
+
+
+def _unreachable(http: httpx.Client, error: httpx.HTTPError) -> ServiceError:
+    what = "did not answer in time" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
+    return ServiceError(f"the service at {http.base_url} {what}; is `cpor serve` running there?")
+
+
+def _event_data(lines: Iterator[str]) -> Iterator[str]:
+    """The `data` of each event of a stream."""
+    data: list[str] = []
+    for line in lines:
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line and data:
+            yield "\n".join(data)
+            data = []

@@ -1,0 +1,25 @@
+"""What all messages share."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MOST_OBJECTS = 200
+MOST_RELATIONS = 4_000
+LONGEST_TEXT = 200
+
+WireLabel: TypeAlias = (
+    Annotated[str, Field(max_length=LONGEST_TEXT, strict=True)]
+    | Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
+)
+"""What a caller calls an object: a short text or a whole number."""
+
+Probability: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Point: TypeAlias = tuple[float, float]
+"""x and y. [px]"""
+
+
+class Message(BaseModel):
+    """Base of all: unknown fields are refused, so that a misspelt setting cannot pass in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,0 +1,149 @@
+// A bar for every action, the proven interval around it, and the line above which the robot acts.
+
+import { clamp, el, show } from "./dom.js";
+import { chip, finely, percent, sayObject } from "./words.js";
+
+const STEP = 0.01;
+const BIG_STEP = 0.1;
+const EXACT = 0.0005; // narrower intervals are no wider than a line
+
+export class Bars {
+  #store;
+  #setTau;
+  #rows;
+  #track;
+  #line;
+  #axis;
+  #handle;
+  #fork = el("span", { hidden: true }, "The fork around its end is proven to hold the exact value. ");
+  #shown = null;
+
+  constructor(root, store, setTau) {
+    this.#store = store;
+    this.#setTau = setTau;
+    this.#handle = el(
+      "div",
+      {
+        class: "tau-handle", role: "slider", tabindex: 0, "aria-label": "Act only when surer than", "data-testid": "tau",
+        "aria-valuemin": 0, "aria-valuemax": 100, "aria-orientation": "horizontal",
+        title: "Drag: how sure the robot must be before it acts (tau)",
+        onkeydown: (event) => {
+          if (this.step(event)) event.preventDefault();
+        },
+      },
+      el("span", { class: "tau-text" }),
+    );
+    this.#axis = el("div", { class: "axis" }, this.#handle);
+    this.#line = el("div", { class: "tau-line" });
+    this.#track = el("div", { class: "track-area" },
+      el("div", { class: "zone", "aria-hidden": "true" }), this.#line);
+    this.#rows = el("ul", { class: "rows" });
+    root.append(
+      el(
+        "div",
+        { class: "sides small dim", "aria-hidden": "true" },
+        el("span", {}, "← asks first"),
+        el("span", {}, "acts →"),
+      ),
+      this.#axis,
+      el("div", { class: "plot" }, this.#rows, this.#track),
+      el("p", { class: "small dim under" }, "Bar: how likely this is the right next move. ", this.#fork,
+        "Drag the line, or use ← →: the robot acts only on a bar that crosses it."),
+    );
+    this.#listen(this.#axis);
+    this.#listen(this.#line);
+    store.view((state, before) => state.tau !== before.tau && this.#drawTau(state.tau));
+    store.steadyView(["reply"], (state) => this.#drawRows(state));
+  }
+
+  /** Move tau by a key; whether the key meant that. */
+  step(event) {
+    const tau = this.#store.state.tau;
+    const step = event.shiftKey ? BIG_STEP : STEP;
+    const to = {
+      ArrowRight: tau + step, ArrowUp: tau + step, ArrowLeft: tau - step, ArrowDown: tau - step,
+      PageUp: tau + BIG_STEP, PageDown: tau - BIG_STEP, Home: 0, End: 1,
+    }[event.key];
+    if (to === undefined) return false;
+    this.#setTau(clamp(Math.round(to / STEP) * STEP, 0, 1));
+    return true;
+  }
+
+  #listen(grip) {
+    const follow = (event) => {
+      const { left, width } = this.#track.getBoundingClientRect();
+      this.#setTau(clamp(Math.round(((event.clientX - left) / width) * 1000) / 1000, 0, 1));
+    };
+    grip.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      event.preventDefault();
+      event.stopPropagation();
+      grip.setPointerCapture(event.pointerId);
+      this.#handle.focus({ preventScroll: true });
+      follow(event);
+      grip.addEventListener("pointermove", follow);
+    });
+    const stop = () => grip.removeEventListener("pointermove", follow);
+    grip.addEventListener("pointerup", stop);
+    grip.addEventListener("pointercancel", stop);
+  }
+
+  #drawTau(tau) {
+    const shown = percent(tau);
+    for (const each of [this.#track, this.#axis]) each.style.setProperty("--tau", String(tau));
+    this.#handle.setAttribute("aria-valuenow", String(Math.round(100 * tau)));
+    this.#handle.setAttribute("aria-valuetext", `acts only when surer than ${shown}`);
+    this.#handle.firstChild.textContent = shown;
+    this.#handle.dataset.tau = String(tau);
+  }
+
+  #drawRows(state) {
+    const reply = state.reply;
+    const scores = reply?.scores ?? [];
+    const fingerprint = JSON.stringify([state.scene?.scene_id, state.target, scores]);
+    if (fingerprint !== this.#shown) {
+      this.#shown = fingerprint;
+      this.#fork.hidden = !scores.some((each) => each.high - each.low >= EXACT);
+      show(this.#rows, scores.map((each) => this.#row(state, each)));
+    }
+    for (const row of this.#rows.children) {
+      const isChosen = Boolean(reply) && reply.action.type !== "defer" && String(reply.action.object) === row.dataset.id;
+      row.classList.toggle("chosen", isChosen);
+      row.dataset.action = isChosen ? reply.action.type : "";
+      row.querySelector(".tick").textContent = isChosen ? "✓" : "";
+    }
+  }
+
+  #row(state, each) {
+    const isTarget = String(each.object) === String(state.target);
+    const exact = each.high - each.low < EXACT;
+    const proven = exact ? `exactly ${finely(each.score)}` : `proven to lie between ${finely(each.low)} and ${finely(each.high)}`;
+    const words = isTarget
+      ? `Grasp ${sayObject(state.scene, each.object)} now: nothing is in its way`
+      : `Remove ${sayObject(state.scene, each.object)} next: it is in the way, and free itself`;
+    const row = el(
+      "li",
+      { class: "row", "data-id": each.object, "data-testid": `bar-${each.object}`, "data-score": each.score,
+        "data-low": each.low, "data-high": each.high, title: `${words}: ${proven}` },
+      el(
+        "span",
+        { class: "row-label" },
+        el("span", { class: "tick", "aria-hidden": "true" }),
+        isTarget ? "Grasp " : "Remove ",
+        chip(state, each.object, { name: false }),
+      ),
+      el(
+        "span",
+        { class: "row-track", "aria-hidden": "true" },
+        el("span", { class: "fill" }),
+        exact ? null : el("span", { class: "whisker" }),
+      ),
+      el("span", { class: "row-value" }, percent(each.score)),
+      el("span", { class: "visually-hidden" }, `, ${proven}`),
+    );
+    row.style.setProperty("--score", String(each.score));
+    row.style.setProperty("--low", String(each.low));
+    row.style.setProperty("--high", String(each.high));
+    return row;
+  }
+}

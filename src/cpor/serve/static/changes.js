@@ -1,0 +1,111 @@
+// What would change the decision, and the question whose answer would help most.
+
+import { el, show } from "./dom.js";
+import { actionParts, finely, percent, withChips } from "./words.js";
+
+const MOST = 5;
+
+export function mountChanges(root, store, select, answer) {
+  store.steadyView(["explained", "reply"], draw);
+
+  function draw(state) {
+    if (!state.reply) {
+      show(root, el("p", { class: "small dim" }, "Shown once you have chosen an object."));
+      return;
+    }
+    const rows = [];
+    const surer = thresholdRow(state);
+    if (surer) rows.push(el("li", { class: "change", "data-testid": "change-tau" }, surer));
+    const effects = state.explained?.effects ?? [];
+    // Where answers are missing, flips are counted from assumed ones: those that lead to asking change nothing.
+    const flips = effects.filter(
+      (each) => each.flips_at !== null && !sameAction(each.flips_to, state.reply.action),
+    ).slice(0, MOST);
+    rows.push(...flips.map((each) => effectRow(state, each)));
+    const asks = state.reply.action.type === "defer"; // then the question stands beside the decision already
+    const ask = !asks && state.explained?.ask_next ? askNext(state, state.explained.ask_next) : null;
+    const none = state.explained && flips.length === 0
+      ? el("p", { class: "small dim" }, "No single relation alone would change it, whatever its probability.")
+      : null;
+    const unseen = state.explained?.not_examined > 0
+      ? el(
+        "p",
+        { class: "small dim" },
+        `${state.explained.not_examined} relations were not examined: the scene is large.`,
+      )
+      : null;
+    show(root, ask, el("ul", { class: "change-list" }, rows), none, unseen,
+      state.explained ? null : el("p", { class: "small dim" }, "Thinking…"));
+  }
+
+  function effectRow(state, each) {
+    return el("li", {},
+      el("button", {
+        type: "button", class: "change plain", "data-testid": "change", onclick: () => select(each),
+        title: `${each.words} Click to see this relation and to try it`,
+      }, el("span", {}, ...effectParts(state, each))));
+  }
+
+  function askNext(state, pair) {
+    return el("div", { class: "ask-next", "data-testid": "ask-next" },
+      el("span", {}, "Worth asking: ", ...questionParts(state, pair)),
+      answers(pair, answer));
+  }
+}
+
+/** "If 2 is in the way of 1 with 57 %, not 9 %: ask first." */
+function effectParts(state, each) {
+  const say = percent(each.flips_at) === percent(each.p) ? finely : percent;
+  const pair = withChips(
+    state,
+    `If object ${each.blocker} is in the way of object ${each.blocked}`,
+    { name: false },
+  );
+  return [...pair, ` with ${say(each.flips_at)}, not ${say(each.p)}: `, ...actionParts(
+    state,
+    each.flips_to,
+    { name: false },
+  ), "."];
+}
+
+const sameAction = (a, b) => a.type === b.type && (a.type === "defer" || String(a.object) === String(b.object));
+
+/** "Is 5 in the way of 8?" with badges. */
+export function questionParts(state, pair) {
+  return withChips(state, `is object ${pair.blocker} in the way of object ${pair.blocked}?`, { name: false });
+}
+
+/** Two buttons that answer a question by hand. */
+export function answers(pair, answer) {
+  return el("span", { class: "answers" },
+    el(
+      "button",
+      {
+        type: "button",
+        "data-testid": "answer-yes",
+        title: "Take it as certain that it is",
+        onclick: () => answer(pair, 1),
+      },
+      "Yes",
+    ),
+    el("button", { type: "button", "data-testid": "answer-no", title: "Take it as certain that it is not", onclick: () => answer(pair, 0) }, "No"));
+}
+
+/** What another threshold would change: it acts while the best score is above it. */
+function thresholdRow(state) {
+  const { action, scores, tau } = state.reply;
+  const best = scores[0];
+  if (action.type !== "defer") {
+    const acted = scores.find((each) => String(each.object) === String(action.object));
+    return acted ? el("span", {}, `If it had to be surer than ${percent(acted.score)}: ask first.`) : null;
+  }
+  if (!best || best.score <= 0 || best.score >= tau || action.reason === "no_evidence") return null;
+  const type = String(best.object) === String(state.target) ? "grasp" : "remove";
+  return el(
+    "span",
+    {},
+    `If less than ${percent(best.score)} were enough: `,
+    ...actionParts(state, { type, object: best.object }, { name: false }),
+    ".",
+  );
+}

@@ -1,0 +1,69 @@
+// Asks the service what to do, and when things are quiet why, what would change it, and what comes after.
+
+import * as api from "./api.js";
+import { Latest, debounced } from "./latest.js";
+import { requestOf } from "./store.js";
+
+const GRAPHS = 3;
+const QUIET_MS = 180;
+const LARGEST_PLAN = 18; // as cpor.planning has it; no plan either where an answer is missing
+
+export class Decider {
+  #store;
+  #deciding;
+  #explaining;
+  #planning;
+  #explainSoon;
+  #graphsOf = null; // the edits that the graphs on screen belong to
+
+  /** report: of a failure, lost: when the service does not answer. */
+  constructor(store, report, lost) {
+    this.#store = store;
+    this.#deciding = new Latest(
+      ({ request }) => api.decide(request),
+      (reply, asked) => this.#show(reply, asked),
+      report,
+    );
+    this.#explaining = new Latest(api.explain, (explained) => store.set({ explained }), report, 1);
+    // A plan is a bonus: where none can be made the line is left out.
+    const noPlan = (problem) => {
+      store.set({ plan: null });
+      if (problem instanceof api.GoneError) lost();
+    };
+    this.#planning = new Latest(api.plan, (plan) => store.set({ plan }), noPlan, 1);
+    this.#explainSoon = debounced((request) => this.#explain(request), QUIET_MS);
+  }
+
+  /** Ask for a decision on what the page shows now. */
+  decide({ onlyTau = false } = {}) {
+    const { scene, target, reply, edits } = this.#store.state;
+    if (!scene || target === null) return;
+    // Why and what next belong to the decision before: they would only keep the service busy.
+    this.#explainSoon.cancel();
+    for (const each of [this.#explaining, this.#planning]) each.forget();
+    const graphs = onlyTau && reply && this.#graphsOf === edits ? 0 : GRAPHS;
+    this.#deciding.push({ request: requestOf(this.#store.state, graphs), edits });
+  }
+
+  /** Drop whatever is under way; the fields to empty. */
+  forget() {
+    this.#explainSoon.cancel();
+    for (const each of [this.#deciding, this.#explaining, this.#planning]) each.forget();
+    return { reply: null, explained: null, plan: null, shownGraph: null };
+  }
+
+  #show(reply, { request, edits }) {
+    // The graphs do not depend on tau: while only that moves, those already there stay.
+    const graphs = request.graphs > 0 ? reply.graphs : (this.#store.state.reply?.graphs ?? []);
+    if (request.graphs > 0) this.#graphsOf = edits;
+    this.#store.set({ reply: { ...reply, graphs }, phase: "decided", error: null });
+    this.#explainSoon(request);
+  }
+
+  #explain(request) {
+    this.#explaining.push({ ...request, graphs: 0 });
+    const { objects, target, relations, tau } = request;
+    const answered = relations.every((each) => each.p !== null);
+    if (objects.length <= LARGEST_PLAN && answered) this.#planning.push({ objects, target, relations, tau });
+  }
+}

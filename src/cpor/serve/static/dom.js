@@ -1,0 +1,38 @@
+// Elements without markup in strings: data only ever becomes text or an attribute, never HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** An HTML element: attributes, `onclick` and the like, children (nodes or text). */
+export function el(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** The same for SVG. */
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** An SVG element with a tooltip. */
+export function titled(node, text) {
+  node.prepend(svg("title", {}, text));
+  return node;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** Put children in place of whatever is there. */
+export function show(parent, ...children) {
+  parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+}
+
+export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);

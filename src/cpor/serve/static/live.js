@@ -1,0 +1,237 @@
+// The live page: begin a run of the simulated arm, follow it, steer it.
+
+import { GoneError, health, keepToken, post, read, ServiceError } from "./api.js";
+import { byId } from "./dom.js";
+import { follow, Screen } from "./live_stream.js";
+import { drawBars, drawHits, drawOutcome, drawSteps, drawVerdict, nameOf } from "./live_view.js";
+
+const OVER = new Set(["ended", "failed"]);
+const ENDS = {
+  budget: "the allowed number of actions is spent",
+  deferred: "it was unsure too often, and nobody told it what to do",
+  stopped: "it was stopped",
+  fault: "the robot or its camera failed",
+  target_lost: "it is not to be seen any more",
+  empty: "nothing is left to be seen",
+};
+
+const film = new Screen(byId("film"));
+const heap = new Screen(byId("heap-picture"));
+let run = null;
+let cycles = new Map();
+let looksAt = null; // the step looked at; null: the newest
+let wish = null; // the object asked for instead, until the run has turned to it
+let isConnected = true;
+let hasSimulator = true;
+let leave = () => {};
+let retry = null;
+
+const isLive = () => run !== null && !OVER.has(run.state);
+const newest = () => [...cycles.values()].at(-1) ?? null;
+const shown = () => (looksAt !== null && cycles.get(looksAt)) || newest();
+
+function complain(problem) {
+  const box = byId("problem");
+  box.hidden = problem === null;
+  box.textContent = problem ?? "";
+}
+
+/** Run something that talks to the service; what goes wrong is shown. */
+async function trying(work) {
+  try {
+    const done = await work();
+    complain(null);
+    return done;
+  } catch (problem) {
+    if (problem instanceof ServiceError && problem.status === 401) {
+      retry = work;
+      byId("token").showModal();
+    } else if (problem instanceof ServiceError || problem instanceof GoneError) {
+      complain(problem.message);
+    } else {
+      throw problem;
+    }
+    return null;
+  }
+}
+
+async function begin() {
+  const request = {
+    tier: byId("tier").value,
+    seed: Number(byId("seed").value),
+    eyes: byId("eyes").value,
+    speed: Number(byId("speed").value),
+    paused: byId("paused").checked,
+  };
+  const begun = await trying(() => post("/v1/runs", request));
+  if (begun) watch(begun);
+}
+
+function watch(begun) {
+  leave();
+  run = begun;
+  cycles = new Map();
+  looksAt = wish = null;
+  history.replaceState(null, "", `#run=${begun.run_id}`);
+  leave = follow(begun.run_id, {
+    hear,
+    connected: (whether) => {
+      isConnected = whether;
+      drawState();
+    },
+    lost: (problem) => {
+      if (problem.status === 401) {
+        retry = () => read(`/v1/runs/${encodeURIComponent(begun.run_id)}`);
+        byId("token").showModal();
+        return;
+      }
+      run = run === null || run.state === "preparing" ? null : { ...run, state: "failed", detail: problem.message };
+      complain(problem.message);
+      history.replaceState(null, "", location.pathname);
+      draw();
+    },
+  });
+  draw();
+}
+
+function hear(event) {
+  if (event.film) {
+    film.show(event.film.picture);
+    return;
+  }
+  if (event.cycle) {
+    const before = newest();
+    cycles.set(event.cycle.index, event.cycle);
+    if (event.cycle.retargeted || (before && event.cycle.index > before.index && wish === event.cycle.target)) wish = null;
+    if (looksAt === event.cycle.index - 1 && newest() === event.cycle) looksAt = null; // it goes on: follow it
+  }
+  if (event.run) {
+    run = event.run;
+    if (OVER.has(run.state)) wish = null;
+  }
+  draw();
+}
+
+async function control(order) {
+  if (!isLive()) return;
+  const told = await trying(() => post(`/v1/runs/${encodeURIComponent(run.run_id)}/control`, order));
+  if (!told) return;
+  if (told.run_id === run?.run_id && !OVER.has(run.state)) run = told;
+  draw();
+}
+
+function choose(id) {
+  const cycle = newest();
+  if (!isLive() || looksAt !== null || !cycle) return;
+  if (run.state === "asking") control({ do: "answer", obj: id });
+  else if (id !== cycle.target) {
+    wish = id;
+    control({ do: "retarget", obj: id });
+  }
+}
+
+function sayState() {
+  if (!run) return "No run yet.";
+  if (!isConnected && isLive()) return "The connection is lost; trying again …";
+  const what = run.target_name ?? "the object";
+  const asked = wish !== null && newest() ? ` From the next look on: ${nameOf(newest(), wish)}.` : "";
+  switch (run.state) {
+    case "preparing": return "Filling a bin with objects …";
+    case "running": return `Fetching ${what}: step ${run.cycle + 1}.${asked}`;
+    case "paused": return `Fetching ${what}: waiting before step ${run.cycle + 1}. Press Step or Resume.${asked}`;
+    case "asking": return `Fetching ${what}: it is unsure and asks you.`;
+    case "failed": return `The run failed: ${run.detail}`;
+    default: {
+      if (run.ended === "retrieved") return `✓ Done: ${what} is out, after ${cycles.size} ${cycles.size === 1 ? "step" : "steps"}.`;
+      return `✗ Not done: ${what} was not retrieved; ${ENDS[run.ended] ?? run.ended} (${run.detail}).`;
+    }
+  }
+}
+
+function drawState() {
+  document.body.dataset.state = run?.state ?? "none";
+  document.body.dataset.ended = run?.ended ?? "";
+  document.body.dataset.connected = String(isConnected);
+  const words = sayState();
+  if (byId("status").textContent !== words) byId("status").textContent = words;
+  const live = isLive();
+  byId("pause").disabled = !live || run.state !== "running";
+  byId("step").disabled = !live || run.state === "asking" || run.state === "preparing";
+  byId("resume").disabled = !live || run.state !== "paused";
+  byId("stop").disabled = !live;
+  byId("begin").disabled = live || !hasSimulator;
+}
+
+/** Draw, and give the focus back to what had it: whoever uses the keyboard must not begin anew at each step. */
+function keepingFocus(work) {
+  const name = document.activeElement?.dataset?.testid;
+  work();
+  if (name && document.activeElement === document.body) document.querySelector(`[data-testid="${CSS.escape(name)}"]`)?.focus();
+}
+
+function draw() {
+  keepingFocus(drawAll);
+}
+
+function drawAll() {
+  drawState();
+  byId("welcome").hidden = run !== null;
+  byId("workplace").hidden = run === null;
+  const cycle = shown();
+  const canChoose = isLive() && looksAt === null;
+  byId("hint").textContent = !canChoose ? (looksAt !== null ? "An earlier step." : "") : run.state === "asking" ? "Click the object that it shall take." : "Click an object to ask for it instead.";
+  drawSteps(byId("steps"), [...cycles.values()], cycle?.index ?? null, { look });
+  if (!cycle) {
+    for (const id of ["verdict", "bars", "outcome", "hits"]) byId(id).replaceChildren();
+    byId("verdict").textContent = "It has not looked yet.";
+    return;
+  }
+  byId("sees").textContent = `What it sees in step ${cycle.index + 1}`;
+  byId("heap-picture").setAttribute("aria-label", `The heap from above, before step ${cycle.index + 1}`);
+  drawHits(byId("hits"), cycle, canChoose, { choose });
+  heap.show(cycle.picture);
+  drawVerdict(byId("verdict"), cycle, run, { answer: (obj) => control({ do: "answer", obj }) });
+  drawBars(byId("bars"), cycle, canChoose && run.state !== "asking", { retarget: choose });
+  drawOutcome(byId("outcome"), cycle, run);
+}
+
+function look(index) {
+  looksAt = index === newest()?.index ? null : index;
+  draw();
+}
+
+function listenForKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("input, select, textarea")) return;
+    const button = { p: run?.state === "paused" ? "resume" : "pause", s: "step", x: "stop" }[event.key.toLowerCase()];
+    if (!button || byId(button).disabled) return;
+    event.preventDefault();
+    byId(button).click();
+  });
+}
+
+async function open() {
+  byId("start").addEventListener("submit", (event) => {
+    event.preventDefault();
+    begin();
+  });
+  for (const order of ["pause", "step", "resume", "stop"]) byId(order).addEventListener("click", () => control({ do: order }));
+  byId("token-form").addEventListener("submit", async () => {
+    keepToken(byId("token-text").value.trim());
+    if (retry === null) return;
+    const done = await trying(retry);
+    if (done?.run_id && !cycles.size) watch(done);
+  });
+  listenForKeys();
+  draw();
+  const service = await trying(health);
+  if (service && !service.simulator) {
+    complain("This service has no simulator, so there is nothing to watch. Install it with: pip install 'cpor-grasp[sim]'");
+    hasSimulator = false;
+    byId("begin").disabled = true;
+  }
+  const known = new URLSearchParams(location.hash.slice(1)).get("run");
+  if (known) watch({ run_id: known, state: "preparing", cycle: 0, target: null, target_name: null, ended: null, detail: null });
+}
+
+open();

@@ -1,0 +1,222 @@
+// The picture with what was found on it: outlines, badges, arrows, and the object that is acted on.
+
+import { arrowsToShow, drawArrow, makeRoom } from "./arrows.js";
+import { clamp, el, svg, titled } from "./dom.js";
+import { spread } from "./places.js";
+import { sayObject } from "./words.js";
+
+const RADIUS = 12;
+
+export class Stage {
+  #store;
+  #choose;
+  #root;
+  #below = svg("g");
+  #badges = svg("g");
+  #badgesOf = null;
+  #layers = {};
+  #zoomed = true;
+  #places = new Map();
+
+  constructor(root, store, choose, select) {
+    this.#store = store;
+    this.#choose = choose;
+    this.select = select;
+    this.#root = svg(
+      "svg",
+      { class: "stage", role: "group", "aria-label": "Objects found in the picture" },
+      this.#below,
+      this.#badges,
+    );
+    root.append(this.#root);
+    new ResizeObserver(() => this.#build()).observe(root);
+    store.view((state, before) => this.#draw(state, before));
+  }
+
+  get zoomed() {
+    return this.#zoomed;
+  }
+
+  zoom(on) {
+    this.#zoomed = on;
+    this.#build();
+  }
+
+  #draw(state, before) {
+    if (state.scene !== before.scene || state.picture !== before.picture) return this.#build();
+    const fields = ["target", "candidates", "edits", "selected", "shownGraph", "allArrows", "phase"];
+    // While tau moves most replies say the same: painting the picture again for each would cost most of the time.
+    if (fields.some(
+      (field) => state[field] !== before[field],
+    ) || said(state.reply) !== said(before.reply)) this.#mark(state);
+  }
+
+  /** The part of the picture to show, of the shape of the screen's: all objects with a margin. */
+  #window(scene, width, height) {
+    const whole = { x: 0, y: 0, w: scene.width, h: scene.height };
+    const boxes = scene.objects.map((each) => each.box).filter(Boolean);
+    if (!this.#zoomed || boxes.length === 0) return whole;
+    const margin = 0.025 * Math.max(scene.width, scene.height);
+    const left = Math.min(...boxes.map((box) => box[0])) - margin;
+    const top = Math.min(...boxes.map((box) => box[1])) - margin;
+    let w = Math.max(...boxes.map((box) => box[2])) + margin - left;
+    let h = Math.max(...boxes.map((box) => box[3])) + margin - top;
+    const [cx, cy] = [left + w / 2, top + h / 2];
+    w = Math.min(Math.max(w, (h * width) / height), scene.width);
+    h = Math.min(Math.max(h, (w * height) / width), scene.height);
+    return { x: clamp(cx - w / 2, 0, scene.width - w), y: clamp(cy - h / 2, 0, scene.height - h), w, h };
+  }
+
+  #build() {
+    const state = this.#store.state;
+    const { width, height } = this.#root.getBoundingClientRect();
+    if (!state.scene || width < 10 || height < 10) return;
+    const scene = state.scene;
+    const window = this.#window(scene, width, height);
+    const scale = Math.min(width / window.w, height / window.h);
+    const dx = (width - scale * window.w) / 2 - scale * window.x;
+    const dy = (height - scale * window.h) / 2 - scale * window.y;
+    const placed = ([x, y]) => ({ x: scale * x + dx, y: scale * y + dy });
+    const pathOf = (outlines) =>
+      outlines.map(
+        (line) => `M${line.map((at) => Object.values(placed(at)).map((v) => v.toFixed(1)).join(" ")).join("L")}Z`,
+      ).join("");
+    this.#places = spread(scene.objects, placed, 2 * RADIUS + 5, { width, height }, RADIUS + 2);
+    this.#root.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const picture = svg("image", {
+      href: state.picture, x: dx, y: dy, width: scale * scene.width, height: scale * scene.height, preserveAspectRatio: "none",
+    });
+    const objects = scene.objects.map((each) => this.#object(each, pathOf));
+    if (this.#badgesOf !== scene) {
+      // Kept while the picture changes its size, so that the keyboard's focus stays where it is.
+      this.#badgesOf = scene;
+      this.#badges.replaceChildren(
+        ...scene.objects.filter((each) => this.#places.has(each.id)).map((each) => this.#badge(each)),
+      );
+    }
+    for (const node of this.#badges.children) {
+      const at = this.#places.get(Number(node.dataset.id));
+      node.setAttribute("transform", `translate(${at.x} ${at.y})`);
+    }
+    this.#layers = { objects: svg("g", {}, objects), arrows: svg("g", { class: "arrows" }) };
+    this.#below.replaceChildren(picture, this.#layers.objects, this.#layers.arrows);
+    this.#mark(state);
+  }
+
+  #object(each, pathOf) {
+    const visible = pathOf(each.visible);
+    const group = svg(
+      "g",
+      { class: "object", "data-id": each.id, "data-testid": "object", onclick: () => this.#choose(each.id) },
+      each.amodal.length > 0 ? svg("path", { class: "hidden-halo", d: pathOf(each.amodal) }) : null,
+      each.amodal.length > 0 ? svg("path", { class: "hidden-part", d: pathOf(each.amodal) }) : null,
+      svg("path", { class: "visible-halo", d: visible }),
+      svg("path", { class: "visible", d: visible }),
+    );
+    const hidden = each.hidden_share ? `, ${Math.round(100 * each.hidden_share)} % of it hidden` : "";
+    return titled(group, `${sayObject(this.#store.state.scene, each.id)}${hidden}: click to want this one`);
+  }
+
+  #badge(each) {
+    const choose = () => this.#choose(each.id);
+    return svg(
+      "g",
+      {
+        class: "badge-on-picture", tabindex: 0, role: "button", "data-id": each.id, "data-testid": `badge-${each.id}`,
+        "aria-label": `Want ${sayObject(this.#store.state.scene, each.id)}`,
+        onclick: choose,
+        onkeydown: (event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          choose();
+        },
+      },
+      svg("circle", { class: "touch", r: 20 }),
+      svg("circle", { class: "disc", r: RADIUS }),
+      svg("text", { y: 4.5 }, String(each.id)),
+      svg("g", { class: "sign" }),
+    );
+  }
+
+  /** Everything that follows the target, the decision and the hand. */
+  #mark(state) {
+    if (!this.#layers.arrows) return;
+    const action = state.reply?.action ?? null;
+    const acted = action && action.type !== "defer" ? action.object : null;
+    const candidates = new Set(state.candidates);
+    for (const node of this.#root.querySelectorAll("[data-id]")) {
+      const id = Number(node.dataset.id);
+      node.classList.toggle("is-target", id === state.target);
+      node.classList.toggle("is-acted", id === acted);
+      node.classList.toggle("is-candidate", candidates.has(id));
+      node.classList.toggle("is-other", candidates.size > 0 && !candidates.has(id));
+      if (node.getAttribute("role") === "button") {
+        node.setAttribute("aria-pressed", String(id === state.target));
+        node.querySelector(".sign").replaceChildren(...sign(id, state, acted, action));
+      }
+    }
+    const arrows = state.target === null || state.candidates.length > 0 ? [] : arrowsToShow(state);
+    for (const node of this.#badges.children) node.querySelector(".sign").classList.toggle(
+      "below",
+      this.#leansUp(arrows, Number(node.dataset.id)),
+    );
+    const raised = [state.target, acted].map((id) => this.#layers.objects.querySelector(`[data-id="${id}"]`));
+    this.#layers.objects.append(...raised.filter(Boolean));
+    this.#layers.arrows.replaceChildren(...this.#arrows(arrows));
+  }
+
+  /** Whether an object's arrows run upwards from its badge: then its sign stands below, out of their way. */
+  #leansUp(arrows, id) {
+    const here = this.#places.get(id);
+    const touching = arrows.filter((each) => each.blocker === id || each.blocked === id);
+    const ends = touching.map(
+      (each) => this.#places.get(each.blocker === id ? each.blocked : each.blocker),
+    ).filter(Boolean);
+    const steep = ends.filter((end) => Math.abs(end.y - here.y) > Math.abs(end.x - here.x));
+    return steep.reduce((sum, end) => sum + Math.sign(end.y - here.y), 0) < 0;
+  }
+
+  #arrows(arrows) {
+    const draw = (each) =>
+      drawArrow(
+        each,
+        this.#places.get(each.blocker),
+        this.#places.get(each.blocked),
+        RADIUS + 3,
+        this.select,
+      );
+    const seen = arrows.filter((each) => this.#places.has(each.blocked) && this.#places.has(each.blocker));
+    return makeRoom(seen, this.#places, RADIUS + 3).map(draw).filter(Boolean);
+  }
+}
+
+const said = (reply) => JSON.stringify(reply && [reply.action, reply.relations.map((each) => each.in_cycle)]);
+
+function sign(id, state, acted, action) {
+  const words = [];
+  if (id === state.target) words.push("★");
+  if (id === acted) words.push(action.type === "grasp" ? "grasp" : "remove");
+  if (state.candidates.includes(id)) words.push("this one?");
+  if (words.length === 0) return [];
+  const text = words.join(" ");
+  const width = 10 + 7 * text.length;
+  return [
+    svg("rect", { class: "tag", x: -width / 2, y: -RADIUS - 21, width, height: 19, rx: 9.5 }),
+    svg("text", { class: "tag-text", y: -RADIUS - 7 }, text),
+  ];
+}
+
+/** What the signs on the picture mean, and two switches. */
+export function mountLegend(root, store, stage) {
+  const all = el("button", { type: "button", class: "toggle", "aria-pressed": "false", "data-testid": "all-arrows",
+    title: "Show unlikely relations too, and those that do not matter to the object you want",
+    onclick: () => store.set({ allArrows: !store.state.allArrows }) }, "All arrows");
+  const zoom = el("button", { type: "button", class: "toggle", "aria-pressed": "false", onclick: () => {
+    stage.zoom(!stage.zoomed);
+    zoom.setAttribute("aria-pressed", String(!stage.zoomed));
+  } }, "Whole picture");
+  const words = el("span", { class: "legend-words" },
+    "Arrow: is in the way of; thicker is likelier. ", el("b", {}, "⟳"), " dashed: contradiction. ", el("b", {}, "?"), " dotted: not known.");
+  root.append(words, all, zoom);
+  store.view((state) => all.setAttribute("aria-pressed", String(state.allArrows)));
+}

@@ -1,0 +1,120 @@
+// What the page knows. One object; views are called with it after every change and draw what changed.
+
+export const key = (pair) => `${pair.blocker}>${pair.blocked}`;
+
+export const START = Object.freeze({
+  phase: "empty", // empty, choose, ambiguous, deciding (the first time for a target), decided
+  busy: null, // what is being done, in words; null when nothing is
+  health: null,
+  gone: false,
+  error: null,
+  examples: null,
+  scene: null,
+  picture: null, // URL of the colour picture
+  title: null,
+  target: null,
+  tau: 0.5,
+  edits: new Map(), // "blocker>blocked" -> p or null (no answer)
+  selected: null, // {blocked, blocker}
+  reply: null, // DecideReply
+  explained: null, // ExplainReply
+  plan: null, // PlanReply
+  question: null, // what to ask back, in words
+  candidates: [], // ids that may be meant
+  shownGraph: null, // index of the graph on the picture; null shows all relations
+  allArrows: false,
+});
+
+export class Store {
+  #state = START;
+  #views = [];
+
+  get state() {
+    return this.#state;
+  }
+
+  view(draw) {
+    this.#views.push(draw);
+    draw(this.#state, {});
+  }
+
+  /** A view that stays as it is while a decision for another target is on its way: nothing flickers. */
+  steadyView(fields, draw) {
+    this.view((state, before) => {
+      if (state.phase === "deciding") return;
+      if (["phase", "scene", ...fields].some((field) => state[field] !== before[field])) draw(state, before);
+    });
+  }
+
+  /** Change some fields; views get the state and the state before. */
+  set(change) {
+    const before = this.#state;
+    this.#state = { ...before, ...change };
+    for (const draw of this.#views) draw(this.#state, before);
+  }
+}
+
+/** The relations to decide from: those of the scene, with what was changed by hand. */
+export function relationsOf(state) {
+  if (!state.scene) return [];
+  const given = state.scene.relations.map((each) => ({
+    ...each,
+    p: state.edits.has(key(each)) ? state.edits.get(key(each)) : each.p,
+  }));
+  const known = new Set(state.scene.relations.map(key));
+  for (const [name, p] of state.edits) {
+    if (known.has(name)) continue;
+    const [blocker, blocked] = name.split(">").map(Number);
+    given.push({ blocked, blocker, p });
+  }
+  return given;
+}
+
+/** What the service is asked. */
+export function requestOf(state, graphs) {
+  return {
+    objects: state.scene.objects.map((each) => each.id),
+    target: state.target,
+    relations: relationsOf(state),
+    tau: state.tau,
+    graphs,
+  };
+}
+
+/** The relations that matter to the target: those of objects reached from it, above a least probability. */
+export function relevant(relations, target, least) {
+  const strong = relations.filter((each) => each.p === null || each.p >= least);
+  const reached = new Set([target]);
+  for (let grew = true; grew; ) {
+    grew = false;
+    for (const each of strong) {
+      if (reached.has(each.blocked) && !reached.has(each.blocker)) {
+        reached.add(each.blocker);
+        grew = true;
+      }
+    }
+  }
+  return strong.filter((each) => reached.has(each.blocked));
+}
+
+/** Keys of those relations that lie on a cycle among the ones given. */
+export function onCycles(relations) {
+  const next = new Map();
+  for (const each of relations) next.set(each.blocker, [...(next.get(each.blocker) ?? []), each.blocked]);
+  const leadsTo = (from, to) => {
+    const seen = new Set([from]);
+    const open = [from];
+    while (open.length > 0) {
+      const here = open.pop();
+      if (here === to) return true;
+      for (const each of next.get(here) ?? []) {
+        if (!seen.has(each)) {
+          seen.add(each);
+          open.push(each);
+        }
+      }
+    }
+    return false;
+  };
+  return new Set(relations.filter((each) => leadsTo(each.blocked, each.blocker)).map(key));
+}

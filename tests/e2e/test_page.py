@@ -1,0 +1,298 @@
+"""The page, used as a person would: drop, click, read, drag, change, ask."""
+
+import json
+import re
+
+import pytest
+from support.browser import SCENES
+from support.watched_page import library_action, library_decision
+
+from cpor.data.scene_file import parse_scene
+from cpor.inference.graphs import likeliest_graphs
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
+
+SCENE = "scene_00003"
+
+
+def blocked_target(scene: dict) -> int:
+    """The object that has most in its way: something to decide about."""
+    weight = {each["id"]: 0.0 for each in scene["objects"]}
+    for each in scene["relations"]:
+        weight[each["blocked"]] += each["p"] or 0.0
+    return max(weight, key=weight.get)
+
+
+def drag_tau(it, to: float, steps: int = 12) -> None:
+    handle = it.see("tau").bounding_box()
+    track = it.page.locator(".axis").bounding_box()
+    mouse = it.page.mouse
+    mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2)
+    mouse.down()
+    mouse.move(track["x"] + to * track["width"], handle["y"] + 10, steps=steps)
+    mouse.up()
+
+
+def test_first_visit_offers_examples_and_a_place_to_drop(open_page):
+    it = open_page()
+    it.wait_for("empty")
+    expect(it.see("drop-zone")).to_be_visible()
+    assert it.see("example").count() >= 3
+    it.see("example").first.click()
+    it.wait_for("choose")
+    expect(it.see("headline")).to_have_text("Which object do you want?")
+    assert it.page.locator("[data-testid^=badge-]").count() >= 3
+
+
+def test_dropped_scene_shows_every_object_and_a_click_decides(open_page):
+    it = open_page()
+    it.wait_for("empty")
+    scene = it.drop_scene(SCENE)
+    assert it.see("object").count() == len(scene["objects"])
+    target = blocked_target(scene)
+    it.choose(target)
+    asked = it.settled()
+    assert asked["target"] == target
+    assert asked["relations"] == scene["relations"]
+    assert it.shown_action() == library_action(asked)
+    kind, obj = it.shown_action()
+    said = {"grasp": f"Grasp .*{obj}", "remove": f"Remove .*{obj}", "defer": "ask first"}[kind]
+    expect(it.see("headline")).to_have_text(re.compile(said))
+
+
+def test_bars_show_score_and_interval_of_every_action(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    it.choose(blocked_target(scene))
+    decision = library_decision(it.settled())
+    for obj, score in decision.scores.items():
+        bar = it.see(f"bar-{obj}")
+        low, high = decision.interval(obj)
+        shown = [float(bar.get_attribute(f"data-{each}")) for each in ("score", "low", "high")]
+        assert shown == pytest.approx([score, low, high], abs=1e-9)
+
+
+def test_tau_dragged_until_it_asks(open_page):
+    it = open_page()
+    scene = it.drop_scene("scene_00007")
+    target = blocked_target(scene)
+    it.choose(target)
+    drag_tau(it, 0.02)
+    acting = it.settled()
+    assert it.shown_action() == library_action(acting)
+    drag_tau(it, 0.995)
+    expect(it.see("decision")).to_have_attribute("data-action", "defer")
+    asked = it.settled()
+    assert asked["tau"] > 0.98
+    assert library_action(asked) == ("defer", "")
+    expect(it.see("tau")).to_have_attribute("aria-valuenow", str(round(100 * asked["tau"])))
+    expect(it.see("decision")).to_have_attribute("data-tau", str(asked["tau"]))
+
+
+def test_relation_changed_by_hand_changes_the_decision(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    target = blocked_target(scene)
+    it.choose(target)
+    before = it.settled()
+    for each in [r for r in scene["relations"] if r["blocked"] == target]:
+        it.page.locator(f'[data-testid=relation][data-pair="{each["blocker"]}>{target}"]').click()
+        it.see("edit-number").fill("0")
+        it.see("detail-close").click()
+    expect(it.see("decision")).to_have_attribute("data-action", "grasp")
+    after = it.settled()
+    assert library_action(before) != library_action(after) == ("grasp", str(target))
+    expect(it.see("edited-note")).to_contain_text("by hand")
+    it.see("undo-all").click()
+    it.page.wait_for_selector("[data-testid=edited-note]", state="detached")
+    assert it.settled()["relations"] == before["relations"]
+    assert it.shown_action() == library_action(before)
+
+
+def test_no_answer_is_shown_as_unknown_and_undone(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    target = blocked_target(scene)
+    strongest = max(
+        (r for r in scene["relations"] if r["blocked"] == target), key=lambda relation: relation["p"] or 0.0
+    )
+    pair = f"{strongest['blocker']}>{target}"
+    it.choose(target)
+    it.page.locator(f'[data-testid=relation][data-pair="{pair}"]').click()
+    it.see("edit-none").click()
+    arrow = it.page.locator(f'[data-testid=arrow][data-pair="{pair}"]')
+    expect(arrow).to_have_class(re.compile("unknown"))
+    expect(arrow).to_contain_text("?")
+    expect(it.see("edited-mark")).to_contain_text("Changed by hand")
+    asked = it.settled()
+    assert {"blocked": target, "blocker": strongest["blocker"], "p": None} in asked["relations"]
+    assert it.shown_action() == library_action(asked)
+    it.see("edit-reset").click()
+    expect(it.see("edited-mark")).to_have_text("")
+    assert it.settled()["relations"] == scene["relations"]
+
+
+def test_arrow_clicked_shows_what_each_stage_said(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    target = blocked_target(scene)
+    it.choose(target)
+    it.settled()
+    arrow = it.see("arrow").last
+    blocker, blocked = map(int, arrow.get_attribute("data-pair").split(">"))
+    arrow.locator(".head").click(force=True)
+    expect(it.see("evidence")).to_be_visible()
+    said = next(e for e in scene["evidence"] if (e["blocker"], e["blocked"]) == (blocker, blocked))
+    for field in ("hidden_overlap", "clearance", "reliability", "p_geometry", "p_semantic", "p"):
+        expect(it.see(f"evidence-{field}").locator("b")).to_have_text(percent(said[field]))
+    assert "nearer" in it.see("evidence-depth_order").inner_text() or said["depth_order"] <= 0.05
+
+
+def percent(p: float | None) -> str:
+    if p is None:
+        return "no answer"
+    return ">99 %" if 0.99 < p < 1 else "<1 %" if 0 < p < 0.01 else f"{int(100 * p + 0.5)} %"
+
+
+def test_likeliest_graphs_stand_with_their_share(open_page):
+    it = open_page()
+    scene = it.drop_scene("scene_00007")
+    it.choose(blocked_target(scene))
+    asked = it.settled()
+    posterior = parse_scene(asked)
+    if posterior.has_unanswered:
+        for each in [r for r in scene["relations"] if r["p"] is None]:
+            it.page.locator(
+                f'[data-testid=relation][data-pair="{each["blocker"]}>{each["blocked"]}"]'
+            ).click()
+            it.see("edit-number").fill("40")
+            it.see("detail-close").click()
+        posterior = parse_scene(it.settled())
+    expected = likeliest_graphs(posterior, 3)
+    shown = [float(tile.get_attribute("data-share")) for tile in it.see("graph").all()]
+    assert shown == pytest.approx([graph.share for graph in expected], abs=1e-9)
+    it.see("graph").first.click()
+    expect(it.see("arrow")).to_have_count(len(expected[0].relations))
+
+
+def test_what_would_change_it_comes_true_when_tried(open_page, service):
+    it = open_page()
+    scene = it.drop_scene("scene_00007")
+    it.choose(blocked_target(scene))
+    before = it.shown_action()
+    with it.page.expect_response("**/v1/explain") as reply:
+        drag_tau(it, 0.4)
+    effects = [e for e in reply.value.json()["effects"] if e["flips_at"] is not None]
+    decision = reply.value.json()["decision"]["action"]
+    effects = [e for e in effects if e["flips_to"]["type"] != decision["type"] or decision["type"] != "defer"]
+    if not effects:
+        expect(it.see("changes")).to_contain_text("No single relation")
+        return
+    first = effects[0]
+    it.see("change").first.click()
+    beyond = first["flips_at"] + (0.003 if first["flips_at"] > first["p"] else -0.003)
+    it.see("edit-number").fill(f"{100 * min(max(beyond, 0.0), 1.0):.2f}")
+    asked = it.settled()
+    assert it.shown_action() == library_action(asked)
+    assert it.shown_action()[0] == first["flips_to"]["type"], before
+
+
+@pytest.mark.parametrize("words", ["the pink jar", "pink"])
+def test_typed_request_finds_the_target(open_page, words):
+    it = open_page()
+    it.drop_scene(SCENE)
+    it.see("words").fill(words)
+    with it.page.expect_response("**/ground") as reply:
+        it.see("ask").click()
+    said = reply.value.json()
+    assert said["state"] == "found"
+    expect(it.see("decision")).to_have_attribute("data-target", str(said["id"]))
+    assert it.shown_action() == library_action(it.settled())
+
+
+def test_ambiguous_request_asks_back_and_a_click_answers(open_page):
+    it = open_page()
+    it.drop_scene(SCENE)
+    it.see("words").fill("the yellow one")
+    with it.page.expect_response("**/ground") as reply:
+        it.see("ask").click()
+    said = reply.value.json()
+    assert said["state"] == "ambiguous"
+    it.wait_for("ambiguous")
+    candidates = [each["id"] for each in said["candidates"] if each["fit"] > 0.0]
+    assert 1 < len(candidates) < it.see("object").count()
+    marked = it.page.locator("[data-testid^=badge-].is-candidate")
+    assert sorted(int(m.get_attribute("data-id")) for m in marked.all()) == sorted(candidates)
+    expect(it.see("question")).not_to_be_empty()
+    it.see(f"candidate-{candidates[0]}").click()
+    expect(it.see("decision")).to_have_attribute("data-target", str(candidates[0]))
+
+
+def test_request_for_what_is_not_there_is_answered_plainly(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    it.choose(scene["objects"][0]["id"])
+    it.see("words").fill("the cyan one")
+    with it.page.expect_response("**/ground") as reply:
+        it.see("ask").click()
+    assert reply.value.json()["state"] == "not_found"
+    expect(it.see("error")).to_contain_text(reply.value.json()["question"])
+    expect(it.see("decision")).to_have_attribute("data-target", str(scene["objects"][0]["id"]))
+
+
+def test_depth_dropped_later_joins_the_picture(open_page):
+    it = open_page()
+    folder = SCENES / SCENE
+    with it.page.expect_response("**/v1/scenes") as first:
+        it.drop(folder / "rgb.png", folder / "instances.png", folder / "amodal.npz")
+    assert first.value.json()["has_depth"] is False
+    it.wait_for("choose")
+    with it.page.expect_response("**/v1/scenes") as second:
+        it.drop(folder / "depth.png", folder / "camera.json")
+    assert second.value.json()["has_depth"] is True
+
+
+def test_request_file_of_a_scene_folder_is_asked_at_once(open_page):
+    it = open_page()
+    folder = SCENES / SCENE
+    parts = (
+        "rgb.png",
+        "depth.png",
+        "camera.json",
+        "instances.png",
+        "amodal.npz",
+        "relations.json",
+        "request.txt",
+    )
+    with it.page.expect_response("**/ground") as reply:
+        it.drop(*(folder / part for part in parts))
+    assert json.loads(reply.value.request.post_data)["words"] == (folder / "request.txt").read_text().strip()
+
+
+def test_plan_says_what_comes_after(open_page):
+    it = open_page()
+    scene = it.drop_scene("scene_00007")
+    target = blocked_target(scene)
+    it.choose(target)
+    it.settled()
+    for each in [r for r in scene["relations"] if r["p"] is None]:
+        it.page.locator(f'[data-testid=relation][data-pair="{each["blocker"]}>{each["blocked"]}"]').click()
+        it.see("edit-number").fill("0")
+        it.see("detail-close").click()
+    with it.page.expect_response("**/v1/plan") as reply:
+        drag_tau(it, 0.05)
+    plan = reply.value.json()
+    first = plan["first_action"]
+    if first["type"] == "remove" and it.shown_action() == ("remove", str(first["object"])):
+        expect(it.see("after")).to_contain_text(f"grasp ★{target}")
+    else:
+        expect(it.see("after")).to_have_count(0)
+
+
+def test_certificate_is_said_as_the_service_has_it(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    it.choose(blocked_target(scene))
+    certificate = library_decision(it.settled()).certificate
+    expect(it.see("proof")).to_have_attribute("data-certified", str(certificate.certified).lower())
+    expect(it.see("proof")).to_contain_text("Proven" if certificate.certified else "Not proven")

@@ -1,0 +1,121 @@
+"""What the page does when things go wrong, or come late."""
+
+import re
+import time
+
+import pytest
+from support.browser import SCENES, running_service
+from support.watched_page import library_action
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
+
+SCENE = "scene_00003"
+
+
+def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tmp_path):
+    it = open_page()
+    it.expected = ("Failed to load resource",)
+    scene = it.drop_scene(SCENE)
+    it.choose(scene["objects"][0]["id"])
+    it.settled()
+    before = it.shown_action()
+    broken = tmp_path / "rgb.png"
+    broken.write_bytes((SCENES / SCENE / "rgb.png").read_bytes()[:400])
+    with it.page.expect_response("**/v1/scenes") as reply:
+        it.drop(broken)
+    assert 400 <= reply.value.status < 500
+    expect(it.see("error")).to_contain_text(reply.value.json()["message"])
+    assert it.shown_action() == before
+    it.page.keyboard.press("Escape")
+    expect(it.see("error")).to_be_hidden()
+
+
+def test_drop_without_a_colour_picture_says_what_is_missing(open_page):
+    it = open_page()
+    it.wait_for("empty")
+    it.drop(SCENES / SCENE / "depth.png")
+    expect(it.see("error")).to_contain_text("No colour picture among depth.png")
+    it.wait_for("empty")
+
+
+def test_service_gone_is_said_and_it_goes_on_when_back(open_page):
+    it = open_page()
+    it.expected = ("Failed to load resource",)
+    scene = it.drop_scene(SCENE)
+    first, second = (each["id"] for each in scene["objects"][:2])
+    it.choose(first)
+    it.settled()
+    it.page.route("**/*", lambda route: route.abort())
+    it.see(f"badge-{second}").click()
+    expect(it.see("gone")).to_be_visible()
+    it.page.unroute("**/*")
+    expect(it.see("gone")).to_be_hidden()
+    expect(it.see("decision")).to_have_attribute("data-target", str(second))
+    assert it.shown_action() == library_action(it.settled())
+
+
+def test_late_reply_never_replaces_a_newer_one(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    it.choose(scene["objects"][0]["id"])
+    it.settled()
+    held = []
+
+    def hold_first(route):
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    it.page.route("**/v1/decide", hold_first)
+    it.see("tau").focus()
+    it.page.keyboard.press("Home")
+    deadline = time.monotonic() + 10.0
+    while not held and time.monotonic() < deadline:
+        it.page.wait_for_timeout(10)
+    it.page.keyboard.press("End")
+    expect(it.see("decision")).to_have_attribute("data-tau", "1")
+    held[0].continue_()
+    it.settled()
+    expect(it.see("decision")).to_have_attribute("data-tau", "1")
+    expect(it.see("decision")).to_have_attribute("data-action", "defer")
+
+
+def test_without_networks_it_says_so_and_examples_use_their_masks(open_page):
+    it = open_page("/static/icon.svg")
+
+    def without_perception(route):
+        reply = route.fetch()
+        route.fulfill(response=reply, json=reply.json() | {"perception": False})
+
+    it.page.route("**/healthz", without_perception)
+    it.open()
+    expect(it.see("no-perception")).to_be_visible()
+    with it.page.expect_response(lambda reply: reply.request.method == "POST") as reply:
+        it.see("example").first.click()
+    assert "masks=given" in reply.value.url
+    assert reply.value.json()["masks"] == "given"
+    it.wait_for("choose")
+
+
+def test_names_of_files_and_objects_never_become_markup(open_page, tmp_path):
+    it = open_page()
+    it.wait_for("empty")
+    strange = tmp_path / "<img src=x onerror=alert(1)>.npz"
+    strange.write_bytes(b"nothing")
+    it.drop(strange)
+    expect(it.see("error")).to_contain_text("<img src=x")
+    assert it.page.locator("#error img").count() == 0
+
+
+def test_service_with_a_token_asks_for_it_and_goes_on(browser, monkeypatch):
+    monkeypatch.setenv("PAGE_TEST_TOKEN", "quite-long-and-not-guessed")
+    with running_service("--token-env", "PAGE_TEST_TOKEN") as url:
+        page = browser.new_context().new_page()
+        page.goto(url)
+        expect(page.get_by_test_id("token")).to_be_visible()
+        page.get_by_test_id("token-text").fill("quite-long-and-not-guessed")
+        page.get_by_test_id("token-send").click()
+        expect(page.get_by_test_id("example").first).to_be_visible()
+        expect(page.locator(".thumb img").first).to_have_attribute("src", re.compile("^blob:"))
+        page.context.close()

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from cpor.scene import Observation, Scene
+from cpor.serve.kept_scenes import SceneShelf
+from cpor.serve.looking import KeptScene
+from cpor.serve.refusals import NotKept
+
+
+def kept(side=10):
+    return KeptScene(Scene(Observation(np.zeros((side, side, 3), np.uint8))), 1)
+
+
+def test_ids_are_long_and_different():
+    shelf = SceneShelf(100, 10**9, 60.0)
+    ids = {shelf.put(kept()) for _ in range(100)}
+    assert len(ids) == 100 and min(map(len, ids)) >= 20
+
+
+def test_the_one_used_longest_ago_goes_first():
+    shelf = SceneShelf(2, 10**9, 60.0)
+    first, second = shelf.put(kept()), shelf.put(kept())
+    shelf.get(first)
+    third = shelf.put(kept())
+    assert shelf.get(first) and shelf.get(third)
+    with pytest.raises(NotKept, match="send the picture again"):
+        shelf.get(second)
+
+
+def test_memory_is_bounded():
+    shelf = SceneShelf(100, 5 * 300, 60.0)
+    ids = [shelf.put(kept()) for _ in range(9)]
+    assert len(shelf) == 5
+    assert shelf.get(ids[-1])
+
+
+def test_a_scene_is_forgotten_after_a_while():
+    now = [0.0]
+    shelf = SceneShelf(10, 10**9, 60.0, clock=lambda: now[0])
+    scene_id = shelf.put(kept())
+    now[0] = 59.0
+    shelf.get(scene_id)
+    now[0] = 118.0
+    assert len(shelf) == 1
+    now[0] = 120.0
+    assert len(shelf) == 0
+    with pytest.raises(NotKept):
+        shelf.get(scene_id)

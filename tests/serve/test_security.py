@@ -1,0 +1,239 @@
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from support.mutated_uploads import encode_multipart, small_scene
+from support.served import served
+
+from cpor.cli_serve import ServeNotInstalledError, serve
+from cpor.errors import InvalidSettingError
+from cpor.relations import ObstructionPosterior
+from cpor.serve.client import Client, ServiceError
+from cpor.serve.server import CannotListenError, listen
+from cpor.serve.settings import ServeSettings
+
+TOKEN = "correct-horse-battery-staple"
+DECIDE = {"objects": ["a"], "target": "a", "relations": []}
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """A service with a token, and with limits small enough to reach."""
+    settings = ServeSettings(
+        token=TOKEN, most_upload_bytes=60_000, most_json_bytes=5_000, most_pixels=10_000, time_limit_s=20.0
+    )
+    with served(settings) as address:
+        yield address
+
+
+@pytest.fixture
+def http(guarded):
+    with httpx.Client(base_url=guarded, trust_env=False, timeout=30.0) as connected:
+        yield connected
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])
+def test_other_machines_need_a_token(host):
+    with pytest.raises(InvalidSettingError, match="--token-file"):
+        ServeSettings(host=host)
+    assert not ServeSettings(host=host, token=TOKEN).is_local
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
+def test_this_machine_needs_none(host):
+    assert ServeSettings(host=host).is_local
+
+
+@pytest.mark.parametrize("token", ["", "short", "with space in the middle", "ünglücklicherweise-lang"])
+def test_a_token_that_can_be_guessed_is_refused(token):
+    with pytest.raises(InvalidSettingError, match="at least 16"):
+        ServeSettings(token=token)
+
+
+def test_the_token_is_needed_where_one_is_set(http):
+    for method, path in (
+        ("POST", "/v1/decide"),
+        ("GET", "/v1/examples"),
+        ("GET", "/metrics"),
+        ("GET", "/openapi.json"),
+        ("GET", "/v1/runs/x/events"),
+        ("POST", "/v1/scenes"),
+    ):
+        reply = http.request(method, path)
+        assert (reply.status_code, reply.json()["code"]) == (401, "unauthorised"), path
+        assert reply.headers["www-authenticate"] == "Bearer"
+        for wrong in ("x", TOKEN[:-1], TOKEN + "x", TOKEN.upper()):
+            assert http.request(method, path, headers={"Authorization": f"Bearer {wrong}"}).status_code == 401
+    for path in ("/healthz", "/", "/static/style.css"):
+        assert http.get(path).status_code == 200
+
+
+def test_the_client_shows_the_token(guarded):
+    with Client(guarded, TOKEN) as client:
+        assert len(client.examples()) == 3
+    with Client(guarded, "another-token-of-some-length") as client:
+        with pytest.raises(ServiceError, match="show the token") as refused:
+            client.examples()
+        assert refused.value.status == 401
+
+
+def test_a_link_with_the_token_becomes_a_cookie_once(http):
+    reply = http.get("/", params={"token": TOKEN})
+    assert (reply.status_code, reply.headers["location"]) == (303, "/")
+    cookie = reply.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "samesite=strict" in cookie.lower() and TOKEN not in cookie
+    assert http.get("/v1/examples").status_code == 200
+    http.cookies.clear()
+    assert http.get("/v1/examples", headers={"Cookie": "cpor_page=00"}).status_code == 401
+    assert http.get("/", params={"token": "wrong" * 5}).status_code == 401
+    assert http.get("/v1/examples", params={"token": TOKEN}).status_code == 401
+
+
+def test_names_that_are_pointed_at_this_machine_are_refused(service):
+    port = service.rsplit(":", 1)[1]
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1.evil.example",
+        "",
+        "localhost.evil.example",
+    ):
+        reply = httpx.get(f"{service}/healthz", headers={"Host": host})
+        assert reply.status_code == 400, host
+    for host in (f"localhost:{port}", "LOCALHOST", "127.0.0.1:9999", f"[::1]:{port}"):
+        assert httpx.get(f"{service}/healthz", headers={"Host": host}).status_code == 200, host
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_pages_of_other_sites_cannot_post(service, headers):
+    reply = httpx.post(f"{service}/v1/decide", json=DECIDE, headers=headers)
+    assert (reply.status_code, reply.json()["code"]) == (403, "unauthorised")
+    assert "access-control-allow-origin" not in reply.headers
+
+
+def test_the_page_itself_can_post(service):
+    headers = {"Origin": service, "Sec-Fetch-Site": "same-origin"}
+    assert httpx.post(f"{service}/v1/decide", json=DECIDE, headers=headers).status_code == 200
+
+
+def test_a_preflight_is_not_granted(service):
+    headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    reply = httpx.options(f"{service}/v1/decide", headers=headers)
+    assert reply.status_code == 403 and "access-control-allow-origin" not in reply.headers
+
+
+def test_every_reply_has_the_headers(service):
+    for reply in (
+        httpx.get(f"{service}/"),
+        httpx.get(f"{service}/nothing"),
+        httpx.post(f"{service}/v1/decide", json=DECIDE),
+        httpx.get(f"{service}/healthz", headers={"Host": "evil.example"}),
+    ):
+        policy = reply.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy and "http" not in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+        assert reply.headers["cross-origin-opener-policy"] == "same-origin"
+        assert reply.headers["cross-origin-resource-policy"] == "same-origin"
+        assert "server" not in reply.headers
+
+
+def test_too_many_bytes_are_refused_whatever_is_declared(guarded, http):
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    reply = http.post("/v1/decide", content=b" " * 5_001, headers=bearer)
+    assert (reply.status_code, reply.json()["code"]) == (413, "too_large")
+    kind, body = encode_multipart(small_scene() | {"rgb": bytes(70_000)})
+    assert http.post("/v1/scenes", content=body, headers=bearer | {"Content-Type": kind}).status_code == 413
+    chunks = (bytes(1_000) for _ in range(1_000))  # no length declared at all
+    assert http.post("/v1/scenes", content=chunks, headers=bearer | {"Content-Type": kind}).status_code == 413
+
+
+def test_too_many_pixels_are_refused(http):
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    kind, body = encode_multipart({"rgb": small_scene(130, 80)["rgb"]})
+    reply = http.post("/v1/scenes", content=body, headers=headers | {"Content-Type": kind})
+    assert reply.status_code == 413 and "130 x 80" in reply.json()["message"]
+
+
+def test_who_sends_half_a_request_does_not_hold_up_others(guarded):
+    host, port = guarded.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as slow:
+        head = f"POST /v1/decide HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        slow.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        with Client(guarded, TOKEN) as client:
+            assert client.health().status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"host": "0.0.0.0"}, "callers must show a token"),
+        ({"token_env": "CPOR_NO_SUCH"}, "is not set"),
+        ({"token_file": Path("no/such/file")}, "cannot read the token file"),
+        ({"token_env": "A", "token_file": Path("b")}, "in one way"),
+    ],
+)
+def test_the_command_refuses_what_is_not_safe(options, says):
+    with pytest.raises(InvalidSettingError, match=says):
+        serve(**options)
+
+
+def test_a_port_that_is_taken_is_said():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(CannotListenError, match="choose another --port"):
+            listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ServeNotInstalledError, match=r"pip install 'cpor-grasp\[serve\]'"):
+        serve()
+
+
+def test_the_command_serves_and_ends_with_its_workers(tmp_path):
+    (tmp_path / "token").write_text(TOKEN + "\n")
+    code = "import sys; from cpor.cli import main; sys.argv = ['cpor', 'serve', *sys.argv[1:]]; main()"
+    options = ["--port", "0", "--token-file", str(tmp_path / "token"), "--log"]
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", code, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        line = ""
+        while "ready at" not in line:
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+        address = line.split("ready at ")[1].split()[0]
+        with Client(address, TOKEN) as client:
+            assert client.decide(ObstructionPosterior(["a"], "a", {})).headline == "Grasp a"
+        httpx.get(address, params={"token": TOKEN})
+        tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+        children = [pid for task in tasks for pid in task.read_text().split()]
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Ended." in out and TOKEN not in out + err
+    assert "POST /v1/decide 200" in err and "Traceback" not in err
+    assert len(children) >= 2
+    until = time.monotonic() + 20.0
+    while left := [pid for pid in children if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < until, f"{len(left)} processes are left"
+        time.sleep(0.05)

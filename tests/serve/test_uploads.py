@@ -1,0 +1,141 @@
+import io
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image
+from support.mutated_uploads import mutated_uploads, small_scene
+
+from cpor.errors import CporError, InvalidSettingError, SceneFileError, TooLargeError
+from cpor.serve.messages import MOST_OBJECTS, ErrorReply
+from cpor.serve.refusals import TooMuch, Unsupported
+from cpor.serve.uploads import ANALYSED_PIXELS, Upload, UploadLimits, read_upload
+
+LIMITS = UploadLimits(pixels=20_000_000, mask_pixels=128_000_000)
+
+
+def upload(**changes):
+    parts = small_scene()
+    parts.pop("target")
+    parts["camera"] = parts["camera"].decode()
+    return Upload(**(parts | changes))
+
+
+def image_file(kind, pixels, **options):
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def test_a_whole_upload_is_a_scene():
+    received = read_upload(upload(), LIMITS)
+    scene = received.scene
+    assert (received.size, received.shrunk) == ((64, 48), 1)
+    assert scene.ids == (1, 2)
+    assert scene.observation.camera.intrinsics.fx == 60
+    assert np.nanmax(scene.observation.depth) == pytest.approx(0.8)
+    assert scene.objects[0].amodal.pixels.all()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_the_picture_is_known_by_its_content(kind, rng):
+    pixels = np.full((30, 40, 3), (200, 30, 40), np.uint8)
+    seen = read_upload(Upload(image_file(kind, pixels)), LIMITS).scene.observation
+    assert seen.shape == (30, 40) and seen.depth is None
+    assert np.abs(seen.rgb.astype(int) - pixels).max() < 12
+
+
+def test_a_picture_on_its_side_is_turned_as_browsers_show_it():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = image_file("JPEG", np.zeros((20, 40, 3), np.uint8), exif=exif)
+    assert read_upload(Upload(data), LIMITS).size == (20, 40)
+
+
+def test_large_pictures_are_analysed_smaller():
+    pixels = np.zeros((2000, 3000, 3), np.uint8)
+    pixels[:, 1500:] = 255
+    ids = (pixels[..., 0] > 0).astype(np.uint8)
+    camera = '{"fx": 1000, "fy": 1000, "cx": 1499.5, "cy": 999.5}'
+    big = Upload(image_file("PNG", pixels), instances=image_file("PNG", ids), camera=camera)
+    received = read_upload(big, LIMITS)
+    assert received.shrunk == 2 and received.size == (3000, 2000)
+    seen = received.scene
+    assert seen.observation.shape == seen.visible_ids.shape == (1000, 1500)
+    assert seen.observation.shape[0] * seen.observation.shape[1] <= ANALYSED_PIXELS
+    assert (seen.visible_ids == (seen.observation.rgb[..., 0] > 0)).all()
+    assert seen.observation.camera.intrinsics.cx == pytest.approx(749.5)
+
+
+def test_a_depth_unit_goes_before_that_of_the_camera():
+    seen = read_upload(upload(depth_unit_m=0.0005), LIMITS).scene.observation
+    assert np.nanmax(seen.depth) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"rgb": b"GIF89a" + bytes(40)}, Unsupported, "PNG, JPEG or WebP"),
+        ({"rgb": b"RIFF\0\0\0\0AVI " + bytes(40)}, Unsupported, "PNG, JPEG or WebP"),
+        ({"rgb": small_scene()["rgb"][:300]}, SceneFileError, "rgb is damaged"),
+        ({"rgb": small_scene(50, 48)["rgb"]}, SceneFileError, "bring them to one size"),
+        ({"depth": small_scene()["instances"]}, SceneFileError, "16 bits"),
+        ({"depth": b"\xff\xd8\xff" + bytes(99)}, Unsupported, "depth is not a PNG"),
+        ({"instances": small_scene()["rgb"]}, SceneFileError, "8- or 16-bit grey"),
+        ({"amodal": b"no zip"}, Unsupported, "npz"),
+        ({"amodal": b"PK" + bytes(99)}, SceneFileError, "amodal is damaged"),
+        ({"instances": None}, InvalidSettingError, "send both"),
+        ({"camera": '{"fx": NaN}'}, SceneFileError, "camera"),
+        ({"camera": '{"fx": 1.0}'}, SceneFileError, "give all or none"),
+        ({"camera": '{"width": 7}'}, SceneFileError, "camera of this picture"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(changes, error, says):
+    with pytest.raises(error, match=says):
+        read_upload(upload(**changes), LIMITS)
+
+
+def test_pixels_are_counted_before_they_are_decoded():
+    with pytest.raises(TooMuch, match="64 x 48"):
+        read_upload(upload(), UploadLimits(pixels=3_000, mask_pixels=10**9))
+    for kind in ("PNG", "JPEG", "WEBP"):
+        data = image_file(kind, np.zeros((100, 100, 3), np.uint8))
+        with pytest.raises(TooMuch, match="100 x 100"):
+            read_upload(Upload(data), UploadLimits(pixels=9_999, mask_pixels=10**9))
+
+
+def test_masks_are_counted_before_they_are_unpacked():
+    with pytest.raises((TooMuch, TooLargeError), match="amodal"):
+        read_upload(upload(), UploadLimits(pixels=10**6, mask_pixels=6_000))
+
+
+def test_objects_are_counted():
+    ids = np.arange(64 * 48, dtype=np.uint16).reshape(48, 64) % (MOST_OBJECTS + 2)
+    with pytest.raises(TooMuch, match=f"at most {MOST_OBJECTS}"):
+        read_upload(upload(instances=image_file("PNG", ids), amodal=None), LIMITS)
+
+
+def test_pickles_are_never_loaded():
+    buffer = io.BytesIO()
+    np.savez(buffer, ids=np.array([1, None], object), masks=np.zeros((2, 48, 64), bool))
+    with pytest.raises(CporError, match="pickled objects"):
+        read_upload(upload(amodal=buffer.getvalue()), LIMITS)
+
+
+def test_mutated_uploads_are_refused_clearly(service, evidence):
+    statuses: dict[int, int] = {}
+    mutated = mutated_uploads(seed=1)
+    with httpx.Client(base_url=service, timeout=60.0, trust_env=False) as http:
+        for _ in range(500):
+            sent = next(mutated)
+            reply = http.post(sent.path, content=sent.body, headers={"Content-Type": sent.content_type})
+            statuses[reply.status_code] = statuses.get(reply.status_code, 0) + 1
+            assert reply.status_code == 200 or 400 <= reply.status_code < 500, (sent.kind, reply.text)
+            if reply.status_code != 200:
+                message = ErrorReply.model_validate_json(reply.content).message
+                assert len(message) > 10 and "0x" not in message and "Traceback" not in message
+                assert "/" not in message.replace("multipart/form-data", "").replace("/openapi.json", "")
+        assert http.get("/healthz").json()["status"] == "ok"
+    refused = sum(count for status, count in statuses.items() if status != 200)
+    assert refused > 300
+    evidence("G", "500 mutated uploads in the tests", "clear 4xx, alive", f"{refused} refused, rest harmless")

@@ -1,0 +1,32 @@
+"""A real service on a free port, in a thread of this process; its workers are processes as ever."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from cpor.serve.app import create_app
+from cpor.serve.server import configure, listen
+from cpor.serve.settings import ServeSettings
+
+
+@contextmanager
+def served(settings: ServeSettings | None = None) -> Iterator[str]:
+    """The address of a service that runs until the block ends."""
+    settings = settings or ServeSettings(port=0)
+    listener = listen(settings.host, 0)
+    server = uvicorn.Server(configure(create_app(settings)))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the service did not start"
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30.0)
+        listener.close()
+        assert not thread.is_alive(), "the service did not end"

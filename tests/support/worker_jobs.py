@@ -1,0 +1,32 @@
+"""Jobs for worker processes in tests; a process finds them by name."""
+
+import os
+import time
+
+from cpor.errors import InvalidSceneError
+
+
+def prepare() -> dict[str, int]:
+    return {"pid": os.getpid(), "done": 0}
+
+
+def add(tools: dict[str, int], a: int, b: int) -> tuple[int, int]:
+    tools["done"] += 1
+    return a + b, tools["done"]
+
+
+def pid(tools: dict[str, int]) -> int:
+    return tools["pid"]
+
+
+def sleep(tools: dict[str, int], seconds: float) -> int:
+    time.sleep(seconds)
+    return tools["pid"]
+
+
+def refuse(tools: dict[str, int]) -> None:
+    raise InvalidSceneError("no such scene")
+
+
+def die(tools: dict[str, int]) -> None:
+    os._exit(3)

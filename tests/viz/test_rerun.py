@@ -1,0 +1,174 @@
+"""Recordings for the Rerun viewer: read back, they hold what was seen, decided and done."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from support.box_table import BoxTable, TableMasks
+from support.browser import SCENES
+
+from cpor.cli import main
+from cpor.data.scene_folder import read_scene_folder
+from cpor.decision import Grasp
+from cpor.errors import InvalidSettingError
+from cpor.perception.network_file import MissingExtraError
+from cpor.reading import Request, read_question
+from cpor.robot.loop import retrieve
+from cpor.scene import Observation, Scene
+from cpor.viz.demo_show import DemoShow
+from cpor.viz.rerun_file import RerunFile, check_recording
+from cpor.viz.rerun_run import log_cycle, log_end
+from cpor.viz.rerun_scene import MOST_POINTS, write_scene
+
+chunks = pytest.importorskip("rerun", reason="needs the extra viz").chunk
+SCENE = SCENES / "scene_00003"
+
+
+class Recording:
+    """A file read back: for each entity its rows, and the cycle of each."""
+
+    def __init__(self, path):
+        self.rows = {}
+        for chunk in chunks.RrdReader(path).stream().to_chunks():
+            if chunk.entity_path.startswith("/__"):
+                continue
+            assert "cycle" in chunk.timeline_names
+            batch = chunk.to_record_batch()
+            own = [name for name in batch.schema.names if name == "cycle" or ":" in name]
+            for row in batch.select(own).to_pylist():
+                self.rows.setdefault(chunk.entity_path, []).append(row)
+        for rows in self.rows.values():
+            rows.sort(key=lambda row: row["cycle"])
+
+    def values(self, entity, component):
+        return [row[component] for row in self.rows[entity] if row.get(component) is not None]
+
+    def only(self, entity, component):
+        (value,) = self.values(entity, component)
+        return value
+
+
+def run_cpor(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["cpor", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_a_decided_scene_is_all_there(tmp_path, monkeypatch, capsys, evidence):
+    file = tmp_path / "scene.rrd"
+    told = json.loads(
+        run_cpor(monkeypatch, capsys, "decide", SCENE, "--target", 6, "--json", "--rerun", file)
+    )
+    scene, it = read_scene_folder(SCENE), Recording(file)
+    frame = scene.observation
+    height, width = frame.shape
+    matrix = np.array(it.only("/world/camera", "Pinhole:image_from_camera")[0]).reshape(3, 3).T
+    k = frame.camera.intrinsics
+    assert np.allclose(matrix, [[k.fx, 0, k.cx], [0, k.fy, k.cy], [0, 0, 1]], rtol=1e-6)
+    assert it.only("/world/camera", "Pinhole:resolution")[0] == [width, height]
+    depth = np.frombuffer(bytes(it.only("/world/camera/depth", "DepthImage:buffer")[0]), np.uint16)
+    metres = depth.reshape(height, width) / it.only("/world/camera/depth", "DepthImage:meter")[0]
+    seen = np.isfinite(frame.depth)
+    assert np.allclose(metres[seen], frame.depth[seen], atol=1e-6) and not metres[~seen].any()
+    ids = np.frombuffer(
+        bytes(it.only("/world/camera/segmentation", "SegmentationImage:buffer")[0]), np.uint16
+    )
+    assert np.array_equal(ids.reshape(height, width), scene.visible_ids)
+    points = np.array(it.only("/world/points", "Points3D:positions"))
+    assert 1000 < len(points) <= MOST_POINTS
+    T = frame.camera.T_world_camera
+    v, u = next((v, u) for v, u in zip(*np.nonzero(seen), strict=True) if v and u)
+    z = float(frame.depth[v, u])
+    world = T[:3, :3] @ ((u - k.cx) / k.fx * z, (v - k.cy) / k.fy * z, z) + T[:3, 3]
+    assert np.linalg.norm(points - world, axis=1).min() < 5e-3
+    strips = it.only("/world/camera/outlines", "LineStrips2D:strips")
+    assert len(strips) >= len(scene.objects) and all(strip[0] == strip[-1] for strip in strips)
+    assert it.only("/decision/graph", "GraphNodes:node_ids") == [str(o.id) for o in scene.objects]
+    believed = read_question(SCENE, Request(target=6)).posterior.relations()
+    likely = {(str(r.blocker), str(r.blocked)) for r in believed if r.p is None or r.p >= 0.3}
+    edges = it.only("/decision/graph", "GraphEdges:edges")
+    assert {(e["first"], e["second"]) for e in edges} == likely
+    for obj, score in told["scores"].items():
+        assert it.only(f"/score/object_{obj}", "Scalars:scalars") == [pytest.approx(score)]
+    headline = it.only("/decision/words", "TextDocument:text")[0].splitlines()[0]
+    assert headline.startswith(
+        {"grasp": "# Grasp", "remove": "# Remove", "defer": "# Do not act"}[told["action"]["type"]]
+    )
+    assert not list(tmp_path.glob(".*")), "nothing is left beside it"
+    evidence("G", "Rerun file of a scene: entities", "all", len(it.rows))
+
+
+def test_found_objects_without_a_decision(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "found.rrd"
+    run_cpor(monkeypatch, capsys, "perceive", SCENE, "--out", tmp_path / "found", "--rerun", file)
+    it = Recording(file)
+    assert "/world/camera/outlines" in it.rows and "/decision/words" not in it.rows
+
+
+def test_a_photograph_alone_has_no_points_and_no_camera(tmp_path):
+    photograph = Scene(Observation(np.full((6, 8, 3), 90, np.uint8)))
+    write_scene(tmp_path / "bare.rrd", photograph)
+    assert set(Recording(tmp_path / "bare.rrd").rows) == {"/world/camera/colour"}
+
+
+def test_a_run_lies_along_the_cycles(tmp_path):
+    table, file = BoxTable(misses={2: 1}), tmp_path / "run.rrd"
+    with RerunFile(file, "run") as recording:
+        result = retrieve(table, TableMasks(table), 1, on_cycle=lambda cycle: log_cycle(recording, cycle))
+        log_end(recording, "the red box", result.ended, result.detail)
+    it = Recording(file)
+    words = it.rows["/decision/words"]
+    assert [row["cycle"] for row in words] == list(range(len(result.cycles)))
+    for row, cycle in zip(words, result.cycles, strict=True):
+        verb = "Grasp" if isinstance(cycle.action, Grasp) else "Remove"
+        assert row["TextDocument:text"][0].startswith(f"# {verb} object {cycle.action.obj}")
+    assert "The fingers closed on nothing" in words[1]["TextDocument:text"][0]
+    log = [text for value in it.values("/log", "TextLog:text") for text in value]
+    assert log[-1].startswith("The red box was retrieved")
+    scores = it.rows["/score/object_1"]
+    assert [row["Scalars:scalars"][0] for row in scores] == [
+        pytest.approx(c.decision.scores[1]) for c in result.cycles
+    ]
+
+
+@pytest.mark.slow
+def test_a_demo_is_recorded(tmp_path):
+    file = tmp_path / "demo.rrd"
+    told = DemoShow(tmp_path / "demo", quiet=True, film=False, rerun=file).run(4, "easy")
+    it = Recording(file)
+    assert len(it.rows["/decision/words"]) == told["cycles"]
+    assert "In truth this was right." in it.rows["/decision/words"][-1]["TextDocument:text"][0]
+    log = [text for value in it.values("/log", "TextLog:text") for text in value]
+    assert ("was retrieved" in log[-1]) == told["retrieved"]
+
+
+def test_what_was_recorded_before_an_error_is_kept(tmp_path):
+    table, file = BoxTable(breaks_on={2}), tmp_path / "broken.rrd"
+    with pytest.raises(ZeroDivisionError), RerunFile(file, "run") as recording:
+        retrieve(table, TableMasks(table), 1, on_cycle=lambda cycle: log_cycle(recording, cycle))
+    assert [row["cycle"] for row in Recording(file).rows["/decision/words"]] == [0, 1]
+
+
+def test_what_cannot_be_written_is_said_before_any_work(tmp_path, monkeypatch):
+    with pytest.raises(InvalidSettingError, match=r"ends with \.rrd"):
+        check_recording(tmp_path / "scene.txt")
+    with pytest.raises(InvalidSettingError, match="there is no folder"):
+        check_recording(tmp_path / "none" / "scene.rrd")
+    (tmp_path / "folder.rrd").mkdir()
+    with pytest.raises(InvalidSettingError, match="is a folder"):
+        DemoShow(tmp_path / "demo", rerun=tmp_path / "folder.rrd")
+    monkeypatch.setitem(sys.modules, "rerun", None)  # as if it were not installed
+    with pytest.raises(MissingExtraError, match=r"pip install 'cpor-grasp\[viz\]'"):
+        check_recording(tmp_path / "scene.rrd")
+
+
+def test_a_scene_file_shows_nothing(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "scene.json"
+    file.write_text("{}")
+    monkeypatch.setattr(sys, "argv", ["cpor", "decide", str(file), "--rerun", str(tmp_path / "x.rrd")])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--rerun goes with a scene folder" in capsys.readouterr().err
