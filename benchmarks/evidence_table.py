@@ -39,7 +39,8 @@ def main() -> None:
     if not asked.keep_speed:
         run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
         run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
-    rows = run_tests() + read_benchmarks() + read_long() + time_start()
+        run("benchmarks/bench_serve.py", "--json", str(OUT / "bench_serve.json"))
+    rows = run_tests() + read_benchmarks() + read_service() + read_long() + time_start()
     write_table(sorted(rows, key=lambda row: row.part))
 
 
@@ -76,6 +77,30 @@ def read_benchmarks() -> list[Row]:
         asked = f"{case['asked_ms']} ms" if case["asked_ms"] else ""
         rows.append(Row("B", f"all geometric evidence, {size}, median", asked, f"{case['median_ms']:.1f} ms"))
     return rows
+
+
+def read_service() -> list[Row]:
+    """The service under load."""
+    found = json.loads((OUT / "bench_serve.json").read_text())
+    decide, clients, mutated, memory = (found[k] for k in ("decide", "clients", "mutated", "memory"))
+    statuses = ", ".join(f"{count} with {status}" for status, count in sorted(mutated["statuses"].items()))
+    own = f"{clients['their_own']} of {clients['uploads']} got their own result, {clients['seconds']} s"
+    return [
+        Row(
+            "G",
+            f"decisions from probabilities, {decide['objects']} objects, {decide['requests']} requests",
+            "200 a second, p99 < 100 ms",
+            f"{decide['rate']:.0f} a second, median {decide['p50_ms']:.1f} ms, p99 {decide['p99_ms']:.1f} ms",
+        ),
+        Row("G", f"{clients['clients']} clients uploading at once", "none lost or mixed up", own),
+        Row("G", f"{mutated['sent']} mutated uploads", "clear 4xx, no 500", statuses),
+        Row(
+            "G",
+            "memory of the service and its workers at their most, pages shared by several counted once",
+            "< 2 GB",
+            f"{memory['peak_pss_mb'] / 1024:.2f} GB; alive afterwards: {'yes' if found['alive'] else 'no'}",
+        ),
+    ]
 
 
 def read_long() -> list[Row]:

@@ -34,6 +34,12 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File with the token callers must show.")
     ] = None,
+    public_host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Name under which a reverse proxy on this machine passes requests on."
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=16, help="Processes that look at pictures.")] = 1,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     log: Annotated[bool, typer.Option("--log", help="Write a line for every request.")] = False,
@@ -46,7 +52,11 @@ def serve(
     from cpor.serve.settings import ServeSettings
 
     settings = ServeSettings(
-        host=host, port=port, token=_read_token(token_env, token_file), analysis_workers=workers
+        host=host,
+        port=port,
+        token=_read_token(token_env, token_file),
+        public_host=public_host,
+        analysis_workers=workers,
     )
     if log:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.browser import open_browser, running_service
-from support.watched_page import Watched, note_request
+from support.watched_page import Watched, note_answer, note_request
 
 LAPTOP = {"width": 1366, "height": 768}
 
@@ -38,6 +38,8 @@ def open_page(service, browser):
         page.on("console", lambda said: it.complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: it.complaints.append(str(error)))
         page.on("request", lambda request: note_request(it, request))
+        page.on("requestfinished", lambda request: note_answer(it, request))
+        page.on("requestfailed", lambda request: note_answer(it, request))
         watched.append(it)
         return it.open(where)
 

@@ -37,7 +37,7 @@ def take(browser, url: str, size: tuple[int, int], scheme: str, where: str, clic
     if state == "empty":
         page.wait_for_selector('.thumb img[src^="blob:"]')
     if state == "decided":
-        page.wait_for_selector("[data-testid=change]", timeout=60_000)
+        page.wait_for_selector("[data-testid=change], [data-testid=missing]", timeout=60_000)
     for name in clicks:
         page.get_by_test_id(name).first.click()
     page.wait_for_load_state("networkidle")

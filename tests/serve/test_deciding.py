@@ -1,10 +1,15 @@
+import itertools
+
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import cpor
+from cpor.decision import Defer
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
 from cpor.serve.deciding import answer_decide, answer_explain, answer_plan
-from cpor.serve.messages import DecideRequest, ExplainRequest, PlanRequest
+from cpor.serve.messages import ControlRequest, DecideRequest, ExplainRequest, PlanRequest, RunRequest
+from cpor.serve.remembered import Sum, find_graphs, infer
 
 RELATIONS = [
     {"blocked": "mug", "blocker": "box", "p": 0.8},
@@ -49,6 +54,102 @@ def test_dragging_tau_changes_the_choice_and_nothing_else():
         seen[tau] = (reply.action.type, [s.score for s in reply.scores], reply.relations, reply.graphs)
     assert seen[0.1][0] == "remove" and seen[0.95][0] == "defer"
     assert seen[0.1][1:] == seen[0.95][1:]
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "topk"])
+def test_kept_scores_answer_every_setting_as_the_library_does(method):
+    relations = [*RELATIONS, {"blocked": "mug", "blocker": "lid", "p": None}]
+    for tau, prior, proven in itertools.product((0.2, 0.6), (None, 0.1, 0.9), (False, True)):
+        request = scene(relations=relations, tau=tau, prior=prior, method=method, require_certificate=proven)
+        reply = answer_decide(request, None)
+        expected = cpor.decide(posterior(request), tau, method, None, proven, prior=prior)
+        assert reply.action.object == getattr(expected.action, "obj", None)
+        assert {s.object: s.score for s in reply.scores} == pytest.approx(dict(expected.scores))
+
+
+def test_bounds_that_say_nothing_are_not_acted_on():
+    rng = np.random.default_rng(0)
+    relations = [
+        {"blocked": i, "blocker": j, "p": float(rng.uniform(0.31, 0.55))}
+        for i, j in itertools.combinations(range(14), 2)
+    ]
+    content = {"objects": list(range(14)), "target": 0, "relations": relations, "method": "topk"}
+    request = DecideRequest.model_validate(content)
+    to_the_letter = cpor.decide(posterior(request), method="topk", deadline_ms=100.0)
+    assert to_the_letter.certificate.epsilon > 0.5 and not isinstance(to_the_letter.action, Defer)
+    reply = answer_decide(request, 100.0)
+    assert (reply.action.type, reply.certificate.certified) == ("defer", False)
+    assert "says nothing" in reply.why and "%" not in reply.why
+
+
+@pytest.mark.parametrize("wrong", [True, False, "0.9", "", [0.5]])
+def test_only_numbers_are_probabilities(wrong):
+    for changes in (
+        {"relations": [{"blocked": "mug", "blocker": "box", "p": wrong}]},
+        {"tau": wrong},
+        {"prior": wrong},
+        {"graphs": wrong},
+    ):
+        with pytest.raises(ValidationError):
+            scene(**changes)
+    with pytest.raises(ValidationError):
+        scene(PlanRequest, max_steps=wrong)
+    with pytest.raises(ValidationError):
+        RunRequest.model_validate({"seed": wrong})
+    with pytest.raises(ValidationError):
+        ControlRequest.model_validate({"do": "retarget", "obj": wrong})
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, 0, "true"])
+def test_only_true_and_false_are_switches(wrong):
+    with pytest.raises(ValidationError):
+        scene(require_certificate=wrong)
+    with pytest.raises(ValidationError):
+        RunRequest.model_validate({"paused": wrong})
+
+
+def test_whole_numbers_are_probabilities_too():
+    reply = answer_decide(scene(relations=[{"blocked": "mug", "blocker": "box", "p": 1}], tau=0), None)
+    assert reply.action.object == "box"
+
+
+def dense(n, low, high):
+    rng = np.random.default_rng(n)
+    relations = [
+        {"blocked": i, "blocker": j, "p": float(rng.uniform(low, high))}
+        for i, j in itertools.permutations(range(n), 2)
+    ]
+    return {"objects": list(range(n)), "target": 0, "relations": relations}
+
+
+def test_what_decides_nothing_is_left_out_when_the_time_is_up():
+    content = dense(17, 0.4, 0.9)
+    reply = answer_decide(DecideRequest.model_validate(content | {"graphs": 20}), 60.0)
+    assert len(reply.graphs) < 20 and all(edge.p_posterior is None for edge in reply.relations)
+    assert "the time was up" in reply.proof
+    assert len(reply.scores) == 17 and len(reply.relations) == len(content["relations"])
+    # What was left out is not kept: asked without hurry it is there.
+    small = dense(5, 0.2, 0.6)
+    hurried = DecideRequest.model_validate(small)
+    late = Sum(posterior(hurried), until=0.0)
+    assert find_graphs(late, 3) == ((), False)
+    calm = answer_decide(hurried, None)
+    assert len(calm.graphs) == 3 and "the time was up" not in calm.proof
+    assert all(edge.p_posterior is not None for edge in calm.relations)
+
+
+def test_a_scene_that_is_not_exact_is_summed_once_with_its_own_tau():
+    request = DecideRequest.model_validate(dense(24, 0.1, 0.3))
+    for tau in (0.1, 0.8):
+        known = posterior(request)
+        assert infer(Sum(known, tau)).method == "topk"
+        expected = cpor.decide(known, tau)
+        reply = answer_decide(request.model_copy(update={"tau": tau, "graphs": 0}), None)
+        assert (reply.certificate.kind, reply.certificate.epsilon) == (
+            expected.certificate.kind,
+            pytest.approx(expected.certificate.epsilon),
+        )
+        assert reply.action.object == getattr(expected.action, "obj", None)
 
 
 def test_posteriors_of_relations_are_exact_and_cycles_are_marked():

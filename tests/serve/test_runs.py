@@ -11,7 +11,11 @@ import pytest
 from PIL import Image
 from support.live_runs import PATIENCE_S, Follower, live_service
 
-from cpor.serve.messages import CycleMessage, ErrorReply, RunEvent, RunReply
+from cpor.serve.client import Client
+from cpor.serve.messages import ControlRequest, CycleMessage, ErrorReply, RunEvent, RunReply, RunRequest
+from cpor.serve.refusals import Conflict
+from cpor.serve.run_limits import RunLimits
+from cpor.serve.runs import RunKeeper
 
 QUICK = {"tier": "easy", "seed": 4, "speed": 100}
 """One grasp, and the target is out."""
@@ -82,6 +86,9 @@ def test_a_run_is_followed_to_its_end_by_two_who_hear_the_same(client, evidence)
     assert again.told == [e for e in first.told if e["number"] > first.ids[2]]
     nothing = client.get(f"/v1/runs/{run.run_id}/events", headers={"Last-Event-ID": str(first.ids[-1])})
     assert nothing.status_code == 204
+    with Client(str(client.base_url)) as ours:
+        assert [e.number for e in ours.events(run.run_id, first.ids[2])] == again.ids
+        assert list(ours.events(run.run_id, first.ids[-1])) == []
     assert "is over" in refused(control(client, run, "pause"), 409, "conflict")
     films = sum("film" in e for e in first.events)
     evidence("G", "live run, easy target: frames of the film", "several", films)
@@ -152,6 +159,23 @@ def test_a_run_that_nobody_follows_is_stopped(client):
         assert not process.is_alive()
         last = state(lonely, run)
         assert (last.state, last.ended) == ("ended", "stopped") and "nobody" in last.detail
+
+
+def test_orders_to_a_run_that_does_not_listen_hold_up_nobody():
+    keeper = RunKeeper(RunLimits())
+    try:
+        run = keeper.begin(RunRequest(tier="easy"))
+        os.kill(the_process().pid, signal.SIGSTOP)
+        for _ in range(16):
+            assert run.control(ControlRequest(do="pause")).state == "preparing"
+        for _ in range(1_000):  # more than a pipe would hold
+            with pytest.raises(Conflict, match="the last 16 orders"):
+                run.control(ControlRequest(do="pause"))
+        assert run.reply().state == "preparing" and not run.is_over
+        with keeper._lock:  # as while a process starts
+            assert keeper.get(run.run_id) is run
+    finally:
+        keeper.close()
 
 
 def test_signs_of_life_are_sent_in_silence():

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 from support.mutated_uploads import encode_multipart, small_scene
 from support.served import served
 
 from cpor.cli_serve import ServeNotInstalledError, serve
 from cpor.errors import InvalidSettingError
 from cpor.relations import ObstructionPosterior
+from cpor.serve.app import create_app
 from cpor.serve.client import Client, ServiceError
 from cpor.serve.server import CannotListenError, listen
 from cpor.serve.settings import ServeSettings
@@ -31,6 +33,11 @@ def guarded():
         yield address
 
 
+def alone(settings):
+    """The application without its workers."""
+    return TestClient(create_app(settings), "http://localhost", raise_server_exceptions=False)
+
+
 @pytest.fixture
 def http(guarded):
     with httpx.Client(base_url=guarded, trust_env=False, timeout=30.0) as connected:
@@ -47,6 +54,30 @@ def test_other_machines_need_a_token(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
 def test_this_machine_needs_none(host):
     assert ServeSettings(host=host).is_local
+
+
+def test_every_address_of_this_machine_is_asked_by_its_name():
+    for host, name in (("127.0.0.2", "127.0.0.2"), ("::1", "[::1]"), ("localhost", "LOCALHOST:80")):
+        http = alone(ServeSettings(host=host))
+        assert http.get("/healthz", headers={"Host": name}).status_code == 200
+        assert http.get("/healthz", headers={"Host": "127.0.0.3"}).status_code == 400
+
+
+def test_behind_a_proxy_its_name_is_answered_too():
+    with pytest.raises(InvalidSettingError, match="must show a token"):
+        ServeSettings(public_host="bin.example.org")
+    with pytest.raises(InvalidSettingError, match="without a port"):
+        ServeSettings(public_host="bin.example.org:443", token=TOKEN)
+    public, bearer = {"Host": "bin.example.org"}, {"Authorization": f"Bearer {TOKEN}"}
+    http = alone(ServeSettings(public_host="bin.example.org", token=TOKEN))
+    assert http.get("/healthz", headers=public).status_code == 200
+    assert http.get("/healthz", headers={"Host": "evil.example.org"}).status_code == 400
+    for origin, status in (("https://bin.example.org", 200), ("https://evil.example.org", 403)):
+        headers = public | bearer | {"Origin": origin}
+        assert http.post("/v1/decide", json=DECIDE, headers=headers).status_code == status
+    for host, secure in (("bin.example.org", True), ("localhost", False)):
+        reply = http.get("/", params={"token": TOKEN}, headers={"Host": host}, follow_redirects=False)
+        assert ("; Secure" in reply.headers["set-cookie"]) == secure
 
 
 @pytest.mark.parametrize("token", ["", "short", "with space in the middle", "ünglücklicherweise-lang"])
@@ -89,9 +120,27 @@ def test_a_link_with_the_token_becomes_a_cookie_once(http):
     assert "HttpOnly" in cookie and "samesite=strict" in cookie.lower() and TOKEN not in cookie
     assert http.get("/v1/examples").status_code == 200
     http.cookies.clear()
-    assert http.get("/v1/examples", headers={"Cookie": "cpor_page=00"}).status_code == 401
+    name = cookie.split("=")[0]
+    assert http.get("/v1/examples", headers={"Cookie": f"{name}=00"}).status_code == 401
     assert http.get("/", params={"token": "wrong" * 5}).status_code == 401
     assert http.get("/v1/examples", params={"token": TOKEN}).status_code == 401
+
+
+def test_a_link_keeps_what_else_it_says(http):
+    reply = http.get("/live", params={"example": "full bin&x", "token": TOKEN, "empty": ""})
+    assert reply.headers["location"] == "/live?example=full+bin%26x&empty="
+
+
+def test_cookies_of_others_do_not_hide_ours(guarded, http):
+    port = guarded.rsplit(":", 1)[1]
+    ours = http.get("/", params={"token": TOKEN}).headers["set-cookie"].split(";")[0]
+    http.cookies.clear()
+    assert ours.startswith(f"cpor_page_{port}=")
+    for others in ('a={"x":1}', "a=b c", "a", "ü=é"):
+        for cookies in (f"{others}; {ours}", f"{ours}; {others}"):
+            sent = {"Cookie": cookies.encode("latin-1")}
+            assert http.get("/v1/examples", headers=sent).status_code == 200, cookies
+    assert http.get("/v1/examples", headers={"Cookie": f"x{ours}"}).status_code == 401
 
 
 def test_names_that_are_pointed_at_this_machine_are_refused(service):
@@ -114,6 +163,7 @@ def test_names_that_are_pointed_at_this_machine_are_refused(service):
     [
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://[x"},
         {"Origin": "http://127.0.0.1:1"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
@@ -137,7 +187,19 @@ def test_a_preflight_is_not_granted(service):
 
 
 def test_every_reply_has_the_headers(service):
+    app = create_app(ServeSettings(token=TOKEN, most_json_bytes=100))
+    app.add_api_route("/static/a/fault", lambda: 1 // 0)
+    http = TestClient(app, "http://localhost", raise_server_exceptions=False)
+    replies = (
+        (http.get("/?" + "a=1&" * 20), 200),
+        (http.get("/v1/examples"), 401),
+        (http.post("/v1/decide", content=bytes(101), headers={"Authorization": f"Bearer {TOKEN}"}), 413),
+        (http.get("/static/a/fault"), 500),
+    )
+    assert [reply.status_code for reply, _ in replies] == [status for _, status in replies]
     for reply in (
+        *(reply for reply, _ in replies),
+        httpx.post(f"{service}/v1/decide", json=DECIDE, headers={"Origin": "http://[x"}),
         httpx.get(f"{service}/"),
         httpx.get(f"{service}/nothing"),
         httpx.post(f"{service}/v1/decide", json=DECIDE),

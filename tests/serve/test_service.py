@@ -96,9 +96,7 @@ def test_examples_show_what_they_are_for(client):
     free = [kind == "grasp" and score > 0.7 for kind, score in best["loose-bin"]]
     assert sum(free) >= 3
     assert any(kind == "remove" and score > 0.7 for kind, score in best["touching-toys"])
-    assert (
-        sum(score < 0.65 for _, score in best["full-bin"]) >= 2
-    )  # or nearly defers
+    assert sum(score < 0.65 for _, score in best["full-bin"]) >= 2  # or nearly defers
 
 
 def test_a_frame_is_seen_as_the_library_sees_it(client):

@@ -1,14 +1,26 @@
 import io
+import struct
+import tracemalloc
+import zipfile
 
 import httpx
 import numpy as np
 import pytest
 from PIL import Image
-from support.mutated_uploads import mutated_uploads, small_scene
+from support.mutated_uploads import (
+    BAD_HEADERS,
+    IDS_HEADER,
+    MASKS_HEADER,
+    mutated_uploads,
+    npy_file,
+    npz_file,
+    small_scene,
+    with_chunk,
+)
 
 from cpor.errors import CporError, InvalidSettingError, SceneFileError, TooLargeError
 from cpor.serve.messages import MOST_OBJECTS, ErrorReply
-from cpor.serve.refusals import TooMuch, Unsupported
+from cpor.serve.refusals import Refusal, TooMuch, Unsupported, say_refusal
 from cpor.serve.uploads import ANALYSED_PIXELS, Upload, UploadLimits, read_upload
 
 LIMITS = UploadLimits(pixels=20_000_000, mask_pixels=128_000_000)
@@ -52,6 +64,21 @@ def test_a_picture_on_its_side_is_turned_as_browsers_show_it():
     assert read_upload(Upload(data), LIMITS).size == (20, 40)
 
 
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_a_picture_is_not_turned_away_from_what_comes_with_it(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    turned = image_file("PNG", np.zeros((48, 64, 3), np.uint8), exif=exif)
+    whole = small_scene()
+    for name in ("depth", "instances", "camera"):
+        part = whole[name].decode() if name == "camera" else whole[name]
+        with pytest.raises(SceneFileError, match=f"{name} is not; save rgb upright"):
+            read_upload(Upload(turned, **{name: part}), LIMITS)
+    exif[0x0112] = 1
+    upright = image_file("PNG", np.zeros((48, 64, 3), np.uint8), exif=exif)
+    assert read_upload(upload(rgb=upright), LIMITS).size == (64, 48)
+
+
 def test_large_pictures_are_analysed_smaller():
     pixels = np.zeros((2000, 3000, 3), np.uint8)
     pixels[:, 1500:] = 255
@@ -65,6 +92,17 @@ def test_large_pictures_are_analysed_smaller():
     assert seen.observation.shape[0] * seen.observation.shape[1] <= ANALYSED_PIXELS
     assert (seen.visible_ids == (seen.observation.rgb[..., 0] > 0)).all()
     assert seen.observation.camera.intrinsics.cx == pytest.approx(749.5)
+
+
+def test_what_is_too_thin_to_be_seen_smaller_does_not_vanish_in_silence():
+    rgb = image_file("PNG", np.zeros((2000, 3000, 3), np.uint8))
+    ids = np.zeros((2000, 3000), np.uint8)
+    ids[:900] = 1
+    ids[1001, 10:2000] = 7  # every second row is left
+    with pytest.raises(SceneFileError, match="instances: object 7 is too thin"):
+        read_upload(Upload(rgb, instances=image_file("PNG", ids)), LIMITS)
+    ids[1000, 10:2000] = 7
+    assert read_upload(Upload(rgb, instances=image_file("PNG", ids)), LIMITS).scene.ids == (1, 7)
 
 
 def test_a_depth_unit_goes_before_that_of_the_camera():
@@ -113,6 +151,47 @@ def test_objects_are_counted():
     ids = np.arange(64 * 48, dtype=np.uint16).reshape(48, 64) % (MOST_OBJECTS + 2)
     with pytest.raises(TooMuch, match=f"at most {MOST_OBJECTS}"):
         read_upload(upload(instances=image_file("PNG", ids), amodal=None), LIMITS)
+
+
+@pytest.mark.parametrize("header", BAD_HEADERS)
+def test_headers_of_arrays_are_not_left_to_a_parser(header):
+    ids, masks = np.array([1, 2]).tobytes(), bytes(2 * 48 * 64)
+    good = npz_file(npy_file(IDS_HEADER, ids), npy_file(MASKS_HEADER, masks))
+    assert read_upload(upload(amodal=good), LIMITS).scene.ids == (1, 2)
+    for bad in (
+        npz_file(npy_file(header, ids), npy_file(MASKS_HEADER, masks)),
+        npz_file(npy_file(IDS_HEADER, ids), npy_file(header, masks)),
+    ):
+        with pytest.raises(SceneFileError, match=r"^amodal"):
+            read_upload(upload(amodal=bad), LIMITS)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_rare_packings_are_refused(method):
+    ids = npy_file(IDS_HEADER, np.array([1, 2]).tobytes())
+    packed = npz_file(ids, npy_file(MASKS_HEADER, bytes(2 * 48 * 64)), method)
+    with pytest.raises(SceneFileError, match="packed in a rare way"):
+        read_upload(upload(amodal=packed), LIMITS)
+
+
+@pytest.mark.parametrize("size", [(6_000, 5_000), (13_000, 12_000), (20_000, 20_000)])
+def test_a_second_header_does_not_raise_the_number_of_pixels(size):
+    for name in ("depth", "instances"):
+        header = struct.pack(">IIBBBBB", *size, 8, 6, 0, 0, 0)
+        two_sizes = with_chunk(small_scene()[name], b"IHDR", header)
+        tracemalloc.start()
+        with pytest.raises(SceneFileError, match="two sizes"):
+            read_upload(upload(**{name: two_sizes}), LIMITS)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 5_000_000
+
+
+def test_messages_name_no_place_in_memory():
+    said = say_refusal(
+        Refusal("malformed node <ast.BinOp object at 0x7f80aa> in <_io.BytesIO object at 0x1>")
+    )
+    assert "0x" not in said.message and "malformed node" in said.message
 
 
 def test_pickles_are_never_loaded():

@@ -1,22 +1,38 @@
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from support import worker_jobs as jobs
 
 from cpor.errors import InvalidSceneError
 from cpor.serve.refusals import Busy, Failed, TooSlow
+from cpor.serve.request_time import begin_request
 from cpor.serve.workers import PoolSettings, WorkerPool
 
 
 @asynccontextmanager
-async def pool(workers=1, most_waiting=4, time_limit_s=20.0):
-    made = WorkerPool(PoolSettings("test", workers, most_waiting, time_limit_s, jobs.prepare))
+async def pool(workers=1, most_waiting=4, time_limit_s=20.0, prepare=jobs.prepare):
+    made = WorkerPool(PoolSettings("test", workers, most_waiting, time_limit_s, prepare))
     try:
         await made.start()
         yield made
     finally:
         made.close()
+
+
+async def come_back(workers):
+    """As a client does who is told to: where the machine is slow, a worker takes a while to start."""
+    while True:
+        try:
+            return await workers.run(jobs.pid)
+        except Busy:
+            continue
 
 
 def test_jobs_run_elsewhere_with_tools_that_last():
@@ -52,7 +68,7 @@ def test_a_job_that_takes_too_long_is_ended():
             before = await workers.run(jobs.pid)
             with pytest.raises(TooSlow):
                 await workers.run(jobs.sleep, 600.0)
-            assert await workers.run(jobs.pid) != before
+            assert await asyncio.wait_for(come_back(workers), 60.0) != before
 
     asyncio.run(go())
 
@@ -113,3 +129,69 @@ def test_who_has_gone_is_not_served():
             assert (await workers.run(jobs.add, 1, 1))[0] == 2
 
     asyncio.run(go())
+
+
+def test_a_worker_that_starts_slower_than_the_limit_comes_back():
+    async def go():
+        async with pool(time_limit_s=2.0, prepare=jobs.prepare_slowly) as workers:
+            with pytest.raises(Failed):
+                await workers.run(jobs.die)
+            anew = await asyncio.wait_for(come_back(workers), 60.0)
+            assert await workers.run(jobs.pid) == anew
+
+    asyncio.run(go())
+
+
+def test_a_request_has_one_limit_and_its_worker_is_not_ended_for_having_waited():
+    async def late(workers):
+        begin_request(0.3)  # as if it had arrived slowly
+        with pytest.raises(Busy, match="before its turn came"):
+            await workers.run(jobs.sleep, 1.0)
+
+    async def later(workers):
+        begin_request(0.1)
+        with pytest.raises(Busy, match="before its turn came"):
+            await workers.run(jobs.add, 1, 1)
+
+    async def go():
+        async with pool() as workers:
+            before = await workers.run(jobs.pid)
+            first = asyncio.create_task(late(workers))
+            await asyncio.sleep(0.05)
+            await asyncio.create_task(later(workers))
+            await first
+            assert await workers.run(jobs.pid) == before
+
+    asyncio.run(go())
+
+
+SERVICE = """
+import asyncio, sys
+from support import worker_jobs as jobs
+from cpor.serve.workers import PoolSettings, WorkerPool
+
+async def go(job):
+    pool = WorkerPool(PoolSettings("test", 1, 1, 2.0, jobs.prepare))
+    await pool.start()
+    print(await pool.run(jobs.pid), flush=True)
+    await pool.run(getattr(jobs, job), 600)
+
+if __name__ == "__main__":
+    asyncio.run(go(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("job", ["sleep", "hold_all_threads"])
+def test_no_worker_outlives_a_service_that_is_killed(tmp_path, job):
+    (tmp_path / "service.py").write_text(SERVICE)
+    tests = str(Path(__file__).parents[1])
+    command = [sys.executable, str(tmp_path / "service.py"), job]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": tests}) as service:
+        worker = Path("/proc", service.stdout.readline().decode().strip())
+        assert worker.exists()
+        time.sleep(0.5)  # the job begins
+        service.send_signal(signal.SIGKILL)
+    until = time.monotonic() + 60.0
+    while worker.exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)

@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import httpx
 import uvicorn
@@ -29,7 +28,7 @@ def live_service(**limits):
         return refuse(as_refusal(error))
 
     app.add_exception_handler(CporError, ours)
-    keeper = add_run_routes(app, SimpleNamespace(runs=RunLimits(**limits)))
+    keeper = add_run_routes(app, RunLimits(**limits))
     config = uvicorn.Config(app, port=0, log_level="warning", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)

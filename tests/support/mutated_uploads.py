@@ -72,6 +72,7 @@ def mutated_uploads(seed: int) -> Iterator[Mutated]:
         pictures.append(buffer.getvalue())
     kinds: list[Callable[[Parts, np.random.Generator], Parts]] = [
         _cut, _cut, _flip, _flip, _flip, _swap, _foreign, _huge_header, _bomb, _zip_bomb, _bad_npy,
+        _odd_npy, _odd_npy, _odd_chunks, _odd_chunks,
         _text, _empty, _other_pixels, _other_size, _damaged_body, _damaged_body, _many_parts,
     ]  # fmt: skip
     while True:
@@ -187,6 +188,79 @@ def _bad_npy(parts: Parts, rng: np.random.Generator) -> Parts:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **choices[int(rng.integers(len(choices)))])
     return parts | {"amodal": buffer.getvalue()}
+
+
+def npy_file(header: bytes, data: bytes) -> bytes:
+    """An array file with a header that may be anything."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+def npz_file(ids: bytes, masks: bytes, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """An archive of two array files, with checksums that are right whatever they hold."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("ids.npy", ids)
+        archive.writestr("masks.npy", masks)
+    return buffer.getvalue()
+
+
+IDS_HEADER = b"{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }\n"
+MASKS_HEADER = b"{'descr': '|b1', 'fortran_order': False, 'shape': (2, 48, 64), }\n"
+BAD_HEADERS = (
+    b"{'descr': (), 'fortran_order': False, 'shape': (2,), }",
+    b"{1:2,'a':3}",
+    b"{[]:1}",
+    b"(" * 4000,
+    b"-" * 9000 + b"1",
+    b"{'a':{}}|1",
+    b"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999999999,), }",
+    b"{'descr': '<U9999', 'fortran_order': False, 'shape': (65000,), }",
+    b"",
+)
+"""Headers that NumPy's own reader fails at in its own ways."""
+
+
+def _odd_npy(parts: Parts, rng: np.random.Generator) -> Parts:
+    """Headers of arrays with wrong signs in them, packed in known and in rare ways."""
+    headers = [bytearray(IDS_HEADER), bytearray(MASKS_HEADER)]
+    changed = int(rng.integers(2))
+    if rng.random() < 0.3:
+        headers[changed] = bytearray(BAD_HEADERS[int(rng.integers(len(BAD_HEADERS)))])
+    signs = b"'(){}[],:0129-|<OiU\0\xff"
+    for _ in range(int(rng.integers(0, 6)) if headers[changed] else 0):
+        headers[changed][int(rng.integers(len(headers[changed])))] = signs[int(rng.integers(len(signs)))]
+    ids = npy_file(bytes(headers[0]), np.array([1, 2]).tobytes())
+    masks = npy_file(bytes(headers[1]), bytes(2 * 48 * 64))
+    methods = (zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_LZMA)
+    return parts | {"amodal": npz_file(ids, masks, methods[int(rng.integers(4))])}
+
+
+def with_chunk(png: bytes, kind: bytes, data: bytes) -> bytes:
+    """A PNG with one chunk more, right after its header."""
+    return png[:33] + _chunk(kind, data) + png[33:]
+
+
+def _odd_chunks(parts: Parts, rng: np.random.Generator) -> Parts:
+    """Pictures with chunks that do not belong there: a second header, an animation, colours, orientations."""
+    name = ("rgb", "depth", "instances")[int(rng.integers(3))]
+    if not parts[name].startswith(b"\x89PNG"):
+        name = "depth"
+    sides = (1, 48, 64, 6_000, 13_000, 20_000)
+    width, height = (sides[int(rng.integers(len(sides)))] for _ in range(2))
+    bits, colour = ((8, 2), (16, 0), (8, 0), (8, 6), (1, 3))[int(rng.integers(5))]
+    orientation = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01" + struct.pack(
+        ">HHI", int(rng.integers(12)), 0, 0
+    )
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, int(rng.integers(2)))),
+        (b"acTL", struct.pack(">II", int(rng.integers(3)), 0)),
+        (b"eXIf", orientation),
+        (b"tRNS", rng.bytes(int(rng.integers(300)))),
+        (b"PLTE", rng.bytes(int(rng.integers(300)))),
+        (b"zTXt", b"a\0\0" + zlib.compress(bytes(2_000_000))),
+        (b"IDAT", rng.bytes(20)),
+    )
+    return parts | {name: with_chunk(parts[name], *chunks[int(rng.integers(len(chunks)))])}
 
 
 def _text(parts: Parts, rng: np.random.Generator) -> Parts:

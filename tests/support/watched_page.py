@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,6 +10,9 @@ from urllib.parse import urlsplit
 import cpor
 from cpor.data.scene_file import parse_scene
 from support.browser import SCENES
+
+PATIENCE_S = 20.0
+"""How long the page may take to settle. [s]"""
 
 DROP = """(files) => {
     const transfer = new DataTransfer();
@@ -31,7 +35,7 @@ class Watched:
     complaints: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
     asked: list[dict] = field(default_factory=list)
-    replied: dict[str, dict] = field(default_factory=dict)
+    answered: int = 0
     expected: tuple[str, ...] = ()
 
     def open(self, where: str = "/"):
@@ -62,8 +66,12 @@ class Watched:
 
     def settled(self) -> dict:
         """What the page asked last, once its answer is shown."""
-        self.page.wait_for_timeout(60)
-        self.page.wait_for_load_state("networkidle")
+        quiet = 0
+        give_up = time.monotonic() + PATIENCE_S
+        while quiet < 3 and time.monotonic() < give_up:
+            before = len(self.asked)
+            self.page.wait_for_timeout(40)
+            quiet = quiet + 1 if before == len(self.asked) == self.answered else 0
         return self.asked[-1]
 
     def shown_action(self) -> tuple[str, str]:
@@ -79,7 +87,7 @@ def library_action(request: dict) -> tuple[str, str]:
 
 
 def library_decision(request: dict) -> cpor.Decision:
-    return cpor.decide(parse_scene(request), request["tau"])
+    return cpor.decide(parse_scene(request), float(request["tau"]))
 
 
 def note_request(it: Watched, request) -> None:
@@ -88,3 +96,8 @@ def note_request(it: Watched, request) -> None:
         it.hosts.add(parts.netloc)
     if parts.path == "/v1/decide":
         it.asked.append(json.loads(request.post_data))
+
+
+def note_answer(it: Watched, request) -> None:
+    if urlsplit(request.url).path == "/v1/decide":
+        it.answered += 1

@@ -1,5 +1,6 @@
 """Jobs for worker processes in tests; a process finds them by name."""
 
+import ctypes
 import os
 import time
 
@@ -30,3 +31,13 @@ def refuse(tools: dict[str, int]) -> None:
 
 def die(tools: dict[str, int]) -> None:
     os._exit(3)
+
+
+def prepare_slowly() -> dict[str, int]:
+    time.sleep(3.0)
+    return prepare()
+
+
+def hold_all_threads(tools: dict[str, int], seconds: int) -> None:
+    """As compiled code does: no other thread of the process runs meanwhile."""
+    ctypes.PyDLL(None).sleep(seconds)

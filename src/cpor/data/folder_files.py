@@ -5,6 +5,7 @@ Each `encode_…` gives the bytes of a file, the same bytes for the same content
 
 import io
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -22,6 +23,18 @@ from cpor.scene import MAX_OBJECT_ID, MaskCrop
 
 MAX_PIXELS = 64_000_000
 """A larger image is taken for a decompression bomb; Pillow only begins to warn at 89 million."""
+
+DAMAGED = (
+    OSError, SyntaxError, ValueError, EOFError, KeyError, IndexError, TypeError, OverflowError, RuntimeError,
+    struct.error, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""What the readers of images and archives raise at content that is damaged."""
+
+_NPY_HEADER = re.compile(
+    rb"\{ ?'descr': ?'([^']{1,16})', ?'fortran_order': ?(True|False), ?'shape': ?\(([0-9, ]{0,64})\),? ?\}\s*"
+)
+_NPY_TYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c8|c16|[US][0-9]{1,4})")
+_LONGEST_NPY_HEADER = 1024
 
 ObjectId = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID)]
 UnitScore = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -171,13 +184,18 @@ def decode_png(
         raise SceneFileError(f"{path} has {width} x {height} pixels; at most {most_pixels:,} are read")
     try:
         with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-            mode = image.mode
-            pixels = np.array(image.convert(convert) if convert and mode in modes else image)
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
+            # A second header would count: what is decoded must be what was checked.
+            if image.size != (width, height):
+                raise SceneFileError(f"{path} is damaged (it has two sizes); write or fetch it again")
+            if image.mode not in modes:
+                raise SceneFileError(f"{path} holds {image.mode} pixels; {remedy}")
+            return np.array(image.convert(convert) if convert else image)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise SceneFileError(f"{path} is damaged (it has two sizes); write or fetch it again") from None
+    except SceneFileError:
+        raise
+    except DAMAGED as error:
         raise SceneFileError(f"{path} is damaged ({error}); write or fetch it again") from error
-    if mode not in modes:
-        raise SceneFileError(f"{path} holds {mode} pixels; {remedy}")
-    return pixels
 
 
 def encode_png(pixels: Shaped[np.ndarray, "..."]) -> bytes:
@@ -205,6 +223,10 @@ def decode_masks(
     """
     try:
         with zipfile.ZipFile(file) as archive:
+            for name in ("ids.npy", "masks.npy"):
+                # Other methods may take gigabytes to unpack a few bytes.
+                if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise SceneFileError(f"{path} is packed in a rare way; save it with np.savez_compressed")
             with archive.open("ids.npy") as stream:
                 size, dtype = _npy_header(path, stream)
                 if len(size) != 1 or size[0] > MAX_OBJECT_ID or dtype.kind not in "iu":
@@ -227,15 +249,7 @@ def decode_masks(
         raise
     except KeyError as error:
         raise SceneFileError(f"{path} lacks an array ({error.args[0]}); it needs ids and masks") from error
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-    ) as error:
+    except DAMAGED as error:
         raise SceneFileError(f"{path} is damaged ({error}); write or fetch it again") from error
 
 
@@ -260,17 +274,26 @@ def _zip_entry(name: str) -> zipfile.ZipInfo:
 
 
 def _npy_header(path: Path | str, stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array that a stream begins with."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    version = np.lib.format.read_magic(stream)
-    if version not in read:
-        raise SceneFileError(f"{path} uses npy format {version}; save it with np.savez_compressed")
-    shape, fortran_order, dtype = read[version](stream)
-    if dtype.hasobject:
+    """Shape and type of the array that a stream begins with.
+
+    NumPy's own reader hands the text to Python's parser, which a few hundred bytes can exhaust.
+    """
+    start = stream.read(8)
+    if start[:6] != b"\x93NUMPY" or start[6:] not in (b"\x01\x00", b"\x02\x00"):
+        raise SceneFileError(f"{path} holds no array of a known format; save it with np.savez_compressed")
+    length = int.from_bytes(stream.read(2 if start[6] == 1 else 4), "little")
+    header = _NPY_HEADER.fullmatch(stream.read(min(length, _LONGEST_NPY_HEADER)))
+    if length > _LONGEST_NPY_HEADER or header is None:
+        raise SceneFileError(f"{path} holds arrays that are not plain; save them with np.savez_compressed")
+    kind = header[1].decode("latin-1")
+    if kind.lstrip("<>|=")[:1] == "O":
         raise SceneFileError(f"{path} holds pickled objects, which are never loaded; save plain arrays")
-    if fortran_order and len(shape) > 1:
+    if _NPY_TYPE.fullmatch(kind) is None:
+        raise SceneFileError(f"{path} holds arrays of another type than whole numbers and bool")
+    shape = tuple(int(size) for size in header[3].split(b",") if size.strip())
+    if header[2] == b"True" and len(shape) > 1:
         raise SceneFileError(f"{path} stores columns first; save np.ascontiguousarray(masks)")
-    return shape, dtype
+    return shape, np.dtype(kind)
 
 
 def _read_mask(path: Path | str, stream: Any, shape: tuple[int, int]) -> MaskCrop:

@@ -81,30 +81,42 @@ def restrict(graph: LocalGraph, inside: Int[np.ndarray, " k"]) -> LocalGraph:
     return LocalGraph(inside, present, absent, linked @ bits, linked.T @ bits)
 
 
-def edge_posteriors(posterior: ObstructionPosterior, zeta: float = ZETA) -> Float[np.ndarray, "n n"]:
+def edge_posteriors(
+    posterior: ObstructionPosterior, zeta: float = ZETA, allowance: Allowance | None = None
+) -> Float[np.ndarray, "n n"]:
     """P(e_ij = 1 | acyclic) for every candidate relation of a scene; 0 where there is none. Shape (n, n)."""
-    return edge_posterior_matrix(posterior.p_obstructs, zeta)
+    return edge_posterior_matrix(posterior.p_obstructs, zeta, allowance)
 
 
-def edge_posterior_matrix(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> Float[np.ndarray, "n n"]:
+def edge_posterior_matrix(
+    p: Float[np.ndarray, "n n"], zeta: float = ZETA, allowance: Allowance | None = None
+) -> Float[np.ndarray, "n n"]:
     """P(e_ij = 1 | acyclic) = p (1 - d log Z / d log(1 - p)), p where it is on no cycle. Shape (n, n).
 
+    Args:
+        p: Probability of each relation. Shape (n, n).
+        zeta: Clipping of probabilities.
+        allowance: Its deadline, where it has one, is looked at before each costly sum.
+
     Raises:
-        TooLargeError: Where Z cannot be summed exactly within the usual limit.
+        TooLargeError: Where Z cannot be summed exactly within the usual limit, or in time.
     """
+    allowance = allowance or Allowance()
     _refuse_unanswered(p)
     graph = cut_local(p, np.arange(len(p)), zeta)
     posterior = graph.present.copy()
     for part in _strong_parts(graph):
         where = np.ix_(part.members, part.members)
-        tables = acyclic_tables(part, Allowance()) if 3 ** len(part) <= WORK_LIMIT else None
+        tables = acyclic_tables(part, allowance) if 3 ** len(part) <= WORK_LIMIT else None
         if tables is not None and tables[0][-1] > 0.0:
             gradient = np.zeros_like(part.absent)
             acyclic_gradient(part.absent, part.out_mask, part.in_mask, tables[0], gradient)
             posterior[where] = np.clip(part.present * (1.0 - gradient), 0.0, 1.0)
             continue
+        _refuse_late(allowance)
         log_z = log_acyclic_mass(part)
         for i, j in np.argwhere(part.present > 0.0).tolist():
+            _refuse_late(allowance)
             log_with = log_acyclic_mass(with_edge(part, i, j, True))
             share = part.present[i, j] * np.exp(log_with - log_z)
             posterior[part.members[i], part.members[j]] = min(share, 1.0)
@@ -172,7 +184,14 @@ def _sample_part(part: LocalGraph, size: int, rng: np.random.Generator) -> Bool[
 def likeliest_graphs(
     posterior: ObstructionPosterior, k: int, zeta: float = ZETA, allowance: Allowance | None = None
 ) -> tuple[GraphShare, ...]:
-    """The k most probable acyclic graphs over all candidate relations, likeliest first."""
+    """The k most probable acyclic graphs over all candidate relations, likeliest first.
+
+    Args:
+        posterior: The scene.
+        k: How many.
+        zeta: Clipping of probabilities.
+        allowance: Where it ends first, fewer are given; where its deadline has passed, without shares.
+    """
     if k < 0:
         raise InvalidSettingError(f"k is {k}; give the number of graphs to list, 0 or more")
     p = posterior.p_obstructs
@@ -180,8 +199,11 @@ def likeliest_graphs(
     allowance = allowance or Allowance(WORK_LIMIT)
     graphs = list(islice(iterate_graphs(p, zeta, allowance), k))
     log_z: float | None = None
-    with suppress(TooLargeError):
-        log_z = log_acyclic_mass(cut_local(p, np.arange(len(p)), zeta))
+    if graphs and not allowance.late:
+        rest = Allowance(WORK_LIMIT, allowance.until)
+        with suppress(TooLargeError):
+            log_z = log_acyclic_mass(cut_local(p, np.arange(len(p)), zeta), rest)
+        allowance.late = rest.late
     objects = posterior.objects
     return tuple(
         GraphShare(
@@ -190,6 +212,11 @@ def likeliest_graphs(
         )
         for graph in graphs
     )
+
+
+def _refuse_late(allowance: Allowance) -> None:
+    if allowance.chunk() == 0:
+        raise TooLargeError("the time is up before the posteriors of all relations are summed")
 
 
 def _refuse_unanswered(p: Float[np.ndarray, "n n"]) -> None:

@@ -22,7 +22,7 @@ from cpor.serve.looking import Looker
 from cpor.serve.metrics import Counting, Metrics
 from cpor.serve.openapi import ERRORS
 from cpor.serve.page_routes import add_page_routes
-from cpor.serve.refusals import Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
+from cpor.serve.refusals import FAILED, Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
 from cpor.serve.run_routes import add_run_routes
 from cpor.serve.scene_routes import add_scene_routes
 from cpor.serve.security import Gate, refuse
@@ -79,7 +79,7 @@ def create_app(settings: ServeSettings | None = None) -> FastAPI:
     _answer_errors(app)
     add_decide_routes(app, settings, deciding, thinking)
     add_scene_routes(app, settings, looking, deciding, shelf, Examples())
-    keeper = add_run_routes(app, settings)
+    keeper = add_run_routes(app, settings.runs)
     add_page_routes(app, metrics)
     return app
 
@@ -103,7 +103,7 @@ def _answer_errors(app: FastAPI) -> None:
         return refuse(_FRAMEWORK.get(error.status_code, _BadRequest)(), error.headers)
 
     async def fault(request: HttpRequest, error: Exception) -> Response:
-        return refuse(Failed("the service failed at this request; its log says more"))
+        return refuse(Failed(FAILED))
 
     app.add_exception_handler(CporError, ours)
     app.add_exception_handler(RequestValidationError, invalid)

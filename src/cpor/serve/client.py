@@ -206,15 +206,31 @@ class Client:
     def events(self, run_id: str, after: int | None = None) -> Iterator[RunEvent]:
         """What happens in a run, as it happens, until it ends.
 
+        Who reads too slowly is dropped by the service, and asks again from the last event on: frames of the
+        film may be lost, and what the service does not keep any more.
+
         Args:
             run_id: The run.
             after: Number of the last event already known.
         """
+        while True:
+            before = after
+            for event in self._events_of_one_stream(run_id, after):
+                after = event.number
+                yield event
+                if event.run is not None and event.run.state in ("ended", "failed"):
+                    return
+            if after == before:
+                return
+
+    def _events_of_one_stream(self, run_id: str, after: int | None) -> Iterator[RunEvent]:
         headers = {"Accept": "text/event-stream"}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
         try:
             with self._http.stream("GET", f"/v1/runs/{run_id}/events", headers=headers) as response:
+                if response.status_code == 204:  # the run is over, and nothing is left to be told
+                    return
                 if response.status_code != 200:
                     response.read()
                     raise _refused(response)

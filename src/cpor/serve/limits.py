@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cpor.serve.refusals import Busy, Refusal, TooMuch, TooSlow
+from cpor.serve.request_time import begin_request
 from cpor.serve.security import refuse
 from cpor.serve.settings import ServeSettings
 
@@ -37,7 +38,7 @@ class BodyLimit:
             chunks: list[bytes] = []
             most = self._most(scope)
             _check_declared(scope, most)
-            until = asyncio.get_running_loop().time() + self.settings.time_limit_s
+            until = begin_request(self.settings.time_limit_s)
             more = True
             while more:
                 message = await _receive_by(receive, until)

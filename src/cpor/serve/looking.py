@@ -3,12 +3,12 @@
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.evidence import PairState
-from cpor.inference.graphs import likeliest_graphs
 from cpor.model import FittedModel, bundled_model
 from cpor.perception.choice import GIVEN, segmenter_name
 from cpor.perception.grounding import Found, Grounding, ground
@@ -21,7 +21,7 @@ from cpor.reading import DecideSettings, Question, Request, notes_on
 from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 from cpor.semantics.crops import near_pairs
 from cpor.semantics.embedded import EmbeddedScorer
-from cpor.serve.deciding import describe_decision
+from cpor.serve.deciding import describe_decision, list_graphs
 from cpor.serve.describing import describe_grounding, describe_objects
 from cpor.serve.messages import (
     MOST_RELATIONS,
@@ -31,13 +31,21 @@ from cpor.serve.messages import (
     SceneReply,
     SeenDecideReply,
 )
+from cpor.serve.promising import least_promised_score, reason_not_promised, say_by_rate, say_need
 from cpor.serve.uploads import Received, Upload, UploadLimits, read_upload
 
 _GRAPHS = 3
 """How many of the likeliest graphs a decision from a picture lists."""
 
 _PLAIN_TAU = 0.5
-"""Where a model acts by success rates, which only the whole pipeline knows, the page begins here."""
+"""Where a model acts by success rates, which only the whole pipeline knows, the page begins here.
+
+`SceneReply.promised_above` says where the promised policy begins.
+"""
+
+_DESCRIBING_S = 1.0
+"""Time for the likeliest graphs and posteriors of relations; the decision itself has no deadline, since the
+promise was tested without one: its work is counted instead. [s]"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +98,18 @@ class _View:
     pipeline: Pipeline
     beliefs: PairBeliefs
     times_ms: dict[str, float]
+
+    @cached_property
+    def reason_not_promised(self) -> str | None:
+        """Why nothing is promised of decisions by the model's own thresholds; None where it is."""
+        return reason_not_promised(self.model, self.scene, self.masks, self.received.shrunk)
+
+    @cached_property
+    def promised_above(self) -> float | None:
+        """As `SceneReply` has it; the relations it lists decide alone only where nothing is conditioned."""
+        if self.reason_not_promised is not None or self.model.condition is not None:
+            return None
+        return least_promised_score(self.model.pipeline())
 
 
 @dataclass(frozen=True)
@@ -151,6 +171,7 @@ class Looker:
             target=meant.id if isinstance(meant, Found) else None,
             decision=decided[0],
             p_success=decided[1],
+            tau_success=view.pipeline.tau_success if isinstance(meant, Found) else None,
             promise=decided[2],
         )
         return SeenAndDecided(reply, kept)
@@ -202,10 +223,18 @@ class Looker:
             posterior, view.pipeline.tau, view.scene, view.pipeline, view.model, masks=view.masks
         )
         answer = question.answer(DecideSettings())
+        decision = answer.decision
         times = {"decide": 1e3 * (time.perf_counter() - start)}
-        graphs = () if posterior.has_unanswered else likeliest_graphs(posterior, _GRAPHS)
-        reply = describe_decision(posterior, answer.decision, graphs, None, times)
-        return reply, answer.p_success, answer.promise_in_words
+        until = time.perf_counter() + _DESCRIBING_S
+        graphs, all_there = list_graphs(posterior, _GRAPHS, until)
+        reply = describe_decision(posterior, decision, graphs, None, times, until=until, all_graphs=all_there)
+        if view.pipeline.tau_success is not None:
+            why = f"{reply.why} {say_by_rate(posterior, decision, view.pipeline)}".strip()
+            reply = reply.model_copy(update={"tau": None, "why": why})
+        promise = answer.promise_in_words
+        if answer.promise is not None and view.reason_not_promised is not None:
+            promise = f"No error rate is promised: {view.reason_not_promised}."
+        return reply, answer.p_success, promise
 
 
 def look(looker: Looker, upload: Upload, limits: UploadLimits) -> Seen:
@@ -230,6 +259,7 @@ def _describe_scene(view: _View) -> SceneReply:
         notes.insert(0, f"{len(objects)} objects found by the segmenter {view.masks}.")
     if received.shrunk > 1:
         notes.append(f"The picture is large: it was analysed at 1/{received.shrunk} of its size.")
+    notes.append(say_need(view.model, view.promised_above, view.reason_not_promised))
     width, height = received.size
     times = view.times_ms | {"describe": 1e3 * (time.perf_counter() - start)}
     return SceneReply(
@@ -243,6 +273,7 @@ def _describe_scene(view: _View) -> SceneReply:
         evidence=evidence,
         relations=[RelationMessage(blocked=e.blocked, blocker=e.blocker, p=e.p) for e in evidence],
         tau=view.pipeline.tau if view.pipeline.tau_success is None else _PLAIN_TAU,
+        promised_above=view.promised_above,
         notes=notes,
         times_ms={stage: round(value, 3) for stage, value in times.items()},
     )

@@ -50,16 +50,18 @@ class Counting:
             await self.app(scope, receive, send)
             return
         start = time.perf_counter()
-        status = 500
+        status, started = 500, False
 
         async def note_status(message: Message) -> None:
-            nonlocal status
+            nonlocal status, started
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, started = message["status"], True
             await send(message)
 
         try:
             await self.app(scope, receive, note_status)
+            if not started:
+                status = _GONE
         finally:
             # By template, so that ids of callers neither fill the memory nor reach the log.
             route = getattr(scope.get("route"), "path", None) or "other"
@@ -69,5 +71,8 @@ class Counting:
             self.metrics.seconds.labels(method, route).observe(seconds)
             _LOG.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
 
+
+_GONE = 499
+"""Not sent: the caller went away before the request was there."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"})

@@ -14,7 +14,6 @@ _SAID = {
     413: "More than is taken.",
     415: "A file or a body of another kind.",
     422: "The body is not what is expected.",
-    429: "Too many requests; Retry-After says when to come back.",
     500: "A fault of the service.",
     501: "A part of the package is not installed there.",
     503: "Busy; Retry-After says when to come back.",

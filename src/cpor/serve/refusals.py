@@ -100,7 +100,7 @@ class NotInstalled(Refusal):
     code = "not_installed"
 
 
-_FAILED = "the service failed at this request; its log says more"
+FAILED = "the service failed at this request; its log says more"
 
 
 def as_refusal(error: CporError) -> Refusal:
@@ -116,11 +116,12 @@ def as_refusal(error: CporError) -> Refusal:
         return Refusal(str(error))
     if isinstance(error, MissingExtraError):
         return NotInstalled(str(error))
-    return Failed(_FAILED)
+    return Failed(FAILED)
 
 
 def say_refusal(refusal: Refusal) -> ErrorReply:
     """What the caller is told: printable, and not endless."""
-    message = re.sub(r" ?<_io\.[^>]*>", "", str(refusal))  # decoders name the buffer they were given
+    # Decoders name the buffer they were given, and where in memory things lie.
+    message = re.sub(r" ?<(_io\.|[^<>]* at 0x)[^>]*>", "", str(refusal))
     message = "".join(c if c.isprintable() else " " for c in message)
     return ErrorReply(code=refusal.code, message=message if len(message) <= 600 else message[:599] + "…")

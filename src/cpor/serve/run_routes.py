@@ -1,9 +1,9 @@
 """The routes of live runs: begin, follow, control, forget."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import FastAPI, Header, Path, Response
 from fastapi.responses import StreamingResponse
@@ -18,21 +18,23 @@ LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", max_length=32, description="Number of the last event received.")
 ]
 
+_Asked = TypeVar("_Asked")
+_T = TypeVar("_T")
+
 _NEEDS = {"mujoco": ("the simulator", "sim"), "onnxruntime": ("eyes of our networks", "perception")}
 
 
-def add_run_routes(app: FastAPI, settings: object | None = None) -> RunKeeper:
+def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
     """Add the routes of live runs.
 
     Args:
         app: The service; it must answer a `Refusal` with its status and an `ErrorReply`.
-        settings: Its settings; `runs` of it are the limits of runs, where there is such a field.
+        limits: Of runs.
 
     Returns:
         The runs; close them when the service ends.
     """
-    limits = getattr(settings, "runs", None)
-    keeper = RunKeeper(limits if isinstance(limits, RunLimits) else RunLimits())
+    keeper = RunKeeper(limits)
     app.state.runs = keeper
     gone: dict[int | str, dict[str, object]] = {404: {"model": ErrorReply, "description": "Not kept."}}
     refused: dict[int | str, dict[str, object]] = {
@@ -44,11 +46,14 @@ def add_run_routes(app: FastAPI, settings: object | None = None) -> RunKeeper:
         503: {"model": ErrorReply, "description": "As many runs go on as may."},
     }
 
+    async def in_thread(work: Callable[[_Asked], _T], asked: _Asked) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(keeper.threads, work, asked)
+
     @app.post("/v1/runs", status_code=201, responses=cannot, tags=["runs"])
     async def begin_run(request: RunRequest) -> RunReply:
         """Begin a run of the simulated arm."""
         _check_installed(request)
-        run = await asyncio.to_thread(keeper.begin, request)
+        run = await in_thread(keeper.begin, request)
         return run.reply()
 
     @app.get("/v1/runs/{run_id}", responses=gone, tags=["runs"])
@@ -59,12 +64,12 @@ def add_run_routes(app: FastAPI, settings: object | None = None) -> RunKeeper:
     @app.post("/v1/runs/{run_id}/control", responses=gone | refused, tags=["runs"])
     async def control_run(run_id: RunId, request: ControlRequest) -> RunReply:
         """Pause, step, resume or stop a run, or ask for another object."""
-        return await asyncio.to_thread(keeper.get(run_id).control, request)
+        return await in_thread(keeper.get(run_id).control, request)
 
     @app.delete("/v1/runs/{run_id}", status_code=204, responses=gone, tags=["runs"])
     async def forget_run(run_id: RunId) -> None:
         """Stop a run and forget it."""
-        await asyncio.to_thread(keeper.forget, run_id)
+        await in_thread(keeper.forget, run_id)
 
     @app.get(
         "/v1/runs/{run_id}/pictures/{name}.jpg",

@@ -5,6 +5,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 from cpor.serve.messages import ControlRequest, FilmMessage, RunEvent, RunReply, RunRequest
 from cpor.serve.refusals import Busy, Conflict, NotKept, Refusal, TooSlow
@@ -18,6 +19,9 @@ _LOOK_S = 0.25
 
 _ORDER_S = 20.0
 """How long an order may take to be confirmed. [s]"""
+
+_MOST_ORDERS = 16
+"""Orders not yet obeyed; so few never fill the pipe, so that sending one never waits."""
 
 _OVER = ("ended", "failed")
 
@@ -41,6 +45,7 @@ class Run:
         self._ids: frozenset[int] = frozenset()  # of the objects of the last cycle
         self._cycle = 0  # its index
         self._orders = 0
+        self._obeyed = 0
         self._done: OrderedDict[int, str | None] = OrderedDict()
         self._change = threading.Condition()
         self._interest_s = time.monotonic()
@@ -123,6 +128,8 @@ class Run:
 
     def _order(self, do: str, obj: int | None) -> None:
         with self._change:
+            if self._orders - self._obeyed >= _MOST_ORDERS:
+                raise Conflict(f"the run has not yet obeyed the last {_MOST_ORDERS} orders; wait for it")
             self._orders += 1
             order = Order(self._orders, do, obj, self._cycle)  # type: ignore[arg-type]
             try:
@@ -209,6 +216,7 @@ class Run:
                     self._stop_by_s = self._stop_by_s or time.monotonic() + self._limits.stop_s
         else:
             with self._change:
+                self._obeyed += told.order > 0
                 self._done[told.order] = told.refused
                 while len(self._done) > 64:
                     self._done.popitem(last=False)
@@ -234,6 +242,9 @@ class RunKeeper:
 
     Args:
         limits: How many there may be.
+
+    Attributes:
+        threads: For whatever of a run may wait.
     """
 
     def __init__(self, limits: RunLimits) -> None:
@@ -241,6 +252,8 @@ class RunKeeper:
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
+        # As many as can wait for runs to obey, and some more for those who begin and end.
+        self.threads = ThreadPoolExecutor(_MOST_ORDERS * limits.most_running + 4, "cpor-runs")
 
     def begin(self, request: RunRequest) -> Run:
         """Begin a run.
@@ -268,8 +281,7 @@ class RunKeeper:
         Raises:
             NotKept: There is none of this name, or not any more.
         """
-        with self._lock:
-            run = self._runs.get(run_id)
+        run = self._runs.get(run_id)  # without the lock, which is held while a process starts
         if run is None:
             raise NotKept("there is no such run, or it is not kept any more; start another one")
         return run
@@ -288,6 +300,7 @@ class RunKeeper:
             runs = list(self._runs.values())
         for run in runs:
             run.kill()
+        self.threads.shutdown(wait=True, cancel_futures=True)
 
 
 class RunsBusy(Busy):

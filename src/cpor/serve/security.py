@@ -8,8 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
@@ -19,7 +18,8 @@ from cpor.serve.refusals import Forbidden, Refusal, Unauthorised, say_refusal
 from cpor.serve.settings import ServeSettings
 
 COOKIE = "cpor_page"
-"""Of the page; its value follows from the token, which cannot be told from it."""
+"""Of the page, with the port behind it: cookies do not know ports, and there may be two services. Its value
+follows from the token, which cannot be told from it."""
 
 OPEN_PATHS = ("/", "/live", "/healthz", "/favicon.ico")
 """Need no token: the page, which everybody may have from our package, and the sign of life."""
@@ -40,7 +40,8 @@ _HEADERS = {
 
 def refuse(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
     """An error reply, with these headers besides."""
-    headers = {"Cache-Control": "no-store", **(headers or {})}
+    # Here too, since what answers a fault of ours stands outside the gate.
+    headers = {**_HEADERS, "Cache-Control": "no-store", **(headers or {})}
     if refusal.retry_after_s is not None:
         headers["Retry-After"] = str(refusal.retry_after_s)
     if isinstance(refusal, Unauthorised):
@@ -81,29 +82,37 @@ class Gate:
         """Refuse, or answer a link that carries the token, or let through."""
         headers, path = Headers(scope=scope), scope["path"]
         host = headers.get("host", "")
-        if self.settings.is_local and _name(host) not in _OWN_HOSTS:
-            raise Refusal("this service answers on this machine only; ask for localhost or 127.0.0.1")
+        if self.settings.is_local and _name(host) not in self._own_hosts:
+            raise Refusal("this service answers on this machine only; ask for localhost or its address")
         if scope["method"] not in ("GET", "HEAD"):
             _refuse_other_sites(headers, host)
         token = self.settings.token
         if token is None:
             return None
-        if path in ("/", "/live") and (shown := _token_in_link(scope)) is not None:
-            return self._hand_cookie(path, shown)
+        cookie = f"{COOKIE}_{(scope.get('server') or ('', 0))[1]}"
+        if path in ("/", "/live") and "token" in (fields := _fields_of_link(scope)):
+            secure = _name(host) == self.settings.public_host
+            return self._hand_cookie(path, fields, cookie, secure)
         if path in OPEN_PATHS or path.startswith("/static/"):
             return None
-        if not (_bears(headers, token) or _has_cookie(headers, token)):
+        if not (_bears(headers, token) or _has_cookie(headers, cookie, token)):
             raise Unauthorised("show the token: Authorization: Bearer TOKEN")
         return None
 
-    def _hand_cookie(self, path: str, shown: str) -> Response:
+    @property
+    def _own_hosts(self) -> frozenset[str]:
+        own = f"[{self.settings.host}]" if ":" in self.settings.host else self.settings.host
+        return _OWN_HOSTS | {own, self.settings.public_host or own}
+
+    def _hand_cookie(self, path: str, fields: dict[str, str], cookie: str, secure: bool) -> Response:
         """Turn a token in a link into a cookie, and the link into one without."""
         assert self.settings.token is not None
-        if not _same(shown, self.settings.token):
+        if not _same(fields.pop("token"), self.settings.token):
             raise Unauthorised("the token in this link is wrong; take the one that the service was given")
-        response = RedirectResponse(path, 303, {"Cache-Control": "no-store"})
+        kept = f"{path}?{urlencode(fields)}" if fields else path
+        response = RedirectResponse(kept, 303, {"Cache-Control": "no-store"})
         value = _cookie_value(self.settings.token)
-        response.set_cookie(COOKIE, value, path="/", httponly=True, samesite="strict")
+        response.set_cookie(cookie, value, path="/", secure=secure, httponly=True, samesite="strict")
         return response
 
 
@@ -118,15 +127,27 @@ def _refuse_other_sites(headers: Headers, host: str) -> None:
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None and site not in ("same-origin", "none"):
         raise Forbidden("pages of other sites may not use this service")
-    if origin is not None and (not host or urlsplit(origin).netloc.lower() != host.lower()):
+    if origin is not None and (not host or _place(origin) != host.lower()):
         raise Forbidden("pages of other sites may not use this service")
 
 
-def _token_in_link(scope: Scope) -> str | None:
-    if scope["method"] != "GET" or not scope["query_string"]:
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None where it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
         return None
-    values = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=16).get("token")
-    return values[0] if values else None
+
+
+def _fields_of_link(scope: Scope) -> dict[str, str]:
+    """What stands behind the question mark of a link; nothing where that is more than our links have."""
+    if scope["method"] != "GET" or not scope["query_string"]:
+        return {}
+    try:
+        query = scope["query_string"].decode("latin-1")
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=16))
+    except ValueError:
+        return {}
 
 
 def _bears(headers: Headers, token: str) -> bool:
@@ -134,12 +155,11 @@ def _bears(headers: Headers, token: str) -> bool:
     return kind.lower() == "bearer" and _same(shown.strip(), token)
 
 
-def _has_cookie(headers: Headers, token: str) -> bool:
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return False
-    return cookie is not None and _same(cookie.value, _cookie_value(token))
+def _has_cookie(headers: Headers, name: str, token: str) -> bool:
+    """Whether ours is among the cookies; those of other services on this machine may hold anything."""
+    pairs = (cookie.strip().partition("=") for cookie in headers.get("cookie", "").split(";"))
+    right = _cookie_value(token)
+    return any(found == name and _same(value, right) for found, _, value in pairs)
 
 
 def _cookie_value(token: str) -> str:

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from cpor.errors import CporError
 from cpor.serve.app import create_app
+from cpor.serve.connections import MOST_CONNECTIONS, WatchedProtocol
 from cpor.serve.settings import ServeSettings
 
 _STREAMS_END_S = 3
@@ -40,6 +41,7 @@ def serve(settings: ServeSettings, tell: Callable[[str], None], open_page: bool 
     def ready() -> None:
         gc.collect()
         gc.freeze()  # what is there now stays; looking through it again would hold up a request now and then
+        gc.set_threshold(20_000, 20, 20)  # a request makes thousands of small things, none of them cyclic
         tell(f"CPOR-Grasp is ready at {address}  (Ctrl-C ends it)")
         if settings.token is not None:
             tell(
@@ -67,11 +69,12 @@ def configure(app: FastAPI) -> uvicorn.Config:
         server_header=False,
         date_header=False,
         proxy_headers=False,
+        http=WatchedProtocol,  # h11, whatever else is installed: it bounds the head of a request
         ws="none",
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_STREAMS_END_S,
         h11_max_incomplete_event_size=64 * 2**10,
-        limit_concurrency=512,
+        limit_concurrency=MOST_CONNECTIONS,
     )
 
 

@@ -1,9 +1,11 @@
 """How the service runs: where it listens, who may ask, and how much of anything it takes."""
 
 import ipaddress
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
 from cpor.errors import InvalidSettingError
+from cpor.serve.run_limits import RunLimits
 
 LEAST_TOKEN = 16
 """Characters: a shorter token can be guessed."""
@@ -17,11 +19,13 @@ class ServeSettings:
         host: Address to listen on; anything but this machine's own needs a token.
         port: Port to listen on; 0 takes a free one.
         token: What callers must show; None: nothing, on this machine only.
+        public_host: Name under which a reverse proxy on this machine passes requests on; needs a token.
         analysis_workers: Processes that look at pictures.
         thinking_workers: Processes that answer large questions, as many for decisions as for explanations and
             plans; small questions are answered at once.
         most_waiting: Requests that may wait for a worker; one more is told to come back later.
-        time_limit_s: Longest that a request may take. [s]
+        time_limit_s: Longest that a request may take to arrive, wait and be worked on, together; also the
+            longest that a worker works at one. [s]
         deadline_ms: Time after which a decision makes do with what is known. [ms]
         most_upload_bytes: Of one request with pictures.
         most_json_bytes: Of any other request.
@@ -31,11 +35,13 @@ class ServeSettings:
         most_scenes: Scenes kept to be asked about.
         most_scene_bytes: Memory of all scenes kept.
         keep_scenes_s: How long a scene is kept. [s]
+        runs: Bounds of live runs.
     """
 
     host: str = "127.0.0.1"
     port: int = 8321
     token: str | None = None
+    public_host: str | None = None
     analysis_workers: int = 1
     thinking_workers: int = 1
     most_waiting: int = 32
@@ -49,6 +55,7 @@ class ServeSettings:
     most_scenes: int = 64
     most_scene_bytes: int = 128 * 2**20
     keep_scenes_s: float = 1_800.0
+    runs: RunLimits = field(default_factory=RunLimits)
 
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < LEAST_TOKEN or not _is_plain(self.token)):
@@ -61,6 +68,8 @@ class ServeSettings:
                 f"--host {self.host} lets other machines in, so callers must show a token; give "
                 "--token-file FILE or --token-env NAME, or keep to --host 127.0.0.1"
             )
+        if self.public_host is not None:
+            self._check_public_host(self.public_host)
         if not 0 <= self.port <= 65535:
             raise InvalidSettingError(f"the port is {self.port}; give one from 0 to 65535")
         for name in ("analysis_workers", "thinking_workers"):
@@ -68,6 +77,17 @@ class ServeSettings:
                 raise InvalidSettingError(f"{name} is {getattr(self, name)}; at least 1 is needed")
         if self.most_waiting < 0 or not (self.time_limit_s > 0.0 and self.deadline_ms > 0.0):
             raise InvalidSettingError("most_waiting must be 0 or more, time limits above 0")
+
+    def _check_public_host(self, name: str) -> None:
+        if self.token is None:
+            raise InvalidSettingError(
+                f"--public-host {name} lets other machines in, so callers must show a token; give "
+                "--token-file FILE or --token-env NAME"
+            )
+        if not re.fullmatch(r"[a-z0-9.-]+", name):
+            raise InvalidSettingError(
+                f"--public-host {name} is no name of a host; give it in small letters and without a port"
+            )
 
     @property
     def is_local(self) -> bool:

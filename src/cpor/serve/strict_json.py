@@ -35,7 +35,13 @@ class StrictRoute(APIRoute):
         return strictly
 
 
+_MOST_KEYS = 32
+"""Of one object; no message has as many. Each unknown one would cost time to be complained about."""
+
+
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > _MOST_KEYS:
+        raise json.JSONDecodeError(f"an object has more than {_MOST_KEYS} keys", "", 0)
     content = dict(pairs)
     if len(content) < len(pairs):
         raise json.JSONDecodeError("a key is given twice in one object; keep one", "", 0)

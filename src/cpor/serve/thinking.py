@@ -31,7 +31,7 @@ Gone: TypeAlias = Callable[[], Awaitable[bool]]
 
 # Largest set of objects that obstruct each other in cycles, and number of relations, up to which an answer
 # takes a few milliseconds: measured on dense random scenes.
-_SMALL_DECIDE = (8, 100)
+_SMALL_DECIDE = (10, 60)
 _SMALL_EXPLAIN = (6, 20)
 _SMALL_PLAN = (6, 20)
 

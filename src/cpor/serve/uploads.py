@@ -6,12 +6,12 @@ Nothing is written to disk, and no path of a caller's is opened.
 import io
 import warnings
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
-from struct import error as struct_error
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
 from cpor.data import folder_files as files
 from cpor.data.scene_folder import (
@@ -88,7 +88,8 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
         Unsupported: A file that is not of a kind we read.
         SceneFileError: A damaged file, or files that contradict each other.
     """
-    rgb, shape, step = _read_rgb(upload.rgb, limits.pixels)
+    companions = [name for name in ("depth", "instances", "amodal", "camera") if getattr(upload, name)]
+    rgb, shape, step = _read_rgb(upload.rgb, limits.pixels, companions)
     camera, unit = _read_camera(upload, shape)
     depth = None
     if upload.depth is not None:
@@ -101,7 +102,9 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
             upload.instances, "instances", INSTANCE_MODES, INSTANCE_REMEDY, shape, limits.pixels
         )
         visible_ids = image[::step, ::step].astype(np.int32)
-        ids.update((np.flatnonzero(np.bincount(visible_ids.reshape(-1))[1:]) + 1).tolist())
+        ids.update(_ids_in(visible_ids))
+        if step > 1:
+            _refuse_lost("instances", set(_ids_in(image)) - ids, step)
     amodal: dict[int, MaskCrop] = {}
     if upload.amodal is not None:
         if upload.instances is None:
@@ -118,10 +121,17 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
     return Received(Scene(observation, objects, visible_ids), step, (shape[1], shape[0]))
 
 
-def _read_rgb(data: bytes, most_pixels: int) -> tuple[UInt8[np.ndarray, "h w 3"], tuple[int, int], int]:
+def _read_rgb(
+    data: bytes, most_pixels: int, companions: Sequence[str] = ()
+) -> tuple[UInt8[np.ndarray, "h w 3"], tuple[int, int], int]:
     """The photograph as it is analysed, upright; its height and width as it came; by what it was shrunk.
 
     A large one shrinks before it becomes an array, so that memory holds it once.
+
+    Args:
+        data: The file.
+        most_pixels: That it may have.
+        companions: Parts that came with it, which no orientation turns.
     """
     kind = next((kind for kind, mark in _KINDS.items() if data.startswith(mark)), None)
     if kind is None or (kind == "WEBP" and data[8:12] != b"WEBP"):
@@ -134,15 +144,22 @@ def _read_rgb(data: bytes, most_pixels: int) -> tuple[UInt8[np.ndarray, "h w 3"]
                 if image.mode not in _RGB_MODES:
                     raise Unsupported(f"rgb holds {image.mode} pixels; save it with 8 bits a channel")
                 image.load()
+                if companions and image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
+                    raise SceneFileError(
+                        f"rgb is stored on its side or mirrored, {companions[0]} is not; save rgb upright, "
+                        "without an orientation"
+                    )
                 ImageOps.exif_transpose(image, in_place=True)
                 shape = image.height, image.width
                 step = 1
                 while shape[0] * shape[1] > ANALYSED_PIXELS * step**2:
                     step += 1
                 return np.array(_as_rgb(image).reduce(step)), shape, step
+    except SceneFileError:
+        raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise TooMuch(f"rgb has more than {most_pixels:,} pixels; make it smaller") from None
-    except (OSError, SyntaxError, ValueError, EOFError, struct_error, KeyError, TypeError) as error:
+    except files.DAMAGED as error:
         raise SceneFileError(f"rgb is damaged ({_say(error)}); write or fetch it again") from None
 
 
@@ -187,7 +204,7 @@ def _read_amodal(data: bytes, shape: tuple[int, int], step: int, most_pixels: in
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, struct_error, OSError, NotImplementedError) as error:
+    except files.DAMAGED as error:
         raise SceneFileError(f"amodal is damaged ({_say(error)}); write or fetch it again") from None
     if len(entries) > 16 or sum(entry.file_size for entry in entries) > most_pixels + 2**21:
         raise TooMuch(f"amodal unpacks to more than {most_pixels:,} pixels; send fewer or smaller masks")
@@ -196,7 +213,27 @@ def _read_amodal(data: bytes, shape: tuple[int, int], step: int, most_pixels: in
         raise TooMuch(f"amodal holds {len(masks)} masks; at most {MOST_OBJECTS} are taken")
     if step == 1:
         return masks
-    return {k: MaskCrop.from_mask(crop.to_mask(shape)[::step, ::step]) for k, crop in masks.items()}
+    smaller = {k: MaskCrop.from_mask(crop.to_mask(shape)[::step, ::step]) for k, crop in masks.items()}
+    lost = {k for k, crop in smaller.items() if masks[k].pixels.any() and not crop.pixels.any()}
+    _refuse_lost("amodal", lost, step)
+    return smaller
+
+
+def _ids_in(image: np.ndarray) -> list[int]:
+    """Ids of the objects that an image of ids shows."""
+    shows = np.zeros(np.iinfo(np.uint16).max + 1, np.bool_)
+    for row in image:  # one at a time: indices take eight bytes each
+        shows[row] = True
+    return (np.flatnonzero(shows[1:]) + 1).tolist()
+
+
+def _refuse_lost(name: str, lost: set[int], step: int) -> None:
+    """An object too thin to be seen any more could be the one in the way: it must not vanish in silence."""
+    if lost:
+        raise SceneFileError(
+            f"{name}: object {min(lost)} is too thin to be seen at 1/{step} of the size, at which so large a "
+            f"picture is analysed; send all parts at no more than {ANALYSED_PIXELS:,} pixels"
+        )
 
 
 def _check_pixels(name: str, width: int, height: int, most: int) -> None:

@@ -1,9 +1,11 @@
 """A step of the loop in plain words: what was decided and why, how sure that is, what came of it."""
 
+import math
 import re
 from collections.abc import Callable
 
 from cpor.decision import Action, Decision, Defer, Grasp
+from cpor.inference.certificate import VACUOUS
 from cpor.relations import Label
 from cpor.robot.cycle import Ended
 from cpor.robot.protocol import OutcomeKind
@@ -63,17 +65,38 @@ def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> 
     """Why, in a sentence or two."""
     action = decision.action
     if isinstance(action, Defer):
+        if says_nothing(decision) and action.reason != "no_evidence":
+            return (
+                "Not sure enough to act: there are too many arrangements to be summed, and what is proven "
+                "of their probabilities says nothing."
+            )
         return f"Not sure enough to act: {REASONS[action.reason]}."
-    score = decision.scores[action.obj]
+    score = _say_probability(decision, action.obj)
     if isinstance(action, Grasp):
-        return f"With probability {percent(score)} nothing lies in the way of {name(target)}."
-    grasp = decision.scores.get(target, 0.0)
+        return f"With probability {score} nothing lies in the way of {name(target)}."
+    grasp = _say_probability(decision, target)
     target_name = name(target)
     return (
-        f"{target_name[:1].upper()}{target_name[1:]} is free with probability {percent(grasp)} only. "
-        f"With probability {percent(score)} {name(action.obj)} is in its way, directly or through "
+        f"{target_name[:1].upper()}{target_name[1:]} is free with probability {grasp} only. "
+        f"With probability {score} {name(action.obj)} is in its way, directly or through "
         "others, and free to be taken itself."
     )
+
+
+def says_nothing(decision: Decision) -> bool:
+    """Whether nothing is proven of the action, and next to nothing of the probabilities."""
+    return not decision.certificate.certified and decision.certificate.epsilon >= VACUOUS
+
+
+def _say_probability(decision: Decision, obj: Label) -> str:
+    """The score of an object; where that is not known exactly, the interval that is proven."""
+    exactly = decision.certificate.certified and decision.unanswered_range is None
+    if exactly or obj not in decision.scores:
+        return percent(decision.scores.get(obj, 0.0))
+    low, high = decision.interval(obj)
+    if percent(low) == percent(high):
+        return percent(low)
+    return f"between {math.floor(100.0 * low)}% and {math.ceil(100.0 * high)}%"
 
 
 def say_certificate(decision: Decision) -> str:

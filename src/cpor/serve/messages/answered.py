@@ -73,13 +73,13 @@ class DecideReply(Message):
         action: What to do.
         headline: The same in words.
         why: One or two sentences on it.
-        proof: What the certificate says, in words.
+        proof: What the certificate says, in words, and what was left out because the time was up.
         scores: Of every object, the best first.
         certificate: What is proven.
         relations: What it was decided from.
-        graphs: The likeliest ones; none where answers are missing.
+        graphs: The likeliest ones; none where answers are missing, fewer where the time was up.
         method: Of inference.
-        tau: The threshold used.
+        tau: The score above which it acts; null where a success rate decides instead.
         mu: Probability that independent relations contradict each other; null where unknown.
         times_ms: Time of each stage.
     """
@@ -93,7 +93,7 @@ class DecideReply(Message):
     relations: list[EdgeMessage]
     graphs: list[GraphMessage]
     method: Method
-    tau: Probability
+    tau: Probability | None
     mu: Probability | None
     times_ms: dict[str, float]
 
@@ -213,6 +213,9 @@ class SceneReply(Message):
         evidence: Every pair that may obstruct.
         relations: The same as `DecideRequest` wants them.
         tau: The threshold to begin with.
+        promised_above: The promised error rate is that of acting by success rates, as `/v1/decide/rgbd` does
+            without `tau`. Every action whose score lies above this one is also taken then; below, only some
+            or none are. null where nothing is promised of such a picture, its masks or its scorer.
         notes: What a person should know, in sentences.
         times_ms: Time of each stage.
     """
@@ -227,6 +230,7 @@ class SceneReply(Message):
     evidence: list[EvidenceMessage]
     relations: list[RelationMessage]
     tau: Probability
+    promised_above: Probability | None
     notes: list[str]
     times_ms: dict[str, float]
 
@@ -256,7 +260,8 @@ class SeenDecideReply(Message):
         meant: Which object the request means.
         target: Its id; null where that is not clear.
         decision: null where it is not clear what is meant.
-        p_success: How often actions with such a score succeed; null where unknown.
+        p_success: How often actions with such a score succeed; null where unknown, or where it defers.
+        tau_success: It acts only where `p_success` is above this; null where `decision.tau` decides.
         promise: The promised error rate in words, or why none is promised.
     """
 
@@ -265,6 +270,7 @@ class SeenDecideReply(Message):
     target: int | None
     decision: DecideReply | None
     p_success: Probability | None
+    tau_success: Probability | None
     promise: str | None
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from cpor.serve.messages.base import (
     LONGEST_TEXT,
@@ -37,14 +37,14 @@ class DecideRequest(Message):
         require_certificate: Defer unless proven to be the exact answer.
     """
 
-    objects: Annotated[list[WireLabel], Field(min_length=1, max_length=MOST_OBJECTS)]
+    objects: Annotated[list[WireLabel], Field(min_length=1, max_length=MOST_OBJECTS, fail_fast=True)]
     target: WireLabel
-    relations: Annotated[list[RelationMessage], Field(max_length=MOST_RELATIONS)]
+    relations: Annotated[list[RelationMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)]
     tau: Probability = 0.5
     method: Literal["auto", "exact", "topk"] = "auto"
     prior: Probability | None = None
-    graphs: Annotated[int, Field(ge=0, le=20)] = 3
-    require_certificate: bool = False
+    graphs: Annotated[int, Field(ge=0, le=20, strict=True)] = 3
+    require_certificate: StrictBool = False
 
 
 class ExplainRequest(DecideRequest):
@@ -54,15 +54,15 @@ class ExplainRequest(DecideRequest):
 class PlanRequest(Message):
     """The removals, in order, that lead to the target; as `cpor.plan` has it."""
 
-    objects: Annotated[list[WireLabel], Field(min_length=1, max_length=MOST_OBJECTS)]
+    objects: Annotated[list[WireLabel], Field(min_length=1, max_length=MOST_OBJECTS, fail_fast=True)]
     target: WireLabel
-    relations: Annotated[list[RelationMessage], Field(max_length=MOST_RELATIONS)]
+    relations: Annotated[list[RelationMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)]
     tau: Probability = 0.5
     prior: Probability | None = None
-    max_steps: Annotated[int, Field(ge=0, le=MOST_OBJECTS)] | None = None
-    cost_removal: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = 0.05
-    cost_wrong: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = 1.0
-    cost_ask: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = 0.5
+    max_steps: Annotated[int, Field(ge=0, le=MOST_OBJECTS, strict=True)] | None = None
+    cost_removal: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 0.05
+    cost_wrong: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 1.0
+    cost_ask: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 0.5
 
 
 class GroundRequest(Message):
@@ -83,11 +83,11 @@ class RunRequest(Message):
         speed: How many times as fast as its own clock the arm moves at most.
     """
 
-    seed: Annotated[int, Field(ge=0, le=10**9)] = 0
+    seed: Annotated[int, Field(ge=0, le=10**9, strict=True)] = 0
     tier: Literal["easy", "medium", "hard"] = "hard"
     eyes: Literal["networks", "truth"] = "truth"
-    paused: bool = False
-    speed: Annotated[float, Field(ge=0.25, le=100.0, allow_inf_nan=False)] = 2.0
+    paused: StrictBool = False
+    speed: Annotated[float, Field(ge=0.25, le=100.0, allow_inf_nan=False, strict=True)] = 2.0
 
 
 class ControlRequest(Message):
@@ -100,4 +100,4 @@ class ControlRequest(Message):
     """
 
     do: Literal["pause", "resume", "step", "stop", "retarget", "answer"]
-    obj: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    obj: Annotated[int, Field(ge=1, le=10**6, strict=True)] | None = None

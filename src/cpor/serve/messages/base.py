@@ -14,8 +14,10 @@ WireLabel: TypeAlias = (
 )
 """What a caller calls an object: a short text or a whole number."""
 
-Probability: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-Point: TypeAlias = tuple[float, float]
+# Strict throughout: `false` would pass for "known not to obstruct", and "yes" for a number or a switch.
+Probability: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
+_Coordinate: TypeAlias = Annotated[float, Field(strict=True)]
+Point: TypeAlias = tuple[_Coordinate, _Coordinate]
 """x and y. [px]"""
 
 

@@ -17,6 +17,8 @@ import { listenForDrops, mountWelcome } from "./welcome.js";
 const RETRY_MS = 2000;
 
 const store = new Store();
+let opened = null; // the example that is shown; null for files of one's own
+let isGoingBack = false; // while what the address says is opened
 let parts = {}; // the files of the scene that is shown, so that a depth picture can be added later
 
 // What goes wrong
@@ -24,7 +26,7 @@ let parts = {}; // the files of the scene that is shown, so that a depth picture
 function report(problem) {
   if (problem instanceof api.GoneError) return lost();
   if (problem.status === 401) return askForToken();
-  if (store.state.phase === "deciding") store.set({ phase: "choose", target: null });
+  if (store.state.phase === "deciding") store.set({ phase: "choose", target: null, unanswered: null });
   const wait = problem.retryAfter ? ` Try again in ${problem.retryAfter} s.` : "";
   store.set({ busy: null, error: problem.message + wait });
 }
@@ -67,9 +69,12 @@ const decide = (options) => decider.decide(options);
 
 // What a person can do
 
-function choose(id) {
+/** Want an object; `words` are those that named it, and go where it was pointed at. */
+function choose(id, words = "") {
   const { scene, target, phase } = store.state;
-  if (!scene || (id === target && phase === "decided")) return;
+  if (!scene) return;
+  byId("words").value = words;
+  if (id === target && phase === "decided") return;
   store.set(
     {
       ...decider.forget(),
@@ -79,8 +84,10 @@ function choose(id) {
       candidates: [],
       selected: null,
       error: null,
+      note: null,
     },
   );
+  remember();
   decide();
 }
 
@@ -90,9 +97,11 @@ function setTau(tau) {
   decide({ onlyTau: true });
 }
 
-const select = (pair) => store.set(
-  { selected: pair && { blocked: pair.blocked, blocker: pair.blocker }, shownGraph: null },
-);
+function select(pair) {
+  store.set({ selected: pair && { blocked: pair.blocked, blocker: pair.blocker }, shownGraph: null });
+  // On a small screen it opens below what is seen.
+  if (pair) byId("relations-title").parentElement.scrollIntoView({ block: "nearest" });
+}
 
 function edit(pair, p) {
   const edits = new Map(store.state.edits);
@@ -124,32 +133,61 @@ function fitting(candidates) {
   return (some.length > 0 ? some : candidates).map((each) => each.id);
 }
 
+/** Ask which object is meant; a service that forgot the scene is sent it again. */
+async function ground(words) {
+  const { scene } = store.state;
+  try {
+    return await api.ground(scene.scene_id, words);
+  } catch (problem) {
+    if (problem.status !== 404 || store.state.scene !== scene) throw problem;
+    const again = await (opened ? api.openExample(opened.name, givenMasks()) : api.sendScene(parts));
+    if (store.state.scene === scene) scene.scene_id = again.scene_id;
+    return api.ground(again.scene_id, words);
+  }
+}
+
+/** What to say where words were not understood and so fit everything; null where they were. */
+function unknownWords({ unchecked, candidates }, scene) {
+  if (unchecked.length === 0 || candidates.length < scene.objects.length) return null;
+  const words = unchecked.map((each) => `“${each}”`).join(", ");
+  return `I do not know the ${unchecked.length === 1 ? "word" : "words"} ${words}. Click the object, or name its colour or place.`;
+}
+
 async function askFor(words) {
   const { scene } = store.state;
   if (!words || !scene) return;
-  const said = await busyWith("Looking for it…", () => api.ground(scene.scene_id, words));
+  const said = await busyWith("Looking for it…", () => ground(words));
   if (said === null || scene !== store.state.scene) return;
-  if (said.state === "found") return choose(said.id);
+  if (said.state === "found") return choose(said.id, words);
   if (said.state === "ambiguous") {
     store.set(
       {
         ...decider.forget(),
         target: null,
         phase: "ambiguous",
-        question: said.question,
+        question: unknownWords(said, scene) ?? said.question,
         candidates: fitting(said.candidates),
       },
     );
   } else {
-    store.set(
-      { error: said.question ?? `Nothing here looks like “${words}”. Try its colour or shape, or click it.` },
-    );
+    // What was decided before is not what is wanted now.
+    store.set({
+      ...decider.forget(),
+      target: null,
+      phase: "choose",
+      question: null,
+      candidates: [],
+      selected: null,
+      error: said.question ?? `Nothing here looks like “${words}”. Try its colour or place, or click it.`,
+    });
+    remember();
   }
 }
 
 // Pictures
 
-function openScene(scene, blob, title) {
+function openScene(scene, blob, title, note = null) {
+  byId("words").value = "";
   if (store.state.picture) URL.revokeObjectURL(store.state.picture);
   store.set({
     ...decider.forget(),
@@ -159,18 +197,35 @@ function openScene(scene, blob, title) {
     target: null,
     tau: scene.tau,
     phase: "choose",
-    edits: new Map(), selected: null, question: null, candidates: [], error: null, allArrows: false,
+    edits: new Map(), selected: null, question: null, candidates: [], error: null, allArrows: false, note,
   });
+  remember();
 }
 
+const givenMasks = () => store.state.health?.perception === false;
+
 async function openExample(example) {
-  const givenMasks = store.state.health?.perception === false;
-  const opened = await busyWith("Looking at the picture…", () =>
-    Promise.all([api.openExample(example.name, givenMasks), api.examplePicture(example.name)]));
-  if (opened === null) return false;
+  const found = await busyWith("Looking at the picture…", () =>
+    Promise.all([api.openExample(example.name, givenMasks()), api.examplePicture(example.name)]));
+  if (found === null) return false;
   parts = {};
-  openScene(...opened, example.title);
+  opened = example;
+  openScene(...found, example.title);
   return true;
+}
+
+/** What the address says of the page: the example and the object; a picture of one's own has no address. */
+function addressOf({ target }) {
+  if (opened === null) return location.pathname;
+  const wanted = new URLSearchParams({ example: opened.name });
+  if (target !== null) wanted.set("target", String(target));
+  return `${location.pathname}?${wanted}`;
+}
+
+/** Note in the browser's history where we are, so that Back, a reload and a copied address lead here. */
+function remember() {
+  const address = addressOf(store.state);
+  if (!isGoingBack && address !== location.pathname + location.search) history.pushState(null, "", address);
 }
 
 async function openFiles(files) {
@@ -191,11 +246,21 @@ async function openFiles(files) {
   const scene = await busyWith("Looking at the picture…", () => api.sendScene(all));
   if (scene === null) return;
   parts = all;
-  openScene(scene, all.rgb, all.rgb.name);
+  opened = null;
+  openScene(scene, all.rgb, all.rgb.name, whatOf(sorted, all));
   if (sorted.request) {
     byId("words").value = sorted.request;
     askFor(sorted.request);
   }
+}
+
+/** What became of dropped files, where it is not plain. */
+function whatOf({ parts: dropped, ignored }, all) {
+  const said = [];
+  const joined = Object.values(dropped).map((file) => file.name).join(", ");
+  if (!dropped.rgb) said.push(`Added to ${all.rgb.name}: ${joined}.`);
+  if (ignored.length > 0) said.push(`Not used: ${ignored.join(", ")}.`);
+  return said.join(" ") || null;
 }
 
 function back() {
@@ -220,7 +285,12 @@ function mount() {
   mountWelcome(byId("welcome"), store, { openExample, chooseFiles: () => chooser.click(), close });
   const stage = new Stage(byId("picture"), store, choose, select);
   mountLegend(byId("legend"), store, stage);
-  mountDecision(byId("verdict"), store, { answer, choose, undoAll: () => changeTo(new Map()) });
+  mountDecision(byId("verdict"), store, {
+    answer,
+    choose: (id) => choose(id, byId("words").value), // the words still fit whichever of them is meant
+    undoAll: () => changeTo(new Map()),
+    again: () => decide(),
+  });
   const bars = new Bars(byId("bars"), store, setTau);
   mountGraphs(byId("graphs"), store);
   mountChanges(byId("changes"), store, select, answer);
@@ -246,7 +316,10 @@ function mount() {
   byId("token-form").addEventListener("submit", () => {
     api.keepToken(byId("token-text").value.trim());
     begin();
+    decide();
   });
+  byId("note-close").addEventListener("click", () => store.set({ note: null }));
+  addEventListener("popstate", openAddress);
   store.view(showState);
 }
 
@@ -256,6 +329,8 @@ function showState(state) {
   byId("busy").hidden = state.busy === null;
   byId("busy-text").textContent = state.busy ?? "";
   byId("gone").hidden = !state.gone;
+  byId("note").hidden = !state.note;
+  byId("note-text").textContent = state.note ?? "";
   byId("error").hidden = state.error === null;
   if (byId("error-text").textContent !== (state.error ?? "")) byId("error-text").textContent = state.error ?? "";
   byId("request").hidden = state.phase === "empty";
@@ -275,13 +350,28 @@ async function begin() {
     report(problem);
     return;
   }
+  if (!store.state.scene) await openAddress();
+}
+
+/** Open what the address says: an example, and an object in it; else the first screen. */
+async function openAddress() {
   const wanted = new URLSearchParams(location.search);
-  const example = store.state.examples.find((each) => each.name === wanted.get("example"));
-  if (!example || store.state.scene || !(await openExample(example))) return;
-  const tau = Number(wanted.get("tau"));
-  if (wanted.has("tau") && tau >= 0 && tau <= 1) store.set({ tau });
-  const target = Number(wanted.get("target"));
-  if (store.state.scene.objects.some((each) => each.id === target)) choose(target);
+  const example = (store.state.examples ?? []).find((each) => each.name === wanted.get("example"));
+  if (!example) {
+    if (store.state.scene) store.set({ phase: "empty" });
+    return;
+  }
+  isGoingBack = true;
+  try {
+    if (opened !== example && !(await openExample(example))) return;
+    const tau = Number(wanted.get("tau"));
+    if (wanted.has("tau") && tau >= 0 && tau <= 1) store.set({ tau });
+    const target = Number(wanted.get("target"));
+    if (store.state.scene.objects.some((each) => each.id === target)) choose(target);
+    else store.set({ ...decider.forget(), target: null, phase: "choose", selected: null });
+  } finally {
+    isGoingBack = false;
+  }
 }
 
 mount();

@@ -1,11 +1,10 @@
 // A bar for every action, the proven interval around it, and the line above which the robot acts.
 
 import { clamp, el, show } from "./dom.js";
-import { chip, finely, percent, sayObject } from "./words.js";
+import { apart, chip, isExact, likely, percent, sayObject, scoreProof, scoreText } from "./words.js";
 
 const STEP = 0.01;
 const BIG_STEP = 0.1;
-const EXACT = 0.0005; // narrower intervals are no wider than a line
 
 export class Bars {
   #store;
@@ -15,6 +14,9 @@ export class Bars {
   #line;
   #axis;
   #handle;
+  #promise;
+  #promiseText;
+  #promiseLine = el("div", { class: "promise-line", "aria-hidden": "true", hidden: true });
   #fork = el("span", { hidden: true }, "The fork around its end is proven to hold the exact value. ");
   #shown = null;
 
@@ -33,10 +35,13 @@ export class Bars {
       },
       el("span", { class: "tau-text" }),
     );
-    this.#axis = el("div", { class: "axis" }, this.#handle);
+    this.#promise = el("div", { class: "promise-tick", "aria-hidden": "true", hidden: true });
+    this.#promiseText = el("div", { class: "promise-label small dim", "data-testid": "promised", hidden: true },
+      el("span", {}, "▴ tested"));
+    this.#axis = el("div", { class: "axis" }, this.#promise, this.#handle);
     this.#line = el("div", { class: "tau-line" });
     this.#track = el("div", { class: "track-area" },
-      el("div", { class: "zone", "aria-hidden": "true" }), this.#line);
+      el("div", { class: "zone", "aria-hidden": "true" }), this.#promiseLine, this.#line);
     this.#rows = el("ul", { class: "rows" });
     root.append(
       el(
@@ -47,12 +52,16 @@ export class Bars {
       ),
       this.#axis,
       el("div", { class: "plot" }, this.#rows, this.#track),
+      this.#promiseText,
       el("p", { class: "small dim under" }, "Bar: how likely this is the right next move. ", this.#fork,
         "Drag the line, or use ← →: the robot acts only on a bar that crosses it."),
     );
     this.#listen(this.#axis);
     this.#listen(this.#line);
-    store.view((state, before) => state.tau !== before.tau && this.#drawTau(state.tau));
+    store.view((state, before) => {
+      if (state.tau !== before.tau || state.reply !== before.reply) this.#drawTau(state);
+      if (state.scene !== before.scene) this.#drawPromise(state.scene);
+    });
     store.steadyView(["reply"], (state) => this.#drawRows(state));
   }
 
@@ -88,8 +97,20 @@ export class Bars {
     grip.addEventListener("pointercancel", stop);
   }
 
-  #drawTau(tau) {
-    const shown = percent(tau);
+  /** From where on the error rate of actions was tested. */
+  #drawPromise(scene) {
+    const above = scene?.promised_above ?? null;
+    for (const each of [this.#promise, this.#promiseText, this.#promiseLine]) {
+      each.hidden = above === null;
+      each.style.setProperty("--promised", String(above ?? 0));
+    }
+    this.#promiseText.dataset.above = String(above ?? "");
+    this.#promiseText.title = above === null ? "" : promiseWords(scene);
+  }
+
+  #drawTau({ tau, reply }) {
+    const best = reply?.scores[0]?.score ?? null;
+    const shown = best === null ? percent(tau) : apart(tau, best)[0];
     for (const each of [this.#track, this.#axis]) each.style.setProperty("--tau", String(tau));
     this.#handle.setAttribute("aria-valuenow", String(Math.round(100 * tau)));
     this.#handle.setAttribute("aria-valuetext", `acts only when surer than ${shown}`);
@@ -103,10 +124,14 @@ export class Bars {
     const fingerprint = JSON.stringify([state.scene?.scene_id, state.target, scores]);
     if (fingerprint !== this.#shown) {
       this.#shown = fingerprint;
-      this.#fork.hidden = !scores.some((each) => each.high - each.low >= EXACT);
+      this.#fork.hidden = !scores.some((each) => !isExact(each));
+      this.#rows.parentElement.parentElement.classList.toggle("ranged", !this.#fork.hidden);
       show(this.#rows, scores.map((each) => this.#row(state, each)));
     }
-    for (const row of this.#rows.children) {
+    for (const [i, row] of [...this.#rows.children].entries()) {
+      row.querySelector(".row-value").textContent = isExact(scores[i])
+        ? apart(scores[i].score, state.tau, likely)[0]
+        : scoreText(scores[i]);
       const isChosen = Boolean(reply) && reply.action.type !== "defer" && String(reply.action.object) === row.dataset.id;
       row.classList.toggle("chosen", isChosen);
       row.dataset.action = isChosen ? reply.action.type : "";
@@ -116,8 +141,8 @@ export class Bars {
 
   #row(state, each) {
     const isTarget = String(each.object) === String(state.target);
-    const exact = each.high - each.low < EXACT;
-    const proven = exact ? `exactly ${finely(each.score)}` : `proven to lie between ${finely(each.low)} and ${finely(each.high)}`;
+    const exact = isExact(each);
+    const proven = scoreProof(each);
     const words = isTarget
       ? `Grasp ${sayObject(state.scene, each.object)} now: nothing is in its way`
       : `Remove ${sayObject(state.scene, each.object)} next: it is in the way, and free itself`;
@@ -138,7 +163,7 @@ export class Bars {
         el("span", { class: "fill" }),
         exact ? null : el("span", { class: "whisker" }),
       ),
-      el("span", { class: "row-value" }, percent(each.score)),
+      el("span", { class: "row-value" }),
       el("span", { class: "visually-hidden" }, `, ${proven}`),
     );
     row.style.setProperty("--score", String(each.score));
@@ -146,4 +171,10 @@ export class Bars {
     row.style.setProperty("--high", String(each.high));
     return row;
   }
+}
+
+/** What was tested above the tick: the scene's own words where it has some. */
+export function promiseWords(scene) {
+  const said = scene.notes.find((note) => /wrong/.test(note) && /%/.test(note));
+  return said?.replace(/(\d)%/g, "$1 %") ?? `At most 20 % of actions wrong was tested only above ${percent(scene.promised_above)}`;
 }

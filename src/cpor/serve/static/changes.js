@@ -1,12 +1,14 @@
 // What would change the decision, and the question whose answer would help most.
 
-import { el, show } from "./dom.js";
-import { actionParts, finely, percent, withChips } from "./words.js";
+import { el, keepingFocus, show } from "./dom.js";
+import { key, missingOf } from "./store.js";
+import { actionParts, apart, withChips } from "./words.js";
 
 const MOST = 5;
+const SURE = 0.9995; // no line above it can be told from 100 %
 
 export function mountChanges(root, store, select, answer) {
-  store.steadyView(["explained", "reply"], draw);
+  store.steadyView(["explained", "reply"], (state) => keepingFocus(root, () => draw(state)));
 
   function draw(state) {
     if (!state.reply) {
@@ -16,18 +18,19 @@ export function mountChanges(root, store, select, answer) {
     const rows = [];
     const surer = thresholdRow(state);
     if (surer) rows.push(el("li", { class: "change", "data-testid": "change-tau" }, surer));
-    const effects = state.explained?.effects ?? [];
-    // Where answers are missing, flips are counted from assumed ones: those that lead to asking change nothing.
+    // Where an answer is missing, flips are counted from an assumed one: none of them need come true.
+    const missing = missingOf(state.reply, state.target);
+    const effects = missing.length === 0 ? (state.explained?.effects ?? []) : [];
     const flips = effects.filter(
       (each) => each.flips_at !== null && !sameAction(each.flips_to, state.reply.action),
     ).slice(0, MOST);
     rows.push(...flips.map((each) => effectRow(state, each)));
     const asks = state.reply.action.type === "defer"; // then the question stands beside the decision already
-    const ask = !asks && state.explained?.ask_next ? askNext(state, state.explained.ask_next) : null;
-    const none = state.explained && flips.length === 0
+    const ask = missing.length > 0 ? firstThis(state, missing) : !asks && state.explained?.ask_next ? askNext(state, state.explained.ask_next) : null;
+    const none = state.explained && flips.length === 0 && missing.length === 0
       ? el("p", { class: "small dim" }, "No single relation alone would change it, whatever its probability.")
       : null;
-    const unseen = state.explained?.not_examined > 0
+    const unseen = missing.length === 0 && state.explained?.not_examined > 0
       ? el(
         "p",
         { class: "small dim" },
@@ -35,7 +38,7 @@ export function mountChanges(root, store, select, answer) {
       )
       : null;
     show(root, ask, el("ul", { class: "change-list" }, rows), none, unseen,
-      state.explained ? null : el("p", { class: "small dim" }, "Thinking…"));
+      state.explained || missing.length > 0 ? null : el("p", { class: "small dim" }, "Thinking…"));
   }
 
   function effectRow(state, each) {
@@ -44,6 +47,20 @@ export function mountChanges(root, store, select, answer) {
         type: "button", class: "change plain", "data-testid": "change", onclick: () => select(each),
         title: `${each.words} Click to see this relation and to try it`,
       }, el("span", {}, ...effectParts(state, each))));
+  }
+
+  function firstThis(state, missing) {
+    const next = state.explained?.ask_next ?? null;
+    const asked = next !== null && missing.find((each) => key(each) === key(next));
+    const pair = asked || missing[0];
+    const more = missing.length - 1;
+    const others = more === 0 ? "" : ` (and ${more} more without an answer)`;
+    const standsAbove = asked && state.reply.action.type === "defer"; // beside the decision, with its buttons
+    const words = state.reply.action.type === "defer" ? "First this answer is needed: " : "An answer is missing: ";
+    return el("div", { class: "ask-next", "data-testid": "missing", "data-pair": key(pair) },
+      el("span", {}, words, ...questionParts(state, pair), others,
+        " Until it is given nobody can say what else would change the decision."),
+      standsAbove ? null : answers(pair, answer));
   }
 
   function askNext(state, pair) {
@@ -55,13 +72,13 @@ export function mountChanges(root, store, select, answer) {
 
 /** "If 2 is in the way of 1 with 57 %, not 9 %: ask first." */
 function effectParts(state, each) {
-  const say = percent(each.flips_at) === percent(each.p) ? finely : percent;
+  const [at, now] = apart(each.flips_at, each.p);
   const pair = withChips(
     state,
     `If object ${each.blocker} is in the way of object ${each.blocked}`,
     { name: false },
   );
-  return [...pair, ` with ${say(each.flips_at)}, not ${say(each.p)}: `, ...actionParts(
+  return [...pair, ` with ${at}, not ${now}: `, ...actionParts(
     state,
     each.flips_to,
     { name: false },
@@ -97,14 +114,15 @@ function thresholdRow(state) {
   const best = scores[0];
   if (action.type !== "defer") {
     const acted = scores.find((each) => String(each.object) === String(action.object));
-    return acted ? el("span", {}, `If it had to be surer than ${percent(acted.score)}: ask first.`) : null;
+    if (!acted || acted.score > SURE) return null;
+    return el("span", {}, `If it had to be surer than ${apart(acted.score, tau)[0]}: ask first.`);
   }
   if (!best || best.score <= 0 || best.score >= tau || action.reason === "no_evidence") return null;
   const type = String(best.object) === String(state.target) ? "grasp" : "remove";
   return el(
     "span",
     {},
-    `If less than ${percent(best.score)} were enough: `,
+    `If less than ${apart(best.score, tau)[0]} were enough: `,
     ...actionParts(state, { type, object: best.object }, { name: false }),
     ".",
   );

@@ -6,6 +6,7 @@ import { requestOf } from "./store.js";
 
 const GRAPHS = 3;
 const QUIET_MS = 180;
+const LATE_MS = 1500; // what is on screen longer than this after it was asked anew must not look current
 const LARGEST_PLAN = 18; // as cpor.planning has it; no plan either where an answer is missing
 
 export class Decider {
@@ -14,6 +15,8 @@ export class Decider {
   #explaining;
   #planning;
   #explainSoon;
+  #lateSoon;
+  #last = null; // what was asked last
   #graphsOf = null; // the edits that the graphs on screen belong to
 
   /** report: of a failure, lost: when the service does not answer. */
@@ -22,8 +25,13 @@ export class Decider {
     this.#deciding = new Latest(
       ({ request }) => api.decide(request),
       (reply, asked) => this.#show(reply, asked),
-      report,
+      (problem) => {
+        this.#lateSoon.cancel();
+        store.set({ unanswered: "failed" });
+        report(problem);
+      },
     );
+    this.#lateSoon = debounced(() => store.set({ unanswered: store.state.unanswered ?? "late" }), LATE_MS);
     this.#explaining = new Latest(api.explain, (explained) => store.set({ explained }), report, 1);
     // A plan is a bonus: where none can be made the line is left out.
     const noPlan = (problem) => {
@@ -42,17 +50,25 @@ export class Decider {
     this.#explainSoon.cancel();
     for (const each of [this.#explaining, this.#planning]) each.forget();
     const graphs = onlyTau && reply && this.#graphsOf === edits ? 0 : GRAPHS;
-    this.#deciding.push({ request: requestOf(this.#store.state, graphs), edits });
+    this.#last = { request: requestOf(this.#store.state, graphs), edits };
+    this.#lateSoon(); // counted from the newest question, so that a moving hand is never late
+    this.#deciding.push(this.#last);
   }
 
   /** Drop whatever is under way; the fields to empty. */
   forget() {
     this.#explainSoon.cancel();
+    this.#lateSoon.cancel();
     for (const each of [this.#deciding, this.#explaining, this.#planning]) each.forget();
-    return { reply: null, explained: null, plan: null, shownGraph: null };
+    return { reply: null, explained: null, plan: null, shownGraph: null, unanswered: null };
   }
 
-  #show(reply, { request, edits }) {
+  #show(reply, asked) {
+    const { request, edits } = asked;
+    if (asked === this.#last) {
+      this.#lateSoon.cancel();
+      this.#store.set({ unanswered: null });
+    }
     // The graphs do not depend on tau: while only that moves, those already there stay.
     const graphs = request.graphs > 0 ? reply.graphs : (this.#store.state.reply?.graphs ?? []);
     if (request.graphs > 0) this.#graphsOf = edits;

@@ -1,8 +1,9 @@
 // The decision in one big sentence, why, what is proven, and what comes after.
 
+import { promiseWords } from "./bars.js";
 import { answers, questionParts } from "./changes.js";
-import { el, show, svg } from "./dom.js";
-import { chip, percent, withChips } from "./words.js";
+import { el, keepingFocus, show, svg } from "./dom.js";
+import { actionParts, apart, chip, finely, likely, percent, withChips } from "./words.js";
 
 const icon = (name) => svg(
   "svg",
@@ -20,21 +21,40 @@ function sentence(state, action) {
   ];
 }
 
-/** actions: answer(pair, p), undoAll(), choose(id). */
+const UNANSWERED = {
+  late: ["Still deciding…", "The service takes its time. What is dimmed belongs to what was asked before."],
+  failed: ["Not answered yet", "The service gave no decision on this. What is dimmed belongs to what was asked before."],
+};
+
+/** actions: answer(pair, p), undoAll(), choose(id), again(). */
 export function mountDecision(root, store, actions) {
-  store.steadyView(["target", "reply", "plan", "question", "candidates", "edits", "explained"], draw);
+  const fields = ["target", "reply", "plan", "question", "candidates", "edits", "explained", "unanswered"];
+  store.steadyView(fields, (state) => keepingFocus(root, () => draw(state)));
 
   function draw(state) {
+    root.closest("#workplace").toggleAttribute("data-stale", state.unanswered !== null);
     if (!state.scene) return;
-    const reply = state.phase === "decided" ? state.reply : null;
+    const reply = state.phase === "decided" && state.unanswered === null ? state.reply : null;
     root.dataset.action = reply?.action.type ?? "none";
     root.dataset.object = reply?.action.object ?? "";
     root.dataset.reason = reply?.action.reason ?? "";
     root.dataset.tau = reply?.tau ?? "";
     root.dataset.target = reply ? state.target : "";
-    if (state.phase === "ambiguous") drawQuestion(state);
+    if (state.unanswered !== null) drawUnanswered(state);
+    else if (state.phase === "ambiguous") drawQuestion(state);
     else if (!reply) drawPrompt(state);
     else drawDecision(state, reply);
+  }
+
+  function drawUnanswered(state) {
+    const [headline, why] = UNANSWERED[state.unanswered];
+    const again = state.unanswered === "failed" && !state.gone
+      ? el("button", { type: "button", "data-testid": "again", onclick: actions.again }, "Ask again")
+      : null;
+    show(root, icon("defer"), el("div", { class: "verdict-main" },
+      el("p", { class: "headline", "data-testid": "headline" }, headline),
+      el("p", { class: "why", "data-testid": "why" }, "You want ", chip(state, state.target), `, acting above ${percent(state.tau)}. ${why}`),
+      again));
   }
 
   function drawPrompt(state) {
@@ -43,7 +63,7 @@ export function mountDecision(root, store, actions) {
       ? ["No object was found in this picture", "Try another picture, or give masks with it."]
       : [
         "Which object do you want?",
-        `${found} objects were found. Click one in the picture, press its number, or type what it looks like.`,
+        `${found === 1 ? "1 object was" : `${found} objects were`} found. Click one in the picture, press its number, or type what it looks like.`,
       ];
     show(root, icon("point"), el("div", { class: "verdict-main" },
       el("p", { class: "headline", "data-testid": "headline" }, words[0]), el("p", { class: "why", "data-testid": "why" }, words[1])), notes(state));
@@ -69,10 +89,35 @@ export function mountDecision(root, store, actions) {
           { class: "headline", "data-testid": "headline", title: reply.headline },
           ...sentence(state, reply.action),
         ),
-        el("p", { class: "why", "data-testid": "why" }, ...withChips(state, reply.why)),
+        el("p", { class: "why", "data-testid": "why" }, ...withChips(state, reply.why), ...nearest(state, reply)),
+        untested(state, reply),
         pair ? tellIt(state, pair) : null),
-      el("div", { class: "verdict-side" }, edited(state), after(state), proof(reply)),
+      el("div", { class: "verdict-side" }, edited(state), after(state), proof(reply), caveats(state)),
     );
+  }
+
+  /** How near it came to acting, where only the line is in the way. */
+  function nearest(state, reply) {
+    const best = reply.scores[0];
+    if (reply.action.reason !== "weak_evidence" || !best) return [];
+    const type = String(best.object) === String(state.target) ? "grasp" : "remove";
+    const [score, tau] = apart(best.score, reply.tau, likely);
+    return [" Best: ", ...actionParts(state, { type, object: best.object }, { name: false }), `, ${score}; the line is at ${tau}.`];
+  }
+
+  /** Whoever lets it act below the tested line must know that nothing is promised there. */
+  function untested(state, reply) {
+    const above = state.scene.promised_above ?? null;
+    if (above === null || reply.action.type === "defer") return null;
+    if (reply.tau >= above && state.edits.size === 0) return null;
+    const acted = reply.scores.find((each) => String(each.object) === String(reply.action.object));
+    const words = state.edits.size > 0
+      ? ["No error rate is promised for what was changed by hand."]
+      : acted && acted.score > above
+        ? [`This action lies above the tested line (${finely(above)}); with yours at ${percent(reply.tau)}, no error rate is promised for others.`]
+        // Below the line one of grasping and removing may still pass the threshold that was tested.
+        : ["No error rate is promised for acting here: below ", `${finely(above)} `, el("code", {}, "cpor decide"), " would ask, unless its own tested threshold lets this one pass."];
+    return el("p", { class: "untested", "data-testid": "untested", title: promiseWords(state.scene) }, el("b", {}, "⚠ "), ...words);
   }
 
   function tellIt(state, pair) {
@@ -84,20 +129,20 @@ export function mountDecision(root, store, actions) {
   function proof(reply) {
     const { certified, exact, kind, epsilon } = reply.certificate;
     const missing = reply.relations.some((each) => each.p === null);
-    const words = missing
-      ? reply.proof
+    const [sign, words] = missing
+      ? ["? ", reply.proof]
       : exact
-        ? "These percentages count every way the objects may lie."
+        ? ["✓ Counted exactly, given these percentages: ", "every way the objects may lie, weighed by how likely each relation is thought to be."]
         : certified
-          ? "Counting the ways left out would not change this."
-          : "The count was cut short; a full one might decide otherwise.";
+          ? ["✓ Counted closely enough, given these percentages: ", "the ways left out would not change this."]
+          : ["≈ Estimated. ", "The count was cut short; a full one might decide otherwise."];
     return el("p", {
       class: "proof",
       "data-testid": "proof",
       "data-certified": String(certified),
       title: `${reply.proof} Certificate: ${kind}, epsilon ${epsilon}`,
     },
-      el("b", {}, certified ? "✓ Proven. " : "≈ Not proven. "), words);
+      el("b", {}, sign), words);
   }
 
   function after(state) {
@@ -113,7 +158,7 @@ export function mountDecision(root, store, actions) {
       title: plan.note ?? "The whole plan, if nothing moves meanwhile; the robot looks again after each step",
     },
       el("b", {}, "After that: "), ...later, "grasp ", chip(state, plan.target, { name: false }),
-      el("span", { class: "dim" }, ` (all of it right: ${percent(plan.p_valid)})`));
+      el("span", { class: "dim" }, ` (the whole plan is right with ${likely(plan.p_valid)})`));
   }
 
   function edited(state) {
@@ -124,12 +169,21 @@ export function mountDecision(root, store, actions) {
       el("button", { type: "button", "data-testid": "undo-all", onclick: actions.undoAll }, "Undo all"));
   }
 
+  /** What weakens the decision stays beside it. */
+  function caveats(state) {
+    const { scene } = state;
+    const weak = scene.notes.filter((note) => /1\/\d+ of its size|^No error rate is promised/.test(note) || (!scene.has_depth && /depth/i.test(note)));
+    if (!scene.has_depth && weak.length === 0) weak.push("No depth: pairs that touch have no geometric answer.");
+    return weak.length === 0 ? null : el("p", { class: "dim", "data-testid": "caveats" }, ...withChips(state, `⚠ ${weak.join(" ")}`));
+  }
+
   function notes(state) {
-    if (state.scene.notes.length === 0) return null;
+    const said = state.scene.notes.filter((note) => !/found by the segmenter/.test(note)); // the sentence beside says it
+    if (said.length === 0) return null;
     return el(
       "div",
       { class: "verdict-side", "data-testid": "notes" },
-      state.scene.notes.map((note) => el("p", { class: "dim" }, note)),
+      said.map((note) => el("p", { class: "dim" }, ...withChips(state, note))),
     );
   }
 }

@@ -36,3 +36,14 @@ export function show(parent, ...children) {
 }
 
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
+/** Draw, and give the focus back to what had it: whoever uses the keyboard must not begin anew at each step. */
+export function keepingFocus(root, draw) {
+  const had = root.contains(document.activeElement) ? document.activeElement : null;
+  draw();
+  if (had === null || had.isConnected) return;
+  const again = had.dataset.testid && root.querySelector(`[data-testid="${CSS.escape(had.dataset.testid)}"]`);
+  const instead = again || root.querySelector(".headline") || root;
+  if (!again && !instead.hasAttribute("tabindex")) instead.setAttribute("tabindex", "-1");
+  instead.focus({ preventScroll: true });
+}

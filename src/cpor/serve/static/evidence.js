@@ -63,16 +63,15 @@ const STAGES = [
     () => "the same, corrected by past errors",
     "calibrated semantic probability",
   ],
-  ["Together", "p", share, () => "both combined: this decides", "fused probability, eq. fusion"],
+  ["Together", "p", share, () => "both combined", "fused probability, eq. fusion"],
 ];
 
-export function evidenceList(state, pair, evidence) {
+export function evidenceList(pair, evidence) {
   if (!evidence) return el(
     "p",
     { class: "small dim" },
     "Nothing was measured for this pair: it was added by hand.",
   );
-  const edited = state.edits.has(`${pair.blocker}>${pair.blocked}`);
   const row = ([name, field, say, means, jargon]) =>
     el("div", {
       class: `stage-row${field === "p" ? " last" : ""}`,
@@ -80,7 +79,15 @@ export function evidenceList(state, pair, evidence) {
       title: jargon,
     },
       el("dt", {}, name),
-      el("dd", {}, el("b", {}, say(evidence[field])), " ", el("span", { class: "small dim" }, means(pair.blocker, pair.blocked))));
-  return el("dl", { class: "evidence", "data-testid": "evidence" }, STAGES.map(row),
-    edited ? el("p", { class: "small dim" }, "Your change stands in for the last line.") : null);
+      el("dd", {}, el("b", {}, say(evidence[field])), " ", el("span", { class: "small dim" }, means(pair.blocker, pair.blocked)),
+        field === "p" ? el("span", { class: "small dim decides" }) : null));
+  return el("dl", { class: "evidence", "data-testid": "evidence" }, STAGES.map(row));
+}
+
+/** Say whether the last line decides, or a change by hand stands in for it. */
+export function markOverruled(root, isOverruled) {
+  const last = root.querySelector(".stage-row.last");
+  if (!last) return;
+  last.classList.toggle("overruled", isOverruled);
+  last.querySelector(".decides").textContent = isOverruled ? " (not used)" : ": this decides";
 }

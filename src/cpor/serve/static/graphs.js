@@ -12,9 +12,15 @@ const UNLIKELY = 0.01;
 
 export function mountGraphs(root, store) {
   let pinned = null;
-  const point = (index) => store.set({ shownGraph: index });
+  let isOwn = false; // whether a change comes from here
+  const point = (index) => {
+    isOwn = true;
+    store.set({ shownGraph: index });
+    isOwn = false;
+  };
   store.view((state, before) => {
     if (state.scene !== before.scene || state.target !== before.target) pinned = null;
+    if (!isOwn && state.shownGraph === null) pinned = null; // Esc, one arrow, or all of them
     for (const [i, tile] of [...root.querySelectorAll(".graph")].entries()) {
       tile.setAttribute("aria-pressed", String(i === state.shownGraph));
     }

@@ -38,7 +38,7 @@ export function listenForKeys(store, actions) {
     }[event.key];
     if (act) act();
     else if (/^[0-9]$/.test(event.key)) chooseByDigit(event.key);
-    else if (!(event.key.startsWith("Arrow") && store.state.phase === "decided" && actions.step(event))) return;
+    else if (!(/^Arrow(Left|Right)$/.test(event.key) && store.state.phase === "decided" && actions.step(event))) return;
     event.preventDefault();
   });
   byId("open-keys").addEventListener("click", () => byId("keys").showModal());

@@ -5,6 +5,7 @@ import { byId } from "./dom.js";
 import { follow, Screen } from "./live_stream.js";
 import { drawBars, drawHits, drawOutcome, drawSteps, drawVerdict, nameOf } from "./live_view.js";
 
+const FORM = "cpor-live-form";
 const OVER = new Set(["ended", "failed"]);
 const ENDS = {
   budget: "the allowed number of actions is spent",
@@ -21,6 +22,7 @@ let run = null;
 let cycles = new Map();
 let looksAt = null; // the step looked at; null: the newest
 let wish = null; // the object asked for instead, until the run has turned to it
+let order = null; // what was told to the arm and not done yet: "pause"
 let isConnected = true;
 let hasSimulator = true;
 let leave = () => {};
@@ -55,6 +57,30 @@ async function trying(work) {
   }
 }
 
+/** The form as it was when the run of this tab began: a reload must not show another. */
+function fillForm() {
+  let kept = null;
+  try {
+    kept = JSON.parse(sessionStorage.getItem(FORM));
+  } catch {
+    // without storage the form begins as it is
+  }
+  if (kept === null || typeof kept !== "object") return;
+  for (const name of ["tier", "seed", "eyes", "speed"]) {
+    byId(name).value = String(kept[name]);
+    if (byId(name).selectedIndex === -1) byId(name).selectedIndex = 0;
+  }
+  byId("paused").checked = kept.paused === true;
+}
+
+function keepForm(request) {
+  try {
+    sessionStorage.setItem(FORM, JSON.stringify(request));
+  } catch {
+    // without storage the form begins as it is
+  }
+}
+
 async function begin() {
   const request = {
     tier: byId("tier").value,
@@ -64,14 +90,16 @@ async function begin() {
     paused: byId("paused").checked,
   };
   const begun = await trying(() => post("/v1/runs", request));
-  if (begun) watch(begun);
+  if (!begun) return;
+  keepForm(request);
+  watch(begun);
 }
 
 function watch(begun) {
   leave();
   run = begun;
   cycles = new Map();
-  looksAt = wish = null;
+  looksAt = wish = order = null;
   history.replaceState(null, "", `#run=${begun.run_id}`);
   leave = follow(begun.run_id, {
     hear,
@@ -107,16 +135,21 @@ function hear(event) {
   }
   if (event.run) {
     run = event.run;
+    if (run.state !== "running") order = null;
     if (OVER.has(run.state)) wish = null;
   }
   draw();
 }
 
-async function control(order) {
+async function control(told) {
   if (!isLive()) return;
-  const told = await trying(() => post(`/v1/runs/${encodeURIComponent(run.run_id)}/control`, order));
-  if (!told) return;
-  if (told.run_id === run?.run_id && !OVER.has(run.state)) run = told;
+  // The arm ends its action first: until then the page must say that it was heard.
+  order = told.do === "pause" ? "pause" : told.do === "retarget" ? order : null;
+  drawState();
+  const reply = await trying(() => post(`/v1/runs/${encodeURIComponent(run.run_id)}/control`, told));
+  if (!reply) order = null;
+  if (reply && reply.run_id === run?.run_id && !OVER.has(run.state)) run = reply;
+  if (run?.state !== "running") order = null;
   draw();
 }
 
@@ -130,6 +163,8 @@ function choose(id) {
   }
 }
 
+const unsafeSteps = () => [...cycles.values()].filter((each) => each.right === false).length;
+
 function sayState() {
   if (!run) return "No run yet.";
   if (!isConnected && isLive()) return "The connection is lost; trying again …";
@@ -137,12 +172,17 @@ function sayState() {
   const asked = wish !== null && newest() ? ` From the next look on: ${nameOf(newest(), wish)}.` : "";
   switch (run.state) {
     case "preparing": return "Filling a bin with objects …";
-    case "running": return `Fetching ${what}: step ${run.cycle + 1}.${asked}`;
+    case "running": return `Fetching ${what}: step ${run.cycle + 1}.${order === "pause" ? " It will pause after this action." : ""}${asked}`;
     case "paused": return `Fetching ${what}: waiting before step ${run.cycle + 1}. Press Step or Resume.${asked}`;
     case "asking": return `Fetching ${what}: it is unsure and asks you.`;
     case "failed": return `The run failed: ${run.detail}`;
     default: {
-      if (run.ended === "retrieved") return `✓ Done: ${what} is out, after ${cycles.size} ${cycles.size === 1 ? "step" : "steps"}.`;
+      const steps = `${cycles.size} ${cycles.size === 1 ? "step" : "steps"}`;
+      if (run.ended === "retrieved") {
+        const unsafe = unsafeSteps();
+        if (unsafe === 0) return `✓ Done: ${what} is out, after ${steps}.`;
+        return `⚠ ${what[0].toUpperCase()}${what.slice(1)} is out, after ${steps}, though ${unsafe === 1 ? "one was" : `${unsafe} were`} wrong in truth.`;
+      }
       return `✗ Not done: ${what} was not retrieved; ${ENDS[run.ended] ?? run.ended} (${run.detail}).`;
     }
   }
@@ -151,11 +191,13 @@ function sayState() {
 function drawState() {
   document.body.dataset.state = run?.state ?? "none";
   document.body.dataset.ended = run?.ended ?? "";
+  document.body.dataset.unsafe = String(unsafeSteps() > 0);
   document.body.dataset.connected = String(isConnected);
   const words = sayState();
   if (byId("status").textContent !== words) byId("status").textContent = words;
   const live = isLive();
   byId("pause").disabled = !live || run.state !== "running";
+  byId("pause").setAttribute("aria-pressed", String(live && (order === "pause" || run.state === "paused")));
   byId("step").disabled = !live || run.state === "asking" || run.state === "preparing";
   byId("resume").disabled = !live || run.state !== "paused";
   byId("stop").disabled = !live;
@@ -215,7 +257,7 @@ async function open() {
     event.preventDefault();
     begin();
   });
-  for (const order of ["pause", "step", "resume", "stop"]) byId(order).addEventListener("click", () => control({ do: order }));
+  for (const each of ["pause", "step", "resume", "stop"]) byId(each).addEventListener("click", () => control({ do: each }));
   byId("token-form").addEventListener("submit", async () => {
     keepToken(byId("token-text").value.trim());
     if (retry === null) return;
@@ -223,6 +265,7 @@ async function open() {
     if (done?.run_id && !cycles.size) watch(done);
   });
   listenForKeys();
+  fillForm();
   draw();
   const service = await trying(health);
   if (service && !service.simulator) {

@@ -1,7 +1,7 @@
 // A cycle on the page: the decision in big words, the bars, what came of it, and the steps so far.
 
 import { el, show, svg, titled } from "./dom.js";
-import { chip, finely, percent, sayObject } from "./words.js";
+import { chip, isExact, percent, sayObject, scoreProof, scoreText } from "./words.js";
 
 const icon = (name) => svg("svg", { class: "verdict-icon", viewBox: "0 0 48 48", "aria-hidden": "true" }, svg("use", { href: `#icon-${name}` }));
 const stateOf = (cycle) => ({ scene: cycle, target: cycle.target });
@@ -40,8 +40,18 @@ export function drawVerdict(root, cycle, run, actions) {
       differs ? null : el("p", { class: "why", "data-testid": "why" }, cycle.decision?.why ?? ""),
       cycle.notes.length ? el("ul", { class: "notes small", "data-testid": "notes" }, cycle.notes.map((note) => el("li", {}, note))) : null,
       run?.state === "asking" && run.cycle === cycle.index ? question(cycle, actions) : null,
+      assumed(cycle),
       el("p", { class: "proof small dim" }, cycle.decision?.proof ?? "")),
   );
+}
+
+/** The loop does not stop at pairs without an answer; what it takes them for must be said. */
+function assumed(cycle) {
+  const missing = (cycle.decision?.relations ?? []).filter((each) => each.p === null).length;
+  if (!cycle.decision) return null;
+  return el("p", { class: "small dim", "data-testid": "assumed" },
+    missing > 0 ? `${missing} ${missing === 1 ? "pair has" : "pairs have"} no answer. ` : "",
+    "Pairs without an answer (? in the picture) are counted as obstructing as often as such pairs did in labelled scenes.");
 }
 
 function question(cycle, actions) {
@@ -61,6 +71,7 @@ export function drawBars(root, cycle, live, actions) {
   const rows = el("ul", { class: "rows" }, scores.map((each) => bar(cycle, each, live, actions)));
   const area = el("div", { class: "track-area" }, el("div", { class: "zone", "aria-hidden": "true" }), el("div", { class: "tau-mark", "aria-hidden": "true" }));
   area.style.setProperty("--tau", String(tau));
+  root.classList.toggle("ranged", scores.some((each) => !isExact(each)));
   show(
     root,
     scores.length ? el("p", { class: "small dim under" }, `It acts above ${percent(tau)} (the line).`) : el("p", { class: "dim" }, "Nothing to decide in this step."),
@@ -71,8 +82,8 @@ export function drawBars(root, cycle, live, actions) {
 function bar(cycle, each, live, actions) {
   const isTarget = each.object === cycle.target;
   const chosen = cycle.action && cycle.action.object === each.object;
-  const exact = each.high - each.low < 0.0005;
-  const proven = exact ? `exactly ${finely(each.score)}` : `proven to lie between ${finely(each.low)} and ${finely(each.high)}`;
+  const exact = isExact(each);
+  const proven = scoreProof(each);
   const label = isTarget ? "asked for already" : `ask for ${sayObject({ objects: cycle.objects }, each.object)} instead`;
   const row = el("li",
     { class: chosen ? "row chosen" : "row", "data-id": each.object, "data-score": each.score, "data-action": chosen ? cycle.action.type : "", title: proven, "data-testid": `bar-${each.object}` },
@@ -82,7 +93,7 @@ function bar(cycle, each, live, actions) {
       el("button", { type: "button", class: "plain pick", disabled: !live || isTarget, "aria-label": label, title: label, "data-testid": `pick-${each.object}`, onclick: () => actions.retarget(each.object) },
         chip(stateOf(cycle), each.object, { name: false }))),
     el("span", { class: "row-track", "aria-hidden": "true" }, el("span", { class: "fill" }), exact ? null : el("span", { class: "whisker" })),
-    el("span", { class: "row-value" }, percent(each.score)),
+    el("span", { class: "row-value" }, scoreText(each)),
     el("span", { class: "visually-hidden" }, `, ${proven}`));
   for (const name of ["score", "low", "high"]) row.style.setProperty(`--${name}`, String(each[name]));
   return row;
@@ -95,23 +106,28 @@ export function drawOutcome(root, cycle, run) {
     show(root, el("p", { class: "dim small" }, words));
     return;
   }
-  const worked = cycle.outcome?.startsWith("It worked");
   show(
     root,
-    el("p", { class: "came", "data-testid": "came" }, worked ? "✓ " : "· ", cycle.outcome ?? ""),
+    el("p", { class: "came", "data-testid": "came" }, `${markOf(cycle)} `, cycle.outcome ?? ""),
     cycle.verdict ? el("p", { class: cycle.right ? "truth right" : "truth wrong", "data-testid": "truth" }, cycle.right ? "✓ " : "✗ ", cycle.verdict) : null,
   );
+}
+
+/** How a step went in one sign; what worked by luck is no success. */
+function markOf(cycle) {
+  if (cycle.moment !== "done") return "…";
+  if (!cycle.outcome?.startsWith("It worked")) return "·";
+  return cycle.right === false ? "⚠" : "✓";
 }
 
 /** actions: look(index or null). */
 export function drawSteps(root, cycles, shown, actions) {
   const items = cycles.map((cycle) => {
     const done = cycle.moment === "done";
-    const mark = !done ? "…" : cycle.outcome?.startsWith("It worked") ? "✓" : "·";
     const truth = cycle.right === null ? "" : cycle.right ? "right in truth" : "wrong in truth";
     return el("li", {},
       el("button", { type: "button", class: "plain step", "aria-current": cycle.index === shown ? "step" : null, "data-testid": `step-${cycle.index}`, onclick: () => actions.look(cycle.index) },
-        el("span", { class: "mark", "aria-hidden": "true" }, mark),
+        el("span", { class: "mark", "aria-hidden": "true" }, markOf(cycle)),
         el("span", { class: "what" }, `${cycle.index + 1}. ${cycle.retargeted ? "(another target) " : ""}${sayAction(cycle)}`),
         el("span", { class: "came small dim" }, done ? [cycle.outcome?.split(":")[0], truth].filter(Boolean).join(", ") : "under way")));
   });

@@ -1,7 +1,7 @@
 // Every relation as a list; one of them in detail: change it by hand, and see what each stage said of it.
 
 import { byId, clamp, el, show } from "./dom.js";
-import { evidenceList } from "./evidence.js";
+import { evidenceList, markOverruled } from "./evidence.js";
 import { key, relationsOf, relevant } from "./store.js";
 import { chip, percent } from "./words.js";
 
@@ -16,7 +16,7 @@ export class Relations {
     this.#root = root;
     this.#store = store;
     this.#actions = actions;
-    store.steadyView(["edits", "selected"], (state) => this.#draw(state));
+    store.steadyView(["edits", "selected", "unanswered"], (state) => this.#draw(state));
   }
 
   /** Open the next or previous relation of the list. */
@@ -127,6 +127,10 @@ export class Relations {
         "aria-label": "The same as a number, in percent",
         "data-testid": "edit-number",
         oninput: (event) => set(event.target.value),
+        onchange: (event) => {
+          const typed = Number(event.target.value); // what is out of range is taken as its nearest end: show that
+          if (event.target.value !== "") event.target.value = String(clamp(typed, 0, 100));
+        },
       },
     );
     const none = el(
@@ -171,7 +175,7 @@ export class Relations {
         el("h3", {}, "Is ", chip(state, pair.blocker), " in the way of ", chip(state, pair.blocked), "?")),
       el("div", { class: "editor" }, range, el("span", { class: "number-box" }, number, " %"), none, undo),
       note,
-      evidenceList(state, pair, evidence),
+      evidenceList(pair, evidence),
     );
     this.#refresh(state);
   }
@@ -181,13 +185,18 @@ export class Relations {
     const now = relationsOf(state).find((each) => key(each) === name);
     const p = now ? now.p : null;
     const edited = state.edits.has(name);
-    if (p !== null) range.value = String(Math.round(100 * p));
+    range.value = String(Math.round(100 * (p ?? 0.5)));
+    range.classList.toggle("unknown", p === null);
+    range.setAttribute("aria-valuetext", p === null ? "no answer" : percent(p));
+    markOverruled(this.#root, edited);
     if (document.activeElement !== number) number.value = p === null ? "" : String(Math.round(1000 * p) / 10);
     none.setAttribute("aria-pressed", String(p === null));
     undo.disabled = !edited;
-    note.textContent = edited ? `✎ Changed by hand: ${percent(p)} instead of ${found ? percent(found.p) : "not found"}` : "";
+    note.textContent = edited ? `✎ Changed by hand: ${answered(p)} instead of ${found ? answered(found.p) : "not found"}` : "";
   }
 }
+
+const answered = (p) => (p === null ? "no answer" : percent(p));
 
 /** Relations in the order of the list: those that matter first, the likeliest first. */
 function ordered(state) {

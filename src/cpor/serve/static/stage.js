@@ -44,7 +44,7 @@ export class Stage {
 
   #draw(state, before) {
     if (state.scene !== before.scene || state.picture !== before.picture) return this.#build();
-    const fields = ["target", "candidates", "edits", "selected", "shownGraph", "allArrows", "phase"];
+    const fields = ["target", "candidates", "edits", "selected", "shownGraph", "allArrows", "phase", "unanswered"];
     // While tau moves most replies say the same: painting the picture again for each would cost most of the time.
     if (fields.some(
       (field) => state[field] !== before[field],
@@ -141,7 +141,7 @@ export class Stage {
   /** Everything that follows the target, the decision and the hand. */
   #mark(state) {
     if (!this.#layers.arrows) return;
-    const action = state.reply?.action ?? null;
+    const action = state.unanswered ? null : (state.reply?.action ?? null);
     const acted = action && action.type !== "defer" ? action.object : null;
     const candidates = new Set(state.candidates);
     for (const node of this.#root.querySelectorAll("[data-id]")) {
@@ -210,7 +210,7 @@ function sign(id, state, acted, action) {
 export function mountLegend(root, store, stage) {
   const all = el("button", { type: "button", class: "toggle", "aria-pressed": "false", "data-testid": "all-arrows",
     title: "Show unlikely relations too, and those that do not matter to the object you want",
-    onclick: () => store.set({ allArrows: !store.state.allArrows }) }, "All arrows");
+    onclick: () => store.set({ allArrows: !store.state.allArrows, shownGraph: null }) }, "All arrows");
   const zoom = el("button", { type: "button", class: "toggle", "aria-pressed": "false", onclick: () => {
     stage.zoom(!stage.zoomed);
     zoom.setAttribute("aria-pressed", String(!stage.zoomed));

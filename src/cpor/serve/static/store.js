@@ -8,6 +8,7 @@ export const START = Object.freeze({
   health: null,
   gone: false,
   error: null,
+  note: null, // what became of dropped files
   examples: null,
   scene: null,
   picture: null, // URL of the colour picture
@@ -17,6 +18,7 @@ export const START = Object.freeze({
   edits: new Map(), // "blocker>blocked" -> p or null (no answer)
   selected: null, // {blocked, blocker}
   reply: null, // DecideReply
+  unanswered: null, // why the reply is not of what is asked now: "late", "failed"; null where it is
   explained: null, // ExplainReply
   plan: null, // PlanReply
   question: null, // what to ask back, in words
@@ -41,7 +43,7 @@ export class Store {
   /** A view that stays as it is while a decision for another target is on its way: nothing flickers. */
   steadyView(fields, draw) {
     this.view((state, before) => {
-      if (state.phase === "deciding") return;
+      if (state.phase === "deciding" && !(fields.includes("unanswered") && state.unanswered)) return;
       if (["phase", "scene", ...fields].some((field) => state[field] !== before[field])) draw(state, before);
     });
   }
@@ -79,6 +81,14 @@ export function requestOf(state, graphs) {
     tau: state.tau,
     graphs,
   };
+}
+
+/** The relations nobody could say anything of, those that matter to the target first. */
+export function missingOf(reply, target) {
+  const missing = reply.relations.filter((each) => each.p === null);
+  const matter = new Set(relevant(reply.relations, target, 0.02).map(key));
+  const rank = (each) => (each.blocked === target ? 2 : 0) + (matter.has(key(each)) ? 1 : 0);
+  return missing.sort((a, b) => rank(b) - rank(a));
 }
 
 /** The relations that matter to the target: those of objects reached from it, above a least probability. */

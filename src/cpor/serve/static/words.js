@@ -8,8 +8,39 @@ export function percent(p) {
   return p > 0.99 && p < 1 ? ">99 %" : p > 0 && p < 0.01 ? "<1 %" : `${Math.round(100 * p)} %`;
 }
 
-/** With one more digit, where small differences matter. */
-export const finely = (p) => (p === null || p === undefined ? "?" : `${(100 * p).toFixed(1)} %`);
+/** The same for what was reckoned, as the service says it: never quite certain. */
+export const likely = (p) => (p >= 1 ? ">99 %" : p <= 0 ? "<1 %" : percent(p));
+
+/** With more digits, where small differences matter. */
+export function finely(p, digits = 1) {
+  if (p === null || p === undefined) return "?";
+  if (p === 0 || p === 1) return `${100 * p} %`;
+  const least = 10 ** -digits;
+  if (100 * p < least) return `<${least.toFixed(digits)} %`;
+  return 100 - 100 * p < least ? `>${(100 - least).toFixed(digits)} %` : `${(100 * p).toFixed(digits)} %`;
+}
+
+/** Two probabilities with as many digits as it takes to tell them apart. */
+export function apart(a, b, say = percent) {
+  for (const write of [say, finely, (p) => finely(p, 2), (p) => finely(p, 3)]) {
+    if (a === b || write(a) !== write(b)) return [write(a), write(b)];
+  }
+  return [finely(a, 3), finely(b, 3)];
+}
+
+/** An interval, rounded outwards: it must not look narrower than it is. */
+export const range = (low, high) => `${Math.floor(100 * low + 1e-9)}–${Math.ceil(100 * high - 1e-9)} %`;
+
+const EXACT = 0.0005; // narrower intervals are no wider than a line
+
+export const isExact = (score) => score.high - score.low < EXACT;
+
+/** What is known of a score: one number where that is exact, else the interval that holds it. */
+export const scoreText = (score) => (isExact(score) ? likely(score.score) : range(score.low, score.high));
+export const scoreProof = (score) =>
+  isExact(score)
+    ? `${finely(score.score)}, counted exactly`
+    : `proven to lie between ${finely(score.low)} and ${finely(score.high)}`;
 
 /** A share that may be small: two digits that count. */
 export function shareOf(p) {
@@ -41,7 +72,8 @@ export function chip(state, id, { name = true } = {}) {
 }
 
 /** A sentence of the service, with a chip in place of every "object 7". */
-export function withChips(state, text, options) {
+export function withChips(state, sentence, options) {
+  const text = sentence.replace(/(\d)%/g, "$1 %");
   const parts = [];
   let from = 0;
   for (const found of text.matchAll(/\b[Oo]bject (\d+)\b/g)) {

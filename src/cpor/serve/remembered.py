@@ -1,0 +1,148 @@
+"""The costly parts of a decision, kept for the scenes that a few people turn over at the moment.
+
+None of them depends on tau, so while that is dragged nothing is summed again. What ends for want of time is
+given, but not kept: it may do better the next time.
+"""
+
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from cpor.errors import TooLargeError
+from cpor.inference._kernels.frontier import strong_components
+from cpor.inference.allowance import Allowance
+from cpor.inference.certificate import Inference
+from cpor.inference.decide import Policy, infer_many
+from cpor.inference.exact import WORK_LIMIT
+from cpor.inference.explain import NO_ANSWER
+from cpor.inference.graphs import GraphShare, edge_posteriors, likeliest_graphs
+from cpor.relations import ObstructionPosterior
+
+MOST_EDGES_FOR_POSTERIORS = 400
+"""Relations up to which the posterior of each is computed: beyond, it takes longer than a person waits."""
+
+_REMEMBERED = 16
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A scene to be summed over; the same question whatever tau is and however much time there is.
+
+    Attributes:
+        scene: The scene.
+        tau: Threshold of the policy.
+        until: Stop at this reading of `time.perf_counter`; None: no deadline. [s]
+    """
+
+    scene: ObstructionPosterior
+    tau: float = field(default=0.5, compare=False)
+    until: float | None = field(default=None, compare=False)
+
+    @property
+    def left_ms(self) -> float | None:
+        """Time that is left, a moment at least, in milliseconds; None without a deadline."""
+        return None if self.until is None else max(1e3 * (self.until - time.perf_counter()), 1.0)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is up."""
+        return self.until is not None and time.perf_counter() >= self.until
+
+
+def infer(asked: Sum) -> Inference:
+    """Scores of a scene without missing answers by the method `auto`; exact ones are kept."""
+    try:
+        return _infer_exactly(asked)
+    except _NotExact as other:
+        return other.inference
+
+
+def find_graphs(asked: Sum, k: int) -> tuple[tuple[GraphShare, ...], bool]:
+    """The likeliest graphs of a scene without missing answers, and whether all that there are up to `k`.
+
+    Fewer, the likeliest of them all the same, where the time is up.
+    """
+    if k == 0:
+        return (), True
+    if asked.is_late:
+        return (), False
+    try:
+        return _find_all_graphs(asked, k), True
+    except _TimeIsUp as some:
+        return some.graphs, False
+
+
+def describe_edges(asked: Sum, prior: float | None) -> tuple[list[dict[str, object]], bool]:
+    """Every candidate relation as `EdgeMessage` has it, and whether the time was enough for their posteriors.
+
+    Args:
+        asked: The scene.
+        prior: Probability to assume where there was no answer.
+    """
+    try:
+        return list(_describe_all_edges(asked, prior)), True
+    except _TimeIsUp:
+        return _edges(asked.scene, None), False
+
+
+# A cache keeps what is returned only: these carry past it what is not to be kept.
+class _NotExact(Exception):  # noqa: N818
+    def __init__(self, inference: Inference) -> None:
+        super().__init__()
+        self.inference = inference
+
+
+class _TimeIsUp(Exception):  # noqa: N818
+    def __init__(self, graphs: tuple[GraphShare, ...] = ()) -> None:
+        super().__init__()
+        self.graphs = graphs
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _infer_exactly(asked: Sum) -> Inference:
+    policy = Policy(asked.tau, deadline_ms=asked.left_ms)
+    inference = infer_many([asked.scene.p_obstructs], [asked.scene.target_index], policy)[0]
+    if inference.method != "exact":
+        raise _NotExact(inference)
+    return inference
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _find_all_graphs(asked: Sum, k: int) -> tuple[GraphShare, ...]:
+    allowance = Allowance(WORK_LIMIT, asked.until)
+    graphs = likeliest_graphs(asked.scene, k, allowance=allowance)
+    if allowance.late:
+        raise _TimeIsUp(graphs)
+    return graphs
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _describe_all_edges(asked: Sum, prior: float | None) -> tuple[dict[str, object], ...]:
+    posterior = asked.scene
+    known = posterior.with_prior(prior)
+    p_posterior: np.ndarray | None = None
+    if not known.has_unanswered and np.count_nonzero(known.p_obstructs) <= MOST_EDGES_FOR_POSTERIORS:
+        allowance = Allowance(until=asked.until)
+        try:
+            p_posterior = edge_posteriors(known, allowance=allowance)
+        except TooLargeError:
+            if allowance.late:
+                raise _TimeIsUp from None
+    return tuple(_edges(posterior, p_posterior))
+
+
+def _edges(posterior: ObstructionPosterior, p_posterior: np.ndarray | None) -> list[dict[str, object]]:
+    part = np.empty(len(posterior), np.int64)
+    strong_components(posterior.with_prior(NO_ANSWER).p_obstructs, part)
+    index = {label: k for k, label in enumerate(posterior.objects)}
+    edges: list[dict[str, object]] = []
+    for blocked, blocker, p in posterior.relations():
+        i, j = index[blocked], index[blocker]
+        known_p = None if p_posterior is None else min(max(float(p_posterior[i, j]), 0.0), 1.0)
+        in_cycle = bool(part[i] == part[j])
+        edges.append(
+            {"blocked": blocked, "blocker": blocker, "p": p, "p_posterior": known_p, "in_cycle": in_cycle}
+        )
+    return edges

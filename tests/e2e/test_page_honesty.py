@@ -1,0 +1,152 @@
+"""The page never says more than is known: missing answers, late answers, and lines that nobody tested."""
+
+import json
+import math
+import re
+
+import pytest
+from support.watched_page import library_action, library_decision
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
+
+SCENE = "scene_00007"
+WIDE = 0.01
+
+
+def strongest_relation(scene: dict) -> dict:
+    return max(scene["relations"], key=lambda relation: relation["p"] or 0.0)
+
+
+def without_an_answer(it, scene: dict, relation: dict) -> dict:
+    """Choose what it obstructs and say that nobody knows; what the page asked then."""
+    it.choose(relation["blocked"])
+    pair = f"{relation['blocker']}>{relation['blocked']}"
+    it.page.locator(f'[data-testid=relation][data-pair="{pair}"]').click()
+    it.see("edit-none").click()
+    expect(it.see("edited-mark")).to_contain_text("no answer instead of")
+    return it.settled()
+
+
+def with_promise(it, above: float | None) -> None:
+    """Let scenes say from which score on the error rate was tested."""
+
+    def add(route):
+        reply = route.fetch()
+        route.fulfill(response=reply, json=reply.json() | {"promised_above": above})
+
+    it.page.route("**/v1/scenes", add)
+
+
+def to_tau(it, key: str) -> None:
+    it.see("tau").focus()
+    it.page.keyboard.press(key)
+    expect(it.see("decision")).to_have_attribute("data-tau", {"Home": "0", "End": "1"}[key])
+
+
+def test_missing_answer_is_asked_for_and_no_change_is_promised(open_page, service):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    relation = strongest_relation(scene)
+    asked = without_an_answer(it, scene, relation)
+    assert None in [each["p"] for each in asked["relations"]]
+    expect(it.see("missing")).to_contain_text("nobody can say what else would change the decision")
+    unknown = [f"{each['blocker']}>{each['blocked']}" for each in asked["relations"] if each["p"] is None]
+    assert it.see("missing").get_attribute("data-pair") in unknown
+    expect(it.see("change")).to_have_count(0)
+    expect(it.see("changes")).not_to_contain_text("No single relation")
+    for pair in unknown:  # with every answer given, changes are named again
+        it.see("detail-close").click()
+        it.page.locator(f'[data-testid=relation][data-pair="{pair}"]').click()
+        it.see("edit-number").fill("30")
+    expect(it.see("missing")).to_have_count(0)
+    assert None not in [each["p"] for each in it.settled()["relations"]]
+    expect(it.see("changes")).to_contain_text(re.compile("If |No single relation"))
+
+
+def test_bars_of_missing_answers_show_both_ends(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    decision = library_decision(without_an_answer(it, scene, strongest_relation(scene)))
+    wide = 0
+    for obj in decision.scores:
+        low, high = decision.interval(obj)
+        if high - low < WIDE:
+            continue
+        wide += 1
+        shown = f"{math.floor(100 * low + 1e-9)}\u2013{math.ceil(100 * high - 1e-9)} %"
+        expect(it.see(f"bar-{obj}").locator(".row-value")).to_have_text(shown)
+    assert wide > 0
+
+
+def test_overruled_evidence_no_longer_decides(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    without_an_answer(it, scene, strongest_relation(scene))
+    expect(it.see("evidence-p")).to_have_class(re.compile("overruled"))
+    expect(it.see("evidence-p")).not_to_contain_text("this decides")
+    it.see("edit-reset").click()
+    expect(it.see("evidence-p")).to_contain_text("this decides")
+
+
+@pytest.mark.parametrize("trouble", ["gone", "busy"])
+def test_decision_before_never_looks_like_the_answer(open_page, trouble):
+    it = open_page()
+    it.expected = ("Failed to load resource",)
+    scene = it.drop_scene(SCENE)
+    it.choose(strongest_relation(scene)["blocked"])
+    to_tau(it, "Home")
+    it.settled()
+    assert it.shown_action()[0] in ("grasp", "remove")
+    acted = it.see(f"badge-{it.shown_action()[1]}")
+    expect(acted).to_contain_text(it.shown_action()[0])
+    refusal = json.dumps({"code": "busy", "message": "too many at once"})
+
+    def refuse(route):
+        if trouble == "gone":
+            route.abort()
+        else:
+            route.fulfill(status=503, content_type="application/json", body=refusal)
+
+    it.page.route("**/v1/decide", refuse)
+    it.page.keyboard.press("End")
+    expect(it.see("headline")).to_have_text("Not answered yet")
+    assert it.shown_action() == ("none", "")
+    expect(it.page.locator("#workplace")).to_have_attribute("data-stale", "")
+    expect(acted).not_to_contain_text(re.compile("grasp|remove"))
+    expect(it.page.locator(".tick").first).to_be_hidden()
+    it.page.unroute("**/v1/decide")
+    if trouble == "busy":
+        expect(it.see("error")).to_contain_text("too many at once")
+        it.see("again").click()
+    expect(it.see("decision")).to_have_attribute("data-tau", "1")
+    assert it.shown_action() == library_action(it.settled())
+    expect(it.page.locator("#workplace")).not_to_have_attribute("data-stale", "")
+
+
+def test_acting_below_the_tested_line_says_that_nothing_is_promised(open_page):
+    it = open_page()
+    with_promise(it, 0.9999)
+    scene = it.drop_scene(SCENE)
+    it.choose(strongest_relation(scene)["blocked"])
+    expect(it.see("promised")).to_have_text(re.compile("tested"))
+    expect(it.see("promised")).to_have_attribute("data-above", "0.9999")
+    to_tau(it, "Home")
+    decision = library_decision(it.settled())
+    assert it.shown_action()[0] in ("grasp", "remove") and max(decision.scores.values()) < 0.9999
+    expect(it.see("untested")).to_contain_text("No error rate is promised for acting here")
+    expect(it.see("untested")).to_contain_text("cpor decide would ask")
+    to_tau(it, "End")
+    expect(it.see("untested")).to_have_count(0)
+
+
+@pytest.mark.parametrize("above", [None, 0.0])
+def test_no_warning_where_nothing_is_known_or_all_was_tested(open_page, above):
+    it = open_page()
+    with_promise(it, above)
+    scene = it.drop_scene(SCENE)
+    it.choose(strongest_relation(scene)["blocked"])
+    to_tau(it, "Home")
+    assert it.shown_action()[0] in ("grasp", "remove")
+    expect(it.see("untested")).to_have_count(0)
+    if above is None:
+        expect(it.see("promised")).to_be_hidden()

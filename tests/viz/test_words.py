@@ -1,0 +1,30 @@
+from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
+from cpor.viz.words import say_why, says_nothing
+
+
+def decided(action, epsilon, kind="k_max"):
+    certificate = Certificate(kind, epsilon, 5, False, False)
+    return Decision(action, {1: 0.35, 2: 0.6}, frozenset(), certificate, "topk", 0.5, 0.5, None, None)
+
+
+def name(obj):
+    return f"object {obj}"
+
+
+def test_what_is_not_proven_is_said_as_an_interval():
+    assert "between 13% and 57% nothing lies" in say_why(decided(Grasp(1), 0.2105), 1, name)
+    words = say_why(decided(Remove(2), 0.2105), 1, name)
+    assert "between 13% and 57% only" in words and "between 38% and 82% object 2" in words
+
+
+def test_what_is_proven_is_said_as_a_number():
+    assert "With probability 35% nothing" in say_why(decided(Grasp(1), 0.2, "action"), 1, name)
+    assert "With probability 35% nothing" in say_why(decided(Grasp(1), 1e-4), 1, name)
+
+
+def test_bounds_that_say_nothing_are_told_so():
+    vacuous = decided(Grasp(1), 1.0)
+    assert says_nothing(vacuous) and not says_nothing(decided(Grasp(1), 0.4))
+    assert "between 0% and 100% nothing lies" in say_why(vacuous, 1, name)
+    assert "says nothing" in say_why(decided(Defer("weak_evidence"), 0.7), 1, name)
+    assert "an answer is missing" in say_why(decided(Defer("no_evidence"), 0.7), 1, name)
