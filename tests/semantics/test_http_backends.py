@@ -145,8 +145,8 @@ def test_a_failure_that_passes_is_asked_again(kind, way, ask):
         failed.add(seen.pairs[0])
         return None if again else fault_of_pair(seen)
 
-    plan = Plan(fault=fault, hang_s=2.4)
-    scorer, _ = ask(kind, plan, way=way, timeout_s=2.0, pairs_per_prompt=1)
+    plan = Plan(fault=fault, hang_s=1.6)
+    scorer, _ = ask(kind, plan, way=way, timeout_s=1.2, pairs_per_prompt=1)
     pairs = all_pairs(heap(4))
     said = scorer.score(heap(4), pairs)
     assert said.scores == {pair: pytest.approx(plan.p(*pair)) for pair in pairs}
@@ -158,8 +158,8 @@ def test_a_failure_that_passes_is_asked_again(kind, way, ask):
 @BOTH
 @WAYS
 def test_a_failure_that_stays_is_no_answer_and_never_free(kind, way, ask):
-    plan = Plan(fault=lambda _, seen: fault_of_pair(seen), hang_s=2.4)
-    scorer, _ = ask(kind, plan, way=way, timeout_s=2.0, attempts=2, pairs_per_prompt=1)
+    plan = Plan(fault=lambda _, seen: fault_of_pair(seen), hang_s=1.6)
+    scorer, _ = ask(kind, plan, way=way, timeout_s=1.2, attempts=2, pairs_per_prompt=1)
     pairs = all_pairs(heap(4))
     said = scorer.score(heap(4), pairs)
     assert said.unanswered == tuple(pairs[:7])

@@ -7,9 +7,11 @@ import io
 import json
 import re
 import struct
+import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar
 
@@ -183,19 +185,27 @@ def decode_png(
     if not 0 < width * height <= most_pixels:
         raise SceneFileError(f"{path} has {width} x {height} pixels; at most {most_pixels:,} are read")
     try:
-        with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+        with _no_bomb_warning(), Image.open(io.BytesIO(data), formats=("PNG",)) as image:
             # A second header would count: what is decoded must be what was checked.
             if image.size != (width, height):
                 raise SceneFileError(f"{path} is damaged (it has two sizes); write or fetch it again")
             if image.mode not in modes:
                 raise SceneFileError(f"{path} holds {image.mode} pixels; {remedy}")
             return np.array(image.convert(convert) if convert else image)
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+    except Image.DecompressionBombError:
         raise SceneFileError(f"{path} is damaged (it has two sizes); write or fetch it again") from None
     except SceneFileError:
         raise
     except DAMAGED as error:
         raise SceneFileError(f"{path} is damaged ({error}); write or fetch it again") from error
+
+
+@contextmanager
+def _no_bomb_warning() -> Iterator[None]:
+    """The size was checked: a warning could only tell of a second header, which is refused anyway."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        yield
 
 
 def encode_png(pixels: Shaped[np.ndarray, "..."]) -> bytes:
