@@ -175,10 +175,19 @@ def test_likeliest_graphs_stand_with_their_share(open_page):
     expect(it.see("arrow")).to_have_count(len(expected[0].relations))
 
 
+def answer_what_is_missing(it, scene):
+    for each in [r for r in scene["relations"] if r["p"] is None]:
+        it.page.locator(f'[data-testid=relation][data-pair="{each["blocker"]}>{each["blocked"]}"]').click()
+        it.see("edit-number").fill("0")
+        it.see("detail-close").click()
+
+
 def test_what_would_change_it_comes_true_when_tried(open_page, service):
     it = open_page()
     scene = it.drop_scene("scene_00007")
     it.choose(blocked_target(scene))
+    it.settled()
+    answer_what_is_missing(it, scene)
     before = it.shown_action()
     drag_tau(it, 0.4)
     it.settled()
@@ -187,13 +196,7 @@ def test_what_would_change_it_comes_true_when_tried(open_page, service):
     effects = [e for e in reply.value.json()["effects"] if e["flips_at"] is not None]
     decision = reply.value.json()["decision"]["action"]
     effects = [e for e in effects if e["flips_to"]["type"] != decision["type"] or decision["type"] != "defer"]
-    if any(each["p"] is None for each in reply.value.json()["decision"]["relations"]):
-        expect(it.see("missing")).to_be_visible()
-        expect(it.see("change")).to_have_count(0)
-        return
-    if not effects:
-        expect(it.see("changes")).to_contain_text("No single relation")
-        return
+    assert effects, "this scene has something to try"
     first = effects[0]
     it.see("change").first.click()
     beyond = first["flips_at"] + (0.003 if first["flips_at"] > first["p"] else -0.003)
@@ -307,10 +310,7 @@ def test_plan_says_what_comes_after(open_page):
     target = blocked_target(scene)
     it.choose(target)
     it.settled()
-    for each in [r for r in scene["relations"] if r["p"] is None]:
-        it.page.locator(f'[data-testid=relation][data-pair="{each["blocker"]}>{each["blocked"]}"]').click()
-        it.see("edit-number").fill("0")
-        it.see("detail-close").click()
+    answer_what_is_missing(it, scene)
     drag_tau(it, 0.05)
     it.settled()
     with it.page.expect_response("**/v1/plan") as reply:
