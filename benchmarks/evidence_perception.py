@@ -6,8 +6,6 @@ out/evidence_perception.json, from where evidence_table.py takes them.
 Run: python benchmarks/evidence_perception.py [--workers 2] [--only masks,chain,others,speed,robot]
 """
 
-import argparse
-import json
 import resource
 import statistics
 import time
@@ -15,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+from long_parts import Row, measure_parts
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.experiments.chain import ChainTable, measure_chain
@@ -33,8 +32,6 @@ from cpor.sim.dataset import SplitName, plan_split, write_dataset
 from cpor.viz.robot_table import METHOD_NAMES
 
 OUT = Path(__file__).resolve().parents[1] / "out"
-
-Row = tuple[str, str, str, str]
 
 MASK_POINTS = {
     "visible f@.75": ">= 0.85",
@@ -194,20 +191,5 @@ PARTS: dict[str, Callable[[int], list[Row]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", default=",".join(PARTS), help="parts to measure, with commas between them")
-    asked = parser.parse_args()
-    OUT.mkdir(exist_ok=True)
-    for name in asked.only.split(","):
-        rows = PARTS[name](asked.workers)
-        file = OUT / "evidence_perception.json"
-        found = json.loads(file.read_text()) if file.is_file() else {}
-        file.write_text(json.dumps(found | {name: rows}, indent=1))
-        for row in rows:
-            print(" | ".join(row))
-
-
 if __name__ == "__main__":
-    main()
+    measure_parts(PARTS, OUT / "evidence_perception.json", __doc__.splitlines()[0])

@@ -6,7 +6,6 @@ out/evidence_sim.json, from where evidence_table.py takes them.
 Run: python benchmarks/evidence_sim.py [--workers 2] [--only heaps,decisions,asking,robot]
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from long_parts import Row, measure_parts
 
 from cpor.asking import AskingSettings
 from cpor.experiments.active_asking import answer_spread, case_of_scene, measure_active_asking
@@ -30,8 +30,6 @@ from cpor.viz.robot_table import METHOD_NAMES, TRUTH_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out"
-
-Row = tuple[str, str, str, str]
 
 ASKING_FIT, ASKING_TEST = 240, 600
 """Scenes of the splits, evenly spaced, that active asking is fitted to and measured on."""
@@ -178,20 +176,5 @@ PARTS: dict[str, Callable[[int], list[Row]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", default=",".join(PARTS), help="parts to measure, with commas between them")
-    asked = parser.parse_args()
-    OUT.mkdir(exist_ok=True)
-    file = OUT / "evidence_sim.json"
-    found = json.loads(file.read_text()) if file.is_file() else {}
-    for name in asked.only.split(","):
-        found[name] = PARTS[name](asked.workers)
-        file.write_text(json.dumps(found, indent=1))
-        for row in found[name]:
-            print(" | ".join(row))
-
-
 if __name__ == "__main__":
-    main()
+    measure_parts(PARTS, OUT / "evidence_sim.json", __doc__.splitlines()[0])

@@ -124,7 +124,7 @@ class Pipeline:
 
     def run(self, scene: Scene, target: int) -> PipelineResult:
         """Decide for one target of a scene."""
-        watch = _Stopwatch()
+        watch = Stopwatch()
         beliefs = self.believe(scene, watch)
         posterior = self.posterior(beliefs, target)
         watch.lap("condition")
@@ -132,9 +132,9 @@ class Pipeline:
         watch.lap("decide")
         return PipelineResult(beliefs, posterior, decision, self.success_rate(decision), watch.times_ms)
 
-    def believe(self, scene: Scene, watch: "_Stopwatch | None" = None) -> PairBeliefs:
+    def believe(self, scene: Scene, watch: "Stopwatch | None" = None) -> PairBeliefs:
         """Measure, score, calibrate and fuse: what holds for every target of the scene."""
-        watch = watch or _Stopwatch()
+        watch = watch or Stopwatch()
         geometry = self.measure(scene)
         watch.lap("measure")
         semantic = self.score(scene)
@@ -142,10 +142,10 @@ class Pipeline:
         return self.combine(geometry, semantic, watch)
 
     def combine(
-        self, geometry: GeometricEvidence, semantic: SemanticScores | None, watch: "_Stopwatch | None" = None
+        self, geometry: GeometricEvidence, semantic: SemanticScores | None, watch: "Stopwatch | None" = None
     ) -> PairBeliefs:
         """Calibrate and fuse what was measured and scored."""
-        watch = watch or _Stopwatch()
+        watch = watch or Stopwatch()
         score, asked = _semantic_matrix(geometry.ids, semantic)
         reliable = geometry.is_candidate & (geometry.reliability >= LEAST_RELIABILITY)
         scored = np.where(reliable, geometry.p_geometry, np.nan)
@@ -246,7 +246,7 @@ def _calibrate(
     return p
 
 
-class _Stopwatch:
+class Stopwatch:
     """Time of each stage, in milliseconds."""
 
     def __init__(self) -> None:
@@ -254,6 +254,10 @@ class _Stopwatch:
         self._last = time.perf_counter()
 
     def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.times_ms[stage] = 1e3 * (now - self._last)
-        self._last = now
+        """Note the time since the last stage ended."""
+        self.add({stage: 1e3 * (time.perf_counter() - self._last)})
+
+    def add(self, times_ms: Mapping[str, float]) -> None:
+        """Take over what somebody else measured up to now. [ms]."""
+        self.times_ms |= times_ms
+        self._last = time.perf_counter()

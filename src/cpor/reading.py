@@ -226,10 +226,10 @@ def _read_folder(
     from cpor.data.scene_folder import read_scene_folder
     from cpor.perception.choice import GIVEN, SegmenterChoice
     from cpor.perception.grounding import Found
-    from cpor.pipeline import Pipeline
+    from cpor.pipeline import Pipeline, Stopwatch
     from cpor.semantics.grounder import ground_with
 
-    watch = _Watch()
+    watch = Stopwatch()
     given = read_scene_folder(path)
     if request == Request() and given.request is None:
         known = "" if given.visible_ids is None else f"; {say_known('', given.ids)}"
@@ -334,21 +334,6 @@ def _ask(
     if scored.spent.calls:
         note += f" Spent: {scored.spent.calls} calls, {scored.spent.tokens} tokens."
     return replace(scene, semantic_scores=scored.semantic_scores()), note, n_asked == len(pairs)
-
-
-class _Watch:
-    """Time of each stage, in milliseconds."""
-
-    def __init__(self) -> None:
-        self.times_ms: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        self.add({stage: 1e3 * (time.perf_counter() - self._last)})
-
-    def add(self, times_ms: Mapping[str, float]) -> None:
-        self.times_ms |= times_ms
-        self._last = time.perf_counter()
 
 
 def notes_on(scene: Scene) -> list[str]:

@@ -1,31 +1,18 @@
 """Reasons why the service refuses or fails a request, each with its HTTP status and code."""
 
 import re
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar
 
 from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError, TooLargeError
 from cpor.perception.network_file import MissingExtraError
-from cpor.serve.messages import ErrorReply
-
-Code: TypeAlias = Literal[
-    "invalid",
-    "too_large",
-    "unsupported",
-    "unauthorised",
-    "not_found",
-    "busy",
-    "timeout",
-    "conflict",
-    "failed",
-    "not_installed",
-]
+from cpor.serve.messages import ErrorCode, ErrorReply
 
 
 class Refusal(CporError):  # noqa: N818
     """A request that is not answered as asked; the message goes to the caller."""
 
     status: ClassVar[int] = 400
-    code: ClassVar[Code] = "invalid"
+    code: ClassVar[ErrorCode] = "invalid"
     retry_after_s: ClassVar[int | None] = None
 
 

@@ -1,6 +1,6 @@
 """What callers are told."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from cpor.decision import CertificateKind, DeferReason, Method
 from cpor.serve.messages.asked import RelationMessage
@@ -283,21 +283,24 @@ class ExampleMessage(Message):
     height: int
 
 
+ErrorCode: TypeAlias = Literal[
+    "invalid",
+    "too_large",
+    "unsupported",
+    "unauthorised",
+    "not_found",
+    "busy",
+    "timeout",
+    "conflict",
+    "failed",
+    "not_installed",
+]
+
+
 class ErrorReply(Message):
     """What went wrong and what to do about it; `code` is for programs."""
 
-    code: Literal[
-        "invalid",
-        "too_large",
-        "unsupported",
-        "unauthorised",
-        "not_found",
-        "busy",
-        "timeout",
-        "conflict",
-        "failed",
-        "not_installed",
-    ]
+    code: ErrorCode
     message: str
 
 
