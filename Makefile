@@ -19,7 +19,7 @@ check: $(VENV)/.dev
 	@$(BIN)/mypy
 
 bench: $(VENV)/.dev
-	@$(BIN)/python benchmarks/bench.py
+	@PYTHONPATH=tests $(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/bench_evidence.py
 
 evidence: $(VENV)/.dev

@@ -25,9 +25,9 @@ import numpy as np
 import cpor
 from cpor.data.scene_folder import read_scene_folder
 from cpor.scene import Observation
+from cpor.serve.api.example_scenes import FOLDER
+from cpor.serve.api.messages import DecideReply, DecideRequest, ErrorReply
 from cpor.serve.client import Client
-from cpor.serve.example_scenes import FOLDER
-from cpor.serve.messages import DecideReply, DecideRequest, ErrorReply
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -88,7 +88,7 @@ def _memory(pid: int, file: str, key: str) -> int:
 @contextmanager
 def service() -> Iterator[tuple[str, Watch]]:
     """The address of a service and the watch over its memory."""
-    code = "import sys; from cpor.cli import main; sys.argv = ['cpor', 'serve', '--port', '0']; main()"
+    code = "import sys; from cpor.cli.app import main; sys.argv = ['cpor', 'serve', '--port', '0']; main()"
     command = [sys.executable, "-u", "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

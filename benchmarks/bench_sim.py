@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cpor.sim.clutter import HeapSettings, make_heap
-from cpor.sim.look import random_look
-from cpor.sim.photograph import photograph
-from cpor.sim.sensor import sensor_preset
-from cpor.sim.settle import drift
-from cpor.sim.truth import has_cycle, sweep_relations
+from cpor.sim.camera.look import random_look
+from cpor.sim.camera.photograph import photograph
+from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.physics.clutter import HeapSettings, make_heap
+from cpor.sim.physics.settle import drift
+from cpor.sim.physics.truth import has_cycle, sweep_relations
 
 
 def measure(seed: int, settings: HeapSettings, watch: bool) -> dict[str, float]:

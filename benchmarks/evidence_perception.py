@@ -28,7 +28,7 @@ from cpor.fitting import FitSettings, fit_model
 from cpor.model import FittedModel, bundled_model
 from cpor.reading import list_scene_folders
 from cpor.rgbd import rgbd_pipeline
-from cpor.sim.dataset import SplitName, plan_split, write_dataset
+from cpor.sim.dataset.make import SplitName, plan_split, write_dataset
 from cpor.viz.robot_table import METHOD_NAMES
 
 OUT = Path(__file__).resolve().parents[1] / "out"

@@ -25,7 +25,7 @@ from cpor.experiments.scenarios import ScenarioSettings, fitted_pipeline
 from cpor.fitting import FitSettings, fit_model
 from cpor.model import bundled_model
 from cpor.semantics.embedded import EmbeddedScorer
-from cpor.sim.dataset import SplitCase, SplitName, plan_split, read_manifest, read_split, write_dataset
+from cpor.sim.dataset.make import SplitCase, SplitName, plan_split, read_manifest, read_split, write_dataset
 from cpor.viz.robot_table import METHOD_NAMES, TRUTH_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -134,7 +134,7 @@ def _short(value: Any) -> str:
 def time_start() -> list[Row]:
     """Cold starts, after a first run has filled the compilation cache."""
     scene = "examples/scenes/heap.json"
-    decide = ["-c", "from cpor.cli import main; main()", "decide", scene]
+    decide = ["-c", "from cpor.cli.app import main; main()", "decide", scene]
     return [
         Row("A", "import cpor, median of 5", "< 0.5 s", f"{_time(['-c', 'import cpor']):.2f} s"),
         Row("A", "cpor decide, cold, median of 5", "< 1.5 s", f"{_time(decide):.2f} s"),

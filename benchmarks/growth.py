@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from oracles.problog_program import problog_scores
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -18,7 +19,6 @@ from scenes import dense_scene, random_pairs_scene, sparse_scene
 
 import cpor
 from cpor import ObstructionPosterior
-from cpor.inference.oracles.problog_program import problog_scores
 
 SIZES = (6, 8, 10, 12, 14, 16, 18, 20)
 FAMILIES: dict[str, Callable[[int, int], ObstructionPosterior]] = {

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from oracles.brute_force import enumerate_dags
+from oracles.milp import milp_top_k
+from oracles.problog_program import problog_scores
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -15,9 +18,6 @@ from scenes import RawScene
 
 import cpor
 from cpor import Decision, ObstructionPosterior
-from cpor.inference.oracles.brute_force import enumerate_dags
-from cpor.inference.oracles.milp import milp_top_k
-from cpor.inference.oracles.problog_program import problog_scores
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ from cpor.model import FittedModel, bundled_model
 from cpor.robot.cycle import Cycle, LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, replay
-from cpor.sim.build import build_world
-from cpor.sim.clutter import HeapSettings, make_heap
-from cpor.sim.look import plain_look
-from cpor.sim.sensor import sensor_preset
-from cpor.sim.simulated_robot import SimulatedRobot
-from cpor.sim.simulator_masks import SimulatorMasks
+from cpor.sim.arm.simulated_robot import SimulatedRobot
+from cpor.sim.camera.look import plain_look
+from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.dataset.simulator_masks import SimulatorMasks
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.clutter import HeapSettings, make_heap
 
 
 def say(cycle: Cycle) -> None:

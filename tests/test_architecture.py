@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "cpor"
 # The rooms in the order data walks through them; a room may import those before it.
 ROOMS = [
     "errors",
+    "files",
     "scene",
     "relations",
     "decision",
@@ -37,17 +38,8 @@ ROOMS = [
     "sim",
     "experiments",
     "viz",
+    "apps",
     "serve",
-    "train",
-    "cli_robot",
-    "cli_perception",
-    "cli_reproduce",
-    "cli_run",
-    "cli_score",
-    "cli_serve",
-    "cli_sim",
-    "cli_perceive",
-    "cli_train",
     "cli",
 ]
 

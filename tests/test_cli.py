@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cpor.cli import main
+from cpor.cli.app import main
 
 HEAP = Path(__file__).parents[1] / "examples" / "scenes" / "heap.json"
 
 
 def cpor(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-c", "from cpor.cli import main; main()", *map(str, arguments)],
+        [sys.executable, "-c", "from cpor.cli.app import main; main()", *map(str, arguments)],
         capture_output=True,
         text=True,
         env=os.environ | {"COLUMNS": "100"} | environment,
@@ -185,7 +185,7 @@ def test_a_plain_terminal_gets_an_answer_too():
 def test_a_scene_file_loads_none_of_the_stages():
     heavy = ["scipy.stats", "scipy.optimize", "PIL", "cpor.pipeline", "cpor.calibration"]
     code = (
-        "import sys; from cpor.cli import main; sys.argv = ['cpor', 'decide', sys.argv[1], '--json']\n"
+        "import sys; from cpor.cli.app import main; sys.argv = ['cpor', 'decide', sys.argv[1], '--json']\n"
         f"try: main()\nexcept SystemExit: print([m for m in {heavy} if m in sys.modules], file=sys.stderr)"
     )
     ran = subprocess.run([sys.executable, "-c", code, HEAP], capture_output=True, text=True, check=True)

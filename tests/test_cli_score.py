@@ -6,7 +6,7 @@ from support.layered import draw_layered_scene
 from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 from typer.testing import CliRunner
 
-from cpor.cli import app
+from cpor.cli.app import app
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import BlockedBy
 from cpor.semantics.vlm import pairs_to_ask

@@ -8,13 +8,13 @@ import sys
 import pytest
 from support.box_table import BoxTable, TableMasks
 
-from cpor.cli import main
+from cpor.apps.demo import DemoShow
+from cpor.cli.app import main
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
-from cpor.sim.manifest import read_split
-from cpor.viz.demo_show import DemoShow
+from cpor.sim.dataset.manifest import read_split
 
-MAIN = "from cpor.cli import main; main()"
+MAIN = "from cpor.cli.app import main; main()"
 SMALL = ("--scenes", "2", "--size", "160x120")
 
 
@@ -122,7 +122,7 @@ def test_the_story_is_there_though_the_film_was_interrupted(tmp_path, monkeypatc
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cpor.sim.film.Film.develop", interrupted)
+    monkeypatch.setattr("cpor.sim.arm.film.Film.develop", interrupted)
     with pytest.raises(KeyboardInterrupt):
         DemoShow(tmp_path / "demo", quiet=True).run(3, "easy", eyes="truth")
     page = (tmp_path / "demo" / "story.html").read_text()

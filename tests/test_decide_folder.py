@@ -11,7 +11,7 @@ from support.networks import paint, write_area_scorer, write_colour_segmenter
 from typer.testing import CliRunner
 
 from cpor import CporError
-from cpor.cli import app
+from cpor.cli.app import app
 from cpor.data.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
@@ -204,7 +204,7 @@ def test_options_of_folders_do_not_go_with_scene_files():
 
 
 def without_the_extra(*arguments):
-    code = "import sys; sys.modules['onnxruntime'] = None; from cpor.cli import main; main()"
+    code = "import sys; sys.modules['onnxruntime'] = None; from cpor.cli.app import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, "decide", *arguments],
         capture_output=True,

@@ -7,7 +7,7 @@ from support.vlm_scenes import three_boxes
 from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 from typer.testing import CliRunner
 
-from cpor.cli import app
+from cpor.cli.app import app
 from cpor.data.scene_folder import write_scene_folder
 
 KEY = "sk-cli-words-0123456789"

@@ -12,7 +12,7 @@ from cpor.robot.arm import DryRunArm
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState
 from cpor.robot.ur import Station, UniversalRobot
 from cpor.scene import Observation, Scene
-from cpor.sim.simulator_masks import SimulatorMasks
+from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from tests.support.arm_cell import arm_world, at, named, robot_in
 from tests.support.box_table import Box, BoxTable, TableMasks
 

@@ -80,7 +80,7 @@ def test_settings_that_make_no_sense(log):
 def test_the_command_reproduces_the_published_fit(capsys, monkeypatch):
     import sys
 
-    from cpor.cli import main
+    from cpor.cli.app import main
 
     arguments = ["cpor", "calibrate", str(LOG), "--method", "adaptive-platt", "--penalty", "1", "--json"]
     monkeypatch.setattr(sys, "argv", arguments)

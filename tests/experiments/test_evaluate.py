@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from cpor import CporError
-from cpor.cli_reproduce import add_to
+from cpor.cli.reproduce import add_to
 from cpor.data.predictions import write_challenge, write_unograsp
 from cpor.data.unobench import Case
 from cpor.decoding.prediction import Prediction

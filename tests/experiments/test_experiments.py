@@ -6,7 +6,7 @@ import typer
 from support.data import DATA
 from typer.testing import CliRunner
 
-from cpor.cli_reproduce import add_to
+from cpor.cli.reproduce import add_to
 from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CporError
 from cpor.experiments.cross_scorer import compare_scorers, parse_scorers

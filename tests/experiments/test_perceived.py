@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cpor import CporError
-from cpor.cli import app
+from cpor.cli.app import app
 from cpor.data.scene_folder import read_scene_folder
 from cpor.data.score_log import ScoreLogError, read_score_log
 from cpor.evidence import GeometrySettings
@@ -22,8 +22,8 @@ from cpor.experiments.perceived import PerceptionSettings, perceive_split, read_
 from cpor.metrics.segmentation import summarise
 from cpor.model import FittedModel, bundled_model
 from cpor.pipeline import Pipeline
-from cpor.sim.dataset import DatasetSettings, plan_dataset, write_dataset
-from cpor.sim.manifest import read_manifest, read_split
+from cpor.sim.dataset.make import DatasetSettings, plan_dataset, write_dataset
+from cpor.sim.dataset.manifest import read_manifest, read_split
 from cpor.truth import right_actions
 
 SHIPPED = Path(__file__).parents[2] / "examples" / "scores" / "simulated_test.csv.gz"

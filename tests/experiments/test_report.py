@@ -10,9 +10,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from cpor.data.whole_files import OutputFileError
 from cpor.errors import InvalidSettingError
-from cpor.experiments.report import (
+from cpor.experiments.runs.dataset import read_dataset
+from cpor.experiments.runs.folder import RunFolderError
+from cpor.experiments.runs.report import (
     best_scores,
     cost_by_size,
     edges_on_cycles,
@@ -22,11 +23,10 @@ from cpor.experiments.report import (
     selective_curve,
     wilson_interval,
 )
-from cpor.experiments.report_files import write_csv, write_latex, write_parquet
-from cpor.experiments.report_tables import summary_tables
-from cpor.experiments.run import RunPlan, run
-from cpor.experiments.run_dataset import read_dataset
-from cpor.experiments.run_folder import RunFolderError
+from cpor.experiments.runs.report_files import write_csv, write_latex, write_parquet
+from cpor.experiments.runs.report_tables import summary_tables
+from cpor.experiments.runs.run import RunPlan, run
+from cpor.files.whole_files import OutputFileError
 from cpor.viz.report_page import report_page, telling_first, write_page
 
 HOSTILE = '<script>alert("x")</script>&\'\\_%$'

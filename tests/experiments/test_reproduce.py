@@ -13,7 +13,7 @@ from support.scenes import random_matrix
 from typer.testing import CliRunner
 
 from cpor import CporError
-from cpor.cli_reproduce import add_to
+from cpor.cli.reproduce import add_to
 from cpor.data.unobench import Case, read_fused_scores, read_truth
 from cpor.decoding.chains import reach_and_acyclic, weigh_graphs
 from cpor.experiments.cases import ScoredCase, score_cases

@@ -10,8 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cpor import CporError
-from cpor.cli import app
-from cpor.data.locks import held_alone
+from cpor.cli.app import app
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSceneError, InvalidSettingError, RobotError
 from cpor.experiments.robot_table import (
@@ -23,10 +22,11 @@ from cpor.experiments.robot_table import (
     summarise,
 )
 from cpor.experiments.scenarios import ScenarioRecord, ScenarioSettings, cause_of
+from cpor.files.locks import held_alone
 from cpor.model import FittedModel, bundled_model
 from cpor.robot.cycle import Cycle, RunResult
 from cpor.scene import Scene
-from cpor.sim.demo import DemoSettings, demonstrate, set_stage
+from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage
 
 
 def record(tier, seed, method, success, **changes):
@@ -119,7 +119,7 @@ def test_an_error_of_the_program_is_no_outcome_of_a_scenario(tmp_path, monkeypat
     def broken(scene, obj, gripper, settings):
         raise InvalidSceneError("grasps need depth")
 
-    monkeypatch.setattr("cpor.sim.simulated_robot.find_grasps", broken)
+    monkeypatch.setattr("cpor.sim.arm.simulated_robot.find_grasps", broken)
     settings = ScenarioSettings(model=bundled_model(), eyes="truth")
     with pytest.raises(InvalidSceneError, match="grasps need depth"):
         run_robot_table(tmp_path / "records.jsonl", settings, 1, ("oracle",))

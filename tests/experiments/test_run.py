@@ -18,19 +18,19 @@ import numpy as np
 import pytest
 
 from cpor.errors import InvalidSettingError
-from cpor.experiments.engine import ProcessEngine, SerialEngine, WorkerDiedError
-from cpor.experiments.ray_engine import RayEngine
-from cpor.experiments.run import RunPlan, run
-from cpor.experiments.run_answer import answer_shard
-from cpor.experiments.run_dataset import read_dataset
-from cpor.experiments.run_folder import RunFolderError, open_run_folder, read_run_folder
-from cpor.experiments.run_log import read_logged_dataset
-from cpor.experiments.run_questions import QuestionSettings
+from cpor.experiments.runs.answer import answer_shard
+from cpor.experiments.runs.dataset import read_dataset
+from cpor.experiments.runs.engine import ProcessEngine, SerialEngine, WorkerDiedError
+from cpor.experiments.runs.folder import RunFolderError, open_run_folder, read_run_folder
+from cpor.experiments.runs.questions import QuestionSettings
+from cpor.experiments.runs.ray_engine import RayEngine
+from cpor.experiments.runs.run import RunPlan, run
+from cpor.experiments.runs.score_log import read_logged_dataset
 
 # As in support.data, which workers that run this file as a script cannot import.
 DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CLI = (
-    "import typer; from cpor.cli_run import add_to; app = typer.Typer(pretty_exceptions_enable=False); "
+    "import typer; from cpor.cli.run import add_to; app = typer.Typer(pretty_exceptions_enable=False); "
     "add_to(app); app()"
 )
 

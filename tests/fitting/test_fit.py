@@ -221,7 +221,7 @@ def test_what_counts_as_wrong():
 def test_the_command_line_fits_decides_and_watches_for_drift(scenes, tmp_path, monkeypatch, capsys):
     import sys
 
-    from cpor.cli import main
+    from cpor.cli.app import main
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["cpor", *map(str, arguments)])

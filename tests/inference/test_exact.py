@@ -5,6 +5,7 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
+from oracles.brute_force import enumerate_dags
 from support.scenes import nearest_matrix, random_matrix, random_scene
 
 from cpor import ObstructionPosterior, decide
@@ -14,7 +15,6 @@ from cpor.inference.allowance import Allowance
 from cpor.inference.frontier import solve_frontier
 from cpor.inference.graphs import log_acyclic_mass
 from cpor.inference.local import LocalScores, cut_local, reachable
-from cpor.inference.oracles.brute_force import enumerate_dags
 from cpor.inference.subset import solve_subset
 
 
@@ -147,7 +147,7 @@ def test_reach_matches_brute_force(rng):
 
 @pytest.mark.slow
 def test_fifty_scenes_match_problog(rng, evidence):
-    from cpor.inference.oracles.problog_program import problog_scores
+    from oracles.problog_program import problog_scores
 
     worst = 0.0
     for k in range(50):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from oracles.brute_force import enumerate_dags
 from scipy import stats
 from support.scenes import nearest_matrix, random_matrix, random_scene
 
 from cpor import CporError, ObstructionPosterior, edge_posteriors, likeliest_graphs, sample_graphs
-from cpor.inference.oracles.brute_force import enumerate_dags
 
 
 def test_edge_posteriors_match_brute_force(rng):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from oracles.brute_force import enumerate_dags
 from support.scenes import nearest_matrix, random_matrix, random_scene
 
 from cpor import Grasp, ObstructionPosterior, TopKSettings, decide, decide_many
@@ -12,7 +13,6 @@ from cpor.inference.bounds import local_score_bounds, log_block_bound, log_pair_
 from cpor.inference.exact import solve_exact
 from cpor.inference.graphs import log_acyclic_mass, restrict
 from cpor.inference.local import cut_local
-from cpor.inference.oracles.brute_force import enumerate_dags
 from cpor.inference.topk import GraphSearch, iterate_graphs
 
 
@@ -30,7 +30,7 @@ def test_all_graphs_in_order_and_proven_complete(rng):
 
 @pytest.mark.slow
 def test_two_hundred_scenes_match_the_milp(rng, evidence):
-    from cpor.inference.oracles.milp import milp_top_k
+    from oracles.milp import milp_top_k
 
     worst = 0.0
     for k in range(200):

@@ -7,7 +7,7 @@ from PIL import Image
 from support.networks import paint, write_colour_segmenter
 from typer.testing import CliRunner
 
-from cpor import cli_perceive
+from cpor.cli import perceive as cli_perceive
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.errors import CporError
 from cpor.perception.object_list import list_objects

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from oracles.brute_force import enumerate_dags, plan_validity
 from support.scenes import random_matrix, random_scene
 
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, plan
 from cpor.inference.local import reachable
-from cpor.inference.oracles.brute_force import enumerate_dags, plan_validity
 
 
 def all_sequences(scene, most):

@@ -14,7 +14,7 @@ from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
-from cpor.sim.simulator_masks import SimulatorMasks
+from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from tests.support.arm_cell import arm_world, at, block, named, robot_in
 
 pytestmark = pytest.mark.slow
@@ -158,7 +158,7 @@ def test_ctrl_c_in_the_middle_of_a_real_run(tmp_path, evidence):
     folder = tmp_path / "demo"
     code = (  # a test runner in the background may have left SIGINT ignored
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from cpor.cli import main; sys.exit(main())"
+        "from cpor.cli.app import main; sys.exit(main())"
     )
     words = [
         "demo",

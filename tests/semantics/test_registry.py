@@ -175,7 +175,7 @@ def test_the_scorer_written_in_the_docs_runs(tmp_path, evidence):
     write_scene_folder(scene, tmp_path / "scene")
     command = [sys.executable, "-m", "cpor", "decide", "scene", "--scorer", "depth.toml", "--target", "1"]
     if not (ROOT / "src" / "cpor" / "__main__.py").exists():
-        command[1:3] = ["-c", "from cpor.cli import main; main()"]
+        command[1:3] = ["-c", "from cpor.cli.app import main; main()"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr

@@ -9,9 +9,9 @@ import httpx
 import pytest
 import uvicorn
 
-from cpor.serve.app import create_app
-from cpor.serve.connections import WatchedProtocol
-from cpor.serve.server import configure, listen
+from cpor.serve.http.app import create_app
+from cpor.serve.http.connections import WatchedProtocol
+from cpor.serve.http.server import configure, listen
 
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -7,9 +7,9 @@ from pydantic import ValidationError
 import cpor
 from cpor.decision import Defer
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
-from cpor.serve.deciding import answer_decide, answer_explain, answer_plan
-from cpor.serve.messages import ControlRequest, DecideRequest, ExplainRequest, PlanRequest, RunRequest
-from cpor.serve.remembered import Sum, find_graphs, infer
+from cpor.serve.api.deciding import answer_decide, answer_explain, answer_plan
+from cpor.serve.api.messages import ControlRequest, DecideRequest, ExplainRequest, PlanRequest, RunRequest
+from cpor.serve.api.remembered import Sum, find_graphs, infer
 
 RELATIONS = [
     {"blocked": "mug", "blocker": "box", "p": 0.8},

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from cpor.scene import Observation, Scene
-from cpor.serve.kept_scenes import SceneShelf
-from cpor.serve.looking import KeptScene
-from cpor.serve.refusals import NotKept
+from cpor.serve.api.kept_scenes import SceneShelf
+from cpor.serve.api.looking import KeptScene
+from cpor.serve.http.refusals import NotKept
 
 
 def kept(side=10):

@@ -7,12 +7,12 @@ import pytest
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
-from cpor.serve.app import create_app
-from cpor.serve.limits import BodyLimit
-from cpor.serve.messages import DecideRequest, ErrorReply
-from cpor.serve.metrics import Counting, Metrics
-from cpor.serve.request_time import answer_by
-from cpor.serve.settings import ServeSettings
+from cpor.serve.api.messages import DecideRequest, ErrorReply
+from cpor.serve.http.app import create_app
+from cpor.serve.http.limits import BodyLimit
+from cpor.serve.http.metrics import Counting, Metrics
+from cpor.serve.http.request_time import answer_by
+from cpor.serve.http.settings import ServeSettings
 
 POST = {"type": "http", "method": "POST", "path": "/v1/decide", "headers": []}
 JSON = {"Content-Type": "application/json"}

@@ -1,7 +1,7 @@
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from cpor.serve.app import create_app
+from cpor.serve.http.app import create_app
 
 EXAMPLES = 25
 """Of each operation."""

@@ -6,10 +6,10 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
 from cpor.model import FittedModel, bundled_model
 from cpor.relations import ObstructionPosterior
-from cpor.serve.deciding import answer_decide
-from cpor.serve.example_scenes import FOLDER
-from cpor.serve.messages import DecideRequest
-from cpor.serve.promising import least_promised_score, reason_not_promised, say_by_rate
+from cpor.serve.api.deciding import answer_decide
+from cpor.serve.api.example_scenes import FOLDER
+from cpor.serve.api.messages import DecideRequest
+from cpor.serve.api.promising import least_promised_score, reason_not_promised, say_by_rate
 
 
 @pytest.mark.parametrize("kind", ["embedded", "geometry"])

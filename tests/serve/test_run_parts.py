@@ -10,12 +10,12 @@ import pytest
 from cpor.errors import InvalidSettingError
 from cpor.robot.cycle import Cycle
 from cpor.scene import Observation, Scene
-from cpor.serve.messages import FilmMessage, RunEvent, RunReply
-from cpor.serve.refusals import Busy
-from cpor.serve.run_controls import RunControls
-from cpor.serve.run_events import EventLog, Pictures
-from cpor.serve.run_limits import RunLimits
-from cpor.serve.run_told import Order
+from cpor.serve.api.messages import FilmMessage, RunEvent, RunReply
+from cpor.serve.http.refusals import Busy
+from cpor.serve.live.controls import RunControls
+from cpor.serve.live.events import EventLog, Pictures
+from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.told import Order
 
 
 def said(cycle):

@@ -11,13 +11,13 @@ from starlette.testclient import TestClient
 from support.mutated_uploads import encode_multipart, small_scene
 from support.served import served
 
-from cpor.cli_serve import ServeNotInstalledError, serve
+from cpor.cli.serve import ServeNotInstalledError, serve
 from cpor.errors import InvalidSettingError
 from cpor.relations import ObstructionPosterior
-from cpor.serve.app import create_app
 from cpor.serve.client import Client, ServiceError
-from cpor.serve.server import CannotListenError, listen
-from cpor.serve.settings import ServeSettings
+from cpor.serve.http.app import create_app
+from cpor.serve.http.server import CannotListenError, listen
+from cpor.serve.http.settings import ServeSettings
 
 TOKEN = "correct-horse-battery-staple"
 DECIDE = {"objects": ["a"], "target": "a", "relations": []}
@@ -271,7 +271,7 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 def test_the_command_serves_and_ends_with_its_workers(tmp_path):
     (tmp_path / "token").write_text(TOKEN + "\n")
-    code = "import sys; from cpor.cli import main; sys.argv = ['cpor', 'serve', *sys.argv[1:]]; main()"
+    code = "import sys; from cpor.cli.app import main; sys.argv = ['cpor', 'serve', *sys.argv[1:]]; main()"
     options = ["--port", "0", "--token-file", str(tmp_path / "token"), "--log"]
     with subprocess.Popen(
         [sys.executable, "-u", "-c", code, *options],

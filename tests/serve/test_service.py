@@ -12,9 +12,9 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.rgbd import rgbd_pipeline
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
+from cpor.serve.api.example_scenes import FOLDER
+from cpor.serve.api.messages import DecideRequest, ErrorReply
 from cpor.serve.client import Client, ServiceError
-from cpor.serve.example_scenes import FOLDER
-from cpor.serve.messages import DecideRequest, ErrorReply
 
 MUG = cpor.ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): 0.8})
 

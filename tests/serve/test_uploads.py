@@ -20,9 +20,9 @@ from support.mutated_uploads import (
 )
 
 from cpor.errors import CporError, InvalidSettingError, SceneFileError, TooLargeError
-from cpor.serve.messages import MOST_OBJECTS, ErrorReply
-from cpor.serve.refusals import Refusal, TooMuch, Unsupported, say_refusal
-from cpor.serve.uploads import ANALYSED_PIXELS, Upload, UploadLimits, read_upload
+from cpor.serve.api.messages import MOST_OBJECTS, ErrorReply
+from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported, say_refusal
+from cpor.serve.http.uploads import ANALYSED_PIXELS, Upload, UploadLimits, read_upload
 
 LIMITS = UploadLimits(pixels=20_000_000, mask_pixels=128_000_000)
 

@@ -11,9 +11,9 @@ import pytest
 from support import worker_jobs as jobs
 
 from cpor.errors import InvalidSceneError
-from cpor.serve.refusals import Busy, Failed, TooSlow
-from cpor.serve.request_time import begin_request
-from cpor.serve.workers import PoolSettings, WorkerPool
+from cpor.serve.http.refusals import Busy, Failed, TooSlow
+from cpor.serve.http.request_time import begin_request
+from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 
 
 @asynccontextmanager
@@ -168,7 +168,7 @@ def test_a_request_has_one_limit_and_its_worker_is_not_ended_for_having_waited()
 SERVICE = """
 import asyncio, sys
 from support import worker_jobs as jobs
-from cpor.serve.workers import PoolSettings, WorkerPool
+from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 
 async def go(job):
     pool = WorkerPool(PoolSettings("test", 1, 1, 2.0, jobs.prepare))

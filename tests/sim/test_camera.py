@@ -6,10 +6,10 @@ import pytest
 from support.hand_made import at, on_table, single, thrown
 
 from cpor.errors import SimulationError
-from cpor.sim import _ray_kernels
-from cpor.sim.build import build_world
-from cpor.sim.camera import cast_views, overhead_camera
-from cpor.sim.world import Bin, World
+from cpor.sim.camera import _ray_kernels
+from cpor.sim.camera.views import cast_views, overhead_camera
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.world import Bin, World
 
 BOX = single("box", (0.03, 0.02, 0.01))
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cpor.errors import InvalidSettingError
-from cpor.sim.build import build_world
-from cpor.sim.catalogue import GRASPABLE_WIDTH, catalogue, extents, graspable_width, object_named
+from cpor.sim.objects.catalogue import GRASPABLE_WIDTH, catalogue, extents, graspable_width, object_named
+from cpor.sim.physics.build import build_world
 
 CATEGORIES = {"household tool", "toy vehicle", "container", "produce", "block", "everyday thing"}
 

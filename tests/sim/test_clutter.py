@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cpor.errors import InvalidSettingError, SimulationError
-from cpor.sim.catalogue import object_named
-from cpor.sim.clutter import CROWDS, HeapSettings, make_heap
-from cpor.sim.settle import drift
-from cpor.sim.truth import longest_path, sweep_relations
-from cpor.sim.world import HEAP_CENTRE
+from cpor.sim.objects.catalogue import object_named
+from cpor.sim.physics.clutter import CROWDS, HeapSettings, make_heap
+from cpor.sim.physics.settle import drift
+from cpor.sim.physics.truth import longest_path, sweep_relations
+from cpor.sim.physics.world import HEAP_CENTRE
 
 SEEDS = range(3)
 
@@ -70,7 +70,7 @@ def test_a_heap_on_the_bare_table():
 
 def test_another_process_makes_the_same_bytes(dense, evidence):
     code = (
-        "import hashlib; from cpor.sim.clutter import HeapSettings, make_heap;"
+        "import hashlib; from cpor.sim.physics.clutter import HeapSettings, make_heap;"
         "heap = make_heap(0, HeapSettings());"
         "print(hashlib.sha256(heap.world.data.qpos.tobytes()).hexdigest(), heap.target)"
     )

@@ -12,7 +12,7 @@ import pytest
 
 from cpor.errors import InvalidSettingError
 from cpor.reading import read_scenes
-from cpor.sim.dataset import (
+from cpor.sim.dataset.make import (
     SPLIT_SIZES,
     DatasetError,
     DatasetSettings,
@@ -23,7 +23,7 @@ from cpor.sim.dataset import (
     simulate_case,
     write_dataset,
 )
-from cpor.sim.truth import tier_of
+from cpor.sim.physics.truth import tier_of
 
 SMALL = DatasetSettings(width=160, height=120)
 N = 3
@@ -49,7 +49,7 @@ def test_two_processes_make_the_same_bytes_as_one(made, tmp_path, evidence):
 def test_a_run_that_was_killed_goes_on_to_the_same_bytes(made, tmp_path):
     out = tmp_path / "set"
     code = (
-        "from pathlib import Path; from cpor.sim.dataset import *\n"
+        "from pathlib import Path; from cpor.sim.dataset.make import *\n"
         f"write_dataset(plan_dataset({N}, 5, settings=DatasetSettings(width=160, height=120)),"
         f" Path({str(out)!r}))"
     )

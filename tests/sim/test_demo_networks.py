@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cpor.cli import app
+from cpor.cli.app import app
 from cpor.decision import Grasp, Remove
 from cpor.robot.cycle import Cycle
-from cpor.sim.demo import DemoSettings, Pointer, Witness, demonstrate, set_stage
+from cpor.sim.staged_run import DemoSettings, Pointer, Witness, demonstrate, set_stage
 from cpor.truth import right_actions
 
 

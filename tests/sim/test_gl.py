@@ -10,8 +10,8 @@ import pytest
 from support.hand_made import thrown
 
 from cpor.errors import SimulationError
-from cpor.sim.camera import cast_views, overhead_camera
-from cpor.sim.gl import render_gl
+from cpor.sim.camera.gl import render_gl
+from cpor.sim.camera.views import cast_views, overhead_camera
 
 
 def rendered(world, camera):
@@ -43,8 +43,8 @@ def test_where_opengl_is_missing_the_error_says_what_to_do():
     script = "\n".join(
         (
             "from support.hand_made import thrown",
-            "from cpor.sim.camera import overhead_camera",
-            "from cpor.sim.gl import render_gl",
+            "from cpor.sim.camera.views import overhead_camera",
+            "from cpor.sim.camera.gl import render_gl",
             "render_gl(thrown(0, count=2, steps=0), overhead_camera(64, 48))",
         )
     )

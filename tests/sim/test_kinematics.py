@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cpor.sim import ur3e
-from cpor.sim.kinematics import BRANCHES, Kinematics, inverse, nearest_turn
+from cpor.sim.arm import ur3e
+from cpor.sim.arm.kinematics import BRANCHES, Kinematics, inverse, nearest_turn
 from tests.support.arm_cell import BIN
 
 

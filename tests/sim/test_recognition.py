@@ -3,7 +3,7 @@
 import numpy as np
 
 from cpor.scene import BlockedBy, TrueRelations
-from cpor.sim.recognition import Recognition
+from cpor.sim.dataset.recognition import Recognition
 
 
 def image(text):

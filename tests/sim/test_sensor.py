@@ -7,12 +7,12 @@ import pytest
 from support.hand_made import at, on_table, single, thrown
 
 from cpor.errors import SimulationError
-from cpor.sim.camera import cast_views, overhead_camera
-from cpor.sim.look import plain_look
-from cpor.sim.photograph import photograph
-from cpor.sim.sensor import DEFAULT_SENSOR, HARSH_SENSOR, sense, sensor_preset, shine_image
-from cpor.sim.shading import render_rgb
-from cpor.sim.shapes import Surface
+from cpor.sim.camera.look import plain_look
+from cpor.sim.camera.photograph import photograph
+from cpor.sim.camera.sensor import DEFAULT_SENSOR, HARSH_SENSOR, sense, sensor_preset, shine_image
+from cpor.sim.camera.shading import render_rgb
+from cpor.sim.camera.views import cast_views, overhead_camera
+from cpor.sim.objects.shapes import Surface
 
 LOSSLESS = replace(
     DEFAULT_SENSOR, edge_loss=0.0, grazing_loss=0.0, dark_loss=0.0, shiny_loss=0.0, stray_loss=0.0

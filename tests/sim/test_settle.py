@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cpor.sim.build import build_world
-from cpor.sim.catalogue import object_named
-from cpor.sim.settle import drift, penetration, settle
+from cpor.sim.objects.catalogue import object_named
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.settle import drift, penetration, settle
 
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 

@@ -8,13 +8,13 @@ import pytest
 from support.hand_made import at, on_table, single, thrown
 
 from cpor.errors import SimulationError
-from cpor.sim import _shade_kernels as kernels
-from cpor.sim.camera import cast_views, overhead_camera
-from cpor.sim.catalogue import catalogue
-from cpor.sim.look import Light, plain_look, random_look
-from cpor.sim.shading import render_rgb
-from cpor.sim.shapes import Surface
-from cpor.sim.textures import PATTERN_CODES, list_surfaces
+from cpor.sim.camera import _shade_kernels as kernels
+from cpor.sim.camera.look import Light, plain_look, random_look
+from cpor.sim.camera.shading import render_rgb
+from cpor.sim.camera.views import cast_views, overhead_camera
+from cpor.sim.objects.catalogue import catalogue
+from cpor.sim.objects.shapes import Surface
+from cpor.sim.objects.textures import PATTERN_CODES, list_surfaces
 
 CAMERA = overhead_camera(320, 240)
 HUES = {

@@ -8,11 +8,11 @@ import pytest
 from cpor.errors import SimulationError
 from cpor.perception.segmenter import Segmenter
 from cpor.scene import Scene
-from cpor.sim.build import build_world
-from cpor.sim.camera import cast_views, overhead_camera
-from cpor.sim.clutter import HeapSettings, make_heap
-from cpor.sim.simulator_masks import SimulatorMasks
-from cpor.sim.truth import occlusion_relations, sweep_relations, union
+from cpor.sim.camera.views import cast_views, overhead_camera
+from cpor.sim.dataset.simulator_masks import SimulatorMasks
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.clutter import HeapSettings, make_heap
+from cpor.sim.physics.truth import occlusion_relations, sweep_relations, union
 from cpor.truth import chain_of
 from tests.support.arm_cell import BIN, UPRIGHT, arm_world, at, block, look, named, robot_in
 

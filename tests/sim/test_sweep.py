@@ -3,12 +3,12 @@
 import numpy as np
 
 from cpor.scene import BlockedBy
-from cpor.sim.build import build_world
-from cpor.sim.catalogue import object_named
-from cpor.sim.clutter import HeapSettings, make_heap
-from cpor.sim.lift import lift_relations
-from cpor.sim.settle import settle
-from cpor.sim.sweep import sweep_relations
+from cpor.sim.objects.catalogue import object_named
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.clutter import HeapSettings, make_heap
+from cpor.sim.physics.lift import lift_relations
+from cpor.sim.physics.settle import settle
+from cpor.sim.physics.sweep import sweep_relations
 
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 

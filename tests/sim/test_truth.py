@@ -6,11 +6,11 @@ import pytest
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.scene import BlockedBy, TrueRelations
-from cpor.sim.build import build_world
-from cpor.sim.camera import cast_views, overhead_camera
-from cpor.sim.catalogue import object_named
-from cpor.sim.clutter import HeapSettings, make_heap
-from cpor.sim.truth import (
+from cpor.sim.camera.views import cast_views, overhead_camera
+from cpor.sim.objects.catalogue import object_named
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.clutter import HeapSettings, make_heap
+from cpor.sim.physics.truth import (
     HIDDEN_SHARE,
     has_cycle,
     longest_path,

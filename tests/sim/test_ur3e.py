@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from cpor.sim import ur3e
-from cpor.sim.motion import Motion
+from cpor.sim.arm import ur3e
+from cpor.sim.arm.motion import Motion
 from tests.support.arm_cell import arm_world, at, block, look, named, robot_in
 
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from cpor.sim.build import build_world
-from cpor.sim.camera import CameraSetup, overhead_camera
-from cpor.sim.catalogue import catalogue
-from cpor.sim.look import plain_look
-from cpor.sim.sensor import DEFAULT_SENSOR, SensorModel
-from cpor.sim.settle import settle
-from cpor.sim.shapes import ObjectModel, Part, Surface
-from cpor.sim.simulated_robot import SimulatedRobot
-from cpor.sim.simulator_masks import SimulatorMasks
-from cpor.sim.world import HEAP_CENTRE, Bin, World
+from cpor.sim.arm.simulated_robot import SimulatedRobot
+from cpor.sim.camera.look import plain_look
+from cpor.sim.camera.sensor import DEFAULT_SENSOR, SensorModel
+from cpor.sim.camera.views import CameraSetup, overhead_camera
+from cpor.sim.dataset.simulator_masks import SimulatorMasks
+from cpor.sim.objects.catalogue import catalogue
+from cpor.sim.objects.shapes import ObjectModel, Part, Surface
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.settle import settle
+from cpor.sim.physics.world import HEAP_CENTRE, Bin, World
 
 BIN = Bin((0.23, 0.19), height=0.07)
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)

@@ -35,7 +35,7 @@ def running_service(*options: str) -> Iterator[str]:
     command = [
         sys.executable,
         "-c",
-        "from cpor.cli import main; main()",
+        "from cpor.cli.app import main; main()",
         "serve",
         "--port",
         str(port),

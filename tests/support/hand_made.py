@@ -3,10 +3,10 @@
 import mujoco
 import numpy as np
 
-from cpor.sim.build import build_world
-from cpor.sim.catalogue import catalogue
-from cpor.sim.shapes import ObjectModel, Part, PartKind, Surface
-from cpor.sim.world import HEAP_CENTRE, Bin, World
+from cpor.sim.objects.catalogue import catalogue
+from cpor.sim.objects.shapes import ObjectModel, Part, PartKind, Surface
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.world import HEAP_CENTRE, Bin, World
 
 RED = Surface((0.62, 0.03, 0.03))
 

@@ -10,10 +10,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from cpor.errors import CporError
-from cpor.serve.refusals import as_refusal
-from cpor.serve.run_limits import RunLimits
-from cpor.serve.run_routes import add_run_routes
-from cpor.serve.security import refuse
+from cpor.serve.http.refusals import as_refusal
+from cpor.serve.http.security import refuse
+from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.routes import add_run_routes
 
 PATIENCE_S = 240.0
 """Longest wait for anything: on a busy machine a run may take minutes to begin."""

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from cpor.serve.app import create_app
-from cpor.serve.server import configure, listen
-from cpor.serve.settings import ServeSettings
+from cpor.serve.http.app import create_app
+from cpor.serve.http.server import configure, listen
+from cpor.serve.http.settings import ServeSettings
 
 
 @contextmanager

@@ -8,7 +8,8 @@ import pytest
 from support.box_table import BoxTable, TableMasks
 from support.browser import SCENES
 
-from cpor.cli import main
+from cpor.apps.demo import DemoShow
+from cpor.cli.app import main
 from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Grasp
 from cpor.errors import InvalidSettingError
@@ -16,7 +17,6 @@ from cpor.perception.network_file import MissingExtraError
 from cpor.reading import Request, read_question
 from cpor.robot.loop import retrieve
 from cpor.scene import Observation, Scene
-from cpor.viz.demo_show import DemoShow
 from cpor.viz.rerun_file import RerunFile, check_recording
 from cpor.viz.rerun_run import log_cycle, log_end
 from cpor.viz.rerun_scene import MOST_POINTS, write_scene

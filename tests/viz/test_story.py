@@ -15,7 +15,7 @@ from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy
-from cpor.sim.verdict import Verdict, judge
+from cpor.sim.dataset.verdict import Verdict, judge
 from cpor.viz.story import Story, story_of_run, story_page, write_story
 
 
@@ -128,5 +128,6 @@ def test_a_verdict_names_what_was_overlooked():
 
 
 def test_stories_and_data_sets_are_read_without_mujoco():
-    code = "import sys; sys.modules['mujoco'] = None; import cpor.viz.story, cpor.viz.live, cpor.sim.manifest"
+    without = "import sys; sys.modules['mujoco'] = None; "
+    code = without + "import cpor.viz.story, cpor.viz.live, cpor.sim.dataset.manifest"
     subprocess.run([sys.executable, "-c", code], check=True)

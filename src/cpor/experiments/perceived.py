@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.errors import CporError, InvalidSettingError
+from cpor.files.workers import do_all
 from cpor.metrics.segmentation import FrameQuality, frame_quality
 from cpor.perception.choice import segmenter_name
 from cpor.perception.depth_segmenter import DepthSegmenter
@@ -27,9 +28,8 @@ from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.scene import Scene
 from cpor.semantics.embedded import EmbeddedScorer
-from cpor.sim.manifest import MANIFEST, CaseEntry, encode_manifest, read_manifest
-from cpor.sim.recognition import Recognition
-from cpor.sim.workers import do_all
+from cpor.sim.dataset.manifest import MANIFEST, CaseEntry, encode_manifest, read_manifest
+from cpor.sim.dataset.recognition import Recognition
 
 SegmenterKind: TypeAlias = Literal["ours", "given", "depth"]
 SEGMENTERS: tuple[SegmenterKind, ...] = get_args(SegmenterKind)

@@ -12,16 +12,16 @@ import numpy as np
 from pydantic import ValidationError
 from scipy.stats import binomtest
 
-from cpor.data.locks import held_alone
 from cpor.errors import CporError, InvalidSettingError
 from cpor.experiments.deciders import METHODS, MethodName
 from cpor.experiments.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
+from cpor.files.locks import held_alone
+from cpor.files.workers import check_workers, do_all
 from cpor.metrics import Interval, PairedComparison, compare_paired
 from cpor.model import FittedModel
 from cpor.perception.network_file import CHECKSUMS, PACKAGED
-from cpor.sim.installed import versions
-from cpor.sim.manifest import TIERS
-from cpor.sim.workers import check_workers, do_all
+from cpor.sim.dataset.manifest import TIERS
+from cpor.sim.physics.installed import versions
 
 FIRST_SEED = 3_000_000
 """Seeds of the scenarios; those of the dev split begin at 1,000,000, of the test split at 2,000,000."""

@@ -15,10 +15,10 @@ from cpor.model import FittedModel
 from cpor.pipeline import Pipeline
 from cpor.rgbd import scoring_pipeline
 from cpor.robot.cycle import Ended, RunResult
-from cpor.sim.demo import DemoSettings, Eyes, demonstrate, set_stage
-from cpor.sim.manifest import Tier
-from cpor.sim.sweep import sweep_relations
-from cpor.sim.truth import has_cycle
+from cpor.sim.dataset.manifest import Tier
+from cpor.sim.physics.sweep import sweep_relations
+from cpor.sim.physics.truth import has_cycle
+from cpor.sim.staged_run import DemoSettings, Eyes, demonstrate, set_stage
 
 Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
 """Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although

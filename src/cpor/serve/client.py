@@ -16,7 +16,7 @@ from cpor.data.scene_folder import encode_scene
 from cpor.errors import CporError, InvalidSettingError
 from cpor.relations import ObstructionPosterior
 from cpor.scene import Observation, Scene
-from cpor.serve.messages import (
+from cpor.serve.api.messages import (
     ControlRequest,
     DecideReply,
     DecideRequest,

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-from cpor.experiments.report import edges_on_cycles
-from cpor.experiments.run_record import CaseRecord, FileLabel, RelationRecord
+from cpor.experiments.runs.record import CaseRecord, FileLabel, RelationRecord
+from cpor.experiments.runs.report import edges_on_cycles
 from cpor.viz.graph_layout import graph_rows
 
 _STEP_X, _STEP_Y = 104, 78

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from cpor.experiments.run_record import CaseRecord, FileLabel
+from cpor.experiments.runs.record import CaseRecord, FileLabel
 
 _SWEEPS = 6
 _A_ROW = 9

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from cpor.experiments.report import edges_on_cycles, is_cyclic
-from cpor.experiments.run_record import CaseRecord, GraphRecord
+from cpor.experiments.runs.record import CaseRecord, GraphRecord
+from cpor.experiments.runs.report import edges_on_cycles, is_cyclic
 from cpor.viz.graph_drawing import draw_graph
 
 MOST_DRAWN = 60

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.experiments.report import (
+from cpor.experiments.runs.record import CaseRecord
+from cpor.experiments.runs.report import (
     SelectiveCurve,
     SizeCost,
     best_scores,
@@ -14,7 +15,6 @@ from cpor.experiments.report import (
     object_scores,
     selective_curve,
 )
-from cpor.experiments.run_record import CaseRecord
 from cpor.metrics import ece, reliability_bins
 from cpor.viz.svg import Plot, even_ticks
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cpor.data.whole_files import OutputFileError
 from cpor.errors import InvalidSettingError
+from cpor.files.whole_files import OutputFileError
 from cpor.perception.network_file import MissingExtraError
 
 TIMELINE = "cycle"

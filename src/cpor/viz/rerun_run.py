@@ -2,7 +2,7 @@
 
 from cpor.robot.cycle import Cycle, Ended
 from cpor.scene import BlockedBy
-from cpor.sim.verdict import Verdict
+from cpor.sim.dataset.verdict import Verdict
 from cpor.viz.overlay import Marks
 from cpor.viz.rerun_file import RerunFile
 from cpor.viz.rerun_scene import log_decision, log_scene

@@ -10,7 +10,7 @@ from cpor.experiments.deciders import MethodName
 from cpor.experiments.first_decisions import REFERENCE, FirstDecisions
 from cpor.experiments.robot_table import Rate, RobotRow
 from cpor.metrics import Interval, PairedComparison
-from cpor.sim.manifest import TIERS
+from cpor.sim.dataset.manifest import TIERS
 
 METHOD_NAMES: Mapping[MethodName, str] = {
     "geometry_argmax": "geometry + argmax",

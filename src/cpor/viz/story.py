@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 
-from cpor.data.whole_files import write_text
 from cpor.decision import Decision, Defer
+from cpor.files.whole_files import write_text
 from cpor.relations import Label
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import read_run
 from cpor.scene import BlockedBy, Scene
-from cpor.sim.verdict import Verdict
+from cpor.sim.dataset.verdict import Verdict
 from cpor.viz.overlay import Marks, Window, draw_scene, encode_picture, window_around
 from cpor.viz.story_style import STORY_STYLE
 from cpor.viz.words import (

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from oracles.brute_force import enumerate_dags
+from oracles.milp import milp_top_k
+from oracles.problog_program import problog_scores
 
 from cpor import ObstructionPosterior
-from cpor.inference.oracles.brute_force import enumerate_dags
-from cpor.inference.oracles.milp import milp_top_k
-from cpor.inference.oracles.problog_program import problog_scores
 
 
 def sparse(rng: np.random.Generator) -> np.ndarray:

@@ -5,13 +5,13 @@ import sys
 
 import numpy as np
 import pytest
+from oracles import problog_program
+from oracles.brute_force import enumerate_dags, plan_validity
+from oracles.milp import find_cycles, milp_top_k
+from oracles.problog_program import problog_scores
 
 from cpor import CporError, ObstructionPosterior
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
-from cpor.inference.oracles import problog_program
-from cpor.inference.oracles.brute_force import enumerate_dags, plan_validity
-from cpor.inference.oracles.milp import find_cycles, milp_top_k
-from cpor.inference.oracles.problog_program import problog_scores
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Programs for people that put the rooms together."""

@@ -1,0 +1,176 @@
+"""The demo as people see it: plain words, a live view, and at the end the story with its film."""
+
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from PIL import Image
+from rich.console import Console
+
+from cpor.errors import InvalidSettingError
+from cpor.files.whole_files import write_bytes
+from cpor.robot.cycle import Cycle, Ended
+from cpor.robot.run_folder import RunFolder
+from cpor.sim.arm.film import film_camera
+from cpor.sim.dataset.manifest import Tier
+from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.staged_run import Demonstration, DemoSettings, Eyes, Stage, demonstrate, set_stage
+from cpor.viz.animation import animate, playing_speed
+from cpor.viz.live import LiveView
+from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
+from cpor.viz.progress import progress_bars
+from cpor.viz.rerun_file import RerunFile, check_recording
+from cpor.viz.rerun_run import log_cycle, log_end
+from cpor.viz.story import Story, write_story
+from cpor.viz.words import ENDS
+
+_DEPTHS = {
+    "easy": "nothing lies on it",
+    "medium": "something lies on it",
+    "hard": "it lies under things that lie under others",
+}
+
+_SEES = {True: " (and is told where objects are)", False: ", finds the objects in the picture"}
+
+
+class DemoShow:
+    """Runs the demo and writes what it made into a folder.
+
+    Args:
+        out: `story.html`, `first_look.webp`, `arm.webp` and the record `run/` go here.
+        quiet: Whether to say nothing on the way.
+        film: Whether to make the animation.
+        rerun: A recording for the Rerun viewer, like run.rrd; None: none is made.
+    """
+
+    def __init__(self, out: Path, quiet: bool = False, film: bool = True, rerun: Path | None = None) -> None:
+        if rerun is not None:
+            check_recording(rerun)
+        if out.is_file():
+            raise InvalidSettingError(f"{out} is a file, and the demo needs a folder; choose another --out")
+        if out.is_dir() and any(out.iterdir()):
+            raise InvalidSettingError(f"{out} is there already and not empty; choose another --out")
+        self.out = out
+        self._quiet = quiet
+        self._film = film
+        self._rerun = rerun
+        self._console = Console(quiet=quiet, highlight=False)
+
+    def run(
+        self, seed: int, tier: Tier | None, model: Path | None = None, eyes: Eyes = "networks"
+    ) -> dict[str, object]:
+        """Everything, from the heap to the story; what to tell programs."""
+        settings = DemoSettings(tier=tier, eyes=eyes)
+        pipeline = settings.pipeline(model)
+        self._make_folder()
+        self._say(f"Filling a bin with objects, in simulation (seed {seed}) …")
+        stage = set_stage(seed, settings)
+        self._introduce(stage)
+        with ExitStack() as stack:
+            recording = None
+            if self._rerun is not None:
+                recording = stack.enter_context(RerunFile(self._rerun, f"Fetching {stage.target_name}"))
+            view = stack.enter_context(LiveView(f"Fetching {stage.target_name}", self._console))
+
+            def over(cycle: Cycle, verdict: Verdict | None) -> None:
+                wrong = verdict is not None and verdict.is_wrong
+                view.acted(cycle, f"(In truth wrong: {verdict.because}.)" if verdict and wrong else "")
+                if recording is not None:
+                    log_cycle(recording, cycle, verdict)
+
+            done = demonstrate(
+                stage,
+                settings,
+                pipeline,
+                RunFolder(
+                    self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": stage.target_name}
+                ),
+                view.decided,
+                over,
+            )
+            if recording is not None:
+                log_end(recording, stage.target_name, *_how_it_ended(done))
+        self._tell(stage, done, seed)
+        story = self.out / "story.html"
+        return {**done.to_json(), "seed": seed, "tier": stage.heap.tier, "story": str(story)}
+
+    def _make_folder(self) -> None:
+        """Before anything else: a demo that cannot write its story need not begin."""
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidSettingError(
+                f"cannot make the folder {self.out}: {error.strerror}; choose another --out"
+            ) from None
+        if not os.access(self.out, os.W_OK):
+            raise InvalidSettingError(f"cannot write into {self.out}; choose another --out")
+
+    def _introduce(self, stage: Stage) -> None:
+        scene = stage.look_at_it()
+        picture = draw_scene(scene, Marks(stage.find_target(scene)), window=window_around(scene))
+        place = self.out / "first_look.webp"
+        write_bytes(place, encode_picture(picture))
+        count, tier = len(stage.world.objects), stage.heap.tier
+        self._say(
+            f"{count} objects lie in it. Asked for: {stage.target_name} ({tier}: {_DEPTHS[tier]}).\n"
+            f"A simulated UR3e looks at the heap with a noisy depth camera{_SEES[stage.ids_are_kept]},\n"
+            "decides what to take away next, "
+            "takes it, and looks again, until what was asked for is free. Grasps may slip, piles may fall.\n"
+            f"First look: {place}"
+        )
+
+    def _tell(self, stage: Stage, done: Demonstration, seed: int) -> None:
+        """Write the story, say how it ended, then add the film: it takes a while, and nobody need wait."""
+        result = done.result
+        ended, detail = _how_it_ended(done)
+        facts = {
+            "seed": str(seed),
+            "tier": stage.heap.tier,
+            "objects": str(len(stage.world.objects)),
+            "cycles": str(len(result.cycles)),
+            "actions": str(result.actions),
+            "wrong removals": str(done.wrong_removals),
+            "wrong grasps": str(done.wrong_grasps),
+            "deferrals": str(result.deferrals),
+        }
+        story = Story(
+            stage.target_name,
+            result.cycles,
+            ended,
+            detail,
+            result.final_scene,
+            done.verdicts,
+            facts,
+        )
+        write_story(story, self.out / "story.html")
+        words = f"{stage.target_name[:1].upper()}{stage.target_name[1:]} was {ENDS[ended]}"
+        wrong = done.wrong_removals + done.wrong_grasps
+        self._say(
+            f"{words}. Actions: {result.actions}, wrong in truth: {wrong}, deferrals: {result.deferrals}.\n"
+            f"The story, with a picture of every step: {self.out / 'story.html'}"
+        )
+        if self._rerun is not None:
+            self._say(f"The same for the Rerun viewer: {self._rerun}")
+        if self._film and len(stage.film):
+            write_story(self._with_film(story, stage), self.out / "story.html")
+            self._say(f"It now ends with a film of the arm: {self.out / 'arm.webp'}")
+
+    def _with_film(self, story: Story, stage: Stage) -> Story:
+        with progress_bars(self._quiet) as progress:
+            frames, frame_s = stage.film.develop(stage.world, stage.look, film_camera(), progress=progress)
+        speed = playing_speed(frame_s)
+        moving = animate(frames, frame_s / speed)
+        write_bytes(self.out / "arm.webp", moving)
+        still = encode_picture(Image.fromarray(frames[len(frames) // 2]))
+        return replace(story, animation=moving, still=still, speed=speed)
+
+    def _say(self, words: str) -> None:
+        self._console.print(words, markup=False, soft_wrap=True)
+
+
+def _how_it_ended(done: Demonstration) -> tuple[Ended, str]:
+    """How it ended in truth, and the same as a sentence."""
+    if done.result.retrieved and not done.delivered:
+        return "target_lost", "the robot took it for delivered, but it is not in the tray"
+    return done.result.ended, done.result.detail

@@ -1,0 +1,110 @@
+"""The commands `experiment robot` and `experiment first-decisions`: what deciding better is worth."""
+
+import json
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+
+from cpor.errors import InvalidSettingError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+ModelOption = Annotated[
+    Path | None, typer.Option(help="Fitted model. [default: a bundled one, fitted on the dev split]")
+]
+
+
+def add_to(experiment: typer.Typer) -> None:
+    """Register the commands with the other experiments."""
+    experiment.command()(robot)
+    experiment.command()(first_decisions)
+
+
+def robot(
+    out: Annotated[Path, typer.Option(help="File of records; call it again to go on.")],
+    model: ModelOption = None,
+    per_tier: Annotated[int, typer.Option(min=1, help="Scenarios a tier; the paper has 15.")] = 15,
+    methods: Annotated[str, typer.Option(help="Rows, with commas between them; or all.")] = "all",
+    tau: Annotated[float, typer.Option(help="Act only above this score.")] = 0.0,
+    budget: Annotated[int, typer.Option(min=1, help="Attempts on objects in each scenario.")] = 12,
+    finger_friction: Annotated[float, typer.Option(help="Of the gripper's pads.")] = 0.5,
+    eyes: Annotated[
+        str, typer.Option(help="networks: ours find and score; truth: true masks, no scores.")
+    ] = "networks",
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Retrieve targets with the simulated arm by six ways of deciding, on the same scenes (Table robot)."""
+    from cpor.sim.physics.installed import require_mujoco
+
+    require_mujoco()
+    import numpy as np
+
+    from cpor.experiments.deciders import METHODS
+    from cpor.experiments.robot_table import run_robot_table, summarise, table_to_json
+    from cpor.experiments.scenarios import ScenarioSettings
+    from cpor.model import bundled_model
+    from cpor.sim.staged_run import Eyes
+    from cpor.viz.progress import progress_bars
+
+    names = METHODS if methods == "all" else tuple(m for m in METHODS if m in methods.split(","))
+    if methods != "all" and len(names) != len(methods.split(",")):
+        raise InvalidSettingError(f"--methods is {methods!r}; choose from: {', '.join(METHODS)}")
+    chosen = next((each for each in get_args(Eyes) if each == eyes), None)
+    if chosen is None:
+        raise InvalidSettingError(f"--eyes is {eyes!r}; choose one of: {', '.join(get_args(Eyes))}")
+    settings = ScenarioSettings(
+        model=model or bundled_model("embedded" if chosen == "networks" else "geometry"),
+        tau=tau,
+        budget=budget,
+        finger_friction=finger_friction,
+        eyes=chosen,
+    )
+    with progress_bars(quiet=as_json) as progress:
+        records = run_robot_table(out, settings, per_tier, names, workers, progress)
+    rows = summarise(records, np.random.default_rng(0))
+    if as_json:
+        typer.echo(json.dumps(table_to_json(rows), indent=2))
+        return
+    from rich.console import Console
+
+    from cpor.viz.robot_table import robot_table
+
+    Console().print(robot_table(rows))
+
+
+def first_decisions(
+    scenes: Annotated[Path, typer.Option(help="Data set, as `cpor simulate` makes it.")],
+    model: ModelOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the first actions of the robot table's rows on every case of a data set (Table paired)."""
+    import numpy as np
+
+    from cpor.experiments.first_decisions import LabelledCase, measure_first_decisions
+    from cpor.experiments.scenarios import fitted_pipeline
+    from cpor.model import bundled_model
+    from cpor.sim.dataset.manifest import read_manifest, read_split
+    from cpor.viz.progress import progress_bars
+
+    total = len(read_manifest(scenes).cases)
+    scored = next(iter(read_split(scenes))).scene.semantic_scores is not None
+    pipeline = fitted_pipeline(model or bundled_model("embedded" if scored else "geometry"), 0.0)
+    with progress_bars(quiet=as_json) as progress:
+        done = 0
+
+        def tell() -> None:
+            nonlocal done
+            done += 1
+            progress("deciding", done, total)
+
+        cases = (LabelledCase(*case) for case in read_split(scenes))
+        found = measure_first_decisions(cases, pipeline, np.random.default_rng(0), tell)
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+        return
+    from rich.console import Console
+
+    from cpor.viz.robot_table import first_decisions_table
+
+    Console().print(first_decisions_table(found))

@@ -1,0 +1,186 @@
+"""The commands `score` and `scorers`: ask a model about a scene, and see which models can be asked."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cpor.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cpor.semantics.registry import ScorerStatus
+    from cpor.semantics.scorer import ScoredPairs
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command()(score)
+    app.command()(scorers)
+
+
+def score(
+    scene: Annotated[Path, typer.Argument(metavar="SCENE", help="Scene folder.")],
+    scorer: Annotated[str, typer.Option(help="Name of a scorer, or its TOML file; see `cpor scorers`.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the scores here, and the raw replies beside it. [default: the scene folder]"
+        ),
+    ] = None,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Ask about every pair, not only those that touch.")
+    ] = False,
+    calls: Annotated[int | None, typer.Option(min=0, help="Make no more calls than this.")] = None,
+    cache: Annotated[bool, typer.Option(help="Remember replies on disk.")] = True,
+    record: Annotated[Path | None, typer.Option(help="Record the replies, to replay them offline.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Write the picture that the model is shown.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a scorer which objects of a scene obstruct which; a pair without answer is written as null.
+
+    Exit code 1 if no question at all was answered; scores that are there already are then kept.
+    """
+    from cpor.data.scene_folder import read_scene_folder
+    from cpor.files.whole_files import write_bytes
+    from cpor.scene import BlockedBy
+    from cpor.semantics.badges import draw_marks
+    from cpor.semantics.registry import find_config, make_scorer
+    from cpor.semantics.replay import record as recorded
+    from cpor.semantics.secrets import scrub
+    from cpor.semantics.vlm import pairs_to_ask
+
+    found = read_scene_folder(scene)
+    config = find_config(scorer)
+    changes: dict[str, object] = {} if cache else {"cache": False}
+    if calls is not None:
+        changes["budget"] = config.budget.model_copy(update={"calls": calls})
+    asked = make_scorer(config.model_copy(update=changes))
+    if record is not None:
+        asked = recorded(asked, record)
+    goal = out or scene / "scores.json"
+    if goal.is_dir() or not goal.parent.is_dir():  # found out before anything is asked, and paid for
+        raise InvalidSettingError(f"cannot write {goal}: choose a file in a folder that is there, with --out")
+    pairs = pairs_to_ask(found)
+    if all_pairs:
+        pairs = tuple(BlockedBy(a, b) for a in found.ids for b in found.ids if a != b)
+    if picture is not None:
+        write_bytes(picture, draw_marks(found)[0].png)
+    said = asked.score(found, pairs)
+    answered = len(said.scores) - len(said.unanswered)
+    in_vain = bool(said.scores) and not answered
+    kept = in_vain and goal.exists()
+    if not kept:
+        write_bytes(goal, scores_file(said))
+    write_bytes(goal.with_suffix(".replies.json"), replies_file(said))
+    if as_json:
+        typer.echo(json.dumps(_summary(said, goal), indent=2))
+    else:
+        where = f"{goal} is left as it was" if kept else f"scores are in {goal}"
+        typer.echo(f"{asked.name} answered {answered} of {len(said.scores)} questions; {where}")
+        typer.echo(_spent(said))
+        for problem in said.problems[:5]:
+            typer.echo(f"  {scrub(problem, None)}")
+        if len(said.problems) > 5:
+            typer.echo(f"  … {len(said.problems) - 5} more in {goal.with_suffix('.replies.json')}")
+    if in_vain:
+        raise typer.Exit(1)
+
+
+def scorers(
+    reach: Annotated[bool, typer.Option(help="Try to connect to the servers; no key is sent.")] = True,
+    show: Annotated[
+        str | None, typer.Option(help="Print the configuration of this scorer, to copy and change.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the scorers: what is installed, configured and reachable."""
+    from cpor.semantics.registry import find_config, find_config_file, scorer_status
+
+    if show is not None:
+        find_config(show)  # refuses what is no configuration, or holds a key
+        typer.echo(find_config_file(show).read_text(encoding="utf-8"), nl=False)
+        return
+    status = scorer_status(reach)
+    if as_json:
+        typer.echo(json.dumps([asdict(each) for each in status], indent=2))
+        return
+    from rich.console import Console
+
+    Console().print(_table(status))
+
+
+def scores_file(said: "ScoredPairs") -> bytes:
+    """The scores as a scene folder keeps them."""
+    from cpor.data import folder_files as files
+
+    relations = [
+        files.ScoreEntry(blocked=a, blocker=b, score=value) for (a, b), value in sorted(said.scores.items())
+    ]
+    return files.encode_json(files.ScoresFile(scorer=said.scorer, relations=relations))
+
+
+def replies_file(said: "ScoredPairs") -> bytes:
+    """The replies behind the scores, as they came."""
+    replies = [
+        {
+            "pairs": [list(pair) for pair in reply.pairs],
+            "text": reply.text,
+            "problems": list(reply.problems),
+            "attempts": reply.attempts,
+        }
+        for reply in said.replies
+    ]
+    content = {"scorer": said.scorer, "spent": asdict(said.spent), "replies": replies}
+    # Half of an emoji, where a reply was cut, becomes the escape that JSON has for it.
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
+
+
+def _summary(said: "ScoredPairs", goal: Path) -> dict[str, object]:
+    return {
+        "scorer": said.scorer,
+        "scores": str(goal),
+        "pairs": len(said.scores),
+        "unanswered": [list(pair) for pair in said.unanswered],
+        "spent": asdict(said.spent),
+        "problems": list(said.problems),
+    }
+
+
+def _spent(said: "ScoredPairs") -> str:
+    spent = said.spent
+    parts = [f"{spent.calls} calls", f"{spent.tokens} tokens"]
+    if spent.money:
+        parts.append(f"{spent.money:.4f} in money")
+    if spent.remembered:
+        parts.append(f"{spent.remembered} replies remembered")
+    if spent.refused:
+        parts.append(f"{spent.refused} questions not asked: the budget is used up")
+    return f"spent: {', '.join(parts)}"
+
+
+def _table(status: "list[ScorerStatus]") -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    from cpor.semantics.secrets import scrub
+
+    table = Table("scorer", "kind", "model", "asks by", "installed", "configured", "reachable")
+    reached = {None: "-", True: "yes", False: "no"}
+    for each in status:
+        cells = (
+            each.name,
+            each.kind,
+            each.model,
+            each.way,
+            each.installed or "yes",
+            each.configured or "yes",
+        )
+        # As text: in a plain string the console would take the brackets of [options] for a style.
+        table.add_row(*(Text(scrub(cell, None)) for cell in cells), reached[each.reachable])
+    return table

@@ -1,0 +1,1 @@
+"""Whole datasets decided case by case, resumable, and reports about them."""

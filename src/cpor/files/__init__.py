@@ -1,0 +1,1 @@
+"""Files and processes: whole writes, locks, resumable work on several cores or a cluster."""

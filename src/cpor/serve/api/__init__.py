@@ -1,0 +1,1 @@
+"""What the service answers: messages, routes, and the calls behind them."""

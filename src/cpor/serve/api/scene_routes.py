@@ -1,0 +1,110 @@
+"""Routes that look at pictures."""
+
+from typing import Annotated, Literal
+
+from fastapi import FastAPI, Path, Query
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from cpor.errors import InvalidSettingError
+from cpor.reading import Request
+from cpor.scene import PixelPoint
+from cpor.serve.api.decide_routes import as_json
+from cpor.serve.api.describing import describe_grounding
+from cpor.serve.api.example_scenes import Examples
+from cpor.serve.api.kept_scenes import SceneShelf
+from cpor.serve.api.looking import Looker, Seen, look, look_and_decide
+from cpor.serve.api.messages import (
+    ExampleMessage,
+    GroundReply,
+    GroundRequest,
+    SceneReply,
+    SeenDecideReply,
+)
+from cpor.serve.http.form import ASK_PARTS, SCENE_PARTS, read_form
+from cpor.serve.http.openapi import multipart_body
+from cpor.serve.http.settings import ServeSettings
+from cpor.serve.http.uploads import UploadLimits
+from cpor.serve.jobs.thinking import ThinkingPool, think_ground
+from cpor.serve.jobs.workers import WorkerPool
+
+_Name = Annotated[str, Path(max_length=100)]
+
+
+def add_scene_routes(
+    app: FastAPI,
+    settings: ServeSettings,
+    looking: WorkerPool[Looker],
+    deciding: ThinkingPool,
+    shelf: SceneShelf,
+    examples: Examples,
+) -> None:
+    """Add the routes."""
+    limits = UploadLimits(settings.most_pixels, settings.most_mask_pixels)
+
+    def keep(seen: Seen) -> Response:
+        scene_id = shelf.put(seen.kept)
+        return as_json(seen.reply.model_copy(update={"scene_id": scene_id}))
+
+    async def decide_seen(http: HttpRequest, masks_needed: bool) -> Response:
+        form = await read_form(http, SCENE_PARTS + ASK_PARTS)
+        if masks_needed and form.upload.instances is None:
+            raise InvalidSettingError("the part instances is missing: a PNG of the id that each pixel shows")
+        seen = await looking.run(look_and_decide, form.upload, limits, form.request, form.tau)
+        scene = seen.reply.scene.model_copy(update={"scene_id": shelf.put(seen.kept)})
+        return as_json(seen.reply.model_copy(update={"scene": scene}))
+
+    @app.get("/v1/examples")
+    async def list_examples() -> list[ExampleMessage]:
+        """Scenes that come with the service."""
+        return list(examples.listed)
+
+    @app.get(
+        "/v1/examples/{name}/rgb.png",
+        response_class=Response,
+        responses={200: {"content": {"image/png": {}}, "description": "The picture."}},
+    )
+    async def example_picture(name: _Name) -> Response:
+        """The photograph of an example."""
+        return Response(examples.picture(name), media_type="image/png")
+
+    @app.post("/v1/examples/{name}", response_model=SceneReply)
+    async def look_at_example(
+        name: _Name, masks: Annotated[Literal["found", "given"], Query()] = "found"
+    ) -> Response:
+        """An example, analysed as if it was uploaded: with our own networks, or with the masks it has."""
+        return keep(await looking.run(look, examples.upload(name, masks == "given"), limits))
+
+    @app.post("/v1/scenes", response_model=SceneReply, openapi_extra=multipart_body(SCENE_PARTS, ("rgb",)))
+    async def look_at_scene(http: HttpRequest) -> Response:
+        """Find the objects of a picture, and say what is believed of every pair."""
+        form = await read_form(http, SCENE_PARTS)
+        return keep(await looking.run(look, form.upload, limits))
+
+    @app.post("/v1/scenes/{scene_id}/ground", response_model=GroundReply)
+    async def ground(scene_id: _Name, request: GroundRequest) -> Response:
+        """Which object of a scene is meant."""
+        kept = shelf.get(scene_id)
+        if (request.words is None) == (request.point is None):
+            raise InvalidSettingError("say which object in one way: words or point")
+        point = None if request.point is None else PixelPoint(*request.point)
+        meant = await think_ground(deciding, kept, Request(None, point, request.words))
+        return as_json(describe_grounding(meant))
+
+    @app.post(
+        "/v1/decide/rgbd",
+        response_model=SeenDecideReply,
+        openapi_extra=multipart_body(SCENE_PARTS + ASK_PARTS, ("rgb",)),
+    )
+    async def decide_rgbd(http: HttpRequest) -> Response:
+        """From a picture and a request to a decision."""
+        return await decide_seen(http, masks_needed=False)
+
+    @app.post(
+        "/v1/decide/masks",
+        response_model=SeenDecideReply,
+        openapi_extra=multipart_body(SCENE_PARTS + ASK_PARTS, ("rgb", "instances")),
+    )
+    async def decide_masks(http: HttpRequest) -> Response:
+        """The same with masks of your own."""
+        return await decide_seen(http, masks_needed=True)

@@ -1,0 +1,1 @@
+"""The web side of the service: application, limits, security, forms and files."""

@@ -1,0 +1,104 @@
+"""How the service runs: where it listens, who may ask, and how much of anything it takes."""
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+
+from cpor.errors import InvalidSettingError
+from cpor.serve.live.limits import RunLimits
+
+LEAST_TOKEN = 16
+"""Characters: a shorter token can be guessed."""
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """Settings of the service.
+
+    Attributes:
+        host: Address to listen on; anything but this machine's own needs a token.
+        port: Port to listen on; 0 takes a free one.
+        token: What callers must show; None: nothing, on this machine only.
+        public_host: Name under which a reverse proxy on this machine passes requests on; needs a token.
+        analysis_workers: Processes that look at pictures.
+        thinking_workers: Processes that answer large questions, as many for decisions as for explanations and
+            plans; small questions are answered at once.
+        most_waiting: Requests that may wait for a worker; one more is told to come back later.
+        time_limit_s: Longest that a request may take to arrive, wait and be worked on, together; also the
+            longest that a worker works at one. [s]
+        deadline_ms: Time after which a decision makes do with what is known. [ms]
+        most_upload_bytes: Of one request with pictures.
+        most_json_bytes: Of any other request.
+        most_bytes_in_flight: Of all requests that are being received or answered.
+        most_pixels: Of one picture.
+        most_mask_pixels: Of all amodal masks of a scene together.
+        most_scenes: Scenes kept to be asked about.
+        most_scene_bytes: Memory of all scenes kept.
+        keep_scenes_s: How long a scene is kept. [s]
+        runs: Bounds of live runs.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    token: str | None = None
+    public_host: str | None = None
+    analysis_workers: int = 1
+    thinking_workers: int = 1
+    most_waiting: int = 32
+    time_limit_s: float = 30.0
+    deadline_ms: float = 2_000.0
+    most_upload_bytes: int = 16 * 2**20
+    most_json_bytes: int = 2 * 2**20
+    most_bytes_in_flight: int = 192 * 2**20
+    most_pixels: int = 20_000_000
+    most_mask_pixels: int = 128_000_000
+    most_scenes: int = 64
+    most_scene_bytes: int = 128 * 2**20
+    keep_scenes_s: float = 1_800.0
+    runs: RunLimits = field(default_factory=RunLimits)
+
+    def __post_init__(self) -> None:
+        if self.token is not None and (len(self.token) < LEAST_TOKEN or not _is_plain(self.token)):
+            raise InvalidSettingError(
+                f"the token must have at least {LEAST_TOKEN} characters, all of them letters, digits or "
+                "plain signs; make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
+            )
+        if self.token is None and not self.is_local:
+            raise InvalidSettingError(
+                f"--host {self.host} lets other machines in, so callers must show a token; give "
+                "--token-file FILE or --token-env NAME, or keep to --host 127.0.0.1"
+            )
+        if self.public_host is not None:
+            self._check_public_host(self.public_host)
+        if not 0 <= self.port <= 65535:
+            raise InvalidSettingError(f"the port is {self.port}; give one from 0 to 65535")
+        for name in ("analysis_workers", "thinking_workers"):
+            if getattr(self, name) < 1:
+                raise InvalidSettingError(f"{name} is {getattr(self, name)}; at least 1 is needed")
+        if self.most_waiting < 0 or not (self.time_limit_s > 0.0 and self.deadline_ms > 0.0):
+            raise InvalidSettingError("most_waiting must be 0 or more, time limits above 0")
+
+    def _check_public_host(self, name: str) -> None:
+        if self.token is None:
+            raise InvalidSettingError(
+                f"--public-host {name} lets other machines in, so callers must show a token; give "
+                "--token-file FILE or --token-env NAME"
+            )
+        if not re.fullmatch(r"[a-z0-9.-]+", name):
+            raise InvalidSettingError(
+                f"--public-host {name} is no name of a host; give it in small letters and without a port"
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the service."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def _is_plain(token: str) -> bool:
+    return token.isascii() and token.isprintable() and " " not in token

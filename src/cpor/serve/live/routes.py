@@ -1,0 +1,142 @@
+"""The routes of live runs: begin, follow, control, forget."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from importlib.util import find_spec
+from typing import Annotated, TypeVar
+
+from fastapi import FastAPI, Header, Path, Response
+from fastapi.responses import StreamingResponse
+
+from cpor.serve.api.messages import ControlRequest, ErrorReply, RunReply, RunRequest
+from cpor.serve.http.refusals import NotInstalled
+from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.runs import Run, RunKeeper
+
+RunId = Annotated[str, Path(max_length=64, description="As the run was named when it began.")]
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", max_length=32, description="Number of the last event received.")
+]
+
+_Asked = TypeVar("_Asked")
+_T = TypeVar("_T")
+
+_NEEDS = {"mujoco": ("the simulator", "sim"), "onnxruntime": ("eyes of our networks", "perception")}
+
+
+def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
+    """Add the routes of live runs.
+
+    Args:
+        app: The service; it must answer a `Refusal` with its status and an `ErrorReply`.
+        limits: Of runs.
+
+    Returns:
+        The runs; close them when the service ends.
+    """
+    keeper = RunKeeper(limits)
+    app.state.runs = keeper
+    gone: dict[int | str, dict[str, object]] = {404: {"model": ErrorReply, "description": "Not kept."}}
+    refused: dict[int | str, dict[str, object]] = {
+        400: {"model": ErrorReply, "description": "Not possible in this scene."},
+        409: {"model": ErrorReply, "description": "Not possible in this state."},
+    }
+    cannot: dict[int | str, dict[str, object]] = {
+        501: {"model": ErrorReply, "description": "The simulator is not installed."},
+        503: {"model": ErrorReply, "description": "As many runs go on as may."},
+    }
+
+    async def in_thread(work: Callable[[_Asked], _T], asked: _Asked) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(keeper.threads, work, asked)
+
+    @app.post("/v1/runs", status_code=201, responses=cannot, tags=["runs"])
+    async def begin_run(request: RunRequest) -> RunReply:
+        """Begin a run of the simulated arm."""
+        _check_installed(request)
+        run = await in_thread(keeper.begin, request)
+        return run.reply()
+
+    @app.get("/v1/runs/{run_id}", responses=gone, tags=["runs"])
+    async def read_run(run_id: RunId) -> RunReply:
+        """How a run stands."""
+        return keeper.get(run_id).reply()
+
+    @app.post("/v1/runs/{run_id}/control", responses=gone | refused, tags=["runs"])
+    async def control_run(run_id: RunId, request: ControlRequest) -> RunReply:
+        """Pause, step, resume or stop a run, or ask for another object."""
+        return await in_thread(keeper.get(run_id).control, request)
+
+    @app.delete("/v1/runs/{run_id}", status_code=204, responses=gone, tags=["runs"])
+    async def forget_run(run_id: RunId) -> None:
+        """Stop a run and forget it."""
+        await in_thread(keeper.forget, run_id)
+
+    @app.get(
+        "/v1/runs/{run_id}/pictures/{name}.jpg",
+        response_class=Response,
+        responses=gone | {200: {"content": {"image/jpeg": {}}, "description": "The picture."}},
+        tags=["runs"],
+    )
+    async def read_picture(run_id: RunId, name: Annotated[str, Path(max_length=64)]) -> Response:
+        """A picture that an event names."""
+        picture = keeper.get(run_id).picture(name)
+        return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
+
+    @app.get(
+        "/v1/runs/{run_id}/events",
+        response_class=StreamingResponse,
+        responses=gone
+        | {
+            200: {"content": {"text/event-stream": {}}, "description": "`data` of each is a RunEvent."},
+            204: {"description": "The run is over, and nothing is left to be told."},
+        },
+        tags=["runs"],
+    )
+    async def follow_run(run_id: RunId, last_event_id: LastEventId = None) -> Response:
+        """Follow a run by server-sent events, from the first that is kept or from the last one received."""
+        run = keeper.get(run_id)
+        after = (
+            int(last_event_id) if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else 0
+        )
+        stream = _Stream(run, after)
+        if not stream.has_events:
+            return Response(status_code=204)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(stream.lines(keeper.limits), media_type="text/event-stream", headers=headers)
+
+    return keeper
+
+
+class _Stream:
+    """The events of a run as text, for one listener."""
+
+    def __init__(self, run: Run, after: int) -> None:
+        self._run = run
+        self._listener = run.listen(after)
+
+    @property
+    def has_events(self) -> bool:
+        return self._listener is not None
+
+    async def lines(self, limits: RunLimits) -> AsyncIterator[bytes]:
+        assert self._listener is not None
+        try:
+            yield b"retry: 1000\n\n"
+            async for event in self._listener.events(limits.heartbeat_s):
+                if event is None:
+                    yield b": still here\n\n"
+                else:
+                    yield b"id: %d\ndata: %s\n\n" % (event.number, event.text)
+        finally:
+            self._run.leave(self._listener)
+
+
+def _check_installed(request: RunRequest) -> None:
+    needed = ["mujoco"] + (["onnxruntime"] if request.eyes == "networks" else [])
+    for module in needed:
+        if find_spec(module) is None:
+            what, extra = _NEEDS[module]
+            raise NotInstalled(
+                f"this service has no {module}, which {what} need{'s' if extra == 'sim' else ''}; install it "
+                f"with: pip install 'cpor-grasp[{extra}]'"
+            )

@@ -1,0 +1,135 @@
+"""One live run, inside its own process: the stage, the loop, and everything told of it on the way."""
+
+import logging
+from collections.abc import Callable
+
+from cpor.decision import Action, Grasp, Remove
+from cpor.errors import CameraError, CporError, RobotError, SimulationError
+from cpor.robot.cycle import Cycle
+from cpor.serve.api.messages import RunRequest, RunState
+from cpor.serve.live.controls import RunControls
+from cpor.serve.live.film import LiveFilm
+from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.messages import describe_cycle, draw_cycle
+from cpor.serve.live.told import CycleTold, FrameTold, StateTold, Told
+from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.staged_run import Demonstration, DemoSettings, Stage, demonstrate, set_stage
+from cpor.viz.overlay import Window, window_around
+from cpor.viz.words import namer
+
+_FAILED = "the run failed; the log of the service says more"
+_log = logging.getLogger(__name__)
+
+
+class Show:
+    """A run, from the heap to its end.
+
+    Args:
+        request: What to run.
+        limits: How many frames of the film.
+        pictures: Path of the run's pictures, relative to the service.
+        tell: Called with everything there is to tell; safe from any thread.
+    """
+
+    def __init__(
+        self, request: RunRequest, limits: RunLimits, pictures: str, tell: Callable[[Told], None]
+    ) -> None:
+        self._request, self._pictures, self._tell = request, pictures, tell
+        self._cycle = 0
+        self._target: int | None = None
+        self._target_name: str | None = None
+        self._drawn: tuple[int, Action | None] | None = None
+        self._drawings = 0
+        self._window: Window | None = None  # one for all cycles, so that the eye can compare them
+        self.controls = RunControls(request.paused, self._say_state)
+        self._film = LiveFilm(
+            request.speed,
+            limits.frames_per_s,
+            self.controls.stop,
+            lambda picture: tell(FrameTold(picture)),
+        )
+
+    def run(self) -> None:
+        """Everything; the last thing told is that it ended, or failed."""
+        self._say_state("preparing")
+        try:
+            self._say_end(self._perform())
+        except CporError as error:
+            _log.exception("a live run failed")
+            self._say_state("failed", detail=_say_error(error))
+        finally:
+            self._film.end()
+
+    def _perform(self) -> Demonstration:
+        settings = DemoSettings(tier=self._request.tier, eyes=self._request.eyes)
+        pipeline = settings.pipeline()
+        stage = set_stage(self._request.seed, settings, self._film.watch)
+        self._target_name = stage.target_name
+        self._target = stage.heap.target if stage.ids_are_kept else None
+        self._film.begin(stage)
+        self._say_state("running")
+        done = demonstrate(
+            stage,
+            settings,
+            pipeline,
+            on_decision=self._decided,
+            on_cycle=lambda cycle, verdict: self._over(stage, cycle, verdict),
+            ask=self._ask,
+            stop=self.controls.stop,
+            retarget=self.controls.take_target,
+        )
+        self._film.end()
+        return done
+
+    def _decided(self, cycle: Cycle) -> None:
+        self._show(cycle)
+        self.controls.wait_before_action()
+
+    def _ask(self, cycle: Cycle) -> Action | None:
+        self._show(cycle)
+        obj = self.controls.wait_for_answer()
+        if obj is None:
+            return None
+        return Grasp(obj) if obj == cycle.target else Remove(obj)
+
+    def _over(self, stage: Stage, cycle: Cycle, verdict: Verdict | None) -> None:
+        self._film.show(stage.world)
+        self._show(cycle, verdict, done=True)
+
+    def _show(self, cycle: Cycle, verdict: Verdict | None = None, done: bool = False) -> None:
+        self.controls.saw(cycle)
+        changed = cycle.index != self._cycle or cycle.target not in (None, self._target)
+        self._cycle = cycle.index
+        if cycle.target is not None:
+            if cycle.retargeted:
+                self._target_name = namer(cycle.scene)(cycle.target)
+            self._target = cycle.target
+        if self._window is None:
+            height, width = cycle.scene.observation.shape
+            self._window = window_around(cycle.scene) or (0, 0, width, height)
+        picture = None
+        if self._drawn != (cycle.index, cycle.action):
+            self._drawn = cycle.index, cycle.action
+            self._drawings += 1
+            picture = draw_cycle(cycle, self._window)
+        path = f"{self._pictures}/cycle_{self._drawings:03d}.jpg"
+        self._tell(CycleTold(describe_cycle(cycle, path, self._window, verdict, done), picture))
+        if changed:
+            self._say_state("running")
+
+    def _say_state(self, state: RunState, ended: str | None = None, detail: str | None = None) -> None:
+        self._tell(StateTold(state, self._cycle, self._target, self._target_name, ended, detail))
+
+    def _say_end(self, done: Demonstration) -> None:
+        result = done.result
+        ended, detail = str(result.ended), result.detail
+        if result.retrieved and not done.delivered:
+            ended, detail = "target_lost", "the robot took it for delivered, but it is not in the tray"
+        elif result.error is not None:
+            detail = _say_error(result.error)
+        self._say_state("ended", ended, detail)
+
+
+def _say_error(error: CporError) -> str:
+    """What may be told of an error: messages about files of this machine may not."""
+    return str(error) if isinstance(error, SimulationError | CameraError | RobotError) else _FAILED

@@ -1,0 +1,1 @@
+"""The simulated UR3e: kinematics, motion, picks, and a film of them."""

@@ -1,0 +1,110 @@
+"""A film of the arm at work: poses are kept while it moves, pictures are made of them afterwards."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from cpor.sim.camera.look import Look
+from cpor.sim.camera.shading import render_rgb
+from cpor.sim.camera.views import CameraSetup, cast_views, overhead_camera
+from cpor.sim.physics.world import World
+
+
+class Film:
+    """Takes down how the world stands, every so often; give it to the robot as `watch`.
+
+    Args:
+        every_s: Time between two frames, on the world's own clock. [s]
+    """
+
+    def __init__(self, every_s: float = 0.1) -> None:
+        self.every_s = every_s
+        self._poses: list[Float[np.ndarray, " nq"]] = []
+        self._next_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._poses)
+
+    def __call__(self, world: World) -> None:
+        """Keep the pose if it is time; the world is not touched."""
+        if world.data.time >= self._next_s:
+            self._poses.append(np.array(world.data.qpos))
+            self._next_s = world.data.time + self.every_s
+
+    def develop(
+        self,
+        world: World,
+        look: Look,
+        camera: CameraSetup,
+        most: int = 160,
+        progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> "Reel":
+        """The pictures; the only place where frames are left out, since each costs a second or so.
+
+        Args:
+            world: The one that was filmed.
+            look: Its light, table and bin.
+            camera: From where.
+            most: At most this many, evenly over the film; the first and the last always.
+            progress: Told `(what, done, total)`.
+        """
+        count = min(most, len(self._poses))
+        chosen = np.unique(np.linspace(0, len(self._poses) - 1, count).round().astype(int)).tolist()
+        projector = Projector(world, look, camera)
+        frames = []
+        for done, k in enumerate(chosen, 1):
+            frames.append(projector.picture(self._poses[k]))
+            progress("film", done, len(chosen))
+        shown_s = self.every_s * (len(self._poses) - 1) / max(1, len(frames) - 1)
+        return Reel(tuple(frames), shown_s)
+
+
+class Projector:
+    """Makes pictures of poses of a world, which may go on moving meanwhile.
+
+    Args:
+        world: The one that is filmed.
+        look: Its light, table and bin.
+        camera: From where.
+    """
+
+    def __init__(self, world: World, look: Look, camera: CameraSetup) -> None:
+        self._stage = replace(world, data=mujoco.MjData(world.model))
+        self._look, self._camera = look, camera
+
+    def picture(self, pose: Float[np.ndarray, " nq"]) -> UInt8[np.ndarray, "h w 3"]:
+        """The world in a pose, as `data.qpos` has it. Shape (h, w, 3)."""
+        stage = self._stage
+        stage.data.qpos[:] = pose
+        mujoco.mj_kinematics(stage.model, stage.data)
+        return render_rgb(stage, self._camera, cast_views(stage, self._camera), self._look)
+
+
+class Reel(NamedTuple):
+    """A developed film.
+
+    Attributes:
+        frames: Each of shape (h, w, 3).
+        frame_s: Time from one to the next, on the world's own clock. [s]
+    """
+
+    frames: tuple[UInt8[np.ndarray, "h w 3"], ...]
+    frame_s: float
+
+
+def film_camera(width: int = 480, height: int = 360) -> CameraSetup:
+    """A camera that sees bin, trays and arm from the front."""
+    return overhead_camera(
+        width, height, tilt_deg=58.0, azimuth_deg=62.0, distance=1.35, fov_deg=40.0, look_at=(0.16, 0.0, 0.22)
+    )
+
+
+def close_camera(width: int = 480, height: int = 360) -> CameraSetup:
+    """A camera nearer to the heap: bin, trays and gripper, but not all of the arm."""
+    return overhead_camera(
+        width, height, tilt_deg=56.0, azimuth_deg=62.0, distance=1.2, fov_deg=36.0, look_at=(0.2, 0.0, 0.17)
+    )

@@ -1,0 +1,210 @@
+"""The simulated robot: a UR3e with a parallel gripper that finds its grasps in the picture, as a real one.
+
+A grasp can fail and a pile can fall: from the first touch to the tray everything is contact physics. The
+robot knows what its camera, joints and fingers tell it; `in_tray` and `in_bin` are the truth for experiments.
+"""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from cpor.errors import list_labels
+from cpor.robot.grasps import GraspPose, GraspSettings, find_grasps
+from cpor.robot.protocol import Outcome, OutcomeKind, RobotState, RobotStatus
+from cpor.scene import Observation, Scene
+from cpor.sim.arm import ur3e
+from cpor.sim.arm.motion import Motion, MotionEndedError
+from cpor.sim.arm.pick import Picker
+from cpor.sim.camera.look import Look
+from cpor.sim.camera.photograph import photograph
+from cpor.sim.camera.sensor import SensorModel
+from cpor.sim.camera.views import CameraSetup, Views, cast_views
+from cpor.sim.physics.trays import Tray, Trays
+from cpor.sim.physics.world import HEAP_CENTRE, World
+
+MAX_TRIES = 3
+"""Grasps tried in one action; the picture is older with each of them."""
+
+ON_TABLE = 0.2
+"""On a bare table, the heap reaches this far from its middle along x and y. [m]"""
+
+
+class SimulatedRobot:
+    """A robot in a simulated world; implements `cpor.robot.protocol.Robot`.
+
+    What it puts into a tray is taken away (see `Trays`).
+
+    Args:
+        world: With an arm. Its state is the robot's from now on.
+        camera: Over the heap.
+        look: Light, table and bin of its pictures.
+        sensor: How the camera fails, None for a perfect one.
+        rng: Where the sensor's errors come from.
+        settings: How grasps are looked for; `GraspSettings()` by default.
+        watch: Told the world after every control step, for films; it must not change it.
+
+    Raises:
+        SimulationError: The world has no arm.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        camera: CameraSetup,
+        look: Look,
+        sensor: SensorModel | None,
+        rng: np.random.Generator,
+        settings: GraspSettings | None = None,
+        watch: Callable[[World], None] | None = None,
+    ) -> None:
+        self.world = world
+        self.camera = camera
+        self._look = look
+        self._sensor = sensor
+        self._rng = rng
+        self._settings = settings
+        self._stop = threading.Event()
+        self._motion = Motion(world, self._stop, watch)
+        self._picker = Picker(self._motion)
+        self._trays = Trays(self._motion)
+        self._state: RobotState = "ready"
+        self._detail = "at home"
+        self._locked = False
+        self._failed: list[GraspPose] = []  # since something was last taken out
+        self._seen: tuple[Observation, Views] | None = None
+        self._motion.place(np.array(ur3e.HOME), ur3e.HOME_OPENING)
+
+    def observe(self) -> Observation:
+        """Take a picture; at home, where every action leaves it, the arm is out of view."""
+        views = cast_views(self.world, self.camera)
+        scene = photograph(self.world, self.camera, self._look, self._sensor, self._rng, views=views)
+        self._seen = scene.observation, views
+        return scene.observation
+
+    def grasp(self, scene: Scene, obj: int) -> Outcome:
+        """Take an object, as seen in `scene`, and deliver it."""
+        return self._act(lambda: self._pick(scene, obj, "delivery"))
+
+    def remove(self, scene: Scene, obj: int) -> Outcome:
+        """Take an object, as seen in `scene`, and put it aside."""
+        return self._act(lambda: self._pick(scene, obj, "discard"))
+
+    def home(self) -> Outcome:
+        """Go home and clear a `stop`; what is still in the gripper is put into the discard tray.
+
+        After a protective stop the arm stays where it is until `unlock` was called.
+        """
+        if self._locked:
+            return Outcome("fault", "protective stop; see what the arm hit, then unlock it")
+        self._stop.clear()
+        self._state = "ready"
+        return self._act(self._return)
+
+    def stop(self) -> None:
+        """Stop at once; safe from another thread or a signal handler."""
+        self._stop.set()
+
+    def unlock(self) -> None:
+        """Say that it is safe to go on after a protective stop; `home` then clears it."""
+        self._locked = False
+
+    def status(self) -> RobotStatus:
+        """How the robot is; never moves it."""
+        state, detail = self._state, self._detail
+        if self._locked:
+            state = "protective_stop"
+        elif self._stop.is_set():
+            state, detail = "stopped", "stopped on request; call home to go on"
+        elif state == "moving":
+            detail = "on the way"
+        return RobotStatus(state, detail, self._motion.holding)
+
+    def views_of(self, observation: Observation) -> Views:
+        """What a camera without noise saw when `observation` was taken; the present view if it is older."""
+        if self._seen is not None and self._seen[0] is observation:
+            return self._seen[1]
+        return cast_views(self.world, self.camera)
+
+    def in_tray(self, obj: int, tray: Tray | None = None) -> bool:
+        """The truth: whether an object is in a tray, in any if none is named."""
+        return self._trays.holds(obj, tray)
+
+    def in_bin(self, obj: int) -> bool:
+        """The truth: whether an object's middle is inside the bin, or on the table where the heap may lie."""
+        if self._trays.holds(obj):
+            return False
+        offset = np.abs(self.world.data.xipos[self.world.body_of[obj], :2] - HEAP_CENTRE)
+        half = (
+            np.array((ON_TABLE, ON_TABLE)) if self.world.bin is None else np.array(self.world.bin.inner) / 2
+        )
+        return bool((offset < half).all())
+
+    def _act(self, motion: Callable[[], Outcome]) -> Outcome:
+        """Run a motion; whatever ends it, the arm stands still afterwards and the outcome says why."""
+        began = self._motion.time_s
+        if self._locked:
+            return Outcome("fault", "protective stop; see what the arm hit, unlock it and call home")
+        if self._stop.is_set() or self._state != "ready":
+            return Outcome("stopped", "the robot was stopped; call home first")
+        self._state = "moving"
+        try:
+            outcome = motion()
+            self._state = "ready"
+        except MotionEndedError as ended:
+            self._locked = ended.reason == "protective_stop"
+            self._state = ended.reason
+            outcome = Outcome("fault" if self._locked else "stopped", str(ended))
+        except BaseException:
+            self._motion.hold()
+            self._state, self._detail = "stopped", "an error ended the motion; call home to go on"
+            raise
+        self._detail = outcome.detail
+        return Outcome(outcome.kind, outcome.detail, self._motion.time_s - began)
+
+    def _pick(self, scene: Scene, obj: int, tray: Tray) -> Outcome:
+        grasps = find_grasps(scene, obj, ur3e.GRIPPER, self._settings)
+        if not grasps:
+            return Outcome("no_grasp", f"no grasp found for object {obj}")
+        failures: list[str] = []
+        # A grasp that failed would fail again: the others first.
+        grasps.sort(key=lambda grasp: any(_alike(grasp, failed) for failed in self._failed))
+        for plan in self._picker.plans(grasps):
+            failure = self._picker.attempt(plan)
+            if failure is None:
+                arrived = self._picker.carry(tray)
+                self._trays.clear()
+                self._picker.go_home()
+                tries = f"with grasp {len(failures) + 1} of at most {MAX_TRIES}"
+                if arrived:
+                    self._failed.clear()
+                    return Outcome("done", f"object {obj} put into the {tray} tray {tries}")
+                return Outcome("dropped", f"object {obj} taken {tries}, but lost on the way")
+            failures.append(failure)
+            self._failed.append(plan.grasp)
+            # What slipped lies elsewhere now: look again instead of groping for it.
+            if failure == "slipped" or len(failures) == MAX_TRIES:
+                break
+        if not failures:
+            return Outcome("unreachable", f"{len(grasps)} grasps of object {obj}, none with a free way to it")
+        self._picker.go_home()
+        kind: OutcomeKind = "dropped" if "slipped" in failures else "missed"
+        return Outcome(kind, f"object {obj} not taken, {len(failures)} tries: {list_labels(failures)}")
+
+    def _return(self) -> Outcome:
+        """Home, by way of the discard tray where something is in the gripper."""
+        detail = "at home"
+        if self._motion.holding:
+            self._picker.raise_up()
+            self._picker.carry("discard")
+            self._trays.clear()
+            detail = "at home; what was in the gripper was put into the discard tray"
+        self._picker.go_home()
+        return Outcome("done", detail)
+
+
+def _alike(a: GraspPose, b: GraspPose) -> bool:
+    """Whether two grasps close nearly the same way at nearly the same place."""
+    T, U = a.T_world_gripper, b.T_world_gripper
+    turned = abs(float(T[:3, 0] @ U[:3, 0])) < 0.9 or float(T[:3, 2] @ U[:3, 2]) < 0.95
+    return not turned and float(np.linalg.norm(T[:3, 3] - U[:3, 3])) < 0.01

@@ -1,0 +1,43 @@
+"""One photograph of a simulated world: cast, coloured, and passed through the sensor."""
+
+import numpy as np
+
+from cpor.scene import DetectedObject, Scene
+from cpor.sim.camera.look import Look
+from cpor.sim.camera.sensor import SensorModel, sense, shine_image
+from cpor.sim.camera.shading import render_rgb
+from cpor.sim.camera.views import CameraSetup, Views, cast_views
+from cpor.sim.physics.world import World
+
+
+def photograph(
+    world: World,
+    camera: CameraSetup,
+    look: Look,
+    sensor: SensorModel | None,
+    rng: np.random.Generator,
+    views: Views | None = None,
+    supersample: int = 1,
+    threads: int = 1,
+) -> Scene:
+    """The scene a camera records, with true masks and names, and without true relations.
+
+    Args:
+        world: As it stands.
+        camera: From where.
+        look: Light, table and bin.
+        sensor: None for a perfect one.
+        rng: Where the sensor's errors come from.
+        views: What `cast_views` gave of the same world and camera, if it was called already.
+        supersample: See `render_rgb`.
+        threads: How many to use; the result does not depend on it.
+    """
+    if views is None:
+        views = cast_views(world, camera, threads)
+    rgb = render_rgb(world, camera, views, look, supersample, threads)
+    shine = None if sensor is None else shine_image(world, views, look)
+    observation = sense(views, rgb, camera, sensor, rng, shine)
+    objects = tuple(
+        DetectedObject(obj, views.amodal[obj], world.objects[obj].name) for obj in sorted(world.objects)
+    )
+    return Scene(observation, objects, views.visible_ids)

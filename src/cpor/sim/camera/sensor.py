@@ -1,0 +1,201 @@
+"""The sensor model: what a depth camera makes of a perfect view.
+
+Noise that grows with the square of the distance (stereo and structured light both triangulate), steps of
+the depth unit, and readings that are missing: at depth edges, at grazing angles, and in blobs on dark or
+shiny surfaces. The colour image is out of register with depth by a pixel or two, blurred and noisy.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+from scipy import ndimage
+
+from cpor.errors import SimulationError
+from cpor.scene import Observation
+from cpor.sim.camera.look import Look
+from cpor.sim.camera.views import CameraSetup, Views
+from cpor.sim.objects.textures import list_surfaces
+from cpor.sim.physics.world import World
+
+
+@dataclass(frozen=True)
+class SensorModel:
+    """How a camera fails.
+
+    Attributes:
+        noise_at_1m: Standard deviation of depth at 1 m; it grows with the square of depth. [m]
+        noise_grain: Size over which the noise of neighbours is alike. [px]
+        depth_unit_m: Step of the readings. [m]
+        edge_loss: Chance that a reading next to a depth edge is missing.
+        edge_width: How far from an edge readings suffer. [px]
+        grazing_loss: Chance at a surface seen edge-on; falls to 0 where it is seen at 60 degrees.
+        dark_loss: Share of a black surface that is missing.
+        shiny_loss: Share of a mirror-like surface that is missing.
+        stray_loss: Share missing anywhere.
+        blob_px: Size of the holes. [px]
+        shift_px: Standard deviation of the misregistration of colour against depth, a frame each. [px]
+        blur_px: Standard deviation of the blur of the colour image. [px]
+        rgb_noise: Standard deviation of the noise of a grey value of 128. [levels]
+    """
+
+    noise_at_1m: float
+    noise_grain: float
+    depth_unit_m: float
+    edge_loss: float
+    edge_width: float
+    grazing_loss: float
+    dark_loss: float
+    shiny_loss: float
+    stray_loss: float
+    blob_px: float
+    shift_px: float
+    blur_px: float
+    rgb_noise: float
+
+
+# Like an Intel RealSense D435 at 0.5 to 0.8 m: 1 to 2 mm of noise, millimetre steps.
+DEFAULT_SENSOR = SensorModel(
+    noise_at_1m=0.0030, noise_grain=0.8, depth_unit_m=0.001, edge_loss=0.55, edge_width=2.0, grazing_loss=0.7,
+    dark_loss=0.25, shiny_loss=0.30, stray_loss=0.002, blob_px=4.0, shift_px=0.8, blur_px=0.5, rgb_noise=2.5,
+)  # fmt: skip
+# Worse than any camera one would buy; for training.
+HARSH_SENSOR = SensorModel(
+    noise_at_1m=0.0070, noise_grain=1.2, depth_unit_m=0.001, edge_loss=0.85, edge_width=3.5,
+    grazing_loss=0.95, dark_loss=0.6, shiny_loss=0.6, stray_loss=0.02, blob_px=6.0,
+    shift_px=1.6, blur_px=0.9, rgb_noise=6.0,
+)  # fmt: skip
+
+_PRESETS: dict[str, SensorModel | None] = {"none": None, "default": DEFAULT_SENSOR, "harsh": HARSH_SENSOR}
+
+_EDGE_STEP = 0.015
+"""A step in depth between neighbours that counts as an edge, at 1 m; objects lie on each other. [m]"""
+
+
+def sensor_preset(name: str) -> SensorModel | None:
+    """A sensor by name: `none` (None, perfect), `default`, `harsh`.
+
+    Raises:
+        SimulationError: There is no such preset.
+    """
+    if name not in _PRESETS:
+        raise SimulationError(f"unknown sensor {name!r}; there are: {', '.join(_PRESETS)}")
+    return _PRESETS[name]
+
+
+def shine_image(world: World, views: Views, look: Look) -> Float32[np.ndarray, "h w"]:
+    """How shiny what each pixel shows is, 0 for nothing. Shape (h, w)."""
+    shines = np.append(list_surfaces(world, look).shines, 0.0).astype(np.float32)
+    shown: np.ndarray = shines[views.geoms]
+    return shown
+
+
+def sense(
+    views: Views,
+    rgb: UInt8[np.ndarray, "h w 3"],
+    camera: CameraSetup,
+    sensor: SensorModel | None,
+    rng: np.random.Generator,
+    shine: Float32[np.ndarray, "h w"] | None = None,
+) -> Observation:
+    """The frame a sensor makes of a view.
+
+    Args:
+        views: What is there.
+        rgb: Its picture, which also says what is dark. Shape (h, w, 3).
+        camera: The camera of `views`.
+        sensor: None for a perfect one.
+        rng: Where the errors come from.
+        shine: See `shine_image`; None: nothing shines. Shape (h, w).
+    """
+    if sensor is None:
+        return Observation(rgb, np.array(views.depth), camera.describe())
+    missing = _lost_readings(views, rgb, sensor, rng, shine)
+    depth = _noisy_depth(views.depth, sensor, rng)
+    depth[missing] = np.nan
+    return Observation(_noisy_colour(rgb, sensor, rng), depth, camera.describe(sensor.depth_unit_m))
+
+
+def _noisy_depth(depth: np.ndarray, sensor: SensorModel, rng: np.random.Generator) -> np.ndarray:
+    noise = _grain(rng, depth.shape, sensor.noise_grain)
+    measured = depth + np.float32(sensor.noise_at_1m) * depth * depth * noise
+    unit = np.float32(sensor.depth_unit_m)
+    stepped: np.ndarray = np.round(measured / unit) * unit
+    return stepped.astype(np.float32)
+
+
+def _lost_readings(
+    views: Views, rgb: np.ndarray, sensor: SensorModel, rng: np.random.Generator, shine: np.ndarray | None
+) -> Bool[np.ndarray, "h w"]:
+    """Where there is no reading. Shape (h, w)."""
+    kept = 1.0 - sensor.edge_loss * _edge_nearness(views.depth, sensor.edge_width)
+    facing = _facing(views)
+    kept *= 1.0 - sensor.grazing_loss * np.clip(1.0 - 2.0 * facing, 0.0, 1.0)
+    # The projected pattern drowns below a tenth of full brightness (about 25 of 255 is black plastic).
+    brightness = rgb.max(axis=2).astype(np.float32)
+    kept *= 1.0 - sensor.dark_loss * np.clip(1.0 - brightness / 70.0, 0.0, 1.0)
+    if shine is not None:
+        # Most where the mirror image of the camera itself is seen, some anywhere.
+        kept *= 1.0 - sensor.shiny_loss * np.clip(2.0 * shine - 0.5, 0.0, 1.0) * (0.5 + 0.5 * facing**8)
+    kept *= 1.0 - sensor.stray_loss
+    # Holes are blobs: one smooth field, made uniform over the image by its rank, decides for all causes.
+    chance = _uniform_field(rng, views.depth.shape, sensor.blob_px)
+    lost: np.ndarray = chance > kept
+    return lost
+
+
+def _facing(views: Views) -> np.ndarray:
+    """Cosine between the surface's normal and the way back to the camera. Shape (h, w)."""
+    directions = views.camera.rays().astype(np.float32)
+    cosine = -(directions * views.normals).sum(axis=2) / np.sqrt((directions * directions).sum(axis=2))
+    facing: np.ndarray = np.clip(cosine, 0.0, 1.0)
+    return facing
+
+
+def _edge_nearness(depth: np.ndarray, width: float) -> np.ndarray:
+    """1 at a step in depth, falling to 0 within `width` pixels. Shape (h, w)."""
+    filled = np.nan_to_num(depth, nan=0.0)
+    spread = ndimage.maximum_filter(filled, 3) - ndimage.minimum_filter(filled, 3)
+    edges = spread > _EDGE_STEP * np.maximum(filled, 0.1)
+    nearness: np.ndarray = edges.astype(np.float32)
+    for away in range(1, int(np.ceil(width))):
+        edges = ndimage.maximum_filter(edges, 3)
+        np.maximum(nearness, np.float32(1.0 - away / width), out=nearness, where=edges)
+    return nearness
+
+
+def _grain(rng: np.random.Generator, shape: tuple[int, ...], grain: float) -> np.ndarray:
+    """Normal noise with unit variance whose neighbours are alike over `grain` pixels. Shape (h, w)."""
+    noise: np.ndarray = rng.standard_normal(shape, dtype=np.float32)
+    if grain <= 0.0:
+        return noise
+    smooth = ndimage.gaussian_filter(noise, grain, mode="wrap", truncate=3.0)
+    alike: np.ndarray = smooth / smooth.std()
+    return alike
+
+
+def _uniform_field(rng: np.random.Generator, shape: tuple[int, int], blob: float) -> np.ndarray:
+    """Smooth noise, uniform in [0, 1] over the image. Shape (h, w)."""
+    # The distribution function of the normal, close enough: |error| < 0.01.
+    field: np.ndarray = 1.0 / (1.0 + np.exp(-1.702 * _grain(rng, shape, 0.5 * blob)))
+    return field
+
+
+def _noisy_colour(rgb: np.ndarray, sensor: SensorModel, rng: np.random.Generator) -> np.ndarray:
+    image = rgb.astype(np.float32)
+    # Shift and blur are one small kernel along each axis.
+    for axis, shift in enumerate(rng.normal(0.0, sensor.shift_px, size=2)):
+        image = ndimage.correlate1d(image, _moved_blur(shift, sensor.blur_px), axis=axis, mode="nearest")
+    # Shot noise: its variance grows with the light.
+    spread = sensor.rgb_noise * np.sqrt((image + 16.0) / 144.0)
+    image += spread * rng.standard_normal(image.shape, dtype=np.float32)
+    return np.clip(np.round(image), 0, 255).astype(np.uint8)
+
+
+def _moved_blur(shift: float, blur: float) -> np.ndarray:
+    """Weights of a blur whose middle lies `shift` pixels off; never narrower than linear interpolation."""
+    reach = int(np.ceil(abs(shift) + 3.0 * blur)) + 1
+    offset = np.abs(np.arange(-reach, reach + 1) - shift)
+    weights = np.exp(-0.5 * (offset / blur) ** 2) if blur > 0.25 else np.maximum(1.0 - offset, 0.0)
+    normed: np.ndarray = weights / weights.sum()
+    return normed

@@ -1,0 +1,172 @@
+"""The colour picture: patterns, lamps with soft shadows, gloss, and darker corners, from the rays' hits."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from jaxtyping import Float, Float32, UInt8
+from scipy import ndimage
+
+from cpor.errors import SimulationError
+from cpor.scene import Intrinsics
+from cpor.sim.camera import _shade_kernels as kernels
+from cpor.sim.camera.look import Light, Look
+from cpor.sim.camera.rays import Geometry, cast_depth, gather_geometry
+from cpor.sim.camera.views import CameraSetup, Views, cast_views
+from cpor.sim.objects.textures import list_surfaces
+from cpor.sim.physics.world import World
+
+SHADOW_PIXELS = 384
+"""Edge of a lamp's depth image; 1 to 2 mm a pixel at the usual distance."""
+
+_CURVE_STEPS = 8192
+_OPEN_STEP = 4
+_DARKEST_CORNER = 0.35
+
+
+def render_rgb(
+    world: World, camera: CameraSetup, views: Views, look: Look, supersample: int = 1, threads: int = 1
+) -> UInt8[np.ndarray, "h w 3"]:
+    """The picture of a world without noise.
+
+    Args:
+        world: As it stood when `views` were cast.
+        camera: The camera of `views`.
+        views: What it sees.
+        look: Light, table and bin.
+        supersample: 2 casts four rays a pixel, for smooth edges at four times the price.
+        threads: How many to use; the result does not depend on it.
+
+    Raises:
+        SimulationError: `supersample` is not positive.
+    """
+    if supersample < 1:
+        raise SimulationError(f"supersample is {supersample}; give 1 for one ray a pixel, 2 for four")
+    geometry = gather_geometry(world)
+    if supersample == 1:
+        light = _gather_light(world, geometry, views, look, threads)
+    else:
+        finer = cast_views(world, _finer(camera, supersample), threads)
+        light = _gather_light(world, geometry, finer, look, threads)
+        shape = (camera.height, supersample, camera.width, supersample, 3)
+        # Clipped first, as a sensor is: one gleam shall not outshine its whole pixel.
+        light = np.minimum(light, 1.5).reshape(shape).mean(axis=(1, 3)).astype(np.float32)
+    gains = look.exposure * np.array(look.white_balance)
+    picture = np.empty(light.shape, np.uint8)
+    kernels.develop(light, gains, _film_curve(), picture)
+    return picture
+
+
+def _gather_light(
+    world: World, geometry: Geometry, views: Views, look: Look, threads: int
+) -> Float32[np.ndarray, "h w 3"]:
+    """Linear light of each pixel. Shape (h, w, 3)."""
+    count = world.model.ngeom
+    positions, rotations = np.zeros((count, 3)), np.zeros((count, 3, 3))
+    positions[geometry.numbers], rotations[geometry.numbers] = geometry.positions, geometry.rotations
+    surfaces = list_surfaces(world, look)
+    pose = views.camera.T_world_camera
+    out = np.empty((*views.depth.shape, 3), np.float32)
+    arrays = (
+        views.depth, views.geoms, views.normals, _openness(views),
+        pose[:3, 3].copy(), pose[:3, :3].copy(), np.array(views.camera.intrinsics, dtype=np.float64),
+        positions, rotations, surfaces.colours, surfaces.patterns, surfaces.scales,
+        surfaces.shines, surfaces.axes,
+        *_place_lamps(geometry, views, look), np.array(look.ambient, dtype=np.float64),
+    )  # fmt: skip
+
+    def shade_rows(first: int, end: int) -> None:
+        kernels.shade(*arrays, first, end, out)
+
+    if threads <= 1:
+        shade_rows(0, out.shape[0])
+    else:
+        edges = np.linspace(0, out.shape[0], 4 * threads + 1).astype(int).tolist()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(shade_rows, edges[:-1], edges[1:]))
+    return out
+
+
+def _place_lamps(geometry: Geometry, views: Views, look: Look) -> tuple[np.ndarray, ...]:
+    """Position, colour, frame, focal lengths, depth image and softness of each lamp, stacked."""
+    centre, radius = _lit_region(views)
+    count = len(look.lights)
+    rotations, focals = np.zeros((count, 3, 3)), np.zeros((count, 4))
+    maps = np.zeros((count, SHADOW_PIXELS, SHADOW_PIXELS))
+    reaches = np.zeros(count)
+    for k, lamp in enumerate(look.lights):
+        pose, intrinsics = _lamp_camera(lamp, centre, radius)
+        maps[k] = cast_depth(geometry, pose, intrinsics, (SHADOW_PIXELS, SHADOW_PIXELS))
+        rotations[k], focals[k] = pose[:3, :3], intrinsics
+        # Four looks a row span twice the half width of the shadow's edge.
+        pixel = float(np.linalg.norm(centre - lamp.position)) / intrinsics.fx
+        reaches[k] = max(2.0 * lamp.softness / 3.0 / pixel, 0.5)
+    lamps = np.array([lamp.position for lamp in look.lights], dtype=np.float64).reshape(count, 3)
+    colours = np.array([lamp.colour for lamp in look.lights], dtype=np.float64).reshape(count, 3)
+    return lamps, colours, rotations, focals, maps, reaches
+
+
+def _lit_region(views: Views) -> tuple[Float[np.ndarray, " 3"], float]:
+    """Centre and radius, in metres, of a sphere around what the picture shows."""
+    camera = views.camera
+    points = (camera.T_world_camera[:3, 3] + camera.rays(16) * views.depth[::16, ::16, None]).reshape(-1, 3)
+    points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
+        return np.zeros(3), 1.0
+    centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    return centre, float(np.linalg.norm(points - centre, axis=1).max()) + 0.01
+
+
+def _lamp_camera(lamp: Light, centre: np.ndarray, radius: float) -> tuple[np.ndarray, Intrinsics]:
+    """A camera in a lamp that sees a sphere."""
+    ahead = centre - np.array(lamp.position)
+    distance = float(np.linalg.norm(ahead))
+    ahead = ahead / distance
+    aside = np.cross(ahead, (0.0, 1.0, 0.0) if abs(ahead[1]) < 0.9 else (1.0, 0.0, 0.0))
+    aside = aside / np.linalg.norm(aside)
+    pose = np.eye(4)
+    pose[:3, :3] = np.column_stack([aside, np.cross(ahead, aside), ahead])
+    pose[:3, 3] = lamp.position
+    # A lamp inside the sphere sees half of all; what lies further off is lit without shadow.
+    slope = radius / np.sqrt(distance**2 - radius**2) if distance > 1.1 * radius else 2.0
+    focal = 0.5 * SHADOW_PIXELS / slope
+    return pose, Intrinsics(focal, focal, 0.5 * (SHADOW_PIXELS - 1), 0.5 * (SHADOW_PIXELS - 1))
+
+
+def _openness(views: Views) -> Float32[np.ndarray, "h w"]:
+    """Share of ambient light each pixel gets: less where the neighbourhood stands higher. Shape (h, w)."""
+    depth = views.depth
+    missing = ~np.isfinite(depth)
+    if missing.any():
+        farthest = np.float32(1.0) if missing.all() else np.nanmax(depth)
+        depth = np.where(missing, farthest, depth)
+    coarse = depth[::_OPEN_STEP, ::_OPEN_STEP]
+    # The neighbourhood is about as wide as the objects: 1/32 of the picture, and half of it.
+    wide = depth.shape[0] / (32.0 * _OPEN_STEP)
+    deeper = np.zeros(depth.shape, np.float32)
+    for sigma, share in ((wide, 0.6), (0.4 * wide, 0.4)):
+        around = ndimage.gaussian_filter(coarse, sigma, mode="nearest", truncate=2.5)
+        full = around.repeat(_OPEN_STEP, axis=0).repeat(_OPEN_STEP, axis=1)[
+            : depth.shape[0], : depth.shape[1]
+        ]
+        full = ndimage.uniform_filter(full, _OPEN_STEP, mode="nearest")
+        deeper += np.float32(share) * (depth - full)
+    # A hollow 3 cm below its surroundings loses half of the sky.
+    open_share: np.ndarray = np.clip(1.0 - deeper / np.float32(0.06), _DARKEST_CORNER, 1.0).astype(np.float32)
+    return open_share
+
+
+def _film_curve() -> UInt8[np.ndarray, " n"]:
+    """Bytes of linear light from 0 to 2: sRGB with a soft shoulder above 0.7 instead of hard clipping."""
+    light = np.linspace(0.0, 2.0, _CURVE_STEPS)
+    knee = 0.7
+    soft = np.where(light > knee, knee + (1.0 - knee) * (1.0 - np.exp(-(light - knee) / (1.0 - knee))), light)
+    srgb = np.where(soft <= 0.0031308, 12.92 * soft, 1.055 * np.maximum(soft, 1e-9) ** (1.0 / 2.4) - 0.055)
+    return np.clip(np.round(255.0 * srgb), 0, 255).astype(np.uint8)
+
+
+def _finer(camera: CameraSetup, times: int) -> CameraSetup:
+    """The same camera with more, smaller pixels."""
+    fx, fy, cx, cy = camera.intrinsics
+    middle = 0.5 * (times - 1)
+    intrinsics = Intrinsics(times * fx, times * fy, times * cx + middle, times * cy + middle)
+    return CameraSetup(times * camera.width, times * camera.height, intrinsics, camera.T_world_camera)

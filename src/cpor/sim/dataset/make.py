@@ -1,0 +1,264 @@
+"""Data sets of simulated scenes: planned from a seed, made by any number of processes, always the same bytes.
+
+    DIR/manifest.json      settings, seeds, target and tier of each case, counts; written last
+    DIR/scene_00000/ …     a scene folder each, with the truths of occlusion and sweep beside each other
+    DIR/.making/           while it is made: the plan, and an entry for each finished scene
+
+One case an image: each scene has one target, so that cases are independent and need no grouping.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from cpor.data.scene_folder import write_scene_folder
+from cpor.errors import InvalidSettingError
+from cpor.files.locks import held_alone
+from cpor.files.workers import check_workers, do_all
+from cpor.sim.dataset.case import simulate_case
+from cpor.sim.dataset.manifest import (
+    MANIFEST,
+    TIERS,
+    CaseEntry,
+    CasePlan,
+    DatasetError,
+    DatasetSettings,
+    Manifest,
+    SplitCase,
+    Tier,
+    encode_manifest,
+    read_manifest,
+    read_split,
+)
+from cpor.sim.physics.installed import versions
+
+__all__ = [
+    "CasePlan",
+    "DatasetError",
+    "DatasetPlan",
+    "DatasetSettings",
+    "Manifest",
+    "SplitCase",
+    "plan_dataset",
+    "plan_split",
+    "read_manifest",
+    "read_split",
+    "simulate_case",
+    "write_dataset",
+]
+
+SplitName: TypeAlias = Literal["dev", "test"]
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+SPLIT_SIZES: dict[SplitName, int] = {"dev": 550, "test": 1800}
+"""Cases of the product's standard split, a third a tier; as many as UNOBench's synthetic test has."""
+
+_SPLIT_SEEDS: dict[SplitName, int] = {"dev": 1_000_000, "test": 2_000_000}
+# Seeds of other data sets begin here, far above those of the splits.
+_OTHER_SEEDS = 2**40
+
+MOST_SCENES = 1_000_000
+"""More is a slip of the hand: it would take weeks and terabytes, and the plan alone fills the memory."""
+
+_MAKING = ".making"
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """What to make.
+
+    Attributes:
+        split: What it is: `dev`, `test`, or `seed 7, all tiers`.
+        settings: Of every scene.
+        cases: The scenes.
+    """
+
+    split: str
+    settings: DatasetSettings
+    cases: tuple[CasePlan, ...]
+
+
+def plan_dataset(
+    n_scenes: int, seed: int, tier: Tier | None = None, settings: DatasetSettings | None = None
+) -> DatasetPlan:
+    """A data set of one's own.
+
+    Args:
+        n_scenes: How many scenes; a larger data set begins with the scenes of a smaller one.
+        seed: Other seeds give other scenes, and none gives one of the standard split.
+        tier: Of every target; None: the three in turn.
+        settings: Of every scene.
+    """
+    if not 1 <= n_scenes <= MOST_SCENES or seed < 0:
+        raise InvalidSettingError(
+            f"{n_scenes} scenes with seed {seed}; give at least 1 and at most {MOST_SCENES:,}, and no "
+            "negative seed"
+        )
+    drawn = np.random.default_rng([seed, 0x5CE7E]).integers(_OTHER_SEEDS, 2**62, n_scenes).tolist()
+    split = f"seed {seed}, {tier or 'all tiers'}"
+    return DatasetPlan(split, settings or DatasetSettings(), _cases(drawn, tier))
+
+
+def plan_split(name: SplitName, settings: DatasetSettings | None = None) -> DatasetPlan:
+    """The standard split of the product: `dev` to fit and choose with, `test` to report from.
+
+    No scene is in both, nor in a data set of one's own: their seeds differ.
+    """
+    first = _SPLIT_SEEDS[name]
+    seeds = range(first, first + SPLIT_SIZES[name])
+    return DatasetPlan(name, settings or DatasetSettings(), _cases(seeds, None))
+
+
+def write_dataset(
+    plan: DatasetPlan, out: Path, workers: int = 1, progress: Progress = lambda what, done, total: None
+) -> Manifest:
+    """Make a data set; killed and called again, it goes on, and the bytes are those of an undisturbed run.
+
+    Args:
+        plan: What to make.
+        out: Its folder; made, with its parents, if absent.
+        workers: Processes; they do not change a byte.
+        progress: Told `(what, done, total)`.
+
+    Raises:
+        DatasetError: The folder holds another data set or other files, or another process writes to it.
+        SimulationError: A scene cannot be made.
+    """
+    check_workers(workers)
+    _make_folder(out)
+    with held_alone(out, DatasetError):
+        done = _begin(plan, out)
+        todo = [case for case in plan.cases if case.name not in done]
+        if todo:  # by now all that the manifest says stands in .making too
+            (out / MANIFEST).unlink(missing_ok=True)
+        progress("scenes", len(done), len(plan.cases))
+        make = partial(_write_case, settings=plan.settings, out=out)
+        for case, entry in do_all(make, todo, workers):
+            _write_whole(out / _MAKING / f"{case.name}.json", entry.model_dump_json().encode())
+            done[case.name] = entry
+            progress("scenes", len(done), len(plan.cases))
+        manifest = _manifest(plan, [done[case.name] for case in plan.cases])
+        _write_whole(out / MANIFEST, encode_manifest(manifest))
+        shutil.rmtree(out / _MAKING, ignore_errors=True)
+    return manifest
+
+
+def _cases(seeds: Sequence[int], tier: Tier | None) -> tuple[CasePlan, ...]:
+    return tuple(
+        CasePlan(name=f"scene_{k:05d}", seed=seed, tier=tier or TIERS[k % len(TIERS)])
+        for k, seed in enumerate(seeds)
+    )
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise DatasetError(f"{out} is a file, and scenes go into a folder; choose another --out") from None
+    except OSError as error:
+        raise DatasetError(f"cannot make the folder {out}: {error.strerror}; choose another --out") from None
+
+
+def _begin(plan: DatasetPlan, out: Path) -> dict[str, CaseEntry]:
+    """What is finished already; everything half done is dropped."""
+    making = out / _MAKING
+    there = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
+    planned = {case.name for case in plan.cases}
+    if beyond := [name for name in there if name.startswith("scene_") and name not in planned]:
+        raise DatasetError(
+            f"{out} holds scenes beyond the {len(planned)} asked for ({beyond[0]}); ask for as many with a "
+            "larger --scenes, or choose another --out"
+        )
+    if (out / MANIFEST).is_file():
+        old = read_manifest(out)
+        _refuse_other(plan, out, _Plan(split=old.split, settings=old.settings, versions=old.versions))
+        making.mkdir(exist_ok=True)
+        _write_whole(making / "plan.json", _Plan.of(plan).model_dump_json().encode())
+        for known in old.cases:
+            _write_whole(making / f"{known.name}.json", known.model_dump_json().encode())
+    elif (making / "plan.json").is_file():
+        _refuse_other(plan, out, _read_plan(making / "plan.json"))
+    elif there:
+        raise DatasetError(f"{out} holds no data set but other files ({there[0]}); choose another --out")
+    else:
+        making.mkdir(exist_ok=True)
+        _write_whole(making / "plan.json", _Plan.of(plan).model_dump_json().encode())
+    for scratch in out.glob(".scene-*"):
+        shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
+    return {name: entry for name in planned if (entry := _finished(out, name)) is not None}
+
+
+def _finished(out: Path, name: str) -> CaseEntry | None:
+    place = out / _MAKING / f"{name}.json"
+    if not (place.is_file() and (out / name / "rgb.png").is_file()):
+        return None
+    try:
+        return CaseEntry.model_validate_json(place.read_bytes())
+    except ValidationError:
+        return None
+
+
+class _Plan(BaseModel):
+    """What must be the same for a data set to be gone on with."""
+
+    split: str
+    settings: DatasetSettings
+    versions: dict[str, str]
+
+    @classmethod
+    def of(cls, plan: DatasetPlan) -> "_Plan":
+        return cls(split=plan.split, settings=plan.settings, versions=versions())
+
+
+def _read_plan(place: Path) -> _Plan:
+    try:
+        return _Plan.model_validate_json(place.read_bytes())
+    except ValidationError:
+        raise DatasetError(
+            f"{place} is damaged, so nobody knows what was begun there; delete {place.parents[1]}, or choose "
+            "another --out"
+        ) from None
+
+
+def _refuse_other(plan: DatasetPlan, out: Path, there: _Plan) -> None:
+    wanted = _Plan.of(plan)
+    for part in ("split", "settings", "versions"):
+        old, new = getattr(there, part), getattr(wanted, part)
+        if old != new:
+            raise DatasetError(
+                f"{out} holds a data set with other {part}: {old}, now {new}; choose another --out, or "
+                "delete it"
+            )
+
+
+def _manifest(plan: DatasetPlan, entries: list[CaseEntry]) -> Manifest:
+    tiers = Counter(entry.tier for entry in entries)
+    cyclic = Counter(name for entry in entries for name in entry.cyclic)
+    files = sorted({name for entry in entries for name in entry.n_relations})
+    return Manifest(
+        split=plan.split,
+        settings=plan.settings,
+        versions=versions(),
+        n_cases={tier: tiers[tier] for tier in TIERS},
+        n_cyclic={name: cyclic[name] for name in files},
+        cases=entries,
+    )
+
+
+def _write_case(case: CasePlan, settings: DatasetSettings, out: Path) -> CaseEntry:
+    scene, entry = simulate_case(case, settings)
+    write_scene_folder(scene, out / case.name, overwrite=True)
+    return entry
+
+
+def _write_whole(place: Path, content: bytes) -> None:
+    scratch = place.with_name(f".scene-{place.name}")
+    scratch.write_bytes(content)
+    scratch.replace(place)

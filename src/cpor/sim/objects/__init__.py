@@ -1,0 +1,1 @@
+"""What lies in a heap: the catalogue of objects, their shapes and surfaces."""

@@ -1,0 +1,311 @@
+"""The loop closed on a simulated heap, judged by the truth at the time of each action."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from cpor.decision import Defer, Grasp, Remove
+from cpor.model import FittedModel, bundled_model
+from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.perception.segmenter import Segmenter
+from cpor.pipeline import Pipeline
+from cpor.rgbd import scoring_pipeline
+from cpor.robot.choose import Decider
+from cpor.robot.cycle import Cycle, LoopSettings, RunResult
+from cpor.robot.loop import Ask, Retarget, retrieve
+from cpor.robot.run_folder import RunFolder
+from cpor.scene import BlockedBy, Scene, TrueRelations
+from cpor.sim.arm.film import Film
+from cpor.sim.arm.simulated_robot import SimulatedRobot
+from cpor.sim.camera.look import Look, plain_look
+from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.camera.views import cast_views
+from cpor.sim.dataset.manifest import Tier
+from cpor.sim.dataset.recognition import Recognition
+from cpor.sim.dataset.simulator_masks import SimulatorMasks
+from cpor.sim.dataset.verdict import Verdict, judge
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap
+from cpor.sim.physics.truth import occlusion_relations, sweep_relations, union
+from cpor.sim.physics.world import World
+
+TAU = 0.3
+"""The demo acts above this score: it has no person to ask, so it takes more risks than the default."""
+
+Eyes: TypeAlias = Literal["networks", "truth"]
+"""Who finds objects and scores relations: our networks, or true masks and no scores."""
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """What to show.
+
+    Attributes:
+        tier: How deep the target lies; None: as it falls.
+        sensor: Preset of the camera's faults.
+        finger_friction: Of the gripper's fingers; 0.5 is a hard rubber, and things slip now and then.
+        budget: Attempts at most.
+        eyes: Who finds objects and scores relations.
+    """
+
+    tier: Tier | None = "hard"
+    sensor: str = "default"
+    finger_friction: float = 0.5
+    budget: int = 12
+    eyes: Eyes = "networks"
+
+    def pipeline(self, model: Path | None = None) -> Pipeline:
+        """The stages of a model; of the bundled one that was fitted to such eyes by default."""
+        file = model or bundled_model("embedded" if self.eyes == "networks" else "geometry")
+        return scoring_pipeline(FittedModel.load(file), TAU, fill_missing=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A heap with a robot beside it, before anything moves.
+
+    Attributes:
+        heap: The heap and its target.
+        world: The same heap with the arm.
+        look: Its light.
+        robot: The arm and its camera.
+        segmenter: Who finds the objects.
+        film: What the arm does, for an animation.
+    """
+
+    heap: Heap
+    world: World
+    look: Look
+    robot: SimulatedRobot
+    segmenter: Segmenter
+    film: Film
+
+    @property
+    def target_name(self) -> str:
+        """What is asked for: "the red mug"."""
+        return f"the {self.heap.target_name}"
+
+    def look_at_it(self) -> Scene:
+        """A first look, with what is asked for."""
+        return self.segmenter.segment(self.robot.observe())
+
+    def target_shows(self) -> bool:
+        """The truth: whether the camera sees some of the target right now."""
+        return bool((cast_views(self.world, self.heap.camera).visible_ids == self.heap.target).any())
+
+    @property
+    def ids_are_kept(self) -> bool:
+        """Whether objects are found under the world's own ids."""
+        return isinstance(self.segmenter, SimulatorMasks)
+
+    def truth(self) -> frozenset[BlockedBy]:
+        """What obstructs what right now, by occlusion or sweep, by the world's ids."""
+        seen = occlusion_relations(cast_views(self.world, self.heap.camera))
+        return union((seen, sweep_relations(self.world)))
+
+    def recognise(self, scene: Scene) -> Recognition:
+        """Who is who in a scene that was seen since anything last moved."""
+        assert scene.visible_ids is not None
+        views = self.robot.views_of(scene.observation)
+        return Recognition.match(scene.ids, scene.visible_ids, self.world.objects, views.visible_ids)
+
+    def truth_in(self, scene: Scene) -> frozenset[BlockedBy]:
+        """The truth of the moment by the ids of a scene that was just seen."""
+        truth = TrueRelations(frozenset(self.world.objects), self.truth())
+        return self.recognise(scene).translate(truth).pairs
+
+    def find_target(self, scene: Scene) -> int | None:
+        """The target's id in a scene that was just seen, as somebody who points at it would say it."""
+        found = self.recognise(scene).find(self.heap.target)
+        return found if found in scene.ids else None
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstration:
+    """What came of it.
+
+    Attributes:
+        result: The run, as the robot saw it.
+        delivered: The truth: whether what was asked for, last, lies in the delivery tray.
+        verdicts: What the truth says of each action when it was begun, by the index of its cycle.
+        pointed: How often somebody had to say which object is meant; once where it was never lost.
+    """
+
+    result: RunResult
+    delivered: bool
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    pointed: int = 1
+
+    @property
+    def wrong_removals(self) -> int:
+        """Removals of what was not removable next."""
+        return self._wrong(Remove)
+
+    @property
+    def wrong_grasps(self) -> int:
+        """Grasps of the target while something lay in its way."""
+        return self._wrong(Grasp)
+
+    def _wrong(self, kind: type[Grasp] | type[Remove]) -> int:
+        cycles = self.result.cycles
+        return sum(
+            self.verdicts[c.index].is_wrong
+            for c in cycles
+            if c.index in self.verdicts and isinstance(c.action, kind)
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """For programs."""
+        return {
+            "retrieved": self.result.retrieved and self.delivered,
+            "cycles": len(self.result.cycles),
+            "wrong_removals": self.wrong_removals,
+            "deferrals": self.result.deferrals,
+            "actions": self.result.actions,
+            "wrong_grasps": self.wrong_grasps,
+            "pointed": self.pointed,
+            "ended": self.result.ended,
+            "detail": self.result.detail,
+        }
+
+
+def set_stage(
+    seed: int, settings: DemoSettings, watch: Callable[[World], None] = lambda world: None
+) -> Stage:
+    """Heap a bin, name a target, put the robot beside it.
+
+    Args:
+        seed: Of the heap and of the camera's noise.
+        settings: How deep the target lies, how the camera fails, who finds the objects.
+        watch: Told the world after every control step of the arm; it must not change it.
+    """
+    heap = make_heap(seed, HeapSettings(tier=settings.tier))
+    poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
+    friction = settings.finger_friction
+    world = build_world(heap.world.objects, poses, heap.world.bin, arm=True, finger_friction=friction)
+    film, look = Film(), plain_look()
+    rng = np.random.default_rng((seed, 0xDE30))
+
+    def watched(world: World) -> None:
+        film(world)
+        watch(world)
+
+    robot = SimulatedRobot(world, heap.camera, look, sensor_preset(settings.sensor), rng, watch=watched)
+    segmenter = OnnxSegmenter() if settings.eyes == "networks" else SimulatorMasks(robot)
+    return Stage(heap, world, look, robot, segmenter, film)
+
+
+def demonstrate(
+    stage: Stage,
+    settings: DemoSettings,
+    pipeline: Pipeline | Decider | None = None,
+    record: RunFolder | None = None,
+    on_decision: Callable[[Cycle], None] = lambda cycle: None,
+    on_cycle: Callable[[Cycle, Verdict | None], None] = lambda cycle, verdict: None,
+    ask: Ask | None = None,
+    stop: threading.Event | None = None,
+    retarget: Retarget | None = None,
+) -> Demonstration:
+    """Retrieve the target, and judge each action by the truth when it is begun.
+
+    Args:
+        stage: As `set_stage` left it.
+        settings: How many attempts.
+        pipeline: Who decides; by default the bundled model for the stage's eyes.
+        record: Where every cycle is written.
+        on_decision: Called before the arm moves.
+        on_cycle: Called after, with what the truth says.
+        ask: Asked after too many deferrals in a row.
+        stop: Stops the arm at once, from whatever thread it is set.
+        retarget: Asked for another target, as `retrieve` does.
+    """
+    verdicts: dict[int, Verdict] = {}
+    witness = Witness(stage)
+
+    def decided(cycle: Cycle) -> None:
+        witness.look(cycle)
+        verdicts[cycle.index] = witness.judge(cycle)
+        on_decision(cycle)
+
+    def over(cycle: Cycle) -> None:
+        if cycle.attempt == "none":
+            witness.look(cycle)
+            verdicts.pop(cycle.index, None)  # announced, but not carried out
+        on_cycle(cycle, verdicts.get(cycle.index))
+
+    pointer = Pointer(stage)
+    result = retrieve(
+        stage.robot,
+        stage.segmenter,
+        stage.heap.target if stage.ids_are_kept else pointer,
+        pipeline or settings.pipeline(),
+        LoopSettings(budget=settings.budget, ids_are_kept=stage.ids_are_kept),
+        record,
+        over,
+        on_decision=decided,
+        ask=ask,
+        stop=stop,
+        retarget=retarget,
+    )
+    return Demonstration(result, witness.delivered, verdicts, max(1, pointer.times))
+
+
+class Pointer:
+    """Somebody who points at the target whenever the loop does not recognise it by itself.
+
+    Args:
+        stage: Where the target lies.
+
+    Attributes:
+        times: How often they pointed at it.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.times = 0
+
+    def __call__(self, scene: Scene) -> int | None:
+        """The target's id in a scene that was just seen; None where it is not found."""
+        found = self._stage.find_target(scene)
+        self.times += found is not None
+        return found
+
+
+class Witness:
+    """Somebody who knows the truth, and what is truly asked for.
+
+    Args:
+        stage: Before anything moves; its heap names the first target.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.target: int | None = stage.heap.target
+        """What is truly asked for, by the world's ids; None: somebody asked for what is no object."""
+        self._owner: Mapping[int, int | None] = {}
+        self._asked_anew = False
+
+    @property
+    def delivered(self) -> bool:
+        """Whether what is asked for lies in the delivery tray."""
+        return self.target is not None and self._stage.robot.in_tray(self.target, "delivery")
+
+    def look(self, cycle: Cycle) -> None:
+        """Take note of who is who in a cycle, before anything moves in it."""
+        self._owner = self._stage.recognise(cycle.scene).owner if cycle.scene.visible_ids is not None else {}
+        self._asked_anew |= cycle.retargeted
+        if self._asked_anew and cycle.target is not None:
+            self.target, self._asked_anew = self._owner.get(cycle.target), False
+
+    def judge(self, cycle: Cycle) -> Verdict:
+        """What the truth says of a cycle's action before the arm moves."""
+        action, names = cycle.action, self._stage.world.objects
+        assert action is not None and not isinstance(action, Defer)
+        obj = self._owner.get(int(action.obj))  # type: ignore[call-overload]
+        if obj is None or self.target is None:
+            return Verdict(True, "there is no object" if obj is None else "what is asked for is no object")
+        return judge(type(action)(obj), self.target, self._stage.truth(), lambda k: f"the {names[k].name}")

@@ -1,0 +1,96 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cpor.errors import InvalidSettingError
+from training import scorer, segmenter
+from training.export import export_scorer, export_segmenter, load_into
+from training.heaps import write_heaps
+from training.measure import _on_small
+from training.network import Maps, SegmenterNet
+from training.scorer_network import ScorerNet
+from training.targets import make_targets, quality_loss
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, tiny_config, heaps):
+    folder = tmp_path_factory.mktemp("run")
+    write_heaps(heaps, folder / "heaps_00_000000.npz")
+    segmenter.train(tiny_config, folder, folder / "out", 0.01, 10.0, folder / "state.pt", None)
+    segmenter.train(tiny_config, folder, folder / "out", 0.01, 10.0, folder / "state.pt", None)
+    scorer.train(tiny_config, folder, folder / "out", 0.01, 4, 16)
+    return folder / "out"
+
+
+def test_a_run_goes_on_where_it_stopped_and_logs_what_it_did(trained):
+    lines = [json.loads(line) for line in (trained / "segmenter.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if line.get("event") == "end"] == [1, 2]
+    assert all(np.isfinite(line["loss"]) for line in lines if "loss" in line)
+    assert (trained / "samples.png").stat().st_size > 0
+
+
+def test_the_exported_segmenter_says_what_torch_says(trained, tiny_config, tmp_path, evidence):
+    net = SegmenterNet(tiny_config.network)
+    load_into(net, trained, "segmenter.pt")
+    off = export_segmenter(net, tiny_config, tmp_path / "segmenter.onnx", 0.3)
+    evidence("E", "exported segmenter against torch, largest difference", "below 0.005", f"{off:.2g}")
+    assert off < 0.005
+
+
+def test_weights_of_another_network_are_taken_as_far_as_they_fit(trained, tiny_config, tmp_path):
+    other = replace(tiny_config, network=replace(tiny_config.network, mask_features=12))
+    with pytest.raises(InvalidSettingError, match="another network"):
+        load_into(SegmenterNet(other.network), trained, "segmenter.pt")
+    run = segmenter.Run(other, torch.device("cpu"), tmp_path)
+    run.load_mean(trained)
+    line = json.loads((tmp_path / "segmenter.jsonl").read_text())
+    assert line["loaded"] > 50 and "mask_tower.2.weight" in line["new"]
+    assert torch.equal(run.net.state_dict()["stem.0.1.weight"], run.mean.state_dict()["stem.0.1.weight"])
+
+
+def test_finds_on_things_too_small_to_be_wanted_are_not_held_against_the_network():
+    claimed, small = torch.zeros((3, 8, 8), dtype=torch.bool), torch.zeros((1, 8, 8), dtype=torch.bool)
+    small[0, :2, :2] = True
+    claimed[0, :2, :3] = True
+    claimed[1, 4:, 4:] = True
+    claimed[2, :2, :2] = True
+    assert _on_small(claimed, small, {2}) == 1
+
+
+def test_the_judge_learns_which_masks_are_good(tiny_config):
+    torch.manual_seed(0)
+    net = SegmenterNet(tiny_config.network)
+    maps = net(torch.randn(2, 8, 96, 128))
+    ids = torch.zeros((2, 96, 128), dtype=torch.uint8)
+    ids[:, 20:60, 30:90] = 1
+    targets = make_targets(ids, torch.zeros((2, 48, 64), dtype=torch.int32), 22, 30)
+    fixed = Maps(maps.heat.detach() + 4.0, maps.tower.detach(), maps.features.detach())
+    optimiser = torch.optim.Adam(net.judge.parameters(), 0.01)
+    losses = []
+    for _ in range(40):
+        loss = quality_loss(net, fixed, targets, 8)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_exported_scorer_says_what_torch_says_for_any_number_of_pairs(trained, tiny_config, tmp_path):
+    net = ScorerNet()
+    load_into(net, trained, "scorer.pt")
+    assert export_scorer(net, tiny_config, tmp_path / "scorer.onnx") < 0.005
+
+
+def test_the_learning_rate_rises_then_falls(tiny_config):
+    rates = [segmenter.rate(share, tiny_config) for share in (0.0, 0.02, 0.5, 1.0)]
+    assert rates[0] < rates[1] > rates[2] > rates[3] > 0.0
+
+
+def test_a_good_order_of_scores_ranks_all_pairs_right():
+    labels = torch.tensor([0.0, 0.0, 1.0, 1.0])
+    assert scorer.ranking(torch.tensor([-2.0, -1.0, 1.0, 2.0]), labels) == 1.0
+    assert scorer.ranking(torch.tensor([2.0, 1.0, -1.0, -2.0]), labels) == 0.0
