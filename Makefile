@@ -4,11 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --retries 5
 
-.PHONY: demo test check bench evidence format clean
+.PHONY: demo quick test check bench evidence format clean
 
 # Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
 demo: $(VENV)/.sim
 	@$(BIN)/cpor demo
+
+# Before every commit, in under a minute: all but what takes seconds, and the folders that start much.
+NOT_QUICK := e2e experiments fitting perception semantics serve sim training validity viz \
+	test_cli_sim.py test_decide_folder.py test_extending.py test_readme.py
+quick: $(VENV)/.dev
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(NOT_QUICK:%=--ignore=tests/%)
 
 test: $(VENV)/.dev
 	@$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -34,6 +35,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.mutated_uploads import mutated_uploads  # noqa: E402
 
 CONNECTIONS = 32
+TAU = 0.5
 
 
 @dataclass
@@ -121,6 +123,7 @@ def encode(scene: cpor.ObstructionPosterior, host: str) -> bytes:
         objects=list(scene.objects),
         target=scene.target,
         relations=[r._asdict() for r in scene.relations()],
+        tau=TAU,
     )
     body = request.model_dump_json().encode()
     head = f"POST /v1/decide HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
@@ -170,7 +173,7 @@ def measure_decisions(address: str, pid: int, seconds: float, rate: float) -> di
     before = _cpu_s(pid)
     latencies, bodies, took = asyncio.run(send_all(host, int(port), requests, rate))
     cpu_s = _cpu_s(pid) - before
-    expected = cpor.decide_many(scenes)
+    expected = cpor.decide_many(scenes, TAU)
     right = 0
     for body, decision in zip(bodies, expected, strict=True):
         if body:
@@ -226,6 +229,31 @@ def measure_clients(address: str, clients: int, pictures: int) -> dict[str, obje
     }
 
 
+def measure_kept_views(address: str, rounds: int) -> dict[str, object]:
+    """Decide on views that are kept, as the page does: another target, the line moved, a relation edited."""
+    times: dict[str, list[float]] = {"target": [], "tau": [], "relation": []}
+    with Client(address) as client:
+        for name in ("loose-bin", "touching-toys", "full-bin"):
+            seen = client.look_at_example(name)
+            ids = [o.id for o in seen.objects]
+            for k in range(rounds):
+                target, other = ids[k % len(ids)], ids[(k + 1) % len(ids)]
+                asked: dict[str, dict[str, Any]] = {
+                    "target": {},
+                    "tau": {"tau": k / rounds, "graphs": 0},
+                    "relation": {"relations": {(target, other): k / rounds}},
+                }
+                for kind, settings in asked.items():
+                    start = time.perf_counter()
+                    client.decide_scene(seen.id, target=target, **settings)
+                    times[kind].append(1e3 * (time.perf_counter() - start))
+    return {
+        f"{kind}_p{share}_ms": round(float(np.quantile(each, share / 100)), 2)
+        for kind, each in times.items()
+        for share in (50, 99)
+    } | {"requests": sum(map(len, times.values()))}
+
+
 def measure_mutated(address: str, count: int) -> dict[str, object]:
     """Mutated uploads, four at a time."""
     mutated = mutated_uploads(seed=5000)
@@ -274,6 +302,8 @@ def main() -> None:
     with service() as (address, watch):
         result["decide"] = measure_decisions(address, watch.pid, asked.seconds, asked.rate)
         print("decide", json.dumps(result["decide"]), flush=True)
+        result["kept_views"] = measure_kept_views(address, rounds=60)
+        print("kept_views", json.dumps(result["kept_views"]), flush=True)
         result["clients"] = measure_clients(address, asked.clients, asked.pictures)
         print("clients", json.dumps(result["clients"]), flush=True)
         result["mutated"] = measure_mutated(address, asked.mutated)

@@ -1,171 +1,215 @@
-"""Rerun every measurement that a promise of ours rests on, and write the table docs/evidence.md.
+"""Rerun the measurements that our claims rest on, keep them in docs/evidence.json, write docs/evidence.md.
 
-The tests note figures as they check them (fixture `evidence`), the benchmarks print theirs to JSON; this
-collects both. Run on a quiet machine: python benchmarks/evidence_table.py
+The tests note figures as they check them (fixture `evidence`), the benchmarks keep or print theirs. Every
+part is kept as soon as it is measured, and long parts go on where they stopped. Run on a quiet machine:
+
+    python benchmarks/evidence_table.py                  everything: tests, times, long parts
+    python benchmarks/evidence_table.py --only gate      one part; also tests, or a file of tests
+    python benchmarks/evidence_table.py --page           only the page, from what is kept
+    python benchmarks/evidence_table.py --add FILE.json  take parts of a file with the form of evidence.json
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
+
+from evidence_page import FIGURES, PAGE, Wanted, keep, read_parts, write_page, write_parts
+from long_parts import Row
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out"
 
+SIM, PERCEPTION = "benchmarks/evidence_sim.py", "benchmarks/evidence_perception.py"
 
-class Row(NamedTuple):
-    """One figure beside the one asked for."""
-
-    part: str
-    point: str
-    asked: str
-    measured: str
+LONG: dict[str, tuple[str, Wanted]] = {
+    "heaps": (SIM, Wanted("acts", "200 simulated heaps come to rest")),
+    "decisions": (SIM, Wanted("decides", "first actions on the test split, true masks")),
+    "asking": (SIM, Wanted("asks", "active asking on the test split")),
+    "robot": (SIM, Wanted("acts", "the robot table with true masks")),
+    "masks": (PERCEPTION, Wanted("sees", "masks on the test split")),
+    "chain": (PERCEPTION, Wanted("decides", "from raw scores to CPOR with our masks")),
+    "others": (PERCEPTION, Wanted("decides", "the same with true masks and with the depth segmenter's")),
+    "frame_speed": (PERCEPTION, Wanted("fast", "a frame to a decision")),
+    "robot_networks": (PERCEPTION, Wanted("acts", "the robot table, seen by our networks")),
+    "loop_faults": ("benchmarks/evidence_loop_faults.py", Wanted("safe", "the loop with faults")),
+    "gate": ("benchmarks/evidence_gate.py", Wanted("safe", "faulty frames and masks, caught by the gate")),
+    "unseen": ("benchmarks/evidence_unseen.py", Wanted("safe", "blockers that nobody segmented")),
+}
+"""Long parts: the script, which keeps its rows itself, and what is missing without it."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--keep-speed", action="store_true", help="take the speed figures of the last run")
-    parser.add_argument("--keep-long", action="store_true", help="take the last long figures")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", help="parts to measure, with commas between them")
+    parser.add_argument("--page", action="store_true", help="measure nothing")
+    parser.add_argument("--add", type=Path, help="take the parts of this file; measure nothing")
     asked = parser.parse_args()
     OUT.mkdir(exist_ok=True)
-    if not asked.keep_long:
-        run("benchmarks/evidence_sim.py")
-        run("benchmarks/evidence_perception.py")
-    if not asked.keep_speed:
-        run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
-        run("benchmarks/bench_evidence.py", "--json", str(OUT / "bench_evidence.json"))
-        run("benchmarks/bench_serve.py", "--json", str(OUT / "bench_serve.json"))
-    rows = run_tests() + read_benchmarks() + read_service() + read_long() + time_start()
-    write_table(sorted(rows, key=lambda row: row.part))
+    if asked.add:
+        write_parts(read_parts(FIGURES) | read_parts(asked.add), FIGURES)
+    elif not asked.page:
+        for name in asked.only.split(",") if asked.only else ("tests", *SHORT, *LONG):
+            measure(name)
+    parts = read_parts(FIGURES)
+    PAGE.write_text(write_page(parts, {name: wanted for name, (_, wanted) in LONG.items()}), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)} ({sum(len(part.rows) for part in parts.values())} figures)")
+
+
+def measure(name: str) -> None:
+    """Measure a part and keep it."""
+    if name in LONG:
+        script = LONG[name][0]
+        run(script, *(("--only", name) if script in (SIM, PERCEPTION) else ()))
+    elif name in SHORT:
+        keep({name: SHORT[name]()})
+    elif name.startswith("tests"):
+        keep(run_tests(name))
+        if name == "tests":
+            there = read_parts(FIGURES)
+            gone = {each for each in there if each.startswith("tests/") and not (ROOT / each).is_file()}
+            write_parts({each: part for each, part in there.items() if each not in gone}, FIGURES)
+    else:
+        known = ", ".join(("tests", *SHORT, *LONG))
+        raise SystemExit(f"no part {name!r}; the parts are: {known}, and files of tests")
 
 
 def run(*command: str) -> None:
     print("$", " ".join(command), flush=True)
-    subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+    found = os.pathsep.join(filter(None, (str(ROOT / "tests"), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": found}  # the benchmarks use oracles of the tests
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, env=environment)
 
 
-def run_tests() -> list[Row]:
-    """The whole test suite, slow tests included; a failed test stops here."""
+def run_tests(path: str) -> dict[str, list[Row]]:
+    """Rows by file of tests, slow tests included; a failed test stops here. Skipped files keep their rows."""
     report = OUT / "tests.xml"
-    run("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", f"--junitxml={report}")
-    return [
-        Row(*json.loads(entry.get("value", "[]")))
-        for entry in ElementTree.parse(report).iter("property")
-        if entry.get("name") == "evidence"
-    ]
+    run("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", f"--junitxml={report}", path)
+    return read_tests(report)
 
 
-def read_benchmarks() -> list[Row]:
-    """Speed against peers, growth, deadlines, geometric evidence."""
-    speed = json.loads((OUT / "bench.json").read_text())
-    rows = [
-        Row("A", f"speed over {speed['scenes']['source']}: {name}", "", _way(way))
-        for name, way in speed["scenes"]["ways"].items()
-    ]
-    rows += [
-        Row("A", f"speed: {asked['what']}", str(asked["asked"]), f"{asked['measured']}")
-        for asked in speed["scenes"]["asked"]
-    ]
-    rows += _growth(speed["growth"])
-    for case in json.loads((OUT / "bench_evidence.json").read_text())["results"]:
-        size = f"{case['objects']} objects at {case['width']}x{case['height']}"
-        asked = f"{case['asked_ms']} ms" if case["asked_ms"] else ""
-        rows.append(Row("B", f"all geometric evidence, {size}, median", asked, f"{case['median_ms']:.1f} ms"))
+def read_tests(report: Path) -> dict[str, list[Row]]:
+    """What tests noted, from pytest's report."""
+    rows: dict[str, list[Row]] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        file = case.get("classname", "").replace(".", "/") + ".py"
+        for entry in case.iter("property"):
+            if entry.get("name") == "evidence":
+                rows.setdefault(file, []).append(tuple(json.loads(entry.get("value", "[]"))))
     return rows
 
 
-def read_service() -> list[Row]:
+def speed() -> list[Row]:
+    """Inference against its peers, and growth with the scene."""
+    run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
+    found = json.loads((OUT / "bench.json").read_text())
+    scenes = found["scenes"]
+    rows: list[Row] = [
+        ("fast", f"speed: {asked['what']}", str(asked["asked"]), str(asked["measured"]))
+        for asked in scenes["asked"]
+    ]
+    for name, way in scenes["ways"].items():
+        told = f"mean {way['mean_ms']:.4g} ms, most {way['max_ms']:.4g} ms ({way['scenes']} scenes)"
+        rows.append(("fast", f"speed over {scenes['source']}: {name}", "", told))
+    return rows + growth_rows(found["growth"])
+
+
+def growth_rows(growth: dict[str, Any]) -> list[Row]:
+    """Growth with the scene, in words."""
+    rows: list[Row] = []
+    for size in growth["sizes"]:
+        peer = size["problog_ms"]
+        told = f"{size['ours_ms']:.4g} ms, most {size['ours_max_ms']:.4g} ms; "
+        told += f"{_bounded(size['epsilon'])}; "
+        told += f"ProbLog {peer if isinstance(peer, str) else f'{peer:.4g} ms'}"
+        rows.append(("fast", f"growth: {size['family']} scene of {size['objects']} objects", "", told))
+    memory = growth["memory_mb"]
+    told = f"{memory['increase']:.4g} MB more, {memory['whole_process']:.4g} MB the whole process"
+    rows.append(("fast", f"growth: memory, {memory['objects']} objects", "", told))
+    for scene in growth["forty"]:
+        point = f"growth: 40 objects, {scene['candidates']}, scene {scene['seed']}"
+        told = f"{scene['auto_ms']:.4g} ms, {_bounded(scene['epsilon'])}"
+        rows.append(("fast", point, "", told))
+        told = f"{scene['deadline_median_ms']:.4g} ms, most {scene['deadline_max_ms']:.4g} ms, "
+        rows.append(("fast", f"{point}, with a deadline", "", told + _bounded(scene["deadline_epsilon"])))
+    return rows
+
+
+def _bounded(epsilon: float) -> str:
+    return "exact" if epsilon == 0 else f"scores known up to {epsilon:.3g}"
+
+
+def geometry_speed() -> list[Row]:
+    """All geometric evidence of a scene."""
+    file = OUT / "bench_evidence.json"
+    run("benchmarks/bench_evidence.py", "--json", str(file))
+    rows: list[Row] = []
+    for case in json.loads(file.read_text())["results"]:
+        point = (
+            f"all geometric evidence, {case['objects']} objects at {case['width']}x{case['height']}, median"
+        )
+        asked = f"<= {case['asked_ms']:g} ms" if case["asked_ms"] else ""
+        rows.append(("fast", point, asked, f"{case['median_ms']:.1f} ms"))
+    return rows
+
+
+def service() -> list[Row]:
     """The service under load."""
+    run("benchmarks/bench_serve.py", "--json", str(OUT / "bench_serve.json"))
     found = json.loads((OUT / "bench_serve.json").read_text())
     decide, clients, mutated, memory = (found[k] for k in ("decide", "clients", "mutated", "memory"))
-    statuses = ", ".join(f"{count} with {status}" for status, count in sorted(mutated["statuses"].items()))
+    point = f"decisions from probabilities, {decide['objects']} objects, {decide['requests']} requests"
     own = f"{clients['their_own']} of {clients['uploads']} got their own result, {clients['seconds']} s"
+    statuses = mutated["statuses"]
+    broken = sum(count for status, count in statuses.items() if int(status) >= 500)
+    told = ", ".join(f"{count} with {status}" for status, count in sorted(statuses.items()))
+    size = f"{memory['peak_pss_mb'] / 1024:.2f} GB"
     return [
-        Row(
-            "G",
-            f"decisions from probabilities, {decide['objects']} objects, {decide['requests']} requests",
-            "200 a second, p99 < 100 ms",
-            f"{decide['rate']:.0f} a second, median {decide['p50_ms']:.1f} ms, p99 {decide['p99_ms']:.1f} ms",
-        ),
-        Row("G", f"{clients['clients']} clients uploading at once", "none lost or mixed up", own),
-        Row("G", f"{mutated['sent']} mutated uploads", "clear 4xx, no 500", statuses),
-        Row(
-            "G",
-            "memory of the service and its workers at their most, pages shared by several counted once",
-            "< 2 GB",
-            f"{memory['peak_pss_mb'] / 1024:.2f} GB; alive afterwards: {'yes' if found['alive'] else 'no'}",
-        ),
+        ("serves", f"{point}, rate", ">= 200 a second", f"{decide['rate']:.0f} a second"),
+        ("serves", f"{point}, median", "", f"{decide['p50_ms']:.1f} ms"),
+        ("serves", f"{point}, 99th percentile", "< 100 ms", f"{decide['p99_ms']:.1f} ms"),
+        ("serves", f"{clients['clients']} clients uploading at once, none lost or mixed up", "all", own),
+        ("serves", f"{mutated['sent']} mutated uploads, replies 500 and above", "0", f"{broken} ({told})"),
+        ("serves", "most memory of service and workers, shared pages counted once", "< 2 GB", size),
+        ("serves", "alive after all that", "yes", "yes" if found["alive"] else "no"),
     ]
 
 
-def read_long() -> list[Row]:
-    """What the long measurements found: the simulator's, and those of our networks."""
-    files = (OUT / "evidence_sim.json", OUT / "evidence_perception.json")
-    return [Row(*row) for file in files for rows in json.loads(file.read_text()).values() for row in rows]
-
-
-def _way(way: dict[str, Any]) -> str:
-    return f"mean {way['mean_ms']:.4g} ms, max {way['max_ms']:.4g} ms ({way['scenes']} scenes)"
-
-
-def _growth(growth: dict[str, Any]) -> list[Row]:
-    rows = []
-    for key, value in growth.items():
-        if isinstance(value, list):
-            for entry in value:
-                said = ", ".join(f"{name} {_short(number)}" for name, number in entry.items())
-                rows.append(Row("A", f"growth, {key}", "", said))
-        elif isinstance(value, dict):
-            rows.append(
-                Row("A", f"growth, {key}", "", ", ".join(f"{k} {_short(v)}" for k, v in value.items()))
-            )
-    return rows
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def time_start() -> list[Row]:
+def start() -> list[Row]:
     """Cold starts, after a first run has filled the compilation cache."""
-    scene = "examples/scenes/heap.json"
-    decide = ["-c", "from cpor.cli.app import main; main()", "decide", scene]
+    decide = ["-c", "from cpor.cli.app import main; main()", "decide", "examples/scenes/heap.json"]
     return [
-        Row("A", "import cpor, median of 5", "< 0.5 s", f"{_time(['-c', 'import cpor']):.2f} s"),
-        Row("A", "cpor decide, cold, median of 5", "< 1.5 s", f"{_time(decide):.2f} s"),
-        Row("A", "cpor decide --json, cold, median of 5", "< 1.5 s", f"{_time([*decide, '--json']):.2f} s"),
+        ("fast", "import cpor, median of 5", "< 0.5 s", f"{_time(['-c', 'import cpor']):.2f} s"),
+        ("fast", "cpor decide, cold, median of 5", "< 1.5 s", f"{_time(decide):.2f} s"),
+        ("fast", "cpor decide --json, cold, median of 5", "< 1.5 s", f"{_time([*decide, '--json']):.2f} s"),
     ]
 
 
 def _time(arguments: list[str]) -> float:
     times = []
     for _ in range(6):
-        start = time.perf_counter()
+        began = time.perf_counter()
         subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
+        times.append(time.perf_counter() - began)
     return statistics.median(times[1:])
 
 
-def write_table(rows: list[Row]) -> None:
-    lines = [
-        "# Evidence",
-        "",
-        "What `make evidence` measured on its last run: every figure beside the one asked for. Times are of",
-        "one machine with 2 cores; ratios travel better than times.",
-        "",
-    ]
-    for part in sorted({row.part for row in rows}):
-        lines += [f"## Part {part}", "", "| point | asked | measured |", "|---|---|---|"]
-        lines += [f"| {row.point} | {row.asked} | {row.measured} |" for row in rows if row.part == part]
-        lines.append("")
-    path = ROOT / "docs" / "evidence.md"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    print(f"wrote {path.relative_to(ROOT)} ({len(rows)} figures)")
+SHORT: dict[str, Callable[[], list[Row]]] = {
+    "speed": speed,
+    "geometry_speed": geometry_speed,
+    "service": service,
+    "start": start,
+}
+"""Parts of minutes, turned into rows here."""
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cpor.decision import Defer
-from cpor.model import FittedModel, bundled_model
+from cpor.robot.choose import SystemDecider
 from cpor.robot.cycle import Cycle, LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, replay
@@ -20,6 +20,7 @@ from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
+from cpor.system import System
 
 
 def say(cycle: Cycle) -> None:
@@ -49,27 +50,27 @@ def main() -> None:
     """Retrieve one target; the first argument is a new folder for the record, the second a seed."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else free_folder(Path("out/close_the_loop"))
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    heap = make_heap(seed, HeapSettings(tier="medium"))
+    heap = make_heap(seed, HeapSettings(tier="easy"))
     print(f"a bin of {len(heap.world.objects)} objects; get the {heap.target_name}")
 
     poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
     world = build_world(heap.world.objects, poses, heap.world.bin, arm=True)
     rng = np.random.default_rng(seed)
     robot = SimulatedRobot(world, heap.camera, plain_look(), sensor_preset("default"), rng)
-    # Fitted on simulated scenes. Pairs without an answer obstruct as often as such pairs did there.
-    pipeline = FittedModel.load(bundled_model()).pipeline(tau=0.3, fill_missing=True)
+    # Everything embedded; the arm acts only where it is sure enough, and asks otherwise.
+    decides = SystemDecider(System(mode="balanced"))
     result = retrieve(
         robot,
         SimulatorMasks(robot),
         heap.target,
-        pipeline,
+        decides,
         LoopSettings(ids_are_kept=True),
         RunFolder(folder, about={"seed": seed}),
         on_cycle=say,
     )
     print(f"{result.ended}: {result.detail}; the arm is {result.robot.state}")
 
-    again = replay(folder, pipeline)
+    again = replay(folder, decides)
     print(f"decided again from {folder}: {sum(each.differs for each in again)} of {len(again)} differ")
 
 

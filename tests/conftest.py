@@ -1,10 +1,22 @@
 """Shared fixtures."""
 
 import json
+import os
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+from benchmarks.evidence_page import check_claim, say
+
+# One core for each process: threads of BLAS and torch that wait for each other make a fit 20 times slower.
+# The workers of `-n` and every process that a test starts inherit this.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+settings.register_profile("cpor", deadline=None)  # no test asserts wall-clock times
+settings.load_profile("cpor")
 
 
 @pytest.fixture
@@ -14,10 +26,9 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def evidence(record_property) -> Callable[[str, str, str, object], None]:
-    """Note a measured figure beside the one asked for; `make evidence` collects them into a table."""
+    """Note a measured figure beside the one asked for, under a claim of benchmarks/evidence_page.py."""
 
-    def note(part: str, point: str, asked: str, measured: object) -> None:
-        shown = f"{measured:.3g}" if isinstance(measured, float) else str(measured)
-        record_property("evidence", json.dumps([part, point, asked, shown]))
+    def note(claim: str, point: str, asked: str, measured: object) -> None:
+        record_property("evidence", json.dumps([check_claim(claim), point, asked, say(measured)]))
 
     return note

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cpor.cli.app import main
+from cpor.risk.modes import LEAST_SCORE
 
 HEAP = Path(__file__).parents[1] / "examples" / "scenes" / "heap.json"
 
@@ -35,7 +36,7 @@ def write(tmp_path):
 
 
 def test_json_has_the_promised_keys():
-    ran = cpor("decide", HEAP, "--json")
+    ran = cpor("decide", HEAP, "--json", "--mode", "bold")
     assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout)
     assert answer["action"] == {"type": "remove", "object": "screwdriver", "reason": None}
@@ -49,7 +50,7 @@ def test_json_has_the_promised_keys():
         "blockers_certified": True,
     }
     assert answer["method"] == "exact"
-    assert answer["tau"] == 0.5
+    assert (answer["mode"], answer["tau"]) == ("bold", LEAST_SCORE["bold"])
     assert answer["mu"] == pytest.approx(0.88 * 0.21)
     shares = [graph["share"] for graph in answer["top_graphs"]]
     assert shares == sorted(shares, reverse=True)
@@ -57,26 +58,10 @@ def test_json_has_the_promised_keys():
 
 
 def test_the_card_tells_a_person_what_to_do_and_why():
-    ran = cpor("decide", HEAP)
+    ran = cpor("decide", HEAP, "--tau", "0.5")
     assert ran.returncode == 0, ran.stderr
     for words in ("REMOVE screwdriver", "81.4%", "Likeliest arrangements", "What would change this", "Exact"):
         assert words in ran.stdout
-
-
-def test_settings_reach_the_decision(write):
-    ran = cpor("decide", HEAP, "--tau", "0.9", "--method", "topk", "--json")
-    answer = json.loads(ran.stdout)
-    assert answer["action"]["type"] == "defer"
-    assert answer["method"] == "topk"
-    gap = {"objects": [1, 2], "target": 1, "relations": [{"blocked": 1, "blocker": 2, "p": None}]}
-    path = write(gap)
-    answer = json.loads(cpor("decide", path, "--json").stdout)
-    assert answer["action"] == {"type": "defer", "object": None, "reason": "no_evidence"}
-    assert answer["mu"] is None
-    assert answer["top_graphs"] == []
-    answer = json.loads(cpor("decide", path, "--json", "--prior", "0.1").stdout)
-    assert answer["action"] == {"type": "grasp", "object": 1, "reason": None}
-    assert "an answer is missing" in cpor("decide", path).stdout
 
 
 @pytest.fixture
@@ -93,6 +78,40 @@ def run(monkeypatch, capsys):
     return run
 
 
+def test_settings_reach_the_decision(run, write):
+    def decided(*arguments):
+        return json.loads(run("decide", *arguments, "--json")[1])
+
+    answer = decided(HEAP, "--tau", "0.9", "--method", "topk")
+    assert answer["action"]["type"] == "defer"
+    assert answer["method"] == "topk"
+    gap = {"objects": [1, 2], "target": 1, "relations": [{"blocked": 1, "blocker": 2, "p": None}]}
+    path = write(gap)
+    answer = decided(path)
+    assert answer["action"] == {"type": "defer", "object": None, "reason": "no_evidence"}
+    assert answer["mu"] is None
+    assert answer["top_graphs"] == []
+    answer = decided(path, "--prior", "0.05")
+    assert answer["action"] == {"type": "grasp", "object": 1, "reason": None}
+    assert "an answer is missing" in run("decide", path)[1]
+
+
+def test_the_risk_setting_is_cautious_unless_told(run):
+    said = {
+        mode: json.loads(run("decide", HEAP, "--json", *(["--mode", mode] if mode else []))[1])
+        for mode in (None, "cautious", "balanced", "bold")
+    }
+    assert {mode: (each["mode"], each["tau"]) for mode, each in said.items()} == {
+        None: ("cautious", 0.9),
+        "cautious": ("cautious", 0.9),
+        "balanced": ("balanced", 0.5),
+        "bold": ("bold", 0.3),
+    }
+    kinds = [each["action"]["type"] for each in said.values()]
+    assert kinds == ["defer", "defer", "remove", "remove"]  # the best action is right with 81.4 %
+    assert all(each["promise"] is None for each in said.values())
+
+
 def relation(**changes):
     return {"blocked": "a", "blocker": "b", "p": 0.5} | changes
 
@@ -106,7 +125,7 @@ def scene(*relations, objects=("a", "b"), target="a"):
     [
         ("{not json", "not JSON"),
         ("[1, 2]", "JSON object"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
         ('{"objects": ["a"], "target": "a"}', '"relations" is missing'),
         (scene(relation(p=1.5)), "1.5"),
         (json.dumps(scene(relation(p=float("nan")))), "NaN"),
@@ -164,20 +183,20 @@ def test_no_traceback_reaches_a_user(write):
     assert "Traceback" not in ran.stderr
 
 
-def test_labels_cannot_act_on_the_terminal(write):
+def test_labels_cannot_act_on_the_terminal(run, write):
     hostile = ["[bold]mug[/bold]", "\x1b[31mred", ":bomb:", "back\\"]
     path = write(
         scene({"blocked": hostile[0], "blocker": hostile[1], "p": 0.9}, objects=hostile, target=hostile[0])
     )
-    shown = cpor("decide", path).stdout
+    shown = cpor("decide", path, "--tau", "0.5").stdout
     assert "\x1b" not in shown
     assert "[bold]mug[/bold]" in shown
     assert ":bomb:" in shown
-    assert json.loads(cpor("decide", path, "--json").stdout)["action"]["object"] == hostile[1]
+    assert json.loads(run("decide", path, "--json", "--tau", "0.5")[1])["action"]["object"] == hostile[1]
 
 
 def test_a_plain_terminal_gets_an_answer_too():
-    ran = cpor("decide", HEAP, PYTHONIOENCODING="ascii", COLUMNS="40")
+    ran = cpor("decide", HEAP, "--mode", "bold", PYTHONIOENCODING="ascii", COLUMNS="40")
     assert ran.returncode == 0, ran.stderr
     assert "REMOVE screwdriver" in ran.stdout
 

@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +11,9 @@ from typer.testing import CliRunner
 from cpor.cli.app import app
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import BlockedBy
-from cpor.semantics.vlm import pairs_to_ask
+from cpor.semantics.scorer import touching_pairs
 
+ROOT = Path(__file__).parents[1]
 KEY = "sk-cli-test-0123456789"
 
 
@@ -55,7 +58,7 @@ def test_score_writes_scores_and_the_raw_replies(kind, scene_folder, scorer, tmp
     out = tmp_path / "scores.json"
     ran = run("score", scene_folder, "--scorer", "mine", "--out", out, "--picture", tmp_path / "shown.png")
     assert ran.exit_code == 0, ran.output
-    pairs = pairs_to_ask(read_scene_folder(scene_folder))
+    pairs = touching_pairs(read_scene_folder(scene_folder))
     written = json.loads(out.read_text())
     assert written["scorer"] == "mine"
     found = {BlockedBy(r["blocked"], r["blocker"]): r["score"] for r in written["relations"]}
@@ -91,7 +94,7 @@ def test_scores_that_are_there_survive_a_run_in_vain(scene_folder, scorer):
     before = (scene_folder / "scores.json").read_bytes()
     scorer(Plan(fault=lambda *_: "500"))
     ran = run("score", scene_folder, "--scorer", "mine", "--no-cache")
-    assert ran.exit_code == 1 and "is left as it was" in ran.output
+    assert ran.exit_code == 1 and "was not changed" in ran.output
     assert (scene_folder / "scores.json").read_bytes() == before
 
 
@@ -155,7 +158,7 @@ def test_decide_asks_a_scorer_about_every_pair_that_touches(scene_folder, scorer
     plan = scorer(more='way = "pairs"\n')
     ran = run("decide", scene_folder, "--scorer", "mine", "--target", 1)
     assert ran.exit_code == 0, ran.output
-    pairs = pairs_to_ask(read_scene_folder(scene_folder))
+    pairs = touching_pairs(read_scene_folder(scene_folder))
     assert len(plan.seen) == len(pairs)
     assert f"mine answered {len(pairs)} of {len(pairs)} questions" in " ".join(ran.output.split())
 
@@ -203,3 +206,25 @@ def test_scorers_lists_what_there_is_and_shows_one(scene_folder, scorer, tmp_pat
     assert run("scorers", "--show", "mine").output == (tmp_path / "scorers" / "mine.toml").read_text()
     shown = run("scorers", "--show", "gemini-robotics-er-1.6")
     assert 'model = "gemini-robotics-er-1.6-preview"' in shown.output
+
+
+def test_scorers_fit_into_80_columns(scorer, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("scorers", "--no-reach").output.splitlines()
+    assert max(map(len, lines)) <= 80 and "…" not in "".join(lines)
+    assert any("embedded" in line and "installed" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_scoring_then_deciding_is_deciding(tmp_path, monkeypatch):
+    """The scorer's own pairs are asked whoever asks them."""
+    pytest.importorskip("onnxruntime", reason="pip install 'cpor-grasp[perception]'")
+    scene = tmp_path / "scene"
+    shutil.copytree(ROOT / "examples" / "scenes" / "sim" / "scene_00000", scene)
+    ids = read_scene_folder(scene).ids
+    asked = [("decide", scene, "--target", target, "--json") for target in ids]
+    direct = [json.loads(run(*arguments).stdout) for arguments in asked]
+    assert run("score", scene, "--scorer", "embedded").exit_code == 0
+    scored = [json.loads(run(*arguments).stdout) for arguments in asked]
+    for one, other in zip(direct, scored, strict=True):
+        assert one["action"] == other["action"] and one["scores"] == pytest.approx(other["scores"], abs=1e-12)

@@ -10,6 +10,7 @@ from support.box_table import BoxTable, TableMasks
 
 from cpor.apps.demo import DemoShow
 from cpor.cli.app import main
+from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from cpor.sim.dataset.manifest import read_split
@@ -44,8 +45,8 @@ def test_simulate_writes_a_data_set_and_says_what_is_in_it(tmp_path):
     [
         ((), "give --scenes N, or --split dev or test"),
         (("--split", "train"), "choose one of: dev, test"),
-        (("--split", "dev", "--scenes", "3"), "--scenes does not go with it"),
-        (("--split", "dev", "--density", "loose"), "--density does not go with it"),
+        (("--split", "dev", "--scenes", "3"), "drop --scenes"),
+        (("--split", "dev", "--density", "loose"), "drop --density"),
         ((*SMALL, "--tier", "deep"), "choose one of: easy, medium, hard, all"),
         (("--scenes", "1000000000"), "at most 1,000,000"),
         ((*SMALL[:2], "--size", "huge"), "give it like 640x480"),
@@ -80,7 +81,7 @@ def test_demo_tells_programs_and_people_the_same(tmp_path, evidence):
     page = (tmp_path / "demo" / "story.html").read_text()
     assert ("was retrieved" in page) == told["retrieved"]
     assert (tmp_path / "demo" / "first_look.webp").is_file()
-    evidence("D", "cpor demo --json", "retrieved, cycles, wrong_removals, deferrals, actions", sorted(told))
+    evidence("acts", "fields that cpor demo --json tells", "", ", ".join(sorted(told)))
 
 
 @pytest.fixture
@@ -101,17 +102,17 @@ def test_demo_says_what_is_wrong_before_it_begins(tmp_path, refused):
     assert "letter.txt is a file" in refused("demo", "--out", tmp_path / "letter.txt")
     for out in ("/proc/x", tmp_path / "letter.txt" / "x"):
         said = refused("demo", "--eyes", "truth", "--out", out)
-        assert f"cannot make the folder {out}: " in said and "choose another --out" in said
+        assert f"cannot create the folder {out}: " in said and "choose another --out" in said
 
 
 def test_a_recorded_run_is_told_as_a_page(tmp_path, refused):
     table = BoxTable()
-    assert retrieve(table, TableMasks(table), 1, record=RunFolder(tmp_path / "run")).retrieved
+    assert retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run")).retrieved
     ran = cpor("story", tmp_path / "run", "--out", tmp_path / "page.html")
     assert ran.returncode == 0 and "3 steps" in ran.stdout, ran.stderr
     assert "was retrieved" in (tmp_path / "page.html").read_text()
     assert "is a folder" in refused("story", tmp_path / "run", "--out", tmp_path)
-    assert "there is no folder" in refused(
+    assert "does not exist; create it" in refused(
         "story", tmp_path / "run", "--out", tmp_path / "none" / "page.html"
     )
     assert "holds no run" in refused("story", tmp_path / "none", "--out", tmp_path / "page.html")

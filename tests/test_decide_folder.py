@@ -78,7 +78,7 @@ def test_a_photograph_with_depth_is_enough(folder, tiny):
     assert [type(v) for v in (meant["id"], meant["point"], meant["box"])] == [int, list, list]
     x, y = meant["point"]
     assert tuple(frame().rgb[y, x]) == (30, 160, 50)
-    assert {"read", "network", "masks", "ground", "score", "relate", "decide"} <= set(said["times_ms"])
+    assert {"read", "check", "segment", "ground", "score", "relate", "decide"} <= set(said["times_ms"])
     assert any("3 objects found by the segmenter embedded tiny" in note for note in said["notes"])
 
 
@@ -95,7 +95,7 @@ def test_three_ways_to_ask_for_the_same_object(folder, tiny):
         (("--target", "1", "--point", "3,4"), "ask in one way only"),
         (("--point", "here"), "not X,Y"),
         (("--point", "900,10"), "outside of the 320 x 240 image"),
-        ((), "give --target, --point or --request"),
+        ((), "--target ID, --point X,Y or --request WORDS"),
         (("--target", "77"), "unknown object 77"),
     ],
 )
@@ -107,7 +107,7 @@ def test_unusable_requests_are_refused(folder, tiny, arguments, said):
 def test_the_folders_own_request_counts_where_nothing_is_said(tmp_path, tiny):
     write_scene_folder(Scene(frame(), request="the blue box"), tmp_path / "asked")
     said = told(tmp_path / "asked", *tiny)
-    assert any("by request.txt: the blue box" in note for note in said["notes"])
+    assert any("request.txt asks for: the blue box" in note for note in said["notes"])
     assert told(tmp_path / "asked", "--request", "the red box", *tiny)["target"] != said["target"]
 
 
@@ -119,20 +119,42 @@ def test_what_is_not_clear_is_asked_back(folder, tiny):
     assert len(said["candidates"]) > 1 and {"id", "name", "point", "box", "fit"} <= set(said["candidates"][0])
     ran = decide(folder, "--request", "the box", *tiny)
     assert ran.exit_code == 2
-    assert "which is meant?" in ran.output and "Say --target ID or --point X,Y." in ran.output
+    assert "Which one do you mean?" in ran.output and "Say --target ID or --point X,Y." in ran.output
 
 
 def test_an_object_that_is_not_there_is_not_made_up(folder, tiny):
     said = told(folder, "--request", "the pink box", *tiny, code=2)
-    assert said["candidates"] == [] and "no object fits" in said["question"]
+    assert said["candidates"] == [] and "No object fits" in said["question"]
     assert len(said["objects"]) == 3
     nowhere = told(folder, "--point", "319,239", *tiny, code=2)
-    assert "no object lies within" in nowhere["question"]
+    assert "No object lies within" in nowhere["question"]
 
 
-def test_words_that_nobody_can_check_are_said(folder, tiny):
-    said = told(folder, "--request", "the red mug", *tiny)
-    assert any("nothing seen can be held against it: mug" in note for note in said["notes"])
+def test_a_word_that_is_not_known_is_asked_back(folder, tiny):
+    said = told(folder, "--request", "the red mug", *tiny, code=2)
+    assert said["action"] is None and len(said["candidates"]) == 1
+    assert said["question"] == 'I do not know the word "mug". Which object do you mean?'
+
+
+def test_only_what_lies_in_the_workspace_may_be_asked_for(folder, tiny, tmp_path):
+    left = "0,0 140,0 140,239 0,239"  # the red box and the blue one's left half
+    told(folder, "--request", "the red one", "--workspace", left, *tiny)
+    files = (folder / "rgb.png", folder / "depth.png")
+    for source in ((folder,), files):
+        refused = told(*source, "--request", "the green one", "--workspace", left, *tiny, code=2)
+        assert refused["action"] is None and refused["question"]
+    told(folder, "--request", "the green one", *tiny)
+    with pytest.raises(CporError, match="at least 3 different corners"):
+        decide(folder, "--request", "the red one", "--workspace", "0,0 9,9", *tiny)
+    with pytest.raises(CporError, match="not X,Y"):
+        decide(folder, "--request", "the red one", "--workspace", "0,0 9,9 left", *tiny)
+    # What `perceive` was told, the folder it writes says.
+    ran = CliRunner().invoke(
+        app, ["perceive", str(folder), "--out", str(tmp_path / "seen"), "--workspace", left, *tiny[:2]]
+    )
+    assert ran.exit_code == 0, ran.output
+    again = told(tmp_path / "seen", "--request", "the green one", *tiny[2:], code=2)
+    assert again["question"] == refused["question"]
 
 
 def test_given_masks_count_unless_told_otherwise(tmp_path, tiny):
@@ -150,40 +172,57 @@ def test_given_masks_count_unless_told_otherwise(tmp_path, tiny):
 def test_the_model_is_the_one_for_what_was_used(tmp_path, tiny):
     write_scene_folder(with_masks(), tmp_path / "masks")
     alone = told(tmp_path / "masks", "--target", 1, "--scorer", "none")
-    geometry = FittedModel.load(bundled_model("geometry"))
-    assert alone["tau_success"] == geometry.promise.tau
+    assert alone["tau"] == FittedModel.load(bundled_model("geometry")).tau("cautious")
+    assert alone["mode"] == "cautious"
     assert any("geometry decides alone" in note for note in alone["notes"])
     raw = told(tmp_path / "masks", "--target", 1, "--scorer", "none", "--model", "none")
-    assert raw["tau_success"] is None and any("Not calibrated" in note for note in raw["notes"])
+    assert raw["tau"] == 0.9 and any("Not calibrated" in note for note in raw["notes"])
     # Scores of somebody for whom nothing was fitted: no model is taken for them.
     scores = SemanticScores({BlockedBy(1, 2): 0.8, BlockedBy(2, 1): 0.1}, "somebody")
     write_scene_folder(with_masks(scores), tmp_path / "scored")
     other = told(tmp_path / "scored", "--target", 1)
-    assert other["tau_success"] is None and any("Not calibrated" in note for note in other["notes"])
+    assert other["tau"] == 0.9 and any("Not calibrated" in note for note in other["notes"])
     # Those scores can be left aside.
     assert told(tmp_path / "scored", "--target", 1, "--scorer", "none")["scores"] == alone["scores"]
 
 
-def test_a_promise_does_not_cover_other_masks(tmp_path):
+def test_nothing_is_promised_of_masks_that_nobody_recorded(tmp_path):
     write_scene_folder(with_masks(), tmp_path / "masks")
     said = told(tmp_path / "masks", "--target", 1, "--scorer", "none", "--segmenter", "given")
-    assert not any("masks of" in note for note in said["notes"])
-    model = FittedModel.load(bundled_model("geometry")).model_copy(update={"masks": "somebody"})
-    model.save(tmp_path / "model.json")
-    other = told(tmp_path / "masks", "--target", 1, "--scorer", "none", "--model", tmp_path / "model.json")
-    assert other["promise"] is None
-    assert any("masks of 'somebody', not of 'given'" in note for note in other["notes"])
+    assert said["promise"] is None
+    assert {"name": "masks_source", "state": "doubt"}.items() <= next(
+        check for check in said["checks"] if check["name"] == "masks_source"
+    ).items()
+
+
+def test_two_files_are_enough(folder, tiny):
+    by_folder = told(folder, "--request", "the green one", *tiny)
+    files = (folder / "rgb.png", folder / "depth.png")
+    by_files = told(*files, "--request", "the green one", *tiny)
+    assert by_files["scores"] == by_folder["scores"] and by_files["checks"] == by_folder["checks"]
+    assert any("one step is 0.001 m" in note for note in by_files["notes"])
+
+
+def test_modes_set_the_threshold(folder, tiny):
+    for mode, tau in (("cautious", 0.9), ("balanced", 0.5), ("bold", 0.3)):
+        said = told(folder, "--request", "the green one", "--mode", mode, *tiny)
+        assert (said["mode"], said["tau"]) == (mode, tau)
+    said = told(folder, "--request", "the green one", "--tau", 0.3, *tiny)
+    assert (said["mode"], said["tau"]) == (None, 0.3)
+    with pytest.raises(CporError, match="unknown mode 'brave'; choose one of: cautious, balanced, bold"):
+        decide(folder, "--request", "the green one", "--mode", "brave", *tiny)
 
 
 def test_our_own_networks_decide_a_simulated_scene(evidence):
     scene = "examples/scenes/sim/scene_00007"
-    said = told(scene, "--ignore-given-masks")
+    said = told(scene, "--ignore-given-masks", "--request", "the purple one")
     assert said["masks"].startswith("embedded") and len(said["objects"]) > 4
     model = FittedModel.load(bundled_model("embedded"))
-    assert said["masks"] == model.masks
     assert any(f"{model.scorer} answered" in note for note in said["notes"])
     assert not any("Not calibrated" in note for note in said["notes"])
-    evidence("E", "RGB-D and words to a decision, nothing configured", "a decision", said["action"]["type"])
+    evidence(
+        "decides", "RGB-D and words to a decision, nothing configured", "a decision", said["action"]["type"]
+    )
 
 
 def test_an_empty_table_has_nothing_to_decide(tmp_path, tiny):
@@ -199,7 +238,7 @@ def test_options_of_folders_do_not_go_with_scene_files():
         ("--segmenter", "depth"),
         ("--model", "none"),
     ):
-        with pytest.raises(CporError, match="go with a scene folder"):
+        with pytest.raises(CporError, match="is a scene file, which names its target"):
             decide("examples/scenes/heap.json", *option)
 
 

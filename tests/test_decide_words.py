@@ -52,7 +52,9 @@ def test_the_model_tells_which_object_is_meant(kind, decide, evidence):
     assert said["target"] == 7 and said["action"]["type"] == "grasp"
     assert "mine was asked which object is meant. Spent: 1 calls, 940 tokens." in said["notes"]
     assert [bool(seen.pairs) for seen in plan.seen] == [False, True]
-    evidence("E", f"cpor decide --request --scorer ({kind})", "the object the VLM names", "named and decided")
+    evidence(
+        "asks", f"cpor decide --request --scorer ({kind})", "the object the VLM names", "named and decided"
+    )
 
 
 def test_the_folders_request_is_asked_about_too(decide):
@@ -72,7 +74,7 @@ def test_what_the_model_finds_unclear_is_asked_back_and_no_pair_is_paid_for(kind
     said = json.loads(ran.output)
     assert said["action"] is None and said["target"] is None
     assert [(each["id"], each["fit"]) for each in said["candidates"]] == [(7, 0.9), (4, 0.8)]
-    assert said["question"] == "“the mug” fits 7, 4; which is meant?"
+    assert said["question"] == '"the mug" fits objects 7, 4. Which one do you mean?'
     assert len(plan.seen) == 1
     none = decide(kind, Plan(meant=says()), "--request", "the mug", "--json")
     assert none.exit_code == 2 and "mine finds no object that fits" in json.loads(none.output)["question"]
@@ -86,7 +88,8 @@ def test_a_lost_answer_is_told_and_only_a_sure_judge_steps_in(kind, decide):
     assert any("mine did not tell which object is meant (server: 500" in note for note in said["notes"])
     ran = decide(kind, Plan(**lost), "--request", "the blue mug")
     assert ran.exit_code == 2
-    assert "is 9 meant?" in ran.output and "it is asked back" in ran.output
+    assert 'I do not know the word "mug". Which object do you mean?' in ran.output
+    assert "object 9 " in ran.output and "object 4 " not in ran.output and "So you are asked." in ran.output
 
 
 def test_what_a_model_says_does_not_act_on_the_terminal(decide):

@@ -7,12 +7,14 @@ import pytest
 from support.labelled import draw_labelled_scene
 from support.layered import draw_layered_scene
 
-from cpor import CporError, Defer, Grasp
-from cpor.calibration import PlattCalibrator
+from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, decide
+from cpor.calibration import PlattCalibrator, UnseenCalibrator
 from cpor.evidence import PairState
-from cpor.fusion import GatedFusion
-from cpor.pipeline import Pipeline
-from cpor.scene import DetectedObject, MaskCrop, Observation, Scene, SemanticScores
+from cpor.fitting.labelled import drop_objects
+from cpor.fusion import GatedFusion, NaiveFusion
+from cpor.fusion.disagreement import MOST_DISAGREEMENT, disagreement
+from cpor.pipeline import UNSEEN, Pipeline, add_unseen
+from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 
 
 @pytest.fixture
@@ -31,6 +33,7 @@ def test_every_intermediate_result_is_kept(scene):
 
 
 def test_fused_log_odds_by_hand(scene):
+    # Pairs on which the sources contradict each other are not the fusion's alone.
     fusion = GatedFusion(gamma=-0.4, beta_vlm=0.7, beta_cv=0.5, prior=0.3, penalty=0.0, objective=0.0)
     calibrator = PlattCalibrator(a=0.8, c=-0.5)
     beliefs = Pipeline(calibrate=calibrator, fuse=fusion).believe(scene)
@@ -43,7 +46,9 @@ def test_fused_log_odds_by_hand(scene):
         semantic = 0.8 * logit(beliefs.score_semantic[i, j]) - 0.5 - logit(0.3)
         geometric = logit(beliefs.geometry.p_geometry[i, j]) - logit(0.3)
         expected = -0.4 + 0.7 * semantic + 0.5 * beliefs.geometry.reliability[i, j] * geometric
-        if 1e-5 < beliefs.geometry.p_geometry[i, j] < 1 - 1e-5 and abs(semantic) < 10:  # not clipped
+        opposed = beliefs.p_geometry[i, j] > 0.5 > beliefs.p_semantic[i, j]
+        unclipped = 1e-5 < beliefs.geometry.p_geometry[i, j] < 1 - 1e-5 and abs(semantic) < 10
+        if unclipped and not opposed:
             assert logit(beliefs.p_fused[i, j]) == pytest.approx(expected, abs=1e-6)
             checked += 1
     assert checked > 3
@@ -62,7 +67,10 @@ def test_three_states_survive_fusion(rng):
         beliefs = (Pipeline(fuse=GATED) if k % 2 else Pipeline()).believe(scene)
         sourced = ~np.isnan(beliefs.p_semantic) | ~np.isnan(beliefs.p_geometry)
         needed = beliefs.asked | (beliefs.geometry.state != PairState.NO_CONTACT)
-        assert not np.isnan(beliefs.p_fused[sourced]).any()
+        gap = disagreement(beliefs.p_semantic.ravel(), beliefs.p_geometry.ravel()).reshape(sourced.shape)
+        contradict = gap > MOST_DISAGREEMENT
+        assert not np.isnan(beliefs.p_fused[sourced & ~contradict]).any()
+        assert np.isnan(beliefs.p_fused[contradict]).all()
         assert np.isnan(beliefs.p_fused[needed & ~sourced]).all()
         assert (beliefs.p_fused[~needed & ~sourced] == 0.0).all()
 
@@ -139,5 +147,100 @@ def test_three_hundred_objects(rng):
         visible,
     )
     result = Pipeline().run(scene, 5)
-    assert set(result.decision.scores) == set(scene.ids)
+    assert set(result.decision.scores) == {*scene.ids, UNSEEN}  # those at the border may be cut
     assert result.beliefs.geometry.is_candidate.sum() > 1000
+
+
+def hidden_target(share=0.97, occluded=True):
+    """A target alone in the picture, most of it hidden by something that nobody segmented."""
+    amodal = np.zeros((80, 100), bool)
+    amodal[20:60, 20:80] = True
+    visible = np.zeros((80, 100), np.int32)
+    visible[20:60, 20 : 20 + max(round(60 * (1.0 - share)), 0)] = 1
+    depth = np.full((80, 100), 0.8, np.float32)
+    depth[amodal] = 0.6
+    depth[visible == 1] = 0.7
+    target = DetectedObject(1, MaskCrop.from_mask(amodal), occluded=occluded)
+    return Scene(Observation(np.zeros((80, 100, 3), np.uint8), depth), (target,), visible)
+
+
+@pytest.mark.parametrize("scene", [hidden_target(), hidden_target(occluded=None), hidden_target(share=1.0)])
+def test_what_nobody_segmented_is_not_absent(scene):
+    result = Pipeline().run(scene, 1)
+    assert np.isnan(result.beliefs.p_unseen[0])
+    assert result.posterior.objects == (1, UNSEEN)
+    assert result.decision.action == Defer("no_evidence")
+
+
+def test_a_learnt_unseen_blocker_is_named_and_never_acted_on():
+    weights = {"before": 2.0, "level": 1.0, "unread": 1.0, "ring_before": 1.0, "flagged": 1.0}
+    learnt = UnseenCalibrator(bias=-4.0, **weights, n=10, n_obstructed=5)
+    result = Pipeline(calibrate_unseen=learnt).run(hidden_target(), 1)
+    assert result.decision.scores[UNSEEN] > 0.9
+    assert result.decision.action == Defer("unseen_blocker")
+    assert UNSEEN not in result.decision.blockers
+    free = Pipeline(calibrate_unseen=learnt).run(hidden_target(share=0.0, occluded=None), 1)
+    assert free.decision.action == Grasp(1)
+    assert free.decision.scores[1] == pytest.approx(1.0 - free.beliefs.p_unseen[0])
+
+
+def test_an_unseen_blocker_scales_each_score_and_changes_nothing_else(rng):
+    p = rng.uniform(0.05, 0.95, (5, 5)) * (rng.random((5, 5)) < 0.6)
+    np.fill_diagonal(p, 0.0)
+    p_unseen = rng.uniform(0.0, 0.5, 5)
+    known = ObstructionPosterior(range(1, 6), 1, p)
+    before, after = decide(known), decide(add_unseen(known, p_unseen))
+    for k, label in enumerate(known.objects):
+        assert after.scores[label] == pytest.approx(before.scores[label] * (1.0 - p_unseen[k]), abs=1e-9)
+    assert after.mu_target == pytest.approx(before.mu_target)
+    assert add_unseen(known, np.zeros(5)) is known
+
+
+def test_dropping_a_blocker_does_not_free_its_target(rng):
+    """Masks of all direct blockers dropped: a target that truly is obstructed is not grasped."""
+    grasped = dropped = 0
+    for _ in range(15):
+        scene = replace(draw_layered_scene(rng, (180, 240), 6), semantic_scores=None)
+        for target in scene.ids:
+            gone = {j for i, j in scene.true_occlusion.pairs if i == target}
+            if gone and (scene.visible_ids == target).any():
+                action = Pipeline().run(drop_objects(scene, gone), target).decision.action
+                grasped += isinstance(action, Grasp)
+                dropped += 1
+    assert dropped > 20
+    assert grasped <= 0.1 * dropped
+
+
+def test_one_reply_cannot_overrule_clear_geometry():
+    """The blocker lies before half of the target; a scorer that says "no" of the pair changes nothing."""
+    visible = np.zeros((80, 100), np.int32)
+    visible[20:60, 20:40] = 1
+    visible[20:60, 40:70] = 2
+    amodal = np.zeros((80, 100), bool)
+    amodal[20:60, 20:60] = True
+    depth = np.full((80, 100), 0.8, np.float32)
+    depth[visible == 1], depth[visible == 2] = 0.7, 0.6
+    objects = (
+        DetectedObject(1, MaskCrop.from_mask(amodal)),
+        DetectedObject(2, MaskCrop.from_mask(visible == 2)),
+    )
+    scene = Scene(Observation(np.zeros((80, 100, 3), np.uint8), depth), objects, visible)
+    assert Pipeline().run(scene, 1).decision.action == Remove(2)
+    for said in (1e-6, 0.001, 0.01, 0.1):
+        fooled = replace(scene, semantic_scores=SemanticScores({BlockedBy(1, 2): said}, "fooled"))
+        for fuse in (NaiveFusion(), GATED):
+            action = Pipeline(fuse=fuse).run(fooled, 1).decision.action
+            assert not isinstance(action, Grasp)
+
+
+def test_too_much_contradiction_is_not_acted_on():
+    n = 9
+    p = np.full((n, n), 0.4)
+    np.fill_diagonal(p, 0.0)
+    p[0] = 0.0
+    p[0, 1] = 0.9
+    posterior = ObstructionPosterior(range(1, n + 1), 1, p)
+    decision = decide(posterior, tau=0.0)
+    assert decision.mu_target > 0.99
+    assert Pipeline(tau=0.0).decide(posterior).action == Defer("conflicting_evidence")
+    assert Pipeline(tau=0.0, most_mu=1.0).decide(posterior).action == decision.action

@@ -140,7 +140,7 @@ def test_a_frame_of_wrong_type_or_size_is_refused(rgb, depth, message):
 
 
 def test_relations_are_checked():
-    with pytest.raises(InvalidSceneError, match="no pair of objects: 1, 2"):
+    with pytest.raises(InvalidSceneError, match="not a pair of the objects 1, 2"):
         TrueRelations(frozenset({1, 2}), frozenset({BlockedBy(1, 3)}))
     with pytest.raises(InvalidSceneError, match="cannot obstruct itself"):
         SemanticScores({BlockedBy(1, 1): 0.5})

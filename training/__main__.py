@@ -1,4 +1,7 @@
-"""`python -m training heaps|segmenter|scorer|export`: trains and exports the embedded networks."""
+"""`python -m training heaps|segmenter|export`: trains and exports the segmenter.
+
+The relation networks have a command of their own: `python -m training.run_relations`.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -50,25 +53,10 @@ def train_segmenter(
     )
 
 
-@app.command("scorer")
-def train_scorer(
-    data: Data,
-    out: Out,
-    seconds: Seconds = 120.0,
-    views: Annotated[int, typer.Option(help="Pictures held in memory, 1.4 MB each.")] = 20_000,
-) -> None:
-    """Train the relation scorer; it sees no depth."""
-    from training.config import Config
-    from training.scorer import train
-
-    figures = train(Config(), data, out, seconds, views)
-    typer.echo(f"weights and scorer.jsonl in {out}; on held-out heaps: {figures}")
-
-
 @app.command()
 def export(
     weights: Annotated[Path, typer.Option("--weights", help="Folder a training left.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder for segmenter.onnx and scorer.onnx.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for segmenter.onnx.")],
     score_threshold: Annotated[
         float | None, typer.Option(help="From which score something is an object; by default as trained.")
     ] = None,

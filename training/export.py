@@ -17,11 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
 from cpor.errors import InvalidSettingError
+from cpor.evidence.pair_crops import CROP_SIZE
 from training.config import Config
 from training.measure import read
 from training.network import SegmenterNet, prepare
 from training.parts import join_parts
-from training.scorer_network import ScorerNet
+from training.relation_network import LAYERS, RelationNet
 
 PEAKS = 48
 OPSET = 17
@@ -91,14 +92,15 @@ def _farthest(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:
     return off
 
 
-def export_scorer(net: ScorerNet, config: Config, path: Path) -> float:
-    """Writes `scorer.onnx`; returns the largest difference to torch over trial crops."""
+def export_relations(net: RelationNet, path: Path, version: str) -> float:
+    """Writes a relation network; returns the largest difference to torch over trial pictures."""
     module = copy.deepcopy(net).eval()
     rng = np.random.default_rng(0)
-    crops = torch.as_tensor(rng.integers(0, 256, (3, 96, 96, 5), dtype=np.uint8))
+    size = (LAYERS[net.source], CROP_SIZE, CROP_SIZE)
+    crops = torch.as_tensor(rng.integers(0, 2, (3, *size), dtype=np.uint8))
     _write(module, (crops,), path, ["crops"], ["logit"], {"crops": {0: "pairs"}, "logit": {0: "pairs"}})
-    _finish(path, {"height": "96", "width": "96", "version": config.export.version})
-    many = torch.as_tensor(rng.integers(0, 256, (7, 96, 96, 5), dtype=np.uint8))
+    _finish(path, {"version": version, "source": net.source})
+    many = torch.as_tensor(rng.integers(0, 2, (7, *size), dtype=np.uint8))
     got, wanted = _both(module, (many,), path, {"crops": many.numpy()})
     return float(np.abs(got[0] - wanted[0]).max())
 
@@ -178,10 +180,10 @@ def load_into(net: nn.Module, folder: Path, name: str) -> float:
 
 
 def export_all(weights: Path, out: Path, score_threshold: float | None) -> list[str]:
-    """Exports whichever networks have weights there; says of each how far it is from torch.
+    """Exports the segmenter; says how far it is from torch.
 
     Raises:
-        InvalidSettingError: There are none.
+        InvalidSettingError: There are no weights.
     """
     config = Config()
     lines = []
@@ -190,18 +192,13 @@ def export_all(weights: Path, out: Path, score_threshold: float | None) -> list[
         chosen = load_into(net, weights, "segmenter.pt")
         off = export_segmenter(net, config, out / "segmenter.onnx", score_threshold or chosen)
         lines.append(f"segmenter.onnx differs from torch by at most {off:.2g}")
-    if list(weights.glob("scorer.pt.*")):
-        scorer = ScorerNet()
-        load_into(scorer, weights, "scorer.pt")
-        off = export_scorer(scorer, config, out / "scorer.onnx")
-        lines.append(f"scorer.onnx differs from torch by at most {off:.2g}")
     if not lines:
-        raise InvalidSettingError(f"neither segmenter.pt.0 nor scorer.pt.0 in {weights}; train first")
+        raise InvalidSettingError(f"no segmenter.pt.0 in {weights}; train first")
     return lines
 
 
 def main() -> None:
-    """`python -m training.export --weights DIR --out DIR`: both networks, whichever has weights there."""
+    """`python -m training.export --weights DIR --out DIR`: the segmenter."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)

@@ -15,7 +15,7 @@ from cpor.sim.objects.catalogue import catalogue
 from cpor.sim.objects.shapes import ObjectModel
 from cpor.sim.physics.build import TRAY_HALF, compile_world, make_spec
 from cpor.sim.physics.settle import settle_roughly
-from cpor.sim.physics.world import DELIVERY, DISCARD, HEAP_CENTRE, Bin
+from cpor.sim.physics.world import DELIVERY, DISCARD, HEAP_CENTRE, Bin, World
 from training.bins import mould
 from training.config import HeapConfig
 from training.pieces import roles
@@ -72,6 +72,11 @@ class HeapArrays:
 
 def make_heap_arrays(rng: np.random.Generator, config: HeapConfig) -> HeapArrays:
     """One random heap, settled."""
+    return settle_heap(rng, config)[0]
+
+
+def settle_heap(rng: np.random.Generator, config: HeapConfig) -> tuple[HeapArrays, World]:
+    """One random heap, settled, and its world, whose object ids are those of the arrays."""
     on_table = rng.random() < config.table_share
     objects, likes, stacks = _cast(rng, config)
     # Room according to what lies there: from things side by side to things in two layers.
@@ -100,8 +105,8 @@ def make_heap_arrays(rng: np.random.Generator, config: HeapConfig) -> HeapArrays
     settle_roughly(world, config.settle_steps)
     heap = pack(gather_geometry(world), float(0.5 * np.linalg.norm(area)), bin, objects, likes)
     if rng.random() < config.tray_share:
-        return _with_mouldings(heap, rng, bin)
-    return _with_mouldings(_without_trays(heap), rng, bin)
+        return _with_mouldings(heap, rng, bin), world
+    return _with_mouldings(_without_trays(heap), rng, bin), world
 
 
 def _cast(

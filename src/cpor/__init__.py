@@ -7,40 +7,49 @@ from cpor.errors import CporError
 from cpor.relations import Label, ObstructionPosterior, Relation
 
 if TYPE_CHECKING:
+    from cpor.answer import Answer, DecideSettings, Promise, View
+    from cpor.gate.check import Check
     from cpor.inference.decide import decide, decide_many
     from cpor.inference.explain import Explanation, explain
     from cpor.inference.graphs import edge_posteriors, likeliest_graphs, sample_graphs
     from cpor.inference.topk import TopKSettings
     from cpor.inference.warm_up import warm_up
     from cpor.planning.plan import Plan, plan
-    from cpor.rgbd import RgbdPipeline, RgbdResult, rgbd_pipeline
+    from cpor.scene import Camera, Observation, Scene
+    from cpor.system import System
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Action",
+    "Answer",
+    "Camera",
     "Certificate",
+    "Check",
     "Costs",
     "CporError",
+    "DecideSettings",
     "Decision",
     "Defer",
     "Explanation",
     "Grasp",
     "Label",
+    "Observation",
     "ObstructionPosterior",
     "Plan",
+    "Promise",
     "Relation",
     "Remove",
-    "RgbdPipeline",
-    "RgbdResult",
+    "Scene",
+    "System",
     "TopKSettings",
+    "View",
     "decide",
     "decide_many",
     "edge_posteriors",
     "explain",
     "likeliest_graphs",
     "plan",
-    "rgbd_pipeline",
     "sample_graphs",
     "warm_up",
 ]
@@ -49,8 +58,15 @@ __all__ = [
 _LAZY = {
     "Explanation": "cpor.inference.explain",
     "Plan": "cpor.planning.plan",
-    "RgbdPipeline": "cpor.rgbd",
-    "RgbdResult": "cpor.rgbd",
+    "Answer": "cpor.answer",
+    "Camera": "cpor.scene",
+    "Check": "cpor.gate.check",
+    "DecideSettings": "cpor.answer",
+    "Observation": "cpor.scene",
+    "Promise": "cpor.answer",
+    "Scene": "cpor.scene",
+    "System": "cpor.system",
+    "View": "cpor.answer",
     "TopKSettings": "cpor.inference.topk",
     "decide": "cpor.inference.decide",
     "decide_many": "cpor.inference.decide",
@@ -58,7 +74,6 @@ _LAZY = {
     "explain": "cpor.inference.explain",
     "likeliest_graphs": "cpor.inference.graphs",
     "plan": "cpor.planning.plan",
-    "rgbd_pipeline": "cpor.rgbd",
     "sample_graphs": "cpor.inference.graphs",
     "warm_up": "cpor.inference.warm_up",
 }

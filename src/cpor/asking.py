@@ -9,7 +9,8 @@ the best action most: (d margin / d p)^2 p (1 - p).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,7 +33,13 @@ Believe: TypeAlias = Callable[[Answers], ObstructionPosterior]
 Decide: TypeAlias = Callable[[Sequence[ObstructionPosterior]], Sequence[Decision]]
 """Decides many scenes."""
 
-StopReason: TypeAlias = Literal["settled", "all_asked", "budget"]
+
+class StopReason(StrEnum):
+    """Why no more questions were asked."""
+
+    SETTLED = "settled"
+    ALL_ASKED = "all_asked"
+    BUDGET = "budget"
 
 
 class NoMoreQuestionsError(Exception):
@@ -117,16 +124,16 @@ def ask_what_matters(
         decision = decide_all([posterior])[0]
         p_change = _chance_of_change(posterior, decision, open_pairs, rng, settings, decide_all)
         if not open_pairs or p_change <= settings.most_change:
-            stopped: StopReason = "settled" if open_pairs else "all_asked"
+            stopped = StopReason.SETTLED if open_pairs else StopReason.ALL_ASKED
             break
         if settings.most_questions is not None and len(answers) >= settings.most_questions:
-            stopped = "budget"
+            stopped = StopReason.BUDGET
             break
         pair = _next_question(posterior, decision, open_pairs)
         try:
             answers[pair] = ask(pair)
         except NoMoreQuestionsError:
-            stopped = "budget"
+            stopped = StopReason.BUDGET
             break
         open_pairs.discard(pair)
         posterior = believe(answers)
@@ -188,10 +195,11 @@ def believe_with(
 
 
 def decide_with(pipeline: Pipeline) -> Decide:
-    """A pipeline's decisions, all at once where it decides by score alone."""
-    if pipeline.tau_success is not None:
-        return lambda posteriors: [pipeline.decide(each) for each in posteriors]
-    return lambda posteriors: decide_many(posteriors, pipeline.tau, pipeline.method, prior=pipeline.prior)
+    """A pipeline's decisions, all at once."""
+    return lambda posteriors: [
+        pipeline.settle(each)
+        for each in decide_many(posteriors, pipeline.tau, pipeline.method, prior=pipeline.prior)
+    ]
 
 
 def with_unasked(answers: Answers, pairs: Sequence[BlockedBy], scorer: str | None) -> SemanticScores:

@@ -7,12 +7,34 @@ from typing import Literal, TypeAlias
 from cpor.errors import InvalidSettingError
 from cpor.relations import Label
 
-DeferReason: TypeAlias = Literal["near_tie", "conflicting_evidence", "weak_evidence", "no_evidence"]
+DeferReason: TypeAlias = Literal[
+    "no_evidence",
+    "unseen_blocker",
+    "conflicting_evidence",
+    "not_proven",
+    "near_tie",
+    "weak_evidence",
+    "failed_check",
+]
 CertificateKind: TypeAlias = Literal["exact", "action", "defer", "tolerance", "k_max", "deadline"]
 Method: TypeAlias = Literal["exact", "topk"]
 
 CERTIFIED: tuple[CertificateKind, ...] = ("exact", "action", "defer")
 """Kinds of certificate that prove the action to be that of exact inference."""
+
+ROUNDING = 1e-12
+"""Two scores closer than this are a tie; rounding errors of the sums stay well below it."""
+
+WHY_DEFERRED: Mapping[str, str] = {
+    "no_evidence": "an answer is missing that could change the action",
+    "unseen_blocker": "something that nobody segmented seems to be in the way",
+    "conflicting_evidence": "the relations contradict each other",
+    "not_proven": "the scene is too large for an exact sum, and no action is proven to be likely right",
+    "near_tie": "two actions are about equally likely to be right",
+    "weak_evidence": "no action is likely enough to be right",
+    "failed_check": "a check of the input failed",
+}
+"""The reasons to defer in words, to follow a colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +57,11 @@ class Defer:
 
     Attributes:
         reason: `no_evidence` (an answer is missing that could change the action),
-            `conflicting_evidence` (most of the belief had to be discarded as cyclic), `near_tie` (two
-            actions are about equally likely to be right), `weak_evidence` (none of these, yet no action
-            is likely enough to be right).
+            `unseen_blocker` (what would have to go first is something that nobody segmented),
+            `conflicting_evidence` (most of the belief had to be discarded as cyclic), `not_proven` (the
+            scores are known within bounds only, and these leave open what to do), `near_tie` (two actions
+            are about equally likely to be right), `weak_evidence` (none of these, yet no action is likely
+            enough to be right), `failed_check` (the input is not what it should be).
     """
 
     reason: DeferReason
@@ -118,16 +142,19 @@ class Decision:
         scores: For every object the probability that acting on it next is right: for the target that
             nothing obstructs it, for another that it lies on the target's chain and nothing obstructs
             it. Where answers are missing, the least value over everything they could have been.
-        blockers: The set F: objects other than the target whose score exceeds the blocker threshold.
+        blockers: The set F: objects other than the target whose score is proven to exceed the blocker
+            threshold (with the method `topk`: whose score exceeds it, as in the paper).
         certificate: What is proven about the above.
         method: `exact` or `topk`.
-        tau: An action is taken when its score exceeds this.
+        tau: An action is taken when the lower end of its interval exceeds this (with the method `topk`:
+            when its score does, as in the paper).
         blocker_threshold: See `blockers`; tau unless costs were given.
         mu: Probability that independent relations contradict each other (contain a cycle), over all
             candidate relations. None where unknown.
         mu_target: The same over the relations that the target's decision depends on.
         unanswered_range: Where answers are missing: the range of each score over everything they could
             have been. None where none is missing.
+        bounds: Where scores are not exact: the interval of each, narrower than epsilon alone makes it.
     """
 
     action: Action
@@ -140,11 +167,12 @@ class Decision:
     mu: float | None
     mu_target: float | None
     unanswered_range: Mapping[Label, tuple[float, float]] | None = None
+    bounds: Mapping[Label, tuple[float, float]] | None = None
 
     def interval(self, obj: Label) -> tuple[float, float]:
         """The interval in which the exact score of an object is proven to lie."""
-        epsilon = self.certificate.epsilon
-        low, high = (
-            self.unanswered_range[obj] if self.unanswered_range else (self.scores[obj], self.scores[obj])
-        )
-        return max(0.0, low - epsilon), min(1.0, high + epsilon)
+        known = self.unanswered_range or self.bounds
+        if known is not None:
+            return known[obj]
+        score, epsilon = self.scores[obj], self.certificate.epsilon
+        return max(0.0, score - epsilon), min(1.0, score + epsilon)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,14 +14,17 @@ from cpor.calibration import (
     PlattCalibrator,
     ScenePlattCalibrator,
     TemperatureCalibrator,
+    UnseenCalibrator,
 )
 from cpor.calibration.versioned import VersionedModel
 from cpor.decision import Defer
 from cpor.evidence import GeometrySettings
-from cpor.fusion import GatedFusion
-from cpor.pipeline import Pipeline, PipelineResult, measure_with
-from cpor.risk import DriftReport, RiskPromise, check_drift
-from cpor.scene import Scene
+from cpor.evidence.learnt import GeometryKind
+from cpor.fusion import MOST_DISAGREEMENT, GatedFusion
+from cpor.pipeline import MOST_MU, UNSEEN, PairBeliefs, Pipeline, PipelineResult, measure_with
+from cpor.risk.control import RiskPromise
+from cpor.risk.drift import DriftReport, check_drift
+from cpor.risk.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau
 from cpor.truth import TruthKind
 
 PairCalibration = Annotated[
@@ -42,6 +45,21 @@ Bundled: TypeAlias = Literal["geometry", "embedded"]
 def bundled_model(kind: Bundled = "geometry") -> Path:
     """File of a model that comes with the package, fitted on simulated scenes (`dev`)."""
     return _BUNDLED / f"simulated_{kind}.json"
+
+
+class TestedWith(BaseModel):
+    """Who made the masks and scores of the scenes that the promise was tested on, by fingerprint.
+
+    Attributes:
+        segmenter: Of the masks.
+        scorer: Of the semantic scores; None: there were none.
+    """
+
+    __test__: ClassVar = False  # a name that test runners look at
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    segmenter: str
+    scorer: str | None
 
 
 class GeometryNumbers(BaseModel):
@@ -66,15 +84,21 @@ class FittedModel(VersionedModel):
     Attributes:
         scorer: Name of the semantic source it was fitted to; None where geometry was alone.
         truth: Which true relations it learnt.
-        masks: Whose masks its scenes had; None where nobody said.
+        tested_with: Who made masks and scores of its scenes; None where that is not recorded: then nothing
+            is promised, whatever the test said.
         geometry: Settings of the geometric evidence.
+        geometry_kind: Whose geometric evidence it was fitted to.
+        geometry_weights: SHA-256 of the network it was fitted to; None for the paper's formula.
         calibration: For semantic scores; None where there were none.
         geometry_calibration: For geometric confidences.
         fusion: Of both sources.
         condition: For what lies on the target's chain; None where left out.
         rate: From action scores to success rates.
-        promise: The promised error rate and its tau, or why there is none. Tau is a success rate where
-            `rate` is there, else a score.
+        promise: The promised error rate and its tau, or why there is none.
+        modes: What each mode did on the scenes of the promise.
+        unseen: For what nobody segmented; None: evidence of it is no answer.
+        most_disagreement: Log-odds by which the sources may contradict each other; None: the default.
+        most_mu: Share of belief that may be discarded as contradictory; None: the default.
         p_unanswered: Share of the pairs without any answer that truly obstruct, to give as a prior to those
             who must act nevertheless; None where every pair had an answer.
         parts: The scenes of each part, by name.
@@ -87,69 +111,51 @@ class FittedModel(VersionedModel):
     version: Literal[1] = 1
     scorer: str | None
     truth: TruthKind = "occlusion"
-    masks: str | None = None
+    tested_with: TestedWith | None = None
     geometry: GeometryNumbers
+    geometry_kind: GeometryKind = "paper"
+    geometry_weights: str | None = None
     calibration: PairCalibration | None
     geometry_calibration: PairCalibration | None
     fusion: GatedFusion
     condition: GraphPlattCalibrator | None
     rate: ActionCalibrator | None
     promise: RiskPromise
+    modes: dict[Mode, ModeFigures] = Field(default_factory=dict)
+    unseen: UnseenCalibrator | None = None
+    most_disagreement: float | None = None
+    most_mu: float | None = None
     p_unanswered: float | None = None
     parts: dict[str, list[str]]
     targets: dict[str, int]
     reference: dict[str, list[float | None]]
     seed: int
 
+    def tau(self, mode: Mode = DEFAULT_MODE) -> float:
+        """The score above which a mode acts; a tested threshold counts only where a promise can be made."""
+        return mode_tau(mode, self.promise.tau if self.tested_with is not None else None)
+
     def pipeline(self, tau: float | None = None, *, fill_missing: bool = False) -> Pipeline:
         """The fitted stages.
 
         Args:
-            tau: Act above this score. None: act as promised, or above 0.5 where nothing is promised.
+            tau: Act above this score. None: as the mode `cautious` does.
             fill_missing: Whether a pair without any answer obstructs as often as such pairs did in the
-                labelled scenes, instead of asking. The promise does not cover that.
+                labelled scenes, instead of asking. For benchmarks: the promise does not cover that.
         """
-        threshold, on_rate = (0.5 if tau is None else tau), None
-        if tau is None and self.promise.tau is not None:
-            by_rate = self.rate is not None
-            threshold, on_rate = (0.0, self.promise.tau) if by_rate else (self.promise.tau, None)
         return Pipeline(
-            measure=measure_with(GeometrySettings(**self.geometry.model_dump())),
+            measure=measure_with(GeometrySettings(**self.geometry.model_dump()), self.geometry_kind),
             calibrate=self.calibration,
             calibrate_geometry=self.geometry_calibration,
+            calibrate_unseen=self.unseen,
             fuse=self.fusion,
             condition=self.condition,
             rate=self.rate,
-            tau=threshold,
-            tau_success=on_rate,
+            tau=self.tau() if tau is None else tau,
             prior=self.p_unanswered if fill_missing else None,
+            most_disagreement=MOST_DISAGREEMENT if self.most_disagreement is None else self.most_disagreement,
+            most_mu=MOST_MU if self.most_mu is None else self.most_mu,
         )
-
-    def reason_not_covered(
-        self, scene: Scene, pipeline: Pipeline, plain: bool = True, masks: str | None = None
-    ) -> str | None:
-        """Why the promise does not hold for a decision; None where it does.
-
-        Args:
-            scene: What is decided.
-            pipeline: The stages that decide.
-            plain: Whether the decision has no deadline and demands no certificate, as in the test.
-            masks: Whose masks the scene has, where known.
-        """
-        if self.promise.tau is None:
-            return self.promise.reason
-        if (pipeline.tau, pipeline.tau_success) != (self.pipeline().tau, self.pipeline().tau_success):
-            return "it was tested with another tau"
-        if pipeline.method != "auto" or pipeline.prior is not None or not plain:
-            return "it was tested without a prior, a deadline, a demand for certificates or another method"
-        scorer = scene.semantic_scores.scorer if scene.semantic_scores else None
-        if scorer != self.scorer or (scene.semantic_scores is None) != (self.calibration is None):
-            return f"it was tested with the scores of {self.scorer or 'nobody'}, not of {scorer or 'nobody'}"
-        if None not in (masks, self.masks) and masks != self.masks:
-            return f"it was tested with masks of {self.masks!r}, not of {masks!r}"
-        if scene.observation.depth is None and self.geometry_calibration is not None:
-            return "it was tested with depth, and this scene has none"
-        return None
 
     def check_drift(
         self, results: Sequence[PipelineResult | None], rng: np.random.Generator, level: float = 0.01
@@ -165,26 +171,31 @@ class FittedModel(VersionedModel):
         return check_drift(old, scene_features(results), rng, level)
 
 
+def belief_features(beliefs: PairBeliefs) -> dict[str, float]:
+    """What a scene looks like to the stages, whatever the target: one number for each feature."""
+    p = beliefs.p_fused
+    candidates = p[(p > 0.0) & ~np.isnan(p)]
+    return {
+        "n_objects": float(len(beliefs.ids)),
+        "n_candidates": float(candidates.size),
+        "mean_p": float(candidates.mean()) if candidates.size else np.nan,
+        "n_unanswered": float(np.isnan(p).sum()),
+    }
+
+
+_EMPTY = {"n_objects": 0.0, "n_candidates": 0.0, "mean_p": np.nan, "n_unanswered": 0.0}
+
+
 def scene_features(results: Sequence[PipelineResult | None]) -> dict[str, np.ndarray]:
     """What drift is told from: one number a scene for each feature. Shape (n,) each."""
     rows = []
     for result in results:
         if result is None:  # a scene without objects
-            rows.append((np.nan, 0.0, 0.0, np.nan, 0.0))
+            rows.append({"best_score": np.nan, **_EMPTY})
             continue
-        p = result.beliefs.p_fused
-        candidates = p[(p > 0.0) & ~np.isnan(p)]
         missing = isinstance(result.decision.action, Defer) and result.decision.action.reason == "no_evidence"
-        best = np.nan if missing else max(result.decision.scores.values())
-        rows.append(
-            (
-                best,
-                float(len(result.beliefs.ids)),
-                float(candidates.size),
-                float(candidates.mean()) if candidates.size else np.nan,
-                float(np.isnan(p).sum()),
-            )
-        )
-    names = ("best_score", "n_objects", "n_candidates", "mean_p", "n_unanswered")
-    table = np.array(rows, np.float64).reshape(len(rows), len(names))
-    return {name: table[:, k] for k, name in enumerate(names)}
+        scores = [score for label, score in result.decision.scores.items() if label != UNSEEN]
+        best = np.nan if missing else max(scores)
+        rows.append({"best_score": best, **belief_features(result.beliefs)})
+    names = ("best_score", *_EMPTY)
+    return {name: np.array([row[name] for row in rows], np.float64) for name in names}

@@ -3,8 +3,8 @@
 measure    masks and depth            -> geometric evidence          (eq. mask-support, geometry-score)
 score      the photograph             -> semantic scores             (given with the scene, or a scorer)
 calibrate  scores of either source    -> probabilities               (eq. calibration)
-fuse       both sources               -> one probability a pair      (eq. fusion)
-condition  the target's candidates    -> p_on_chain, this target     (ours)
+fuse       both sources               -> one probability a pair      (eq. fusion); none where they contradict
+condition  the target's candidates    -> p_on_chain, this target     (ours); what nobody segmented joins in
 decide     relation probabilities     -> action with certificate     (eq. graph-posterior … policy)
 rate       the action's score         -> how often it succeeds       (ours)
 """
@@ -22,13 +22,14 @@ from cpor.calibration import (
     Calibrator,
     GraphFeatures,
     GraphPlattCalibrator,
+    UnseenCalibrator,
     graph_features,
 )
-from cpor.decision import Costs, Decision, Defer, Grasp
-from cpor.errors import InvalidSceneError, InvalidSettingError, say_known
+from cpor.decision import Decision, Defer, Grasp, Remove
+from cpor.errors import InvalidSceneError, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, PairState, geometric_evidence
-from cpor.fusion import AnyFusion, NaiveFusion
-from cpor.inference.certificate import reason_to_defer
+from cpor.evidence.learnt import GeometryKind, LearntGeometry
+from cpor.fusion import MOST_DISAGREEMENT, AnyFusion, NaiveFusion, settle_disagreement
 from cpor.inference.decide import MethodChoice, decide
 from cpor.relations import ObstructionPosterior
 from cpor.scene import Scene, SemanticScores
@@ -41,12 +42,18 @@ LEAST_RELIABILITY = 0.1
 The gate of eq. fusion would leave next to nothing of it, and the base rate would pass for an answer.
 """
 
+UNSEEN = 0
+"""Label of whatever nobody segmented: the id of the background. It may obstruct, and is never acted on."""
+
+MOST_MU = 0.99
+"""Share of the belief that may be discarded as contradictory before nothing is done, where not learnt."""
+
 
 @dataclass(frozen=True, eq=False)
 class PairBeliefs:
     """What each stage says of every ordered pair; row i is the blocked object, column j the blocker.
 
-    NaN is no answer throughout. All arrays have shape (n, n).
+    NaN is no answer throughout. All arrays but `p_unseen` have shape (n, n).
 
     Attributes:
         ids: The objects.
@@ -56,6 +63,8 @@ class PairBeliefs:
         p_semantic: Calibrated semantic probability.
         p_geometry: Geometric confidence, calibrated where a calibrator is given; NaN where not scored.
         p_fused: One probability a pair; 0 where it is known not to obstruct.
+        p_unseen: Probability that something nobody segmented obstructs each object; 0 where all that is
+            hidden of it is accounted for. Shape (n,).
         scorer: Who gave the semantic scores, where known.
     """
 
@@ -66,6 +75,7 @@ class PairBeliefs:
     p_semantic: Float[np.ndarray, "n n"]
     p_geometry: Float[np.ndarray, "n n"]
     p_fused: Float[np.ndarray, "n n"]
+    p_unseen: Float[np.ndarray, " n"]
     scorer: str | None = None
 
 
@@ -97,30 +107,30 @@ class Pipeline:
         score: Semantic scores of a scene; those that came with it by default.
         calibrate: For semantic scores.
         calibrate_geometry: For geometric confidences.
+        calibrate_unseen: For what nobody segmented; without, such evidence is no answer.
         fuse: Both sources into one probability.
         condition: For what lies on this target's chain.
-        rate: From an action's score to its success rate.
+        rate: From an action's score to how often such actions succeeded; told, not decided by.
         tau: Act only above this score.
-        tau_success: Act only above this success rate; None leaves it to `tau`. Needs `rate`.
         method: Of inference.
         prior: Probability to assume where no source has an answer.
+        most_disagreement: Log-odds by which sources may contradict each other; beyond is no answer.
+        most_mu: Defer where more belief than this had to be discarded as contradictory.
     """
 
     measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
     score: Callable[[Scene], SemanticScores | None] = field(default=lambda scene: scene.semantic_scores)
     calibrate: PairCalibrator | None = None
     calibrate_geometry: PairCalibrator | None = None
+    calibrate_unseen: UnseenCalibrator | None = None
     fuse: AnyFusion = field(default_factory=NaiveFusion)
     condition: GraphPlattCalibrator | None = None
     rate: ActionCalibrator | None = None
     tau: float = 0.5
-    tau_success: float | None = None
     method: MethodChoice = "auto"
     prior: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.tau_success is not None and self.rate is None:
-            raise InvalidSettingError("tau_success needs success rates: give `rate`, or use tau")
+    most_disagreement: float = MOST_DISAGREEMENT
+    most_mu: float = MOST_MU
 
     def run(self, scene: Scene, target: int) -> PipelineResult:
         """Decide for one target of a scene."""
@@ -152,25 +162,34 @@ class Pipeline:
         p_semantic = _calibrate(self.calibrate, score, asked)
         p_geometry = _calibrate(self.calibrate_geometry, scored, reliable)
         watch.lap("calibrate")
-        fused = self.fuse.apply(
-            p_vlm=p_semantic.ravel(), p_cv=p_geometry.ravel(), reliability=geometry.reliability.ravel()
-        ).reshape(score.shape)
+        p_vlm, p_cv = p_semantic.ravel(), p_geometry.ravel()
+        fused = self.fuse.apply(p_vlm=p_vlm, p_cv=p_cv, reliability=geometry.reliability.ravel())
+        fused = settle_disagreement(fused, p_vlm, p_cv, self.most_disagreement).reshape(score.shape)
         # Where no source has a number, an answer is missing, unless nothing touches and nobody asked.
         needed = asked | (geometry.state != PairState.NO_CONTACT)
         fused = np.where(np.isnan(fused) & ~needed, 0.0, fused)
         np.fill_diagonal(fused, 0.0)
+        cues = geometry.unseen
+        p_unseen = cues.strict_p() if self.calibrate_unseen is None else self.calibrate_unseen.apply(cues)
         watch.lap("fuse")
         scorer = semantic.scorer if semantic else None
-        return PairBeliefs(geometry.ids, geometry, score, asked, p_semantic, p_geometry, fused, scorer)
+        return PairBeliefs(
+            geometry.ids, geometry, score, asked, p_semantic, p_geometry, fused, p_unseen, scorer
+        )
 
     def posterior(self, beliefs: PairBeliefs, target: int) -> ObstructionPosterior:
-        """What to decide from for one target; conditioned on its chain where the stage is there."""
+        """What to decide from for one target; conditioned on its chain where the stage is there.
+
+        Where something unsegmented may obstruct, `UNSEEN` is the last of the objects.
+        """
         if target not in beliefs.ids:
             raise InvalidSceneError(f"unknown object {target}; {say_known(target, beliefs.ids)}")
         if self.condition is None:
-            return ObstructionPosterior(beliefs.ids, target, beliefs.p_fused)
-        features = pair_features(beliefs, target)
-        return self.condition.apply(features.score, graph=features).posterior(beliefs.ids)
+            known = ObstructionPosterior(beliefs.ids, target, beliefs.p_fused)
+        else:
+            features = pair_features(beliefs, target)
+            known = self.condition.apply(features.score, graph=features).posterior(beliefs.ids)
+        return add_unseen(known, beliefs.p_unseen)
 
     def decide(
         self,
@@ -178,37 +197,51 @@ class Pipeline:
         deadline_ms: float | None = None,
         require_certificate: bool = False,
     ) -> Decision:
-        """The decision, which also defers where actions with such a score succeed too rarely."""
-        if self.tau_success is None:
-            settings = (self.tau, self.method, deadline_ms, require_certificate)
-            return decide(posterior, *settings, prior=self.prior)
-        # The success rate decides whether to act, so no score is too low; blockers are named as ever.
-        decision = decide(
-            posterior,
-            method=self.method,
-            deadline_ms=deadline_ms,
-            require_certificate=require_certificate,
-            costs=Costs(defer=1.0),
-            prior=self.prior,
-        )
-        rate = self.success_rate(decision)
-        if rate is None or rate > self.tau_success:
+        """The decision."""
+        limits = deadline_ms, require_certificate
+        return self.settle(decide(posterior, self.tau, self.method, *limits, prior=self.prior))
+
+    def settle(self, decision: Decision) -> Decision:
+        """A decision that defers where it would act on the unseen, or where too much contradicts itself."""
+        decision = replace(decision, blockers=decision.blockers - {UNSEEN})
+        if isinstance(decision.action, Defer):
             return decision
-        reason = reason_to_defer(list(decision.scores.values()), decision.mu_target or 0.0)
-        return replace(decision, action=Defer(reason))
+        if decision.action == Remove(UNSEEN):
+            return replace(decision, action=Defer("unseen_blocker"))
+        if decision.mu_target is not None and decision.mu_target > self.most_mu:
+            return replace(decision, action=Defer("conflicting_evidence"))
+        return decision
 
     def success_rate(self, decision: Decision) -> float | None:
-        """How often an action with the score of the one decided on succeeds; None where not known."""
+        """How often an action with the least score of the one decided on succeeds; None where not known."""
         action = decision.action
         if self.rate is None or isinstance(action, Defer):
             return None
-        score = np.array([decision.scores[action.obj]])
+        score = np.array([decision.interval(action.obj)[0]])
         return float(self.rate.apply(score, is_target=np.array([isinstance(action, Grasp)]))[0])
 
 
-def measure_with(settings: GeometrySettings) -> Callable[[Scene], GeometricEvidence]:
-    """The geometric stage with other settings than the default."""
+def measure_with(
+    settings: GeometrySettings, kind: GeometryKind = "paper"
+) -> Callable[[Scene], GeometricEvidence]:
+    """The geometric stage: the paper's formula, or our network, with these settings."""
+    if kind == "learnt":
+        return LearntGeometry(settings=settings)
     return lambda scene: geometric_evidence(scene, settings)
+
+
+def add_unseen(known: ObstructionPosterior, p_unseen: Float[np.ndarray, " n"]) -> ObstructionPosterior:
+    """The same scene with `UNSEEN` as one more object that may obstruct and that nothing obstructs.
+
+    Unchanged where everything hidden is accounted for. Since no cycle runs through it, each score becomes
+    score_i (1 - p_unseen_i), and nothing else changes.
+    """
+    if not p_unseen.any():
+        return known
+    p = np.zeros((len(known) + 1, len(known) + 1))
+    p[:-1, :-1] = known.p_obstructs
+    p[:-1, -1] = p_unseen
+    return ObstructionPosterior((*known.objects, UNSEEN), known.target, p)
 
 
 def pair_features(beliefs: PairBeliefs, target: int) -> GraphFeatures:
@@ -247,10 +280,14 @@ def _calibrate(
 
 
 class Stopwatch:
-    """Time of each stage, in milliseconds."""
+    """Time of each stage, in milliseconds.
 
-    def __init__(self) -> None:
-        self.times_ms: dict[str, float] = {}
+    Args:
+        before: Times of stages that are over already. [ms]
+    """
+
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        self.times_ms: dict[str, float] = dict(before or {})
         self._last = time.perf_counter()
 
     def lap(self, stage: str) -> None:

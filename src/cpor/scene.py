@@ -59,23 +59,30 @@ class Camera(_ComparesByValue):
         intrinsics: None where the camera is not calibrated.
         T_world_camera: Pose of the camera in the world, None where unknown. Shape (4, 4). [m]
         depth_unit_m: Step in which the sensor or file counts depth, which in memory is in metres. [m]
+        workspace: Corners of the polygon in which objects may be asked for, None where not given. [px]
     """
 
     intrinsics: Intrinsics | None = None
     T_world_camera: Float[np.ndarray, "4 4"] | None = None
     depth_unit_m: float = 0.001
+    workspace: tuple[PixelPoint, ...] | None = None
 
     def __post_init__(self) -> None:
         k = self.intrinsics
         if k is not None and not (np.isfinite(k).all() and k.fx > 0.0 and k.fy > 0.0):
             raise InvalidSceneError(f"the camera has {k}; all must be finite, fx and fy above 0")
         if not (np.isfinite(self.depth_unit_m) and self.depth_unit_m > 0.0):
-            raise InvalidSceneError(f"depth_unit_m is {self.depth_unit_m}; give the metres one step means")
+            raise InvalidSceneError(f"depth_unit_m is {self.depth_unit_m}; give the metres per step")
         if self.T_world_camera is not None:
             T = np.array(self.T_world_camera, dtype=np.float64)
             if not _is_rigid(T):
                 raise InvalidSceneError("T_world_camera must be a (4, 4) rotation and translation in metres")
             object.__setattr__(self, "T_world_camera", _lock(T))
+        if self.workspace is not None:
+            corners = tuple(PixelPoint(float(x), float(y)) for x, y in self.workspace)
+            if len(set(corners)) < 3 or not np.isfinite(corners).all():
+                raise InvalidSceneError("the workspace needs at least 3 different corners x, y in pixels")
+            object.__setattr__(self, "workspace", corners)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +94,15 @@ class Observation(_ComparesByValue):
         depth: NaN: no reading; the constructor turns zeros, negatives and infinities into it. None: the
             frame has no depth at all. Shape (h, w), read-only. [m]
         camera: What is known of the camera.
+        time_s: When it was taken, on the camera's clock; None where unknown. [s]
+        number: The camera's count of frames; None where unknown.
     """
 
     rgb: UInt8[np.ndarray, "h w 3"]
     depth: Float32[np.ndarray, "h w"] | None = None
     camera: Camera = field(default_factory=Camera)
+    time_s: float | None = None
+    number: int | None = None
 
     def __post_init__(self) -> None:
         if self.rgb.dtype != np.uint8 or self.rgb.ndim != 3 or self.rgb.shape[2] != 3 or not self.rgb.size:
@@ -103,6 +114,8 @@ class Observation(_ComparesByValue):
                 raise InvalidSceneError(f"depth must be float32 {self.shape} in metres, got {got}")
             reads = (self.depth > 0.0) & (self.depth < np.inf)
             object.__setattr__(self, "depth", _lock(np.where(reads, self.depth, np.float32(np.nan))))
+        if self.time_s is not None and not np.isfinite(self.time_s):
+            raise InvalidSceneError(f"time_s is {self.time_s}; give seconds, or None where unknown")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -180,7 +193,9 @@ class TrueRelations:
     def __post_init__(self) -> None:
         for pair in self.pairs:
             if pair.blocked == pair.blocker or not self.objects.issuperset(pair):
-                raise InvalidSceneError(f"{pair} is no pair of objects: {list_labels(sorted(self.objects))}")
+                raise InvalidSceneError(
+                    f"{pair} is not a pair of the objects {list_labels(sorted(self.objects))}"
+                )
 
 
 @dataclass(frozen=True)
@@ -204,6 +219,25 @@ class SemanticScores:
         object.__setattr__(self, "scores", dict(self.scores))
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What a scene was made from, and by whom.
+
+    Attributes:
+        frame: Digest of picture and depth.
+        masks: Digest of visible and amodal masks; None: there are none.
+        segmenter: Fingerprint of who made the masks; None: nobody recorded it.
+        scores: Digest of the semantic scores; None: there are none.
+        scorer: Fingerprint of who gave them; None: nobody recorded it.
+    """
+
+    frame: str
+    masks: str | None = None
+    segmenter: str | None = None
+    scores: str | None = None
+    scorer: str | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Scene(_ComparesByValue):
     """A frame, the objects in it, and what else is known of them.
@@ -218,6 +252,7 @@ class Scene(_ComparesByValue):
         request: What was asked for, in words.
         points: A point that marks an object, by its id. [px]
         semantic_scores: What a relation scorer said of this scene.
+        sources: What is recorded of who made masks and scores, and for which frame; None: nothing.
     """
 
     observation: Observation
@@ -229,6 +264,7 @@ class Scene(_ComparesByValue):
     request: str | None = None
     points: Mapping[int, PixelPoint] = field(default_factory=dict)
     semantic_scores: SemanticScores | None = None
+    sources: Sources | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objects", tuple(sorted(self.objects, key=lambda o: o.id)))

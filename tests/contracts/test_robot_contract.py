@@ -1,36 +1,27 @@
 """One suite for every robot: what the loop relies on, whoever the robot is."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 import pytest
 
-from cpor.errors import CporError
+from cpor.perception.segmenter import Segmenter
 from cpor.robot.arm import DryRunArm
-from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState
+from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.ur import Station, UniversalRobot
-from cpor.scene import Observation, Scene
+from cpor.scene import Observation
 from cpor.sim.dataset.simulator_masks import SimulatorMasks
+from cpor.testing import check_robot
 from tests.support.arm_cell import arm_world, at, named, robot_in
 from tests.support.box_table import Box, BoxTable, TableMasks
 
 
-@dataclass
-class Cell:
-    """A robot before two objects with a free way to them, and who finds them in its pictures."""
-
-    robot: Robot
-    segment: Callable[[Observation], Scene]
-
-
-def simulated() -> Cell:
+def simulated() -> tuple[Robot, Segmenter]:
     world = arm_world(
         {1: (named("red cube"), at(0.05, 0, 0.025)), 2: (named("blue L block"), at(-0.05, 0, 0.02))}
     )
     robot = robot_in(world)
-    return Cell(robot, SimulatorMasks(robot).segment)
+    return robot, SimulatorMasks(robot)
 
 
 class Careful(BoxTable):
@@ -49,9 +40,9 @@ def boxes() -> dict[int, Box]:
     return {1: Box((40, 56), (54, 66), 0.04, (200, 30, 30)), 2: Box((40, 56), (24, 36), 0.04, (30, 30, 200))}
 
 
-def box_table() -> Cell:
+def box_table() -> tuple[Robot, Segmenter]:
     table = Careful(boxes())
-    return Cell(table, TableMasks(table).segment)
+    return table, TableMasks(table)
 
 
 @dataclass
@@ -65,6 +56,9 @@ class OverTheTable:
         pose = np.array(frame.camera.T_world_camera)
         pose[0, 3] = 0.35
         return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
+
+    def now(self) -> float | None:
+        return None
 
 
 @dataclass
@@ -89,81 +83,38 @@ class TakingGripper:
         return self.held is not None
 
 
-def universal() -> Cell:
+def universal() -> tuple[Robot, Segmenter]:
     table = BoxTable(boxes())
     look = Station().T_world_look
     arm = DryRunArm(look, look)
     robot = UniversalRobot(arm, OverTheTable(table), TakingGripper(table, arm))
-    return Cell(robot, TableMasks(table).segment)
+    return robot, TableMasks(table)
 
 
 CELLS = {"simulated": simulated, "universal": universal, "box_table": box_table}
 
 
-@pytest.fixture(params=CELLS.values(), ids=CELLS.keys())
-def cell(request) -> Cell:
-    return request.param()
+@pytest.mark.parametrize("make", CELLS.values(), ids=CELLS.keys())
+def test_it_keeps_the_rules(make):
+    check_robot(make)
 
 
-def test_is_a_robot(cell):
-    assert isinstance(cell.robot, Robot)
-    status = cell.robot.status()
-    assert status.state in get_args(RobotState)
-    assert status.state == "ready"
-    assert status.detail
+@pytest.mark.parametrize("make", CELLS.values(), ids=CELLS.keys())
+def test_a_heartbeat_neither_moves_the_arm_nor_clears_a_stop(make):
+    robot, segmenter = make()
+    robot.heartbeat()
+    assert robot.status().state == "ready"
+    scene = segmenter.segment(robot.observe())
+    robot.stop()
+    robot.heartbeat()
+    assert robot.status().state == "stopped" and robot.grasp(scene, scene.ids[0]).kind == "stopped"
 
 
-def test_picture_has_colour_depth_and_calibration(cell):
-    seen = cell.robot.observe()
-    assert seen.rgb.dtype == np.uint8
-    assert seen.depth is not None and np.isfinite(seen.depth).mean() > 0.5
-    assert seen.camera.intrinsics is not None and seen.camera.T_world_camera is not None
-
-
-def test_what_is_removed_or_grasped_is_gone_from_the_next_picture(cell):
-    for act, obj in ((cell.robot.remove, 1), (cell.robot.grasp, 2)):
-        outcome = act(cell.segment(cell.robot.observe()), obj)
-        assert isinstance(outcome, Outcome)
-        assert outcome.kind == "done", outcome.detail
-        assert outcome.detail and outcome.duration_s > 0.0
-        assert obj not in cell.segment(cell.robot.observe()).ids
-        assert cell.robot.status().state == "ready"
-
-
-def test_after_stop_nothing_moves_until_home(cell):
-    scene = cell.segment(cell.robot.observe())
-    cell.robot.stop()
-    cell.robot.stop()
-    assert cell.robot.status().state == "stopped" and "stop" in cell.robot.status().detail
-    assert cell.robot.grasp(scene, 1).kind == "stopped"
-    assert cell.robot.remove(scene, 2).kind == "stopped"
-    assert cell.robot.status().state == "stopped"
-    assert cell.robot.home().kind == "done"
-    assert cell.robot.status().state == "ready"
-    assert set(cell.segment(cell.robot.observe()).ids) == {1, 2}
-
-
-def test_home_twice_is_fine(cell):
-    assert cell.robot.home().kind == "done"
-    assert cell.robot.home().kind == "done"
-
-
-def test_object_without_a_pixel_is_not_reported_as_done(cell):
-    scene = cell.segment(cell.robot.observe())
-    unseen = Scene(scene.observation, scene.objects, np.zeros_like(scene.visible_ids))
-    outcome = cell.robot.remove(unseen, 1)
-    assert outcome.kind in get_args(OutcomeKind) and outcome.kind != "done"
-    assert cell.robot.status().state == "ready"
-
-
-def test_scene_without_depth_is_refused_and_leaves_the_arm_at_rest(cell):
-    scene = cell.segment(cell.robot.observe())
-    flat = Scene(Observation(scene.observation.rgb), scene.objects, scene.visible_ids)
-    try:
-        outcome = cell.robot.grasp(flat, 1)
-    except CporError:
-        pass  # to refuse aloud will do as well
-    else:
-        assert outcome.kind == "no_grasp"
-    assert cell.robot.status().state != "moving"
-    assert cell.robot.home().kind == "done"
+@pytest.mark.parametrize("make", CELLS.values(), ids=CELLS.keys())
+def test_each_picture_is_newer_than_the_one_before(make):
+    robot, _ = make()
+    first, second = robot.observe(), robot.observe()
+    assert first.number is not None and second.number > first.number
+    assert first.time_s is not None and second.time_s >= first.time_s
+    now = robot.status().time_s
+    assert now is None or second.time_s <= now

@@ -3,17 +3,14 @@
 import importlib.util
 
 import pytest
-from support.vlm_scenes import all_pairs, heap
+from support.vlm_scenes import all_pairs
 from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 
-from cpor.errors import InvalidSceneError
-from cpor.pipeline import Pipeline
-from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.registry import make_scorer
 from cpor.semantics.replay import record, replay
-from cpor.semantics.scorer import RelationScorer, ScoredPairs
-from cpor.semantics.vlm import check_pairs, pairs_to_ask, score_stage
+from cpor.semantics.scorer import RelationScorer, ScoredPairs, check_pairs
+from cpor.testing import check_scorer, example_scene
 
 SCORERS = [
     "openai-scene",
@@ -22,13 +19,13 @@ SCORERS = [
     "gemini-pairs",
     "unograsp",
     "replay",
-    "transformers",
+    pytest.param("transformers", marks=pytest.mark.slow),
     "embedded",
     "own",
 ]
 
 
-class OwnScorer:
+class OwnScorer(RelationScorer):
     name = "own"
 
     def score(self, scene, pairs):
@@ -76,45 +73,17 @@ def scorer(request, monkeypatch, tmp_path_factory):
         if kind == "replay":
             path = tmp_path_factory.mktemp("replay") / "replies.jsonl"
             made = record(make_scorer(_settings("openai", server.url, way="pairs")), path)
-            made.score(heap(3), all_pairs(heap(3)))
+            made.score(example_scene(), all_pairs(example_scene()))
             yield replay(path)
         else:
             yield make_scorer(_settings(kind, server.url, way=way or "scene"))
 
 
-def test_it_is_a_relation_scorer_with_a_name(scorer):
-    assert isinstance(scorer, RelationScorer) and scorer.name
+def test_it_keeps_the_rules(scorer):
+    check_scorer(lambda: scorer)
 
 
-def test_every_pair_asked_about_has_a_number_or_none_and_nothing_else_is_there(scorer):
-    scene = heap(3)
-    pairs = all_pairs(scene)[::-1]
-    said = scorer.score(scene, pairs)
-    assert list(said.scores) == pairs
-    assert all(score is None or 0.0 <= score <= 1.0 for score in said.scores.values())
-    assert not said.unanswered
-    assert said.scorer == scorer.name
-    assert said.semantic_scores().scores == said.scores
-
-
-def test_the_same_question_has_the_same_answer(scorer):
-    scene = heap(3)
-    assert scorer.score(scene, all_pairs(scene)).scores == scorer.score(scene, all_pairs(scene)).scores
-
-
-def test_no_pairs_are_no_question(scorer):
-    said = scorer.score(heap(3), [])
-    assert said.scores == {} and said.spent.calls == 0
-
-
-@pytest.mark.parametrize("pair", [(1, 9), (2, 2)])
-def test_a_pair_that_is_none_is_refused(scorer, pair):
-    with pytest.raises(InvalidSceneError):
-        scorer.score(heap(3), [BlockedBy(*pair)])
-
-
-def test_its_scores_go_through_the_pipeline(scorer):
-    scene = heap(3)
-    pipeline = Pipeline(score=score_stage(scorer))
-    result = pipeline.run(scene, 1)
-    assert result.beliefs.asked.sum() == len(pairs_to_ask(scene)) > 0
+def test_every_pair_of_a_plain_scene_has_an_answer(scorer):
+    scene = example_scene()
+    assert not scorer.score(scene, all_pairs(scene)[::-1]).unanswered
+    assert len(scorer.pairs(scene)) > 0

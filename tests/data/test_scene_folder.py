@@ -33,6 +33,9 @@ needs_samples = pytest.mark.skipif(
 )
 
 
+WORKSPACE = (PixelPoint(0, 0), PixelPoint(15.5, 0), PixelPoint(8, 11))
+
+
 def make_scene():
     """A scene with everything a folder can hold."""
     rng = np.random.default_rng(0)
@@ -51,7 +54,7 @@ def make_scene():
         Observation(
             rng.integers(0, 256, (*shape, 3)).astype(np.uint8),
             depth,
-            Camera(Intrinsics(600.5, 601, 8, 6), pose),
+            Camera(Intrinsics(600.5, 601, 8, 6), pose, workspace=WORKSPACE),
         ),
         (
             DetectedObject(1, MaskCrop.from_mask(amodal), "Tasse mit Ärger", 0.5),
@@ -151,9 +154,9 @@ def test_masks_saved_by_numpy_load(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("camera.json", "{", "not valid JSON"),
+        ("camera.json", "{", "not JSON"),
         ("camera.json", "[1]", "camera.json: content"),
-        ("camera.json", '{"depth_unit_m": NaN}', "NaN is no number in JSON"),
+        ("camera.json", '{"depth_unit_m": NaN}', "NaN is not a JSON number"),
         ("camera.json", '{"depth_unit_m": 0}', "depth_unit_m: Input should be greater than 0"),
         ("camera.json", '{"depth_unit_m": "1 mm"}', "depth_unit_m: Input should be a valid number"),
         ("camera.json", "{}", "depth.png has no unit; give depth_unit_m"),
@@ -163,6 +166,13 @@ def test_masks_saved_by_numpy_load(folder):
             "640 x 480 pixels, rgb.png 16 x",
         ),
         ("camera.json", '{"depth_unit_m": 0.001, "fx": 600}', "only some of fx, fy, cx, cy"),
+        ("camera.json", '{"depth_unit_m": 0.001, "workspace": [[0, 0], [9, 0]]}', "workspace"),
+        ("camera.json", '{"depth_unit_m": 0.001, "workspace": [[0, 0], [9, 0], [9]]}', "workspace"),
+        (
+            "camera.json",
+            '{"depth_unit_m": 0.001, "workspace": [[0, 0], [9, 0], [0, 0]]}',
+            "3 different corners",
+        ),
         ("camera.json", '{"depth_unit_m": 0.001, "fx": 0, "fy": 1, "cx": 1, "cy": 1}', "fx and fy above 0"),
         ("camera.json", '{"depth_unit_m": 0.001, "T_world_camera": [[1, 0], [0, 1]]}', "T_world_camera"),
         ("camera.json", '{"depth_unit_m": 0.001, "T_world_camera": [[1, 0], [0]]}', "T_world_camera"),
@@ -195,7 +205,7 @@ def test_masks_saved_by_numpy_load(folder):
         (
             "scores.json",
             '{"scorer": "x", "relations": [{"blocked": 1, "blocker": 300, "score": NaN}]}',
-            "write null for no answer",
+            "write null where there was no answer",
         ),
         (
             "scores.json",
@@ -208,8 +218,8 @@ def test_masks_saved_by_numpy_load(folder):
             '{"blocked": 1, "blocker": 300, "score": null}]}',
             "has two scores, 0.1 and None",
         ),
-        ("scores.json", "[" * 100_000, "not valid JSON"),
-        ("points.json", '{"1": [3, 3], "1": [4, 4]}', "the key '1' is given twice"),
+        ("scores.json", "[" * 100_000, "nested too deeply"),
+        ("points.json", '{"1": [3, 3], "1": [4, 4]}', '"1" is given twice'),
         ("points.json", '{"1": [30, 3]}', "object 1 is at x 30.0, y 3.0, outside"),
         ("points.json", '{"mug": [3, 3]}', "points.json: mug"),
         ("objects.json", '{"objects": [{"id": 0}]}', "objects.0.id"),
@@ -234,7 +244,7 @@ def test_what_is_wrong_is_said(folder, name, content, message):
         ("depth.png", np.ones((12, 17), dtype=np.uint16), "17 x 12 pixels, rgb.png 16 x 12"),
         ("instances.png", np.ones((12, 16, 3), dtype=np.uint8), "save ids as 8- or 16-bit grey"),
         ("instances.png", np.ones((11, 16), dtype=np.uint8), "16 x 11 pixels, rgb.png 16 x 12"),
-        ("rgb.png", np.ones((12, 16), dtype=np.uint16), "save it with 8 bits a channel"),
+        ("rgb.png", np.ones((12, 16), dtype=np.uint16), "save it with 8 bits per channel"),
     ],
 )
 def test_images_of_wrong_kind_or_size(folder, name, pixels, message):
@@ -323,7 +333,7 @@ def test_folders_that_are_not_there(tmp_path):
 def test_nothing_is_overwritten_unasked(folder):
     before = contents(folder)
     bare = Scene(Observation(np.zeros((4, 5, 3), dtype=np.uint8)))
-    with pytest.raises(SceneFileError, match="is there already"):
+    with pytest.raises(SceneFileError, match="already exists"):
         write_scene_folder(bare, folder)
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(SceneFileError, match=r"holds other files \(notes\.txt\)"):

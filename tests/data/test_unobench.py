@@ -84,7 +84,7 @@ def test_truncated_and_doubled_truth_is_refused(tmp_path):
         read_truth(write(tmp_path, line + "\n" + line[:30]))
     with pytest.raises(CporError, match="cases 0 and 1 both ask"):
         read_truth(write(tmp_path, line + "\n" + line))
-    with pytest.raises(CporError, match="holds no case"):
+    with pytest.raises(CporError, match="has no cases"):
         read_truth(write(tmp_path, ""))
 
 
@@ -152,7 +152,7 @@ def test_instance_maps_are_read_by_image(tmp_path):
     with pytest.raises(CporError, match="cannot read the instance map"):
         instance_reader(tmp_path)(13)
     np.save(tmp_path / "bad.npy", np.array([[0.5]]))
-    with pytest.raises(CporError, match="no ids"):
+    with pytest.raises(CporError, match="not ids"):
         read_instances(tmp_path / "bad.npy")
 
 

@@ -4,6 +4,8 @@ import httpx
 import pytest
 from support.live_runs import PATIENCE_S, Follower
 
+from cpor.pipeline import UNSEEN
+
 expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
 expect.set_options(timeout=30_000)
 pytest.importorskip("mujoco", reason="needs the extra sim")
@@ -48,12 +50,14 @@ def shows(it, cycle):
     assert verdict.get_attribute("data-object") == str(cycle["action"]["object"])
     names = {o["id"]: o["name"] for o in cycle["objects"]}
     expect(it.see("headline")).to_contain_text(names[cycle["action"]["object"]])
-    expect(it.see("why")).to_have_text(cycle["decision"]["why"])
+    expect(it.see("why")).to_have_text(cycle["decision"]["words"]["why"])
     bars = it.page.locator("[data-testid^=bar-]")
     shown = [
         (int(bar.get_attribute("data-id")), float(bar.get_attribute("data-score"))) for bar in bars.all()
     ]
-    assert shown == [(s["object"], s["score"]) for s in cycle["decision"]["scores"]]
+    # What nobody segmented has no bar: nobody can act on it.
+    scores = {int(obj): score for obj, score in cycle["decision"]["scores"].items() if int(obj) != UNSEEN}
+    assert dict(shown) == scores and [score for _, score in shown] == sorted(scores.values(), reverse=True)
     it.page.wait_for_function(
         "p => document.getElementById('heap-picture').dataset.picture === p", arg=cycle["picture"]
     )
@@ -74,7 +78,7 @@ def click_on_picture(it, obj):
 def test_step_through_a_run_ask_for_another_object_and_stop(open_live, client, evidence):
     it = open_live()
     expect(it.see("status")).to_be_hidden()
-    run_id = begin(it, "medium", 1, paused=True, pace="5")
+    run_id = begin(it, "medium", 5, paused=True, pace="5")
     assert it.see("begin").is_disabled()
     it.page.wait_for_selector("body[data-state=paused]")
     follower = Follower(client, run_id)
@@ -115,7 +119,9 @@ def test_step_through_a_run_ask_for_another_object_and_stop(open_live, client, e
     told = client.get(f"/v1/runs/{run_id}").json()
     assert (told["state"], told["ended"]) == ("ended", "stopped")
     expect(it.see("begin")).to_be_enabled()
-    evidence("G", "live page in Chromium", "step, retarget by click and key, stop", "as the service says")
+    evidence(
+        "serves", "live page in Chromium", "step, retarget by click and key, stop", "as the service says"
+    )
 
 
 def test_a_run_to_its_end_although_the_connection_breaks(open_live, client):
@@ -140,7 +146,7 @@ def test_a_run_that_is_gone_and_one_that_may_not_begin_are_said(open_live, clien
     expect(it.see("problem")).to_contain_text("no such run")
     begun = client.post("/v1/runs", json={"tier": "easy", "seed": 4, "paused": True})
     it.see("begin").click()
-    expect(it.see("problem")).to_contain_text("goes on already")
+    expect(it.see("problem")).to_contain_text("Another run is active")
     client.delete(f"/v1/runs/{begun.json()['run_id']}")
 
 

@@ -2,17 +2,24 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from support.browser import SCENES
 from support.watched_page import library_action, library_decision
+from typer.testing import CliRunner
 
+import cpor
+from cpor.cli.app import app
 from cpor.data.scene_file import parse_scene
 from cpor.inference.graphs import likeliest_graphs
+from cpor.pipeline import UNSEEN
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
 
 SCENE = "scene_00003"
+DECIDE = "**/v1/scenes/*/decide"
+EXAMPLES = Path(cpor.__file__).parent / "serve" / "examples"
 
 
 def blocked_target(scene: dict) -> int:
@@ -53,11 +60,90 @@ def test_dropped_scene_shows_every_object_and_a_click_decides(open_page):
     it.choose(target)
     asked = it.settled()
     assert asked["target"] == target
-    assert asked["relations"] == scene["relations"]
+    assert [each for each in asked["relations"] if each["blocker"]] == scene["relations"]
     assert it.shown_action() == library_action(asked)
     kind, obj = it.shown_action()
     said = {"grasp": f"Grasp .*{obj}", "remove": f"Remove .*{obj}", "defer": "ask first"}[kind]
     expect(it.see("headline")).to_have_text(re.compile(said))
+
+
+def test_the_first_answer_is_that_of_the_command_line(open_page):
+    it = open_page("/?example=touching-toys&target=7")
+    it.wait_for("decided")
+    page = it.settled()
+    command = ["decide", str(EXAMPLES / "touching-toys"), "--ignore-given-masks", "--target", "7", "--json"]
+    cli = json.loads(CliRunner().invoke(app, command).stdout)
+    assert it.last_request()["mode"] == cli["mode"] == "cautious"
+    for field in ("action", "tau", "mode", "promise", "checks", "p_success", "masks", "scorer", "target"):
+        assert page[field] == cli[field], field
+    assert page["scores"] == pytest.approx(cli["scores"], abs=1e-9)
+    kind, obj = it.shown_action()
+    assert (kind, obj) == (cli["action"]["type"], str(cli["action"]["object"] or ""))
+    expect(it.see("tau")).to_have_attribute("data-tau", str(cli["tau"]))
+    assert it.page.locator(".check").count() == sum(check["state"] != "pass" for check in cli["checks"])
+
+
+def test_modes_set_the_line_and_dragging_it_is_a_threshold(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    assert (scene["mode"], scene["tau"]) == ("cautious", scene["modes"]["cautious"])
+    it.choose(blocked_target(scene))
+    it.settled()
+    for mode in ("bold", "balanced", "cautious"):
+        it.see(f"mode-{mode}").click()
+        expect(it.see("decision")).to_have_attribute("data-tau", str(scene["modes"][mode]))
+        answer = it.settled()
+        assert (answer["mode"], it.last_request().get("tau")) == (mode, None)
+        assert it.shown_action() == library_action(answer)
+        expect(it.see(f"mode-{mode}")).to_have_attribute("aria-pressed", "true")
+    drag_tau(it, 0.4)
+    answer = it.settled()
+    assert answer["mode"] is None and answer["tau"] == it.last_request()["tau"] == pytest.approx(
+        0.4, abs=0.02
+    )
+    expect(it.page.locator('.modes [aria-pressed="true"]')).to_have_count(0)
+
+
+def test_doubtful_and_failed_checks_stand_above_the_decision(open_page):
+    it = open_page()
+    wrong = {
+        "name": "depth_unit",
+        "state": "fail",
+        "says": "Depth is too far away.",
+        "remedy": "Give its unit.",
+    }
+
+    def fail(route):
+        reply = route.fetch()
+        said = reply.json()
+        action = {"type": "defer", "object": None, "reason": "failed_check"}
+        route.fulfill(response=reply, json=said | {"action": action, "checks": [*said["checks"], wrong]})
+
+    it.page.route(DECIDE, fail)
+    scene = it.drop_scene(SCENE)
+    (doubt,) = [check for check in scene["checks"] if check["name"] == "masks_source"]
+    expect(it.see("check-masks_source")).to_contain_text(f"In doubt: {doubt['says']} {doubt['remedy']}")
+    it.choose(blocked_target(scene))
+    expect(it.see("check-depth_unit")).to_have_text("✗ Failed: Depth is too far away. Give its unit.")
+    expect(it.see("headline")).to_have_text("Do not act: the picture is not right")
+    above, below = (it.see(name).bounding_box()["y"] for name in ("checks", "headline"))
+    assert above < below
+    expect(it.see("change")).to_have_count(0)
+
+
+def test_a_service_that_forgot_the_picture_is_sent_it_again(open_page):
+    it = open_page()
+    it.expected = ("404",)
+    scene = it.drop_scene(SCENE)
+    forgotten = {"code": "not_found", "message": "this scene is not kept (any more); send the picture again"}
+    it.page.route(
+        f"**/v1/scenes/{scene['id']}/decide", lambda route: route.fulfill(status=404, json=forgotten)
+    )
+    target = blocked_target(scene)
+    with it.page.expect_response("**/v1/scenes") as again:
+        it.see(f"badge-{target}").click()
+    assert again.value.json()["id"] != scene["id"]
+    expect(it.see("decision")).to_have_attribute("data-target", str(target))
 
 
 def test_bars_show_score_and_interval_of_every_action(open_page):
@@ -66,6 +152,8 @@ def test_bars_show_score_and_interval_of_every_action(open_page):
     it.choose(blocked_target(scene))
     decision = library_decision(it.settled())
     for obj, score in decision.scores.items():
+        if obj == UNSEEN:
+            continue
         bar = it.see(f"bar-{obj}")
         low, high = decision.interval(obj)
         shown = [float(bar.get_attribute(f"data-{each}")) for each in ("score", "low", "high")]
@@ -129,7 +217,7 @@ def test_no_answer_is_shown_as_unknown_and_undone(open_page):
     assert it.shown_action() == library_action(asked)
     it.see("edit-reset").click()
     expect(it.see("edited-mark")).to_have_text("")
-    assert it.settled()["relations"] == scene["relations"]
+    assert [each for each in it.settled()["relations"] if each["blocker"]] == scene["relations"]
 
 
 def test_arrow_clicked_shows_what_each_stage_said(open_page):
@@ -206,27 +294,36 @@ def test_what_would_change_it_comes_true_when_tried(open_page, service):
     assert it.shown_action()[0] == first["flips_to"]["type"], before
 
 
-@pytest.mark.parametrize("words", ["the pink jar", "pink"])
+@pytest.mark.parametrize("words", ["the pink one", "pink"])
 def test_typed_request_finds_the_target(open_page, words):
     it = open_page()
     it.drop_scene(SCENE)
     it.see("words").fill(words)
-    with it.page.expect_response("**/ground") as reply:
+    with it.page.expect_response(DECIDE) as reply:
         it.see("ask").click()
     said = reply.value.json()
-    assert said["state"] == "found"
-    expect(it.see("decision")).to_have_attribute("data-target", str(said["id"]))
+    assert said["action"] is not None
+    expect(it.see("decision")).to_have_attribute("data-target", str(said["target"]))
     assert it.shown_action() == library_action(it.settled())
+
+
+def test_a_word_that_is_not_known_is_asked_back(open_page):
+    it = open_page()
+    it.drop_scene(SCENE)
+    it.see("words").fill("the pink jar")
+    it.see("ask").click()
+    it.wait_for("ambiguous")
+    expect(it.see("question")).to_have_text('I do not know the word "jar". Which object do you mean?')
 
 
 def test_ambiguous_request_asks_back_and_a_click_answers(open_page):
     it = open_page()
     it.drop_scene(SCENE)
     it.see("words").fill("the yellow one")
-    with it.page.expect_response("**/ground") as reply:
+    with it.page.expect_response(DECIDE) as reply:
         it.see("ask").click()
     said = reply.value.json()
-    assert said["state"] == "ambiguous"
+    assert said["action"] is None
     it.wait_for("ambiguous")
     candidates = [each["id"] for each in said["candidates"] if each["fit"] > 0.0]
     assert 1 < len(candidates) < it.see("object").count()
@@ -242,9 +339,9 @@ def test_request_for_what_is_not_there_is_answered_plainly(open_page):
     scene = it.drop_scene(SCENE)
     it.choose(scene["objects"][0]["id"])
     it.see("words").fill("the cyan one")
-    with it.page.expect_response("**/ground") as reply:
+    with it.page.expect_response(DECIDE) as reply:
         it.see("ask").click()
-    assert reply.value.json()["state"] == "not_found"
+    assert reply.value.json()["action"] is None and not reply.value.json()["candidates"]
     expect(it.see("error")).to_contain_text(reply.value.json()["question"])
     # The decision on what was wanted before is not shown beside a request that was refused.
     expect(it.see("decision")).to_have_attribute("data-action", "none")
@@ -254,12 +351,12 @@ def test_request_for_what_is_not_there_is_answered_plainly(open_page):
 def test_words_go_when_another_object_is_clicked(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
-    it.see("words").fill("the pink jar")
-    with it.page.expect_response("**/ground") as reply:
+    it.see("words").fill("the pink one")
+    with it.page.expect_response(DECIDE) as reply:
         it.see("ask").click()
-    found = reply.value.json()["id"]
+    found = reply.value.json()["target"]
     expect(it.see("decision")).to_have_attribute("data-target", str(found))
-    expect(it.see("words")).to_have_value("the pink jar")
+    expect(it.see("words")).to_have_value("the pink one")
     it.choose(next(each["id"] for each in scene["objects"] if each["id"] != found))
     expect(it.see("words")).to_have_value("")
 
@@ -296,12 +393,19 @@ def test_request_file_of_a_scene_folder_is_asked_at_once(open_page):
         "camera.json",
         "instances.png",
         "amodal.npz",
+        "objects.json",
         "relations.json",
         "request.txt",
     )
-    with it.page.expect_response("**/ground") as reply:
+    with it.page.expect_response("**/v1/scenes") as scene, it.page.expect_response(DECIDE) as reply:
         it.drop(*(folder / part for part in parts))
-    assert json.loads(reply.value.request.post_data)["words"] == (folder / "request.txt").read_text().strip()
+    names = {
+        each["id"]: each["name"] for each in json.loads((folder / "objects.json").read_text())["objects"]
+    }
+    assert {each["id"]: each["name"] for each in scene.value.json()["objects"]} == names
+    assert (
+        json.loads(reply.value.request.post_data)["request"] == (folder / "request.txt").read_text().strip()
+    )
 
 
 def test_plan_says_what_comes_after(open_page):

@@ -67,7 +67,7 @@ def test_late_reply_never_replaces_a_newer_one(open_page):
         else:
             held.append(route)
 
-    it.page.route("**/v1/decide", hold_first)
+    it.page.route("**/v1/scenes/*/decide", hold_first)
     it.see("tau").focus()
     it.page.keyboard.press("Home")
     deadline = time.monotonic() + 10.0

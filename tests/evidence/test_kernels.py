@@ -15,8 +15,11 @@ def half_widths(rho):
     return np.array([math.isqrt(rho**2 - k**2) for k in range(rho + 1)])
 
 
+BOUNDS = np.array([[0.5, 0.8], [0.4, 0.8]])
+
+
 def count_contacts_twin(i, amodal, index_image, depth, rho, n):
-    """Hidden, ring and reading counts of row i, from full masks and a distance transform."""
+    """Counts of row i from full masks and a distance transform; and of pixels that show nobody."""
     whole = amodal | (index_image == i)
     ring = (ndimage.distance_transform_edt(~whole) <= rho) & ~whole if whole.any() else whole
     hidden = whole & (index_image != i)
@@ -27,7 +30,12 @@ def count_contacts_twin(i, amodal, index_image, depth, rho, n):
         counts[0, j] = (hidden & shows).sum()
         counts[1, j] = (ring & shows).sum()
         counts[2, j] = ((hidden | ring) & shows & reads).sum()
-    return whole.sum(), ring.sum(), counts
+    z = depth if depth.size else np.full(whole.shape, np.nan)
+    unowned = []
+    for part, (near, far) in zip((hidden, ring), BOUNDS, strict=True):
+        bands = [z < near, (z >= near) & (z <= far), z > far, np.isnan(z)]
+        unowned.append([(part & (index_image < 0) & band).sum() for band in bands])
+    return whole.sum(), ring.sum(), counts, unowned
 
 
 def random_image(rng, shape, n):
@@ -85,9 +93,13 @@ def test_contacts_agree_with_numpy(seed, rho):
         amodal[top : top + crop.shape[0], left : left + crop.shape[1]] = crop
         _, _, _, box = _kernels.survey_visible(index_image + 1, np.arange(-1, n, dtype=np.int32), depth, n)
         counts = np.zeros((3, n), dtype=np.int64)
+        unowned = np.zeros((2, 4), dtype=np.int64)
         area, ring_area = _kernels.count_contacts(
-            i, crop, top, left, box[i], index_image, depth, half_widths(rho), *counts
+            i, crop, top, left, box[i], index_image, depth, half_widths(rho), BOUNDS, *counts, unowned
         )
-        twin_area, twin_ring, twin_counts = count_contacts_twin(i, amodal, index_image, depth, rho, n)
+        twin_area, twin_ring, twin_counts, twin_unowned = count_contacts_twin(
+            i, amodal, index_image, depth, rho, n
+        )
         assert (area, ring_area) == (twin_area, twin_ring)
         assert np.array_equal(counts, twin_counts)
+        assert np.array_equal(unowned, twin_unowned)

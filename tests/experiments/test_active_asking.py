@@ -41,6 +41,18 @@ def fit_stages(scenes):
     return Pipeline(calibrate=platt, fuse=fusion)
 
 
+def note_asking(evidence, where, report):
+    of = f"of {report.scenes} decisions"
+    evidence(
+        "asks",
+        f"active asking, {where}: same decision as asking all",
+        ">= 97 %",
+        f"{report.same_rate:.1%} {of}",
+    )
+    evidence("asks", f"active asking, {where}: questions asked", "<= 50 %", f"{report.share_asked:.1%}")
+    evidence("asks", f"active asking, {where}: coverage", ">= 80 %", f"{report.coverage:.1%}")
+
+
 @pytest.mark.slow
 def test_drawn_scenes_are_decided_the_same_with_half_the_questions(evidence):
     rng = np.random.default_rng(1)
@@ -54,7 +66,7 @@ def test_drawn_scenes_are_decided_the_same_with_half_the_questions(evidence):
     assert report.same_rate >= 0.97
     assert report.share_asked <= 0.5
     assert report.coverage >= 0.8
-    evidence("F", "active asking on drawn scenes", "same >= 97%, questions <= 50%, coverage >= 80%", report)
+    note_asking(evidence, "drawn scenes", report)
 
 
 def test_the_released_log_is_decided_the_same_with_half_the_questions(evidence):
@@ -71,9 +83,7 @@ def test_the_released_log_is_decided_the_same_with_half_the_questions(evidence):
     assert report.same_rate >= 0.97
     assert report.share_asked <= 0.5
     assert report.coverage >= 0.8
-    evidence(
-        "F", "active asking on the released log", "same >= 97%, questions <= 50%, coverage >= 80%", report
-    )
+    note_asking(evidence, "released log", report)
 
 
 def test_the_spread_of_answers_is_found_again(rng):

@@ -60,7 +60,8 @@ def test_all_rows_decide_and_cpor_is_the_pipeline(cases):
         rows = deciders(pipeline, lambda scene, truth=truth: truth)
         assert tuple(rows) == METHODS
         found = {name: row(case.scene, case.target).decision for name, row in rows.items()}
-        assert found["cpor"] == decide(pipeline.run(case.scene, case.target).posterior, 0.3, prior=0.5)
+        posterior = pipeline.run(case.scene, case.target).posterior
+        assert found["cpor"] == pipeline.settle(decide(posterior, 0.3, prior=0.5))
         assert not is_wrong(found["oracle"].action, case.target, truth)
         assert isinstance(found["geometry_argmax"].action, Grasp | Remove)
 
@@ -86,4 +87,5 @@ def test_first_decisions_are_counted_and_compared(cases):
         gap = found.rsr["any"]["cpor"]["all"][0] - found.rsr["any"][other]["all"][0]
         assert paired.delta == pytest.approx(gap)
         assert (paired.corrections - paired.regressions) / paired.n == pytest.approx(gap)
-    assert set(found.deferred.values()) == {0.0}
+    # With a prior nothing is left open, except where the likeliest blocker is one that nobody segmented.
+    assert max(found.deferred.values()) <= 0.05

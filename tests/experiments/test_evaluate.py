@@ -118,7 +118,7 @@ def test_damage_is_listed_and_counts_as_asked(tmp_path, truth, evidence):
     assert found["unobstructed"]["overall"]["object_f1"] == pytest.approx(1 / 4)
     assert found["unobstructed"]["overall"]["mp_ned"] == pytest.approx((1 / 2 + 2 / 3) / 4)
     evidence(
-        "C", "damaged prediction file: problems listed, default counts them wrong", "yes", "5 of 5 kinds"
+        "safe", "damaged prediction file: problems listed, default counts them wrong", "all", "5 of 5 kinds"
     )
 
 

@@ -203,7 +203,9 @@ def test_probability_ablation_of_the_released_logs(evidence):
         asked = " / ".join(
             str(v) for v in found.rows[list(by_method).index(method)].to_json()["paper"].values()
         )
-        evidence("C", f"valid log, {method}: ECE, Brier, NLL, AUROC", f"{asked} (paper, other data)", shown)
+        evidence(
+            "paper", f"valid log, {method}: ECE, Brier, NLL, AUROC", f"paper, other data: {asked}", shown
+        )
 
 
 @needs_unobench
@@ -213,10 +215,9 @@ def test_cross_scorer_of_the_released_log(evidence):
     assert round(row.shifted.relation_f1, 4) == 0.6174
     assert round(row.plain.relation_ece, 4) == 0.1393
     assert round(row.shifted.object_ece, 4) == 0.0878
-    shown = [round(value, 4) for value in row.shifted.to_json().values()]
-    evidence(
-        "C", "released log: relation, object F1; relation, object ECE", ".6174 / .7222 / .0185 / .0824", shown
-    )
+    found, published = row.shifted.to_json(), (".6174", ".7222", ".0185", ".0824")
+    for (name, value), asked in zip(found.items(), published, strict=True):
+        evidence("paper", f"released log, {name.replace('_', ' ')}", asked, f"{value:.4f}")
 
 
 @needs_scenes
@@ -226,8 +227,8 @@ def test_geometry_of_the_sample_scenes(evidence):
         assert row.n_unanswered == 10  # the photograph without depth
         assert row.auroc > 0.9
         shown = [round(row.figures[k], 4) for k in ("relation_f1", "object_f1", "mp_ned")]
-        asked = ".5711 / .6920 / .2378 (paper, other data)"
-        evidence("C", f"geometry alone, {row.preset}: relation, object F1, MP-NED", asked, shown)
+        asked = "paper, other data: .5711 / .6920 / .2378"
+        evidence("paper", f"geometry alone, {row.preset}: relation, object F1, MP-NED", asked, shown)
 
 
 @needs_unobench
@@ -236,19 +237,13 @@ def test_acyclicity_helps_where_relations_conflict(evidence):
     f1 = {row["name"].rsplit(",", 1)[0]: row["ours"]["object_f1"] for row in printed["rows"]}
     assert f1["mu_zero, product"] == f1["mu_zero, dag"]
     assert f1["mu_positive, dag"] > f1["mu_positive, product"] + 0.1
-    gain = f"{f1['mu_positive, product']:.4f} -> {f1['mu_positive, dag']:.4f}"
-    evidence("C", "object F1 where mu > 0, without and with acyclicity", "paper: .4339 -> .6127", gain)
+    gain = f"{f1['mu_positive, product']:.4f} / {f1['mu_positive, dag']:.4f}"
+    evidence("paper", "object F1 where mu > 0: without / with acyclicity", ".4339 / .6127", gain)
 
 
 @needs_unobench
-def test_selective_execution_is_reported(evidence):
+def test_selective_execution_is_reported():
     printed = json.loads(call("selective", "--scores", SCORES, "--truth", TRUTH, "--json"))
     rows = {row["name"]: row["ours"] for row in printed["rows"]}
     assert rows["dag"]["forced_f1"] == pytest.approx(0.7051, abs=1e-4)
     assert rows["dag"]["ecr_0.2"] > 0.2  # better than deferring at random
-    evidence(
-        "C",
-        "AURC, exact / no acyclicity / single MAP",
-        "reported",
-        [round(r["aurc"], 4) for r in rows.values()],
-    )

@@ -60,7 +60,8 @@ def test_our_networks_see_the_scenes(split, seen):
     for case, record in zip(read_split(split), perceived.records, strict=True):
         scene = read_scene_folder(perceived.folder / record.name)
         assert set(record.owner) == set(scene.ids) and len(scene.ids) > 2
-        assert scene.semantic_scores.scorer == perceived.scorer
+        assert scene.sources.scorer == perceived.scorer
+        assert perceived.scorer.startswith(f"{scene.semantic_scores.scorer} @")
         assert set(scene.ids) <= scene.true_occlusion.objects
         # What is right among the objects found is right in truth.
         if record.found:
@@ -97,7 +98,7 @@ def test_called_again_it_goes_on_and_refuses_another_perception(split, seen, tmp
     )
     assert told == [2, 3]
     assert again.records == seen["depth"].records == read_perceived(folder).records
-    with pytest.raises(CporError, match="another perception"):
+    with pytest.raises(CporError, match="other masks"):
         perceive_split(split, folder, PerceptionSettings(segmenter="given", scorer=False))
     with pytest.raises(CporError, match="no perceived split"):
         read_perceived(tmp_path)
@@ -118,7 +119,7 @@ def test_the_log_says_all_that_the_pipeline_needs(seen, tmp_path):
     """The chain's fused probabilities, from the log alone, are those of the pipeline on the scene folders."""
     perceived = seen["given"]
     model = FittedModel.load(bundled_model("geometry"))
-    write_pair_log(log_pairs(perceived), tmp_path / "log.csv.gz")
+    write_pair_log(log_pairs(perceived, measure=model.pipeline().measure), tmp_path / "log.csv.gz")
     cases = read_pair_log(tmp_path / "log.csv.gz")
     table = measure_chain(cases, model, np.random.default_rng(0))
     assert tuple(table.rows) == STEPS and table.n == 3 and table.n_lost == 0
@@ -126,7 +127,10 @@ def test_the_log_says_all_that_the_pipeline_needs(seen, tmp_path):
     assert GeometrySettings(**model.geometry.model_dump()) == GeometrySettings()
     right = []
     for case in read_split(perceived.folder):
-        action = pipeline.run(case.scene, case.target).decision.action
+        # The log knows what was segmented, and nothing of the rest.
+        beliefs = pipeline.believe(case.scene)
+        beliefs = replace(beliefs, p_unseen=np.zeros(len(beliefs.ids)))
+        action = pipeline.decide(pipeline.posterior(beliefs, case.target)).action
         truth = case.scene.true_occlusion.pairs | case.scene.true_sweep.pairs
         right.append(action.obj in right_actions(case.target, truth))
     assert table.rows["acyclic"].figures["right_action"]["all"].value == pytest.approx(np.mean(right))
@@ -214,6 +218,6 @@ def test_the_table_comes_from_the_log_that_ships_without_simulating(evidence):
     for step in STEPS:
         figure = table.rows[step].figures["right_action"]["all"]
         told = f"{figure.value:.3f} [{figure.ci.low:.3f}, {figure.ci.high:.3f}], n = {figure.n}"
-        evidence("E", f"right first actions with our networks, {step}", "reported with intervals", told)
+        evidence("decides", f"right first actions with our networks, {step}", "reported", told)
     with pytest.raises(ScoreLogError):
         read_score_log(SHIPPED)  # compressed: unpack it for `cpor calibrate`

@@ -13,6 +13,7 @@ import pytest
 from cpor.errors import InvalidSettingError
 from cpor.experiments.runs.dataset import read_dataset
 from cpor.experiments.runs.folder import RunFolderError
+from cpor.experiments.runs.questions import Deciding
 from cpor.experiments.runs.report import (
     best_scores,
     cost_by_size,
@@ -67,7 +68,7 @@ def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     path = folder / "scenes.jsonl"
     path.write_text("\n".join(json.dumps(content) for content in SCENES))
-    run(RunPlan(read_dataset(path, lambda *_: None)), folder / "run")
+    run(RunPlan(read_dataset(path, lambda *_: None), deciding=Deciding(tau=0.5)), folder / "run")
     return folder / "run"
 
 
@@ -256,4 +257,4 @@ def test_ten_thousand_cases_stay_usable(report, evidence):
     size = len(text.encode()) / 1e6
     assert text.count("<details") == 2000
     assert size < 20.0
-    evidence("C", "report of 10,000 cases [MB]", "opens at once", size)
+    evidence("serves", "report of 10,000 cases [MB]", "opens at once", size)

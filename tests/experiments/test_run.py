@@ -20,12 +20,11 @@ import pytest
 from cpor.errors import InvalidSettingError
 from cpor.experiments.runs.answer import answer_shard
 from cpor.experiments.runs.dataset import read_dataset
-from cpor.experiments.runs.engine import ProcessEngine, SerialEngine, WorkerDiedError
 from cpor.experiments.runs.folder import RunFolderError, open_run_folder, read_run_folder
-from cpor.experiments.runs.questions import QuestionSettings
-from cpor.experiments.runs.ray_engine import RayEngine
+from cpor.experiments.runs.questions import Deciding, QuestionSettings
 from cpor.experiments.runs.run import RunPlan, run
 from cpor.experiments.runs.score_log import read_logged_dataset
+from cpor.files.pool import RayPool, WorkerDiedError, make_pool
 
 # As in support.data, which workers that run this file as a script cannot import.
 DATA = Path(os.environ.get("CPOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -101,16 +100,17 @@ def test_a_case_says_what_was_asked_believed_decided_and_true(tmp_path):
     ]
     path = tmp_path / "scenes.jsonl"
     path.write_text("\n".join(json.dumps(scene | {"truth": truth}) for truth in truths))
-    tally = run(RunPlan(read_dataset(path, quiet)), tmp_path / "run")
+    plan = RunPlan(read_dataset(path, quiet), deciding=Deciding(tau=0.5))
+    tally = run(plan, tmp_path / "run")
     assert tally.outcomes == {"right": 2, "unjudged": 1, "wrong": 1}
     first, second, third, _ = records(tmp_path / "run")
     assert first.decision.action.model_dump() == {"type": "remove", "object": "box", "reason": None}
-    assert first.decision.scores == pytest.approx((0.1, 0.72, 0.18))
+    assert first.decision.scores == pytest.approx({"mug": 0.1, "box": 0.72, "can": 0.18})
     assert first.decision.certificate.kind == "exact"
     assert (first.truth.right, second.truth.right, third.truth.right) == (("box",), ("mug",), ("box",))
     assert first.best.right and not second.best.right
     assert first.n_reachable == 3
-    assert first.decision.graphs[0].share == pytest.approx(0.72)
+    assert first.decision.top_graphs[0].share == pytest.approx(0.72)
 
 
 def test_what_cannot_be_read_is_an_error_of_its_case_and_never_free(tmp_path):
@@ -128,7 +128,18 @@ def test_what_cannot_be_read_is_an_error_of_its_case_and_never_free(tmp_path):
     path = tmp_path / "scenes.jsonl"
     path.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
     ran = subprocess.run(
-        [sys.executable, "-c", CLI, "run", str(path), "--out", str(tmp_path / "run"), "--json"],
+        [
+            sys.executable,
+            "-c",
+            CLI,
+            "run",
+            str(path),
+            "--out",
+            str(tmp_path / "run"),
+            "--json",
+            "--tau",
+            "0.5",
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -172,14 +183,45 @@ def test_a_half_written_or_damaged_shard_is_done_again(scenes, undisturbed, tmp_
     assert len(answered) == 7
 
 
+def test_every_case_of_a_scene_is_kept_as_soon_as_it_is_decided(tmp_path, rng):
+    """Cases a killed worker wrote down are taken as they are; one cut off while written is decided again."""
+    from support.labelled import draw_labelled_scene
+
+    from cpor.data.scene_folder import write_scene_folder
+
+    for k in range(2):
+        write_scene_folder(draw_labelled_scene(rng), tmp_path / "scenes" / f"scene{k}")
+    plan = RunPlan(read_dataset(tmp_path / "scenes", quiet), QuestionSettings(all_targets=True))
+    run(plan, tmp_path / "undisturbed")
+    lines = (tmp_path / "undisturbed" / "cases.jsonl").read_bytes().splitlines(keepends=True)
+    assert len(lines) > 5
+    (shard,) = plan.shards(16)
+    with open_run_folder(tmp_path / "run", plan.header()) as folder:
+        begun = folder.begun(shard)
+        marked = [line.replace(b'"image":"scene', b'"image":"kept ', 1) for line in lines[:2]]
+        begun.write_bytes(b"".join(marked) + lines[2][:30])
+    seen = []
+
+    def answer(shard):
+        found = answer_shard(shard)
+        seen.append(begun.read_bytes())
+        return found
+
+    run(plan, tmp_path / "run", answer=answer)
+    assert marked[0] != lines[0] and seen == [b"".join([*marked, *lines[2:]])]
+    found = (tmp_path / "run" / "cases.jsonl").read_bytes().splitlines(keepends=True)
+    assert found == [*marked, *lines[2:]]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["cases.jsonl", "run.json"]
+
+
 def test_another_run_is_refused(scenes, tmp_path):
     out = tmp_path / "run"
     dataset = read_dataset(scenes, quiet)
     run(RunPlan(dataset), out)
     with pytest.raises(RunFolderError, match=r"other settings: tau is None, now 0\.9"):
-        run(RunPlan(dataset, tau=0.9), out)
+        run(RunPlan(dataset, deciding=Deciding(tau=0.9)), out)
     other = read_dataset(write_scenes(tmp_path / "other.jsonl", 40, seed=8), quiet)
-    with pytest.raises(RunFolderError, match="another dataset: fingerprint"):
+    with pytest.raises(RunFolderError, match="other dataset: fingerprint"):
         run(RunPlan(other), out)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
@@ -233,7 +275,7 @@ def test_the_score_log(tmp_path):
     free = {"image_id": 5, "query_object": 1, "top_objects": [1], "occlusion_paths": [[1]]}
     truth.write_text("\n".join(map(json.dumps, (case, free))))
     dataset = read_logged_dataset(scores, truth)
-    run(RunPlan(dataset, QuestionSettings(shift=0.09)), tmp_path / "run")
+    run(RunPlan(dataset, QuestionSettings(shift=0.09), Deciding(tau=0.5)), tmp_path / "run")
     first, second = records(tmp_path / "run")
     assert [(r.blocked, r.blocker) for r in first.relations] == [(1, 2), (3, 1)]
     assert first.relations[1].p is None
@@ -248,7 +290,7 @@ def test_the_score_log(tmp_path):
 def test_unobench(tmp_path):
     folder = DATA / "unobench"
     dataset = read_logged_dataset(folder / "scores_synthetic.csv", folder / "gt_synthetic.jsonl")
-    tally = run(RunPlan(dataset, QuestionSettings(shift=0.09), tau=0.0), tmp_path / "run")
+    tally = run(RunPlan(dataset, QuestionSettings(shift=0.09), Deciding(tau=0.0)), tmp_path / "run")
     assert (tally.n_cases, tally.n_errors) == (1800, 247)  # SPEC section 6: 1,553 with a candidate
     found = records(tmp_path / "run")
     assert sum(len(record.relations) for record in found) == 6381
@@ -298,7 +340,7 @@ def test_killed_at_ten_random_moments_and_resumed(scenes, undisturbed, tmp_path,
     assert seen == sorted(seen) and seen[-1] > 5  # what was finished stayed
     finish(scenes, out, 1, "plain", tmp_path)
     assert contents(out) == undisturbed
-    evidence("C", "run killed at ten random moments, resumed", "same bytes", "same bytes")
+    evidence("serves", "run killed at ten random moments, resumed", "same bytes", "same bytes")
     workers = [int(path.name) for path in tmp_path.glob("[0-9]*")]
     deadline = time.monotonic() + 20.0
     while any(map(is_alive, workers)) and time.monotonic() < deadline:
@@ -333,13 +375,13 @@ def test_a_ray_cluster_that_loses_a_worker_and_a_node(scenes, undisturbed, tmp_p
     assert (tmp_path / "died").exists()
     assert "node killed" in said
     assert contents(tmp_path / "run") == undisturbed
-    evidence("C", "two-node Ray cluster, a worker and a node killed", "same bytes", "same bytes")
+    evidence("serves", "two-node Ray cluster, a worker and a node killed", "same bytes", "same bytes")
 
 
 def test_ray_is_asked_for_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InvalidSettingError, match=r"cpor-grasp\[ray\]"):
-        next(RayEngine().answer_all(answer_shard, []))
+        next(RayPool().do_all(answer_shard, []))
 
 
 def answer_slowly(mode, folder, shard):
@@ -360,7 +402,7 @@ def answer_slowly(mode, folder, shard):
 
 
 def main(dataset, out, workers, mode, folder):
-    engine = SerialEngine() if workers == "1" else ProcessEngine(int(workers))
+    pool = make_pool(int(workers))
     say = lambda what, done, total: print(what, done, total, flush=True)  # noqa: E731
     if mode == "ray":
         from ray.cluster_utils import Cluster
@@ -368,7 +410,7 @@ def main(dataset, out, workers, mode, folder):
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         os.environ["RAY_ADDRESS"] = cluster.address
-        engine = RayEngine()
+        pool = RayPool()
 
         def say(what, done, total):
             if done == 30 and nodes:
@@ -377,7 +419,7 @@ def main(dataset, out, workers, mode, folder):
 
     answer = answer_shard if mode == "plain" else partial(answer_slowly, mode, Path(folder))
     try:
-        run(RunPlan(read_dataset(Path(dataset), quiet)), Path(out), engine, say, shard_size=1, answer=answer)
+        run(RunPlan(read_dataset(Path(dataset), quiet)), Path(out), pool, say, shard_size=1, answer=answer)
     except WorkerDiedError as error:
         print(error)
     finally:

@@ -9,13 +9,17 @@ import pytest
 from support.labelled import draw_labelled_scene
 
 from cpor import CporError, Defer
+from cpor.answer import Promise
 from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Grasp, Remove
 from cpor.fitting import FitSettings, fit_model
 from cpor.fitting.labelled import LabelledScene
-from cpor.model import FittedModel
+from cpor.gate.check import Check
+from cpor.model import FittedModel, TestedWith
 from cpor.pipeline import Pipeline
+from cpor.promise import make_promise
 from cpor.scene import BlockedBy, Observation, SemanticScores, TrueRelations
+from cpor.sources import describe_sources
 from cpor.truth import is_wrong, on_chain, parse_truth, right_actions, truth_of
 
 
@@ -27,7 +31,8 @@ def scenes():
 
 @pytest.fixture(scope="module")
 def report(scenes):
-    return fit_model(scenes.items(), FitSettings(alpha=0.3, delta=0.1, seed=3))
+    known = [(name, recorded(scene)) for name, scene in scenes.items()]
+    return fit_model(known, FitSettings(alpha=0.3, delta=0.1, seed=3))
 
 
 def test_parts_are_disjoint_and_complete(report, scenes):
@@ -42,7 +47,8 @@ def test_calibration_and_fusion_help_where_they_were_not_fitted(report):
     assert figures["semantic, calibrated"].nll < figures["semantic, raw"].nll
     # The default geometry was chosen on scenes like these, so there is little left to calibrate.
     assert figures["geometric, calibrated"].nll < figures["geometric, raw"].nll + 0.02
-    assert figures["fused"].nll < figures["geometric, calibrated"].nll
+    # Semantics may not remove what geometry sees clearly, not even where it would be right to.
+    assert figures["fused"].nll < figures["geometric, calibrated"].nll + 0.02
     assert figures["fused"].auroc > 0.8
     assert figures["chosen action, success rate"].ece < 0.25
 
@@ -57,7 +63,8 @@ def test_the_model_survives_the_file(report, tmp_path, scenes):
 
 
 def test_the_same_seed_gives_the_same_file(report, scenes):
-    again = fit_model(scenes.items(), FitSettings(alpha=0.3, delta=0.1, seed=3)).model
+    known = [(name, recorded(scene)) for name, scene in scenes.items()]
+    again = fit_model(known, FitSettings(alpha=0.3, delta=0.1, seed=3)).model
     assert again.to_json() == report.model.to_json()
 
 
@@ -82,7 +89,7 @@ def test_what_is_deployed_is_what_was_tested(report, scenes):
     """On the promise's own scenes, the deployed pipeline executes and errs as the test counted."""
     model = report.model
     pipeline = model.pipeline()
-    assert pipeline.tau_success == model.promise.tau
+    assert pipeline.tau == model.promise.tau == model.modes["cautious"].tau
     decisions = {
         name: pipeline.run(scenes[name], model.targets[name]).decision for name in model.parts["promise"]
     }
@@ -93,35 +100,59 @@ def test_what_is_deployed_is_what_was_tested(report, scenes):
     ]
     assert model.promise.n == len(decisions)
     assert (len(executed), sum(wrong)) == (model.promise.n_executed, model.promise.n_wrong)
-    assert all(d.blocker_threshold == 0.5 for d in decisions.values())
+    figures = model.modes["cautious"]
+    assert (figures.n_acted, figures.n_wrong) == (model.promise.n_executed, model.promise.n_wrong)
 
 
-def test_an_action_that_succeeds_too_rarely_is_not_taken(report, scenes):
-    eager = report.model.pipeline(tau=0.0)
-    careful = replace(eager, tau_success=0.999)
-    name = report.model.parts["promise"][0]
-    target = report.model.targets[name]
-    assert isinstance(careful.run(scenes[name], target).decision.action, Defer)
-    with pytest.raises(CporError, match="tau_success needs"):
-        replace(eager, rate=None, tau_success=0.5)
+def recorded(scene, segmenter="a segmenter @1", scorer="noisy @2"):
+    return replace(scene, sources=describe_sources(scene, segmenter, scorer))
 
 
-def test_the_promise_covers_only_what_was_tested(report, scenes):
-    model, scene = report.model, scenes["scene_000"]
-    pipeline = model.pipeline()
-    assert model.reason_not_covered(scene, pipeline) is None
-    other = replace(scene, semantic_scores=SemanticScores(scene.semantic_scores.scores, "another"))
-    blind = replace(scene, observation=Observation(scene.observation.rgb))
-    for changed, stages in (
-        (other, pipeline),
-        (replace(scene, semantic_scores=None), pipeline),
-        (blind, pipeline),
-        (scene, replace(pipeline, prior=0.1)),
-        (scene, replace(pipeline, method="topk")),
-        (scene, model.pipeline(tau=model.promise.tau)),
+def test_what_masks_and_scores_were_tested_with_is_recorded(scenes):
+    some = list(scenes.items())[:40]
+    settings = FitSettings(alpha=0.4)
+    assert fit_model(some, settings).model.tested_with is None  # nobody recorded it
+    known = [(name, recorded(scene)) for name, scene in some]
+    made = fit_model(known, settings).model.tested_with
+    assert (made.segmenter, made.scorer) == ("a segmenter @1", "noisy @2")
+    name, scene = some[0]
+    for stranger in (recorded(scene, segmenter="another @1"), replace(scene, sources=known[1][1].sources)):
+        assert fit_model([(name, stranger), *known[1:]], settings).model.tested_with is None
+
+
+def test_a_promise_is_an_equality_over_what_was_tested(report, scenes):
+    model = report.model
+    assert model.tested_with == TestedWith(segmenter="a segmenter @1", scorer="noisy @2")
+    sources = recorded(scenes["scene_000"]).sources
+    fine = (Check("depth", "pass", "Fine."),)
+    assert make_promise(model, sources, None, fine, as_tested=True)[0] == Promise(0.3, 0.9)
+    for changed, checks, plain, why in (
+        (replace(sources, segmenter="a segmenter @other"), fine, True, "the masks of a segmenter"),
+        (replace(sources, segmenter=None), fine, True, "not of an unknown source"),
+        (replace(sources, scorer="noisy @other"), fine, True, "the scores of noisy"),
+        (replace(sources, scorer=None), fine, True, "the scores of noisy"),
+        (sources, (Check("depth", "doubt", "Holes."),), True, "a check did not pass. Holes"),
+        (sources, fine, False, "tested in mode cautious"),
     ):
-        assert model.reason_not_covered(changed, stages) is not None
-    assert model.reason_not_covered(scene, pipeline, plain=False) is not None
+        promise, words = make_promise(model, changed, None, checks, plain)
+        assert promise is None and why in words
+    assert make_promise(model, sources, "network @3", fine, as_tested=True)[0] is None
+    for none in (None, model.model_copy(update={"tested_with": None})):
+        assert make_promise(none, sources, None, fine, as_tested=True)[0] is None
+
+
+def test_scenes_copied_with_a_changed_bit_earn_no_promise_that_they_alone_do_not(scenes):
+    few = [(name, recorded(scene)) for name, scene in list(scenes.items())[:40]]
+    alone = fit_model(few, FitSettings(alpha=0.1)).model.promise
+    copies = []
+    for name, scene in few:
+        for k in range(6):
+            rgb = scene.observation.rgb.copy()
+            rgb[k, 0, 0] ^= 1
+            copy = replace(scene, observation=replace(scene.observation, rgb=rgb))
+            copies.append((f"{name} copy {k}", recorded(copy)))
+    copied = fit_model(copies, FitSettings(alpha=0.1)).model.promise
+    assert copied.n <= 12 and not copied.promised and not alone.promised
 
 
 def test_copies_of_a_picture_stay_on_one_side(scenes):
@@ -165,8 +196,9 @@ def test_too_little_to_promise_says_so(scenes):
     model = fit_model(few.items(), FitSettings(alpha=0.01, delta=0.05)).model
     assert not model.promise.promised
     assert "too few" in model.promise.reason
-    assert model.pipeline().tau == 0.5
-    assert "too few" in model.reason_not_covered(few["scene_000"], model.pipeline())
+    assert model.pipeline().tau == 0.9
+    words = make_promise(model, recorded(few["scene_000"]).sources, None, (), as_tested=True)[1]
+    assert "too few" in words
 
 
 def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
@@ -174,7 +206,7 @@ def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
     pipeline = report.model.pipeline(tau=0.0)
 
     def results(**changes):
-        scenes = [draw_labelled_scene(rng, **changes) for _ in range(40)]
+        scenes = [draw_labelled_scene(rng, **changes) for _ in range(80)]
         return [pipeline.run(scene, int(rng.choice(scene.ids))) for scene in scenes]
 
     assert not report.model.check_drift(results(), rng, level=0.001).drifted

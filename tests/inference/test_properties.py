@@ -5,24 +5,9 @@ import dataclasses
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.scenes import PROBABILITY, scenes
 
 from cpor import Grasp, ObstructionPosterior, decide
-
-PROBABILITY = st.one_of(
-    st.just(0.0),
-    st.floats(0.0, 1.0, allow_nan=False),
-    st.sampled_from([1e-12, 1e-9, 0.25, 0.5, 0.75, 1 - 1e-9, 1.0]),
-)
-
-
-@st.composite
-def scenes(draw, most=6, unanswered=False):
-    n = draw(st.integers(1, most))
-    value = st.one_of(PROBABILITY, st.none()) if unanswered else PROBABILITY
-    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-    p = {pair: draw(value) for pair in pairs if draw(st.booleans())}
-    return ObstructionPosterior(range(n), draw(st.integers(0, n - 1)), p)
-
 
 TAU = st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0])
 

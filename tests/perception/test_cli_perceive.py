@@ -55,7 +55,7 @@ def test_a_folder_is_segmented_and_written(call, folder, weights, tmp_path):
     out = tmp_path / "out"
     said = json.loads(call("perceive", folder, "--out", out, "--weights", weights, "--json").stdout)
     assert said["segmenter"] == "embedded tiny" and len(said["objects"]) == 3
-    assert list(said["times_ms"]) == ["read", "load", "prepare", "network", "masks", "overlay", "write"]
+    assert list(said["times_ms"]) == ["read", "check", "segment", "check_masks", "overlay", "write"]
     assert {"instances.png", "amodal.npz", "overlay.png", "perception.json", "rgb.png"} <= {
         p.name for p in out.iterdir()
     }
@@ -103,7 +103,7 @@ def test_masks_of_another_program(call, folder, tmp_path):
 
 def test_what_is_there_is_replaced_only_when_asked(call, folder, tmp_path):
     call("perceive", folder, "--out", tmp_path / "o")
-    with pytest.raises(CporError, match="is there already"):
+    with pytest.raises(CporError, match="already exists"):
         call("perceive", folder, "--out", tmp_path / "o")
     call("perceive", folder, "--out", tmp_path / "o", "--overwrite")
     (tmp_path / "o" / "diary.txt").write_text("mine")
@@ -115,8 +115,8 @@ def test_what_is_there_is_replaced_only_when_asked(call, folder, tmp_path):
     ("options", "message"),
     [
         (["--segmenter", "eyes"], "unknown segmenter 'eyes'; installed are:"),
-        (["--segmenter", "depth", "--weights", "w.onnx"], "--weights is for"),
-        (["--segmenter", "depth", "--masks", "m.npz"], "--masks is read by"),
+        (["--segmenter", "depth", "--weights", "w.onnx"], "takes --weights"),
+        (["--segmenter", "depth", "--masks", "m.npz"], "reads --masks"),
         (["--weights", "absent.onnx"], r"absent\.onnx cannot be read"),
         (["--masks", "absent.npz"], r"absent\.npz cannot be read"),
     ],
@@ -130,8 +130,8 @@ def test_wrong_options_say_what_to_do(call, folder, tmp_path, options, message):
 def test_wrong_files_say_what_to_do(call, tmp_path):
     (tmp_path / "broken.png").write_bytes(b"no image")
     for args, message in [
-        ([tmp_path / "absent"], "there is no folder"),
-        ([tmp_path / "broken.png"], r"broken\.png cannot be read"),
+        ([tmp_path / "absent"], r"absent cannot be read: No such file"),
+        ([tmp_path / "broken.png"], r"broken\.png is not a PNG, JPEG or WebP image"),
         ([tmp_path / "a", tmp_path / "b", tmp_path / "c"], "at most one depth image"),
     ]:
         with pytest.raises(CporError, match=message):
@@ -147,7 +147,7 @@ def test_a_gallery_shows_every_scene_and_says_what_failed(call, folder, tmp_path
     write_scene_folder(no_depth, folder.parent / "two <b>")
     page = tmp_path / "page.html"
     said = call("gallery", folder.parent, "--out", page, "--segmenter", "depth")
-    assert said.exit_code == 1 and "2 scenes, 1 of them failed" in said.stdout
+    assert said.exit_code == 1 and "2 scenes, 1 failed" in said.stdout
     text = page.read_text()
     assert text.count("data:image/webp;base64,") == 1 and "needs depth" in text
     assert "two &lt;b&gt;" in text and "<b>two <b>" not in text

@@ -83,4 +83,4 @@ def test_rendered_views_of_metagraspnet(evidence):
     assert 0.25 < summary.recall < 0.9
     figures = (summary.recall, summary.precision, summary.visible_iou)
     shown = "recall {:.2f}, precision {:.2f}, visible IoU {:.2f}".format(*figures)
-    evidence("E", "classical depth segmenter on MetaGraspNet views", "for comparison", shown)
+    evidence("sees", "classical depth segmenter on MetaGraspNet views", "for comparison", shown)

@@ -242,4 +242,4 @@ def test_post_processing_is_quick(rng, evidence):
         spent.append(1e3 * (time.process_time() - start))
     assert len(scene.objects) >= 15
     note = f"{sorted(spent)[2]:.1f} ms of processor time, {len(scene.objects)} objects of 48 detections"
-    evidence("E", "masks from network output at 640x480", "< 40 ms", note)
+    evidence("fast", "masks from network output at 640x480", "< 40 ms", note)

@@ -16,9 +16,9 @@ pytest.importorskip("onnxruntime", reason="our networks need the extra `percepti
 
 BIN = Path(__file__).parents[2] / "src/cpor/serve/examples/loose-bin"
 ASKED = {
-    "depth": "recall .88, precision .88, visible IoU .87, amodal .82",
-    "corrupted depth": "recall .80, precision .80",
-    "no depth": "recall .70, precision .60",
+    "depth": {"recall": ">= .88", "precision": ">= .88", "visible IoU": ">= .87", "amodal IoU": ">= .82"},
+    "corrupted depth": {"recall": ">= .80", "precision": ">= .80"},
+    "no depth": {"recall": ">= .70", "precision": ">= .60"},
 }
 LEAST = {"depth": (0.85, 0.85), "corrupted depth": (0.80, 0.80), "no depth": (0.70, 0.60)}
 
@@ -47,11 +47,11 @@ def test_rendered_views_of_another_data_set(kind, evidence):
         }[kind]
         frames.append(frame_quality(segmenter.segment(Observation(seen.rgb, depth, seen.camera)), true))
     found = summarise(frames)
-    told = (
-        f"recall {found.recall:.3f}, precision {found.precision:.3f}, visible IoU {found.visible_iou:.3f}, "
-    )
-    told += f"amodal {found.amodal_iou:.3f} ({len(frames)} views of one heap, {found.n_true} objects)"
-    evidence("E", f"MetaGraspNet rendered views, {kind}", ASKED[kind], told)
+    figures = {"recall": found.recall, "precision": found.precision}
+    figures |= {"visible IoU": found.visible_iou, "amodal IoU": found.amodal_iou}
+    for name, value in figures.items():
+        told = f"{value:.3f} ({len(frames)} views of one heap, {found.n_true} objects)"
+        evidence("sees", f"MetaGraspNet rendered views, {kind}: {name}", ASKED[kind].get(name, ""), told)
     least_recall, least_precision = LEAST[kind]
     assert found.recall >= least_recall and found.precision >= least_precision
 
@@ -85,7 +85,7 @@ def test_bad_pictures_still_show_most_objects(trouble, change, least, evidence):
     small = Scene(true.observation, without_amodal(found), found.visible_ids[::step, ::step])
     quality = frame_quality(small, replace(true, objects=without_amodal(true)))
     told = f"{len(quality.matches)} of {quality.n_true}, {quality.n_predicted} in all"
-    evidence("E", f"objects found in a loose bin, {trouble}", "sensible", told)
+    evidence("sees", f"objects found in a loose bin, {trouble}", f">= {least:.0%}", told)
     assert len(quality.matches) >= least * quality.n_true
 
 

@@ -31,7 +31,8 @@ def test_best_plan_of_all_sequences(rng, costs, evidence):
         assert found.value == pytest.approx(best, abs=1e-10)
         assert found.p_valid == pytest.approx(plan_validity(brute, [*order, scene.target_index]), abs=1e-10)
         assert found.ask == (-costs[2] >= found.value)
-    evidence("A", f"plans = brute force over all sequences, costs {costs}", "equal", "equal on 60 scenes")
+    paid = "a step {:g}, a failure {:g}, a question {:g}".format(*costs)
+    evidence("exact", f"plans = brute force over all sequences; costs: {paid}", "equal", "equal on 60 scenes")
 
 
 def test_steps_tell_their_probabilities(rng):

@@ -7,16 +7,10 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from cpor.errors import InvalidSettingError
-from cpor.risk import (
-    RiskInputError,
-    RiskPromise,
-    choose_tau_grid,
-    control_risk,
-    error_p_value,
-    least_executed,
-    one_case_per_image,
-)
-from cpor.risk.binomial import most_wrong
+from cpor.risk.binomial import RiskInputError, error_p_value, least_executed, most_wrong
+from cpor.risk.control import RiskPromise, control_risk
+from cpor.risk.tau_grid import choose_tau_grid
+from cpor.risk.thinning import one_case_per_image
 
 
 def test_p_value_by_hand():
@@ -70,7 +64,7 @@ def test_a_later_tau_that_would_pass_does_not_help():
     promise = control_risk(SCORE, wrong, 0.2, 0.1, np.array([0.8, 0.0]))
     assert promise.tau is None
     assert promise.coverage == 0.0
-    assert promise.reason.startswith("too many errors: 10 of the 20 scenes")
+    assert promise.reason.startswith("too many errors: 10 of 20 actions")
     assert control_risk(SCORE, wrong, 0.2, 0.1, np.array([0.0])).promised
 
 

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import binom, ks_2samp
 
 from cpor.errors import InvalidSettingError
-from cpor.risk import RiskInputError, check_drift
+from cpor.risk.binomial import RiskInputError
+from cpor.risk.drift import check_drift
 
 
 def scenes(rng, n, shift=0.0, missing=0.0):
@@ -62,7 +63,7 @@ def test_says_what_it_found():
         "differ from the calibration scenes: largest difference in"
         in check_drift(scenes(rng, 300), scenes(rng, 300, shift=0.3), rng).reason
     )
-    assert "nothing speaks against" in check_drift(scenes(rng, 300), scenes(rng, 300), rng).reason
+    assert "no sign that the new scenes differ" in check_drift(scenes(rng, 300), scenes(rng, 300), rng).reason
     assert "too few scenes (20 and 1)" in check_drift(scenes(rng, 20), scenes(rng, 1), rng).reason
 
 

@@ -9,17 +9,12 @@ from support.box_table import Box, BoxTable, TableMasks, stack
 from cpor.calibration import GraphPlattCalibrator
 from cpor.calibration.graph_features import CONDITIONS
 from cpor.pipeline import Pipeline
-from cpor.robot.carry_over import (
-    AskOnlyNew,
-    Memory,
-    is_unchanged,
-    look_at,
-    overlap,
-    recognise,
-    touching_pairs,
-)
+from cpor.robot.carry_over import AskOnlyNew, Memory
+from cpor.robot.cycle import LoopSettings
+from cpor.robot.looks import is_unchanged, look_at, overlap, recognise
 from cpor.robot.loop import retrieve
 from cpor.scene import BlockedBy, MaskCrop, SemanticScores
+from cpor.semantics.scorer import RelationScorer, ScoredPairs, touching_pairs
 
 TOUCHING = {BlockedBy(1, 2), BlockedBy(2, 1), BlockedBy(2, 3), BlockedBy(3, 2)}
 
@@ -29,21 +24,36 @@ def see(boxes, rng=None):
     return TableMasks(table, rng).segment(table.observe())
 
 
-class Oracle:
+class Oracle(RelationScorer):
     """A semantic source that knows the stack, and counts what it was asked."""
+
+    name = "oracle"
 
     def __init__(self, silent=()):
         self.asked, self.silent = [], set(silent)
 
-    def __call__(self, scene, pairs):
+    def score(self, scene, pairs):
         self.asked.append(set(pairs))
         heights = {k: np.nanmin(scene.observation.depth[scene.visible_ids == k]) for k in scene.ids}
         scores = {p: 0.9 if heights[p.blocker] < heights[p.blocked] else 0.1 for p in pairs}
-        return SemanticScores({p: None if p in self.silent else s for p, s in scores.items()}, "oracle")
+        return ScoredPairs({p: None if p in self.silent else s for p, s in scores.items()}, self.name)
+
+
+class Quoting(RelationScorer):
+    """Says what it was told to, else 0.1."""
+
+    name = "once"
+
+    def __init__(self, said):
+        self.said, self.asked = said, []
+
+    def score(self, scene, pairs):
+        self.asked.append(pairs)
+        return ScoredPairs({p: self.said.get(p, 0.1) for p in pairs}, self.name)
 
 
 def test_touching_pairs_are_those_in_contact():
-    assert touching_pairs(see(stack())) == TOUCHING
+    assert set(touching_pairs(see(stack()))) == TOUCHING
 
 
 def test_a_second_look_at_the_same_scene_asks_nothing():
@@ -75,35 +85,48 @@ def test_only_pairs_with_a_changed_object_are_asked_again_in_the_loop():
 
 def test_carried_scores_reach_the_decision():
     table = BoxTable(misses={3: 1})
-    said = {BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7}
-    calls = []
-
-    def once(scene, pairs):
-        calls.append(pairs)
-        return SemanticScores({p: said.get(p, 0.1) for p in pairs}, "once")
-
+    once = Quoting({BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7})
     result = retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(once)))
     first, second = result.cycles[:2]
     assert first.outcome.kind == "missed" and second.unchanged == {1, 2, 3, 4}
     scores = {(b.blocked, b.blocker): b.score_semantic for b in second.beliefs}
     assert scores[1, 2] == 0.8 and scores[2, 3] == 0.7
-    assert all(b.carried for b in second.beliefs) and len(calls[0]) == 4
+    assert all(b.carried for b in second.beliefs) and len(once.asked[0]) == 4
     assert second.decision == first.decision
 
 
 def test_a_pair_without_answer_is_asked_again():
     oracle = Oracle(silent={BlockedBy(1, 2)})
     table = BoxTable(misses={3: 1})
-    retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(oracle), prior=0.5))
+    signed = LoopSettings(sign_off_prior="a test on a table of boxes")
+    retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(oracle), prior=0.5), signed)
     assert oracle.asked[1] == {BlockedBy(1, 2)}
+
+
+def test_what_was_scored_anew_is_not_called_carried():
+    table = BoxTable(misses={3: 1})
+
+    def anew(scene):
+        here = [pair for pair in sorted(TOUCHING) if set(pair) <= set(scene.ids)]
+        return SemanticScores(dict.fromkeys(here, 0.4), "asks every time")
+
+    result = retrieve(table, TableMasks(table), 1, Pipeline(score=anew))
+    assert result.cycles[1].unchanged == {1, 2, 3, 4}
+    assert not any(b.carried for cycle in result.cycles for b in cycle.beliefs)
+
+
+def test_a_score_that_comes_with_the_frame_is_not_called_carried():
+    memory = Memory().carry_to(see(stack())).learn(SemanticScores(dict.fromkeys(TOUCHING, 0.6)))
+    fresh = SemanticScores({BlockedBy(1, 2): 0.9, BlockedBy(2, 3): None})
+    again = memory.carry_to(replace(see(stack()), semantic_scores=fresh))
+    assert again.carried == TOUCHING - {BlockedBy(1, 2)}
 
 
 def test_what_was_conditioned_on_the_target_is_never_carried():
     k = len(CONDITIONS)
     theta = (0.0, *[0.0] * k, -1.5, *[0.0] * k)  # shifts every pair by -1.5 in log-odds
     chain = GraphPlattCalibrator(theta=theta, mean=(0.0,) * k, scale=(1.0,) * k, penalty=0.0, objective=0.0)
-    said = {BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7}
-    scorer = AskOnlyNew(lambda scene, pairs: SemanticScores({p: said.get(p, 0.1) for p in pairs}, "once"))
+    scorer = AskOnlyNew(Quoting({BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7}))
     table = BoxTable(misses={3: 2})
     result = retrieve(table, TableMasks(table), 1, Pipeline(score=scorer, condition=chain))
     first, second = ({(b.blocked, b.blocker): b for b in cycle.beliefs} for cycle in result.cycles[:2])

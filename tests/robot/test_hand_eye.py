@@ -53,7 +53,7 @@ def test_with_the_noise_of_a_board_it_is_good_to_millimetres(rng, evidence):
         assert 0.0005 < solved.spread_m < 0.008
     assert np.median(off) < 0.003
     evidence(
-        "D",
+        "acts",
         "hand-eye, 20 poses, board noise 1 mm and 0.2 deg: median error [mm]",
         "< 3",
         1e3 * np.median(off),

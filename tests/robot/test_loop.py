@@ -9,6 +9,7 @@ from support.box_table import Box, BoxTable, TableMasks, stack
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSettingError
 from cpor.pipeline import Pipeline
+from cpor.robot.choose import choose
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, Robot
@@ -33,7 +34,15 @@ def run(table, tmp_path, **options):
     settings = LoopSettings(**options.pop("settings", {}))
     masks = options.pop("masks", TableMasks(table))
     target = options.pop("target")
-    result = retrieve(table, masks, target, settings=settings, record=RunFolder(tmp_path / "run"), **options)
+    result = retrieve(
+        table,
+        masks,
+        target,
+        options.pop("decider", None) or Pipeline(),
+        settings,
+        RunFolder(tmp_path / "run"),
+        **options,
+    )
     on_disk = read_run(tmp_path / "run")
     assert on_disk.ended == result.ended and on_disk.head.detail == result.detail
     assert on_disk.head.actions == result.actions == sum(c.attempt != "none" for c in on_disk.cycles)
@@ -70,6 +79,28 @@ def test_follows_the_target_when_every_frame_numbers_anew(tmp_path, rng):
     assert len({cycle.target for cycle in result.cycles}) > 1
 
 
+def test_an_arm_refuses_the_rule_that_acts_on_unproven_scores(tmp_path):
+    table = BoxTable()
+    with pytest.raises(InvalidSettingError, match="for comparison only"):
+        retrieve(table, TableMasks(table), 1, Pipeline(method="topk"))
+    assert table.log == []
+
+
+def test_the_next_best_action_too_needs_its_lower_end_above_tau(tmp_path):
+    bounds = {1: (0.9, 1.0), 2: (0.1, 1.0), 3: (0.0, 0.1), 4: (0.0, 0.1)}
+
+    def decide(scene: Scene, target: int) -> Decision:
+        proof = Certificate("k_max", 0.5, 4, False, False)
+        scores = {1: 0.95, 2: 0.9, 3: 0.0, 4: 0.0}
+        return Decision(Grasp(1), scores, frozenset(), proof, "topk", 0.5, 0.5, None, None, bounds=bounds)
+
+    chosen = choose(decide, BoxTable().observe(), 1, frozenset({1}))
+    assert isinstance(chosen.action, Defer)
+    result = run(BoxTable(), tmp_path, decider=decide, settings={"budget": 1})
+    assert read_run(tmp_path / "run").cycles[0].decision == result.cycles[0].decision
+    assert result.cycles[0].decision.interval(2) == (0.1, 1.0)
+
+
 def test_ends_when_the_budget_is_spent(tmp_path):
     table = BoxTable()
     result = run(table, tmp_path, settings={"budget": 2})
@@ -78,7 +109,7 @@ def test_ends_when_the_budget_is_spent(tmp_path):
 
 def test_deferring_looks_again_and_then_asks_a_person(tmp_path):
     table = BoxTable()
-    result = run(table, tmp_path, pipeline=always_defer, settings={"max_deferrals": 3})
+    result = run(table, tmp_path, decider=always_defer, settings={"max_deferrals": 3})
     assert result.ended == "deferred" and result.deferrals == 3 and result.actions == 0
     assert table.log == ["home", "home"]
 
@@ -86,7 +117,7 @@ def test_deferring_looks_again_and_then_asks_a_person(tmp_path):
 def test_a_person_can_answer(tmp_path):
     table = BoxTable()
     answers = iter([Remove(3), Remove(2), Grasp(1)])
-    result = run(table, tmp_path, pipeline=always_defer, ask=lambda cycle: next(answers))
+    result = run(table, tmp_path, decider=always_defer, ask=lambda cycle: next(answers))
     assert result.retrieved and result.actions == 3 and len(result.cycles) == 9
     assert any("a person said" in note for note in result.cycles[2].notes)
 
@@ -94,7 +125,7 @@ def test_a_person_can_answer(tmp_path):
 @pytest.mark.parametrize("answer", [Remove(77), Remove(1), Grasp(2), None, Defer("weak_evidence")])
 def test_an_answer_that_cannot_be_done_ends_deferred(tmp_path, answer):
     table = BoxTable()
-    result = run(table, tmp_path, pipeline=always_defer, ask=lambda cycle: answer)
+    result = run(table, tmp_path, decider=always_defer, ask=lambda cycle: answer)
     assert result.ended == "deferred" and result.actions == 0
 
 
@@ -139,7 +170,7 @@ def test_after_two_failures_on_an_unchanged_object_the_next_best_is_taken(tmp_pa
     def decide(scene, target):
         return decision(Remove(3), {1: 0.1, 2: 0.2, 3: 0.9, 4: 0.6})
 
-    result = run(table, tmp_path, pipeline=decide, settings={"budget": 3})
+    result = run(table, tmp_path, decider=decide, settings={"budget": 3})
     assert table.log[1:4] == ["remove 3", "remove 3", "remove 4"]
     assert "tried in vain" in result.cycles[2].notes[-1] and result.cycles[2].decision.action == Remove(3)
 
@@ -305,7 +336,7 @@ def test_ctrl_c_while_deciding_stops_too(tmp_path):
         raise KeyboardInterrupt
 
     table = BoxTable()
-    result = run(table, tmp_path, pipeline=interrupted)
+    result = run(table, tmp_path, decider=interrupted)
     assert result.ended == "stopped" and table.log[-1] == "stop" and result.cycles[0].attempt == "none"
 
 
@@ -337,14 +368,14 @@ def test_an_event_between_decision_and_motion_keeps_the_arm_still(tmp_path):
         stop.set()
         return Pipeline().run(scene, target)
 
-    result = run(table, tmp_path, pipeline=decide, stop=stop)
+    result = run(table, tmp_path, decider=decide, stop=stop)
     assert result.ended == "stopped" and result.actions == 0 and set(table.boxes) == {1, 2, 3, 4}
 
 
 def test_a_bug_in_a_driver_stops_the_arm_is_recorded_and_raised(tmp_path):
     table = BoxTable(breaks_on={2})
     with pytest.raises(ZeroDivisionError):
-        retrieve(table, TableMasks(table), 1, record=RunFolder(tmp_path / "run"))
+        retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run"))
     assert table.log[-1] == "stop"
     on_disk = read_run(tmp_path / "run")
     assert on_disk.ended == "fault" and "ZeroDivisionError" in on_disk.head.detail
@@ -378,16 +409,10 @@ def test_what_was_decided_is_what_the_record_decides(tmp_path):
     assert max(each.largest_difference for each in again) == 0.0
 
 
-def test_success_rates_still_bind_when_the_next_best_is_taken():
-    from cpor.calibration import ActionCalibrator
-    from cpor.robot.choose import choose
-
-    rng = np.random.default_rng(0)
-    score = rng.random(400)
-    rate = ActionCalibrator.fit(score, rng.random(400) < score, is_target=rng.random(400) < 0.5)
-    strict = Pipeline(rate=rate, tau=0.0, tau_success=0.5)
+def test_the_threshold_still_binds_when_the_next_best_is_taken():
     table = BoxTable()
     scene = TableMasks(table).segment(table.observe())
+    strict = Pipeline(tau=0.5)
     assert choose(strict, scene, 1, frozenset()).action == Remove(3)
     assert isinstance(choose(strict, scene, 1, frozenset({3})).action, Defer)
 

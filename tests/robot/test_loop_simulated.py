@@ -21,7 +21,7 @@ from cpor.sim.physics.clutter import HeapSettings, make_heap
 pytestmark = pytest.mark.slow
 
 DECIDES = Pipeline(prior=0.15)
-SETTINGS = LoopSettings(ids_are_kept=True)
+SETTINGS = LoopSettings(ids_are_kept=True, sign_off_prior="a test in simulation")
 
 
 def set_up(seed, tier):

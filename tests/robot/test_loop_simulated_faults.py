@@ -20,6 +20,7 @@ from tests.support.arm_cell import arm_world, at, block, named, robot_in
 pytestmark = pytest.mark.slow
 
 ASKED = "safe state, truthful record"
+SIGNED = "a test in simulation"
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def cell():
 
 def run(robot, tmp_path, **settings):
     """Retrieve object 1; the arm ends at rest, and result, record and world say the same."""
-    settings = LoopSettings(ids_are_kept=True, **settings)
+    settings = LoopSettings(ids_are_kept=True, sign_off_prior=SIGNED, **settings)
     record = RunFolder(tmp_path / "run")
     result = retrieve(robot, SimulatorMasks(robot), 1, Pipeline(prior=0.15), settings, record)
     on_disk = read_run(tmp_path / "run")
@@ -73,7 +74,7 @@ def shift(robot, obj, by):
 
 def say(result):
     attempts = ", ".join(c.outcome.kind for c in result.cycles if c.outcome) or "no attempt"
-    return f"{attempts}; ended {result.ended}, arm {result.robot.state}"
+    return f"{ASKED}: {attempts}; ended {result.ended}, arm {result.robot.state}"
 
 
 @pytest.mark.parametrize(("lost", "ended"), [(2, "retrieved"), (100, "fault")])
@@ -89,7 +90,7 @@ def test_lost_frames(cell, tmp_path, evidence, lost, ended):
     cell.observe = flickers
     result = run(cell, tmp_path)
     assert result.ended == ended and result.robot.state == ("ready" if ended == "retrieved" else "stopped")
-    evidence("D", f"fault: {lost} camera frames lost", ASKED, say(result))
+    evidence("safe", f"fault: {lost} camera frames lost", ASKED, say(result))
 
 
 def test_a_camera_that_dies_after_the_delivery(cell, tmp_path, evidence):
@@ -100,25 +101,25 @@ def test_a_camera_that_dies_after_the_delivery(cell, tmp_path, evidence):
 
     before_the_first_grasp(cell, lambda: setattr(cell, "observe", dead))
     record = RunFolder(tmp_path / "run")
-    settings = LoopSettings(ids_are_kept=True)
+    settings = LoopSettings(ids_are_kept=True, sign_off_prior=SIGNED)
     result = retrieve(cell, SimulatorMasks(cell), 1, Pipeline(prior=0.15), settings, record)
     assert result.ended == "fault" and "as the robot says; that was not checked" in result.detail
     assert cell.in_tray(1, "delivery") and cell.status().state == "stopped" and observe() is not None
-    evidence("D", "fault: camera dead after the delivery", ASKED, say(result))
+    evidence("safe", "fault: camera dead after the delivery", ASKED, say(result))
 
 
 def test_a_missed_grasp_of_what_rolled_away(cell, tmp_path, evidence):
     before_the_first_grasp(cell, lambda: shift(cell, 1, (-0.07, -0.05)))
     result = run(cell, tmp_path)
     assert result.retrieved and [c.outcome.kind for c in result.cycles] == ["missed", "done"]
-    evidence("D", "fault: target rolls away in the bin, grasp missed", ASKED, say(result))
+    evidence("safe", "fault: target rolls away in the bin, grasp missed", ASKED, say(result))
 
 
 def test_a_target_that_leaves_the_bin_within_view(cell, tmp_path, evidence):
     before_the_first_grasp(cell, lambda: shift(cell, 1, (0.17, 0.0)))
     result = run(cell, tmp_path, budget=3)
     assert result.cycles[0].outcome.kind == "missed" and result.actions >= 2
-    evidence("D", "fault: target leaves the bin, still in view", ASKED, say(result))
+    evidence("safe", "fault: target leaves the bin, still in view", ASKED, say(result))
 
 
 def test_a_target_that_leaves_the_view(cell, tmp_path, evidence):
@@ -126,10 +127,16 @@ def test_a_target_that_leaves_the_view(cell, tmp_path, evidence):
     result = run(cell, tmp_path, looks_for_target=2)
     assert result.ended == "target_lost" and not cell.in_bin(1) and result.actions == 1
     assert result.robot.state == "ready"
-    evidence("D", "fault: target leaves the view", ASKED, say(result))
+    evidence("safe", "fault: target leaves the view", ASKED, say(result))
 
 
-def test_another_object_taken_in_the_target_s_place(cell, tmp_path, evidence):
+@pytest.mark.parametrize("witness", [True, False], ids=["another stays", "nothing stays"])
+def test_another_object_taken_in_the_target_s_place(tmp_path, evidence, witness):
+    placed = {1: (named("red cube"), at(0.0, 0.0, 0.03)), 2: (named("blue sponge"), at(0.06, 0.05, 0.03))}
+    if witness:
+        placed[3] = named("red cube"), at(-0.08, -0.06, 0.03)
+    cell = robot_in(arm_world(placed))
+
     def swap():
         one, two = address(cell, 1), address(cell, 2)
         qpos = cell.world.data.qpos
@@ -138,9 +145,15 @@ def test_another_object_taken_in_the_target_s_place(cell, tmp_path, evidence):
     before_the_first_grasp(cell, swap)
     result = run(cell, tmp_path)
     first = result.cycles[0]
-    assert first.action == Grasp(1) and first.outcome.kind == "done" and "still seen" in first.notes[-1]
-    assert cell.in_tray(2, "delivery") and result.retrieved and result.actions == 2
-    evidence("D", "fault: another object delivered in the target's place", ASKED, say(result))
+    assert first.action == Grasp(1) and first.outcome.kind == "done" and cell.in_tray(2, "delivery")
+    if witness:
+        assert "still seen" in first.notes[-1] and result.retrieved and result.actions == 2
+    else:  # no other object tells that the camera still sees the same place: nobody knows
+        assert "only 0 of 1 other objects are seen again" in first.notes[-1]
+        assert result.ended == "unconfirmed" and result.actions == 1
+    evidence(
+        "safe", f"fault: another object delivered, {'one' if witness else 'none'} stays", ASKED, say(result)
+    )
 
 
 def test_a_protective_stop(tmp_path, evidence):
@@ -151,10 +164,11 @@ def test_a_protective_stop(tmp_path, evidence):
     result = run(robot, tmp_path)
     assert result.ended == "fault" and result.cycles[-1].outcome.kind == "fault"
     assert result.robot.state == "protective_stop" and "hit something" in result.detail
-    evidence("D", "fault: protective stop of the arm", ASKED, say(result))
+    evidence("safe", "fault: protective stop of the arm", ASKED, say(result))
 
 
-def test_ctrl_c_in_the_middle_of_a_real_run(tmp_path, evidence):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl_c", "sigterm"])
+def test_a_signal_in_the_middle_of_a_real_run(tmp_path, evidence, number):
     folder = tmp_path / "demo"
     code = (  # a test runner in the background may have left SIGINT ignored
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -163,11 +177,13 @@ def test_ctrl_c_in_the_middle_of_a_real_run(tmp_path, evidence):
     words = [
         "demo",
         "--seed",
-        "3",
+        "5",
         "--tier",
         "easy",
         "--eyes",
         "truth",
+        "--tau",
+        "0.3",
         "--no-film",
         "--json",
         "--out",
@@ -180,7 +196,7 @@ def test_ctrl_c_in_the_middle_of_a_real_run(tmp_path, evidence):
     try:
         while child.poll() is None and not (first.is_file() and '"begun"' in first.read_text("utf-8")):
             time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         said, wrong = child.communicate(timeout=120)
     finally:
         child.kill()
@@ -193,8 +209,8 @@ def test_ctrl_c_in_the_middle_of_a_real_run(tmp_path, evidence):
     assert last.attempt == "ended" and last.outcome.kind == "stopped" and "not known" in last.outcome.detail
     assert json.loads(said)["ended"] == "stopped" and not json.loads(said)["retrieved"]
     evidence(
-        "D",
-        "fault: Ctrl-C (SIGINT) while the arm moves",
+        "safe",
+        f"fault: {number.name} while the arm moves",
         ASKED,
-        f"{last.outcome.kind}; ended {on_disk.ended}",
+        f"{ASKED}: {last.outcome.kind}; ended {on_disk.ended}",
     )

@@ -10,9 +10,11 @@ from support.box_table import Box, BoxTable, TableMasks, stack
 
 from cpor.decision import Certificate, Decision, Defer
 from cpor.errors import RobotError
+from cpor.pipeline import Pipeline
 from cpor.robot.cameras import FolderCamera
-from cpor.robot.carry_over import Memory, look_at, recognise
+from cpor.robot.carry_over import Memory
 from cpor.robot.cycle import LoopSettings
+from cpor.robot.looks import look_at, recognise
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.robot.run_folder import RunFolder, read_run
@@ -33,6 +35,7 @@ def run(table, tmp_path, settings=None, masks=None, target=1, **options):
         table,
         masks or TableMasks(table),
         target,
+        options.pop("decider", None) or Pipeline(),
         settings=LoopSettings(**(settings or {})),
         record=record,
         **options,
@@ -88,11 +91,14 @@ def test_a_last_frame_without_depth_is_no_proof(tmp_path):
 
     def blind():
         frame = observe()
-        table.observe = observe
         return replace(frame, depth=np.full_like(frame.depth, np.nan))
 
-    result = run(says_done(table, lambda: setattr(table, "observe", blind)), tmp_path)
-    assert not result.retrieved and "no depth" in result.cycles[0].notes[-1]
+    def take_and_go_blind():
+        del table.boxes[1]
+        table.observe = blind
+
+    result = run(says_done(table, take_and_go_blind), tmp_path)
+    assert result.ended == "unconfirmed" and "no depth" in result.cycles[0].notes[-1]
 
 
 def test_something_without_depth_where_the_target_lay_is_no_proof(tmp_path):
@@ -125,7 +131,7 @@ def test_a_frame_lost_in_the_last_look_is_tried_again(tmp_path):
 
 def test_the_last_look_may_be_left_out_and_the_record_says_so(tmp_path):
     result = run(two(), tmp_path, {"check_target_is_out": False})
-    assert result.retrieved and "as the robot says" in result.detail
+    assert result.ended == "unconfirmed" and "as the robot says" in result.detail
 
 
 def test_a_dry_run_never_retrieves_even_where_the_frames_change(tmp_path):
@@ -140,6 +146,9 @@ def test_a_dry_run_never_retrieves_even_where_the_frames_change(tmp_path):
             pose[0, 3] = 0.35
             return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
 
+        def now(self):
+            return None
+
     camera = OverTheTable()
     for check in (True, False):
         camera.table.boxes[1] = Box((40, 56), (54, 66), 0.04, RED)
@@ -147,6 +156,7 @@ def test_a_dry_run_never_retrieves_even_where_the_frames_change(tmp_path):
             connect_ur("192.0.2.1", camera),
             ColourMasks(),
             1,
+            Pipeline(),
             settings=LoopSettings(check_target_is_out=check, ids_are_kept=True),
         )
         assert result.ended == "target_lost" and result.cycles[0].outcome.kind == "done"
@@ -166,13 +176,13 @@ class ColourMasks:
 def test_a_recorded_run_as_camera_ends_dry(tmp_path):
     table = two()
     run(table, tmp_path)
-    result = retrieve(connect_ur("192.0.2.1", FolderCamera(tmp_path / "run")), ColourMasks(), 1)
+    result = retrieve(connect_ur("192.0.2.1", FolderCamera(tmp_path / "run")), ColourMasks(), 1, Pipeline())
     assert not result.retrieved
 
 
 def test_a_stop_while_a_person_is_asked_is_not_overridden_by_going_home(tmp_path):
     table, stop = BoxTable(), threading.Event()
-    result = run(table, tmp_path, pipeline=always_defer, ask=lambda cycle: stop.set(), stop=stop)
+    result = run(table, tmp_path, decider=always_defer, ask=lambda cycle: stop.set(), stop=stop)
     assert result.ended == "stopped" and result.robot.state == "stopped"
     assert table.log.count("home") == 1 and table.log[-1] == "stop"
 

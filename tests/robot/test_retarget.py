@@ -4,6 +4,7 @@ import pytest
 from support.box_table import BoxTable, TableMasks
 
 from cpor.decision import Certificate, Decision, Defer, Grasp
+from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
@@ -40,6 +41,7 @@ def test_a_wish_before_the_action_keeps_the_robot_from_being_sent(tmp_path, rng,
         table,
         masks,
         wanted,
+        Pipeline(),
         record=RunFolder(tmp_path / "run"),
         on_decision=person.decided,
         retarget=person.retarget,
@@ -71,6 +73,7 @@ def test_a_wish_while_the_target_is_delivered_goes_on_with_the_other(tmp_path):
         table,
         TableMasks(table),
         1,
+        Pipeline(),
         record=RunFolder(tmp_path / "run"),
         retarget=lambda: wishes.pop() if wishes else None,
     )
@@ -87,7 +90,9 @@ def test_a_wish_while_the_target_is_delivered_goes_on_with_the_other(tmp_path):
 def test_what_is_not_seen_cannot_be_asked_for(tmp_path):
     table = BoxTable()
     wishes = [77]
-    result = retrieve(table, TableMasks(table), 1, retarget=lambda: wishes.pop() if wishes else None)
+    result = retrieve(
+        table, TableMasks(table), 1, Pipeline(), retarget=lambda: wishes.pop() if wishes else None
+    )
     assert result.retrieved and result.retargeted == 0 and 1 not in table.boxes
     assert any("object 77, which is not seen; the target stays" in n for c in result.cycles for n in c.notes)
 
@@ -95,7 +100,12 @@ def test_what_is_not_seen_cannot_be_asked_for(tmp_path):
 def test_asking_for_the_target_again_changes_nothing():
     table = BoxTable()
     result = retrieve(
-        table, TableMasks(table), 1, settings=LoopSettings(ids_are_kept=True), retarget=lambda: 1
+        table,
+        TableMasks(table),
+        1,
+        Pipeline(),
+        LoopSettings(ids_are_kept=True),
+        retarget=lambda: 1,
     )
     assert result.retrieved and len(result.cycles) == 3
     assert result.cycles[-1].retargeted is False

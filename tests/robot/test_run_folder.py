@@ -19,7 +19,9 @@ TESTS = Path(__file__).parents[1]
 @pytest.fixture
 def recorded(tmp_path):
     table = BoxTable(misses={3: 1})
-    result = retrieve(table, TableMasks(table), 1, record=RunFolder(tmp_path / "run", {"seed": 7}))
+    result = retrieve(
+        table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run", {"seed": 7})
+    )
     return tmp_path / "run", result
 
 
@@ -84,7 +86,7 @@ def run(folder, die_at):
                 os.kill(os.getpid(), signal.SIGKILL)
     sys.addaudithook(hook)
     table = BoxTable(misses={3: 1})
-    retrieve(table, TableMasks(table), 1, record=RunFolder(folder))
+    retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(folder))
 
 table = BoxTable()
 Pipeline().run(TableMasks(table).segment(table.observe()), 1)  # compile once, before the forks
@@ -118,4 +120,4 @@ def test_a_run_killed_at_any_moment_leaves_what_is_complete_readable(tmp_path, e
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     kills, most_cycles, begun, unreadable = ran.stdout.split(maxsplit=3)
     assert int(kills) >= 20 and int(most_cycles) == 4 and int(begun) > 0 and unreadable.strip() == "[]"
-    evidence("D", "runs killed with -9 while writing that read back", "all", f"{kills} of {kills}")
+    evidence("safe", "runs killed with -9 while writing that read back", "all", f"{kills} of {kills}")

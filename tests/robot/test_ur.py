@@ -10,6 +10,7 @@ import pytest
 from support.box_table import Box, BoxTable, TableMasks
 
 from cpor.errors import CameraError, RobotError
+from cpor.pipeline import Pipeline
 from cpor.robot import arm as arms
 from cpor.robot.arm import DryRunArm, MotionStoppedError, RtdeArm, from_ur_pose, to_ur_pose
 from cpor.robot.cameras import FrameCamera
@@ -18,6 +19,7 @@ from cpor.robot.limits import Box as Region
 from cpor.robot.limits import Limits
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Robot
+from cpor.robot.safe_stop import stopping
 from cpor.robot.ur import LOOK_JOINTS, Station, UniversalRobot, connect_ur, facing_down
 
 TOOL = facing_down(0.0, 0.0, 0.16) @ np.diag([1.0, -1.0, -1.0, 1.0])
@@ -34,6 +36,9 @@ class OverTheTable:
         pose = frame.camera.T_world_camera.copy()
         pose[0, 3] = 0.35
         return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
+
+    def now(self):
+        return None
 
 
 def one_box():
@@ -196,7 +201,7 @@ def test_a_gripper_that_feels_nothing_just_opens_on_the_way_home():
 
 def test_the_loop_runs_dry_and_says_so_when_nothing_changes():
     robot = dry()
-    result = retrieve(robot, TableMasks(robot.camera.table), 1)
+    result = retrieve(robot, TableMasks(robot.camera.table), 1, Pipeline())
     assert result.ended == "deferred" and result.actions == 2
     assert "a dry run: nothing moved" in " ".join(result.cycles[0].notes)
 
@@ -204,7 +209,7 @@ def test_the_loop_runs_dry_and_says_so_when_nothing_changes():
 def test_the_loop_ends_stopped_when_the_arm_is_stopped_on_its_way_to_look():
     robot = dry()
     robot.camera.frame, frame = lambda: (robot.stop(), frame())[1], robot.camera.frame
-    result = retrieve(robot, TableMasks(robot.camera.table), 1)
+    result = retrieve(robot, TableMasks(robot.camera.table), 1, Pipeline())
     assert result.ended == "stopped" and robot.status().state == "stopped"
 
 
@@ -308,7 +313,10 @@ class Controller:
 @pytest.fixture
 def ur():
     controller = Controller()
-    return RtdeArm("192.0.2.1", TOOL, 1.0, links=(controller, controller)), controller
+    arm = RtdeArm("192.0.2.1", TOOL, 1.0, links=(controller, controller, controller))
+    with stopping(arm):
+        yield arm, controller
+    arm.close()
 
 
 def test_a_real_motion_ends_where_it_should(ur):
@@ -325,7 +333,7 @@ def test_stop_from_another_thread_brakes_a_motion(ur):
     controller.on_look = lambda: (threading.Thread(target=arm.stop).start(), arm._halted.wait(5.0))
     with pytest.raises(MotionStoppedError):
         arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
-    assert "stopL" in controller.calls and arm.status().state == "stopped"
+    assert "stop" in controller.calls and arm.status().state == "stopped"
     with pytest.raises(MotionStoppedError):
         arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
     arm.resume()
@@ -414,11 +422,14 @@ def test_a_broken_connection_in_a_pick_is_its_outcome(ur):
 def test_every_call_exists_in_ur_rtde():
     control = pytest.importorskip("rtde_control").RTDEControlInterface
     receive = pytest.importorskip("rtde_receive").RTDEReceiveInterface
+    dashboard = pytest.importorskip("dashboard_client").DashboardClient
     source = Path(arms.__file__).read_text()
     for name in set(re.findall(r"_control\.(\w+)", source)):
         assert hasattr(control, name), name
     for name in set(re.findall(r"_receive\.(\w+)", source)):
         assert hasattr(receive, name), name
+    for name in {"connect", *re.findall(r"_dashboard\.(\w+)", source)}:
+        assert hasattr(dashboard, name), name
 
 
 def test_a_camera_that_fails_is_a_camera_error():

@@ -55,6 +55,7 @@ def _write(path, start):
     cache.close()
 
 
+@pytest.mark.slow
 def test_four_processes_write_at_the_same_time(tmp_path):
     path = tmp_path / "c.sqlite"
     spawn = multiprocessing.get_context("spawn")

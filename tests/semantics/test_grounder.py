@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,7 @@ from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 from cpor.errors import InvalidSettingError
 from cpor.perception.grounding import AmbiguousRequest, Found, NotFound
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.pipeline import Pipeline
-from cpor.rgbd import RgbdPipeline
-from cpor.scene import BlockedBy, Observation, PixelPoint, Scene
+from cpor.scene import BlockedBy, Camera, Observation, PixelPoint, Scene
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import BudgetTable, PricesTable, ScorerConfig
 from cpor.semantics.embedded import EmbeddedScorer
@@ -22,6 +21,7 @@ from cpor.semantics.replay import record, replay
 from cpor.semantics.scorer import ScorerError
 from cpor.semantics.vlm import VlmScorer
 from cpor.semantics.words_question import LONGEST_REQUEST, read_words_reply, words_prompt
+from cpor.system import System
 
 KEY = "sk-words-test-0123456789"
 HANDLERS = {"openai": OpenAIHandler, "gemini": GeminiHandler}
@@ -64,10 +64,10 @@ def test_a_clear_answer_is_found_with_one_question(kind, way, ask, evidence):
     assert len(plan.seen) == 1
     assert told.notes == ("tested was asked which object is meant. Spent: 1 calls, 940 tokens.",)
     evidence(
-        "E",
+        "asks",
         f"words that our judge cannot tell, {kind} asked by its SDK, {way}",
         "the object it names, one call",
-        f"object {told.meant.id}, {len(plan.seen)} call",
+        f"the object it names, one call (object {told.meant.id})",
     )
 
 
@@ -95,8 +95,13 @@ def test_an_ambiguous_answer_is_asked_back(kind, ask, evidence):
     told = ground_with(scorer, three_boxes(), words="the box")
     assert isinstance(told.meant, AmbiguousRequest)
     assert [(each.id, each.fit) for each in told.meant.candidates] == [(7, 0.9), (4, 0.6)]
-    assert told.meant.question == "“the box” fits 7, 4; which is meant?"
-    evidence("E", f"a request that {kind} says fits two objects", "asked back, not guessed", "asked back")
+    assert told.meant.question == '"the box" fits objects 7, 4. Which one do you mean?'
+    evidence(
+        "asks",
+        f"a request that {kind} says fits two objects",
+        "asked back, not guessed",
+        "asked back, not guessed",
+    )
 
 
 def test_the_next_may_fit_half_as_well_and_no_better(ask):
@@ -112,7 +117,7 @@ def test_none_is_an_answer(kind, reply, ask):
     # Our judge would be sure of the red one; the model was asked, and says no.
     told = ground_with(ask(kind, Plan(meant=reply)), three_boxes(), words="the red one")
     assert isinstance(told.meant, NotFound)
-    assert "say it otherwise, or point at the object" in told.meant.reason
+    assert "Say it in other words, or point at the object." in told.meant.reason
 
 
 NO_ANSWERS = {
@@ -139,15 +144,20 @@ def test_no_answer_falls_back_to_our_judge_only_where_it_is_sure(kind, case, ask
     assert isinstance(sure.meant, Found) and sure.meant.id == 4
     (note,) = sure.notes
     assert note.startswith("tested did not tell which object is meant (") and why in note
-    assert "; colours, forms and names did." in note
+    assert ". Colours, forms and names did." in note
     several = ground_with(scorer, three_boxes(), words="the box")
-    assert isinstance(several.meant, AmbiguousRequest) and "it is asked back" in several.notes[0]
-    unchecked = ground_with(scorer, three_boxes(), words="the red mug")
-    assert isinstance(unchecked.meant, AmbiguousRequest)
-    assert [each.id for each in unchecked.meant.candidates] == [4]
-    assert unchecked.meant.question == ("“the red mug”: nothing seen can be held against 'mug'; is 4 meant?")
+    assert isinstance(several.meant, AmbiguousRequest) and "So you are asked." in several.notes[0]
+    unknown = ground_with(scorer, three_boxes(), words="the red mug")
+    assert isinstance(unknown.meant, AmbiguousRequest)
+    assert [each.id for each in unknown.meant.candidates] == [4]
+    assert unknown.meant.question == 'I do not know the word "mug". Which object do you mean?'
     assert len(scorer.caller.cache) == 0  # what is no answer is not remembered
-    evidence("E", f"which object is meant, {kind}: {case}", "no answer: told, never guessed", "told")
+    evidence(
+        "asks",
+        f"which object is meant, {kind}: {case}",
+        "no answer: told, never guessed",
+        "no answer: told, never guessed",
+    )
 
 
 def test_a_failure_that_passes_is_asked_again(ask):
@@ -167,7 +177,7 @@ def test_a_reply_is_remembered(kind, ask, evidence):
     assert again.notes == ("tested was asked which object is meant. The reply was remembered.",)
     ground_with(scorer, three_boxes(), words="the cup")
     assert ['"the cup"' in seen.prompt for seen in plan.seen] == [False, True]
-    evidence("E", f"the same words asked twice, {kind}", "one call", "one call")
+    evidence("asks", f"the same words asked twice, {kind}", "one call", "one call")
 
 
 @BOTH
@@ -184,7 +194,9 @@ def test_the_budget_is_the_scorers_and_is_never_passed(kind, ask, evidence):
     )
     assert isinstance(ground_with(poor, three_boxes(), words="the mug").meant, AmbiguousRequest)
     assert len(plan.seen) == 1
-    evidence("E", f"budget used up, {kind} not asked which object is meant", "no call more", "no call more")
+    evidence(
+        "asks", f"budget used up, {kind} not asked which object is meant", "no call more", "no call more"
+    )
 
 
 def test_nobody_is_asked_without_need(ask):
@@ -216,7 +228,7 @@ def test_a_long_request_is_not_sent_and_not_cut(ask):
 
 def test_words_can_be_kept_from_the_model(ask):
     plan = Plan(meant=says(o7=1.0))
-    told = ground_with(ask("openai", plan, words=False), three_boxes(), words="the red mug")
+    told = ground_with(ask("openai", plan, words=False), three_boxes(), words="the red one")
     assert told.meant.id == 4 and not told.notes and not plan.seen
 
 
@@ -245,10 +257,23 @@ def test_scorers_that_cannot_be_asked_keep_our_judge(ask, tmp_path):
     uno = make_scorer(ScorerConfig(kind="unograsp", name="u", model="m", base_url="http://127.0.0.1:9"))
     for scorer in (None, EmbeddedScorer(), replay(tmp_path / "said.jsonl"), uno):
         told = ground_with(scorer, three_boxes(), words="the red mug")
-        assert told.meant.id == 4 and told.meant.unchecked == ("mug",) and not told.notes
+        assert isinstance(told.meant, AmbiguousRequest) and not told.notes
+        assert ground_with(scorer, three_boxes(), words="the red one").meant.id == 4
     assert len(plan.seen) == 1
     assert isinstance(recorded, Grounder)
     assert not isinstance(uno, Grounder) and not isinstance(EmbeddedScorer(), Grounder)
+
+
+def test_what_a_model_names_outside_the_workspace_is_refused(ask):
+    scene = three_boxes()
+    corners = tuple(PixelPoint(*xy) for xy in ((0, 0), (159, 0), (159, 80), (0, 80)))  # without the blue box
+    inside = replace(scene, observation=replace(scene.observation, camera=Camera(workspace=corners)))
+    outside = ground_with(ask("openai", Plan(meant=says(o9=0.9, o4=0.4))), inside, words="the mug")
+    assert (
+        isinstance(outside.meant, NotFound) and "Object 9 lies outside the workspace" in outside.meant.reason
+    )
+    tie = ground_with(ask("openai", Plan(meant=says(o9=0.9, o4=0.9))), inside, words="the cup")
+    assert tie.meant.id == 4
 
 
 class Talker:
@@ -324,10 +349,14 @@ class Oracle:
         return WordsReply({scene.ids[-1]: 1.0}, "oracle")
 
 
-def test_the_rgbd_pipeline_takes_any_grounder(tmp_path):
+def test_the_system_takes_any_grounder(tmp_path):
     segmenter = OnnxSegmenter(write_colour_segmenter(tmp_path / "segmenter.onnx"))
     frame = Observation(paint((240, 320), **BOXES))
-    answer = RgbdPipeline(segmenter, Pipeline(), Oracle()).run(frame, "whatever that is")
-    assert answer.meant.id == answer.scene.ids[-1] and answer.result is not None
-    assert answer.notes == ("oracle was asked which object is meant.",)
-    assert not RgbdPipeline(segmenter, Pipeline()).run(frame, "the red one").notes
+    system = System(segmenter, scorer="none", model="none", grounder=Oracle())
+    view = system.look(frame)
+    answer = system.decide(view, request="whatever that is")
+    assert answer.meant.id == answer.target == view.scene.ids[-1] and answer.decision is not None
+    assert "oracle was asked which object is meant." in answer.notes
+    plain = System(segmenter, scorer="none", model="none")
+    said = plain.decide(plain.look(frame), request="the red one")
+    assert said.decision is not None and not any("asked which object" in note for note in said.notes)

@@ -53,10 +53,10 @@ def test_every_pair_gets_the_score_the_server_gave(kind, way, ask, evidence):
     assert len(plan.seen) == said.spent.calls == (1 if way == "scene" else len(truth))
     assert said.spent.input_tokens == 900 * said.spent.calls
     evidence(
-        "F",
+        "asks",
         f"{kind}, asked by {way}: real wire format, SDK unmodified",
-        "scores as served",
-        f"{len(truth)} of 12",
+        "all",
+        f"{len(truth)} of 12 as served",
     )
 
 
@@ -111,7 +111,12 @@ def test_missing_log_probabilities_are_told_not_faked(kind, how, ask, evidence):
     with pytest.raises(ScorerError, match=r'no log-probabilities.*way = "scene"'):
         scorer.score(heap(5), all_pairs(heap(5)))
     assert len(plan.seen) < 10  # not asked twenty times for what it does not give
-    evidence("F", f"{kind}: log-probabilities {how}", "told to the user, never faked", "told")
+    evidence(
+        "asks",
+        f"{kind}: log-probabilities {how}",
+        "told to the user, never faked",
+        "told to the user, never faked",
+    )
 
 
 def test_a_large_scene_takes_several_prompts(ask):

@@ -10,6 +10,8 @@ from cpor.semantics.config import ScorerConfig
 from cpor.semantics.registry import make_scorer
 from cpor.semantics.scorer import ScorerError
 
+pytestmark = pytest.mark.slow  # loads torch
+
 needs_transformers = pytest.mark.skipif(
     not (importlib.util.find_spec("torch") and importlib.util.find_spec("transformers")),
     reason="torch and transformers are not installed: pip install 'cpor-grasp[local-vlm]'",
@@ -58,7 +60,7 @@ def test_yes_and_no_come_from_the_logits(tiny, evidence):
     assert said.scores[BlockedBy(1, 2)] == pytest.approx(expected, rel=1e-5)
     there = importlib.util.find_spec("torchvision") is not None
     evidence(
-        "F",
+        "asks",
         "tiny random Qwen2.5-VL built offline, yes/no logits",
         "works without torchvision",
         f"{len(said.scores)} pairs scored, torchvision {'there' if there else 'absent'}",
@@ -74,7 +76,9 @@ def test_other_families_answer_too(family, tmp_path, evidence):
     said = local(folder).score(heap(3), all_pairs(heap(3)))
     assert all(0.0 < score < 1.0 for score in said.scores.values())
     assert len(set(said.scores.values())) > 1
-    evidence("F", f"tiny random {family} built offline, yes/no logits", "scores", f"{len(said.scores)} pairs")
+    evidence(
+        "asks", f"tiny random {family} built offline, yes/no logits", "scores", f"{len(said.scores)} pairs"
+    )
 
 
 @needs_transformers

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -120,12 +121,37 @@ def test_a_number_of_thousands_of_digits_costs_its_pair_only():
     assert read(text).scores == TRUTH | {PAIRS[0]: None}
 
 
-def test_a_reply_nested_without_end_is_given_up_on_at_once():
-    from time import perf_counter
+HOSTILE = {
+    "openings": lambda n: '{"' * (n // 2),
+    "braces": lambda n: "{" * n,
+    "blanks": lambda n: ("{" + " " * 62 + "\n") * (n // 64),
+    "nested": lambda n: '{"a":' * (n // 5),
+    "nested and wide": lambda n: '{"a":[' * 300 + "1," * (n // 2),
+    "cut entries": lambda n: '{"blocked": 1, "blocker": 2, "probability": , ' * (n // 47),
+    "a string without end": lambda n: '{"a": "' + "{" * n,
+    "a number with blanks": lambda n: f'{{"blocked": 1, "blocker": 2, "probability": "5{" " * n}x"}}',
+    "digits": lambda n: '{"blocked": 1, "blocker": 2, "probability": ' + "1" * n + "}",
+    "thoughts": lambda n: "<think>" * (n // 7),
+    "entries": lambda n: '{"blocked": 1, "blocker": 9}' * (n // 28),
+    "points": lambda n: '{"blocked": [1, 2], "blocker": [3, 4], "probability": 9}' * (n // 56),
+}
 
-    start = perf_counter()
-    assert not read('{"a":' * 200_000).settles_any
-    assert perf_counter() - start < 2.0
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_giant_reply_takes_time_in_proportion_and_is_no_answer(name):
+    def work(size):
+        """The least processor time of three tries; and the first pays for what is done once. [s]"""
+        spent = []
+        for _ in range(3):
+            start = time.process_time()
+            assert not read(HOSTILE[name](size)).settles_any
+            spent.append(time.process_time() - start)
+        return min(spent)
+
+    most = 2**22
+    # Linear: 4. Quadratic: 16, hours for some. The constant is for what is too short to be measured.
+    assert work(most) < 8 * work(most // 4) + 0.1
 
 
 def test_numbers_that_may_be_fractions_are_not_read_as_percent():

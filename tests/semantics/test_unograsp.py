@@ -115,7 +115,7 @@ def test_a_chain_names_blockers_of_every_object_on_it(evidence):
     }
     assert read_chains(REPLIES[0], MARKS, 4) == {4: frozenset()}
     evidence(
-        "F",
+        "asks",
         "UNOGrasp replies read as its evaluator reads them",
         "exactly",
         f"{len(REPLIES)} forms and jumbles",

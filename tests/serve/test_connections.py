@@ -16,8 +16,16 @@ from cpor.serve.http.server import configure, listen
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+LONG = bytes(8 * 2**20)  # more than the system keeps for a peer that does not read
+
+
 async def hello(scope, receive, send):
     assert scope["type"] == "http"
+    if scope["path"] == "/long":
+        length = str(len(LONG)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": LONG})
+        return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
     await send({"type": "http.response.body", "body": b"hello"})
 
@@ -42,10 +50,11 @@ def serving(protocol):
 
 class Impatient(WatchedProtocol):
     head_limit_s = 0.3
+    read_limit_s = 0.3
 
 
 class Crowded(WatchedProtocol):
-    most_silent = 8
+    most_waiting = 8
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: loc", ASK, ASK + b"GET"])
@@ -75,6 +84,71 @@ def test_silent_connections_shut_nobody_out():
         reply = httpx.get("http://{}:{}/".format(*address))
         assert (reply.status_code, reply.text) == (200, "hello")
         assert kept.recv(1_000) == b""  # the one that was silent longest has gone
+
+
+LONG_ASK = ASK.replace(b"/ ", b"/long ")
+
+
+def connect(stack, address, **options):
+    """A connection with a small buffer, from an address of choice."""
+    made = stack.enter_context(socket.socket())
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(20.0)
+    made.bind((options.get("source", "127.0.0.1"), 0))
+    made.connect(address)
+    return made
+
+
+def read_all(connection, pause_s=0.0):
+    """What comes until the other side closes, or cuts, the connection."""
+    heard = bytearray()
+    try:
+        while chunk := connection.recv(2**18):
+            heard += chunk
+            time.sleep(pause_s)
+    except ConnectionResetError:
+        pass
+    return bytes(heard)
+
+
+def test_who_does_not_read_is_cut_off():
+    with serving(Impatient) as address, ExitStack() as stack:
+        peer = connect(stack, address)
+        peer.sendall(LONG_ASK)
+        time.sleep(1.5)
+        assert len(read_all(peer)) < len(LONG)
+
+
+def test_who_reads_slowly_gets_it_all():
+    with serving(Impatient) as address, socket.create_connection(address, 20.0) as peer:
+        peer.sendall(LONG_ASK)
+        heard = read_all(peer, pause_s=0.05)  # several times the limit
+        assert heard.endswith(LONG)
+
+
+def test_who_sends_the_next_request_too_early_gets_one_reply_and_is_closed():
+    with serving(WatchedProtocol) as address, ExitStack() as stack:
+        peer = connect(stack, address)
+        peer.sendall(ASK * 100)
+        heard = read_all(peer)
+        assert heard.count(b"HTTP/1.1 200") == 1 and heard.endswith(b"hello")
+
+
+def test_connections_that_do_not_read_shut_nobody_out():
+    with serving(Crowded) as address, ExitStack() as stack:
+        for _ in range(40):
+            connect(stack, address).sendall(LONG_ASK * 3)
+        reply = httpx.get("http://{}:{}/".format(*address), timeout=20.0)
+        assert (reply.status_code, reply.text) == (200, "hello")
+
+
+def test_the_peer_with_most_connections_makes_room():
+    with serving(Crowded) as address, ExitStack() as stack:
+        first = connect(stack, address, source="127.0.0.2")
+        for _ in range(40):
+            connect(stack, address, source="127.0.0.3")
+        first.sendall(ASK)
+        assert first.recv(1_000)  # silent longest, yet there
 
 
 def test_the_service_watches_its_connections():

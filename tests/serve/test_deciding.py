@@ -5,11 +5,21 @@ import pytest
 from pydantic import ValidationError
 
 import cpor
+from cpor.answer import decide_given
 from cpor.decision import Defer
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
-from cpor.serve.api.deciding import answer_decide, answer_explain, answer_plan
-from cpor.serve.api.messages import ControlRequest, DecideRequest, ExplainRequest, PlanRequest, RunRequest
-from cpor.serve.api.remembered import Sum, find_graphs, infer
+from cpor.serve.api import decide_jobs
+from cpor.serve.api.decide_jobs import answer_explain, answer_plan
+from cpor.serve.api.kept_sums import Sum, find_graphs
+from cpor.serve.api.messages import (
+    ControlRequest,
+    DecideReply,
+    DecideRequest,
+    ExplainRequest,
+    PlanRequest,
+    RunRequest,
+    SceneDecideRequest,
+)
 
 RELATIONS = [
     {"blocked": "mug", "blocker": "box", "p": 0.8},
@@ -24,23 +34,53 @@ def scene(kind=DecideRequest, **changes):
     return kind.model_validate(content | changes)
 
 
+def answer_decide(request, deadline_ms):
+    return DecideReply.model_validate(decide_jobs.answer_decide(request, deadline_ms))
+
+
+def named(scores):
+    """Scores by label, as a record has them: labels are text there."""
+    return {str(label): score for label, score in scores.items()}
+
+
 def posterior(request):
     triples = [(r.blocked, r.blocker, r.p) for r in request.relations]
     return cpor.ObstructionPosterior.from_relations(request.objects, request.target, triples)
 
 
-@pytest.mark.parametrize("method", ["auto", "exact", "topk"])
+@pytest.mark.parametrize("method", ["auto", "exact"])
 @pytest.mark.parametrize("tau", [0.0, 0.3, 0.9])
 def test_a_reply_says_what_the_library_decides(method, tau):
     request = scene(method=method, tau=tau)
     reply, decision = answer_decide(request, 2_000.0), cpor.decide(posterior(request), tau, method)
-    assert {s.object: s.score for s in reply.scores} == pytest.approx(dict(decision.scores))
+    assert reply.scores == pytest.approx(named(decision.scores))
     assert reply.action.object == getattr(decision.action, "obj", None)
     assert reply.action.reason == getattr(decision.action, "reason", None)
-    assert {s.object for s in reply.scores if s.is_blocker} == set(decision.blockers)
+    assert set(reply.blockers) == set(decision.blockers)
     assert (reply.certificate.kind, reply.method) == (decision.certificate.kind, decision.method)
-    assert [s.score for s in reply.scores] == sorted((s.score for s in reply.scores), reverse=True)
-    assert all(s.low <= s.score <= s.high for s in reply.scores)
+
+
+def test_a_reply_is_the_answer_of_the_library_and_two_fields_to_show():
+    request = scene(mode="balanced")
+    reply = decide_jobs.answer_decide(request, None)
+    expected = decide_given(posterior(request), mode="balanced").to_json()
+    shown = {name: reply.pop(name) for name in ("words", "edges")}
+    assert reply | {"times_ms": {}} == expected | {"times_ms": {}}
+    assert (reply["mode"], reply["tau"], reply["promise"], reply["checks"]) == ("balanced", 0.5, None, [])
+    assert [(e["blocked"], e["blocker"], e["p"]) for e in shown["edges"]] == [
+        (r["blocked"], r["blocker"], r["p"]) for r in expected["relations"]
+    ]
+    assert set(shown["words"]) == {"headline", "why", "proof"}
+
+
+def test_it_is_cautious_where_nothing_else_is_asked_for():
+    assert (answer_decide(scene(), None).mode, answer_decide(scene(), None).tau) == ("cautious", 0.9)
+    assert answer_decide(scene(tau=0.3), None).mode is None
+    for kind in (DecideRequest, ExplainRequest, PlanRequest):
+        with pytest.raises(ValidationError, match="mode or tau, not both"):
+            scene(kind, mode="bold", tau=0.5)
+    with pytest.raises(ValidationError, match="cautious"):
+        scene(mode="reckless")
 
 
 def test_dragging_tau_changes_the_choice_and_nothing_else():
@@ -49,37 +89,52 @@ def test_dragging_tau_changes_the_choice_and_nothing_else():
         request = scene(tau=tau)
         reply, decision = answer_decide(request, 2_000.0), cpor.decide(posterior(request), tau)
         assert reply.action.object == getattr(decision.action, "obj", None)
-        assert {s.object for s in reply.scores if s.is_blocker} == set(decision.blockers)
+        assert set(reply.blockers) == set(decision.blockers)
         assert reply.tau == tau
-        seen[tau] = (reply.action.type, [s.score for s in reply.scores], reply.relations, reply.graphs)
+        seen[tau] = (reply.action.type, reply.scores, reply.edges, reply.relations, reply.top_graphs)
     assert seen[0.1][0] == "remove" and seen[0.95][0] == "defer"
     assert seen[0.1][1:] == seen[0.95][1:]
 
 
-@pytest.mark.parametrize("method", ["auto", "exact", "topk"])
-def test_kept_scores_answer_every_setting_as_the_library_does(method):
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_every_setting_is_answered_as_the_library_does(method):
     relations = [*RELATIONS, {"blocked": "mug", "blocker": "lid", "p": None}]
     for tau, prior, proven in itertools.product((0.2, 0.6), (None, 0.1, 0.9), (False, True)):
         request = scene(relations=relations, tau=tau, prior=prior, method=method, require_certificate=proven)
         reply = answer_decide(request, None)
         expected = cpor.decide(posterior(request), tau, method, None, proven, prior=prior)
         assert reply.action.object == getattr(expected.action, "obj", None)
-        assert {s.object: s.score for s in reply.scores} == pytest.approx(dict(expected.scores))
+        assert reply.scores == pytest.approx(named(expected.scores))
 
 
-def test_bounds_that_say_nothing_are_not_acted_on():
+def test_the_service_acts_on_what_is_proven_only():
     rng = np.random.default_rng(0)
     relations = [
         {"blocked": i, "blocker": j, "p": float(rng.uniform(0.31, 0.55))}
         for i, j in itertools.combinations(range(14), 2)
     ]
-    content = {"objects": list(range(14)), "target": 0, "relations": relations, "method": "topk"}
-    request = DecideRequest.model_validate(content)
-    to_the_letter = cpor.decide(posterior(request), method="topk", deadline_ms=100.0)
-    assert to_the_letter.certificate.epsilon > 0.5 and not isinstance(to_the_letter.action, Defer)
-    reply = answer_decide(request, 100.0)
-    assert (reply.action.type, reply.certificate.certified) == ("defer", False)
-    assert "says nothing" in reply.why and "%" not in reply.why
+    content = {"objects": list(range(14)), "target": 0, "relations": relations, "tau": 0.5}
+    with pytest.raises(ValidationError):  # the paper's rule acts on scores that may be far off
+        DecideRequest.model_validate(content | {"method": "topk"})
+    to_the_letter = cpor.decide(posterior(scene(**content)), method="topk", deadline_ms=100.0)
+    assert not isinstance(to_the_letter.action, Defer)
+    assert to_the_letter.interval(to_the_letter.action.obj)[0] <= 0.5
+    reply = answer_decide(DecideRequest.model_validate(content | {"graphs": 0}), 1.0)
+    assert not reply.certificate.exact and reply.action.type == "remove"
+    assert reply.score_bounds[str(reply.action.object)][0] > 0.5
+    reply = answer_decide(DecideRequest.model_validate(content | {"tau": 0.8, "graphs": 0}), 1.0)
+    assert (reply.action.type, reply.action.reason) == ("defer", "not_proven")
+    assert "too large for an exact sum" in reply.words.why and "%" not in reply.words.why
+
+
+@pytest.mark.parametrize("p", [0.5, None])
+def test_a_large_scene_of_which_nothing_is_known_is_not_acted_on(p):
+    relations = [{"blocked": i, "blocker": j, "p": p} for i, j in itertools.permutations(range(24), 2)]
+    content = {"objects": list(range(24)), "target": 0, "relations": relations}
+    reply = answer_decide(
+        DecideRequest.model_validate(content | {"tau": 0.5, "prior": 0.5, "graphs": 0}), None
+    )
+    assert (reply.action.type, reply.action.reason) == ("defer", "conflicting_evidence")
 
 
 @pytest.mark.parametrize("wrong", [True, False, "0.9", "", [0.5]])
@@ -98,6 +153,10 @@ def test_only_numbers_are_probabilities(wrong):
         RunRequest.model_validate({"seed": wrong})
     with pytest.raises(ValidationError):
         ControlRequest.model_validate({"do": "retarget", "obj": wrong})
+    with pytest.raises(ValidationError):
+        SceneDecideRequest.model_validate(
+            {"target": 1, "relations": [{"blocked": 1, "blocker": 2, "p": wrong}]}
+        )
 
 
 @pytest.mark.parametrize("wrong", ["yes", 1, 0, "true"])
@@ -125,8 +184,8 @@ def dense(n, low, high):
 def test_what_decides_nothing_is_left_out_when_the_time_is_up():
     content = dense(17, 0.4, 0.9)
     reply = answer_decide(DecideRequest.model_validate(content | {"graphs": 20}), 60.0)
-    assert len(reply.graphs) < 20 and all(edge.p_posterior is None for edge in reply.relations)
-    assert "the time was up" in reply.proof
+    assert len(reply.top_graphs) < 20 and all(edge.p_posterior is None for edge in reply.edges)
+    assert "the time was up" in reply.words.proof
     assert len(reply.scores) == 17 and len(reply.relations) == len(content["relations"])
     # What was left out is not kept: asked without hurry it is there.
     small = dense(5, 0.2, 0.6)
@@ -134,16 +193,15 @@ def test_what_decides_nothing_is_left_out_when_the_time_is_up():
     late = Sum(posterior(hurried), until=0.0)
     assert find_graphs(late, 3) == ((), False)
     calm = answer_decide(hurried, None)
-    assert len(calm.graphs) == 3 and "the time was up" not in calm.proof
-    assert all(edge.p_posterior is not None for edge in calm.relations)
+    assert len(calm.top_graphs) == 3 and "the time was up" not in calm.words.proof
+    assert all(edge.p_posterior is not None for edge in calm.edges)
 
 
-def test_a_scene_that_is_not_exact_is_summed_once_with_its_own_tau():
+def test_a_scene_that_is_not_exact_is_decided_with_its_own_tau():
     request = DecideRequest.model_validate(dense(24, 0.1, 0.3))
     for tau in (0.1, 0.8):
-        known = posterior(request)
-        assert infer(Sum(known, tau)).method == "topk"
-        expected = cpor.decide(known, tau)
+        expected = cpor.decide(posterior(request), tau)
+        assert expected.method == "topk"
         reply = answer_decide(request.model_copy(update={"tau": tau, "graphs": 0}), None)
         assert (reply.certificate.kind, reply.certificate.epsilon) == (
             expected.certificate.kind,
@@ -157,14 +215,14 @@ def test_posteriors_of_relations_are_exact_and_cycles_are_marked():
     reply = answer_decide(request, None)
     table = cpor.edge_posteriors(posterior(request))
     index = {label: k for k, label in enumerate(request.objects)}
-    for edge in reply.relations:
+    for edge in reply.edges:
         assert edge.p_posterior == pytest.approx(table[index[edge.blocked], index[edge.blocker]])
         assert edge.in_cycle == ({edge.blocked, edge.blocker} == {"box", "can"})
 
 
 def test_graphs_are_the_likeliest_ones():
     request = scene(graphs=5)
-    shares = [graph.share for graph in answer_decide(request, None).graphs]
+    shares = [graph.share for graph in answer_decide(request, None).top_graphs]
     expected = cpor.likeliest_graphs(posterior(request), 5)
     assert shares == pytest.approx([graph.share for graph in expected])
 
@@ -173,26 +231,30 @@ def test_no_answer_stays_no_answer():
     request = scene(relations=[{"blocked": "mug", "blocker": "box", "p": None}])
     reply = answer_decide(request, None)
     assert (reply.action.type, reply.action.reason) == ("defer", "no_evidence")
-    (edge,) = reply.relations
+    (edge,) = reply.edges
     assert edge.p is None and edge.p_posterior is None
-    assert reply.graphs == []
-    assert (reply.scores[0].low, reply.scores[0].high) == pytest.approx((0.0, 1.0), abs=1e-6)
+    assert reply.top_graphs == ()
+    assert reply.score_ranges["mug"] == pytest.approx((0.0, 1.0), abs=1e-6)
 
 
 def test_a_prior_stands_in_for_a_missing_answer():
-    reply = answer_decide(scene(relations=[{"blocked": "mug", "blocker": "box", "p": None}], prior=0.9), None)
-    assert reply.action.type == "remove" and reply.graphs
+    reply = answer_decide(
+        scene(relations=[{"blocked": "mug", "blocker": "box", "p": None}], prior=0.9, tau=0.5), None
+    )
+    assert reply.action.type == "remove" and reply.top_graphs
 
 
 def test_whole_numbers_are_called_objects():
-    request = DecideRequest(objects=[4, 7], target=4, relations=[{"blocked": 4, "blocker": 7, "p": 0.9}])
+    request = DecideRequest(
+        objects=[4, 7], target=4, relations=[{"blocked": 4, "blocker": 7, "p": 0.9}], mode="bold"
+    )
     reply = answer_decide(request, None)
-    assert reply.headline == "Remove object 7"
-    assert "object 4" in reply.why.lower()
+    assert reply.words.headline == "Remove object 7"
+    assert "object 4" in reply.words.why.lower()
 
 
 def test_effects_say_what_would_change_the_decision():
-    request = scene(ExplainRequest)
+    request = scene(ExplainRequest, tau=0.5)
     reply = answer_explain(request, None)
     expected = cpor.explain(posterior(request))
     assert len(reply.effects) == len(expected.relations)
@@ -204,7 +266,7 @@ def test_effects_say_what_would_change_the_decision():
         {**r, "p": beyond} if (r["blocked"], r["blocker"]) == (first.blocked, first.blocker) else r
         for r in RELATIONS
     ]
-    assert answer_decide(scene(relations=changed), None).action.object == first.flips_to.object
+    assert answer_decide(scene(relations=changed, tau=0.5), None).action.object == first.flips_to.object
     assert (reply.ask_next.blocked, reply.ask_next.blocker) == (
         expected.ask_next.blocked,
         expected.ask_next.blocker,
@@ -212,7 +274,7 @@ def test_effects_say_what_would_change_the_decision():
 
 
 def test_a_plan_is_the_library_s():
-    request = scene(PlanRequest, cost_removal=0.01)
+    request = scene(PlanRequest, cost_removal=0.01, mode="bold")
     reply, expected = answer_plan(request), cpor.plan(posterior(request), cost_removal=0.01)
     assert [step.object for step in reply.steps] == [step.obj for step in expected.steps]
     assert reply.p_valid == pytest.approx(expected.p_valid)

@@ -7,15 +7,18 @@ import time
 import numpy as np
 import pytest
 
+from cpor.answer import decide_given
 from cpor.errors import InvalidSettingError
-from cpor.robot.cycle import Cycle
-from cpor.scene import Observation, Scene
+from cpor.relations import ObstructionPosterior
+from cpor.robot.cycle import Cycle, PairBelief
+from cpor.scene import DetectedObject, Observation, Scene
 from cpor.serve.api.messages import FilmMessage, RunEvent, RunReply
 from cpor.serve.http.refusals import Busy
 from cpor.serve.live.controls import RunControls
 from cpor.serve.live.events import EventLog, Pictures
 from cpor.serve.live.limits import RunLimits
-from cpor.serve.live.told import Order
+from cpor.serve.live.messages import describe_cycle
+from cpor.serve.live.pipe_messages import Order
 
 
 def said(cycle):
@@ -124,6 +127,26 @@ class Waiting:
 
 def cycle(index, same_as):
     return Cycle(index, Scene(Observation(np.zeros((2, 2, 3), np.uint8))), same_as=same_as)
+
+
+def test_a_cycle_is_told_in_the_one_form():
+    ids = np.zeros((20, 20), np.int32)
+    ids[2:9, 2:9], ids[9:18, 2:9] = 1, 2
+    scene = Scene(
+        Observation(np.zeros((20, 20, 3), np.uint8)), (DetectedObject(1, name="mug"), DetectedObject(2)), ids
+    )
+    posterior = ObstructionPosterior((1, 2), 1, {(1, 2): 0.97})
+    decided = decide_given(posterior)
+    beliefs = (PairBelief(1, 2, 0.97, 0.97, 0.9, None, False),)
+    seen = Cycle(
+        0, scene, target=1, decision=decided.decision, action=decided.action, beliefs=beliefs, p_success=0.9
+    )
+    told = describe_cycle(seen, "/x.jpg", (0, 0, 20, 20), "cautious").model_dump(mode="json")["decision"]
+    expected = decided.to_json(0)
+    for field in ("action", "scores", "blockers", "certificate", "relations", "mode", "tau", "mu", "target"):
+        assert told[field] == expected[field], field
+    assert told["p_success"] == 0.9 and "90%" in told["words"]["why"]
+    assert "The mug is free" in told["words"]["why"]
 
 
 def controls(paused):

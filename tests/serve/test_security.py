@@ -59,8 +59,8 @@ def test_this_machine_needs_none(host):
 def test_every_address_of_this_machine_is_asked_by_its_name():
     for host, name in (("127.0.0.2", "127.0.0.2"), ("::1", "[::1]"), ("localhost", "LOCALHOST:80")):
         http = alone(ServeSettings(host=host))
-        assert http.get("/healthz", headers={"Host": name}).status_code == 200
-        assert http.get("/healthz", headers={"Host": "127.0.0.3"}).status_code == 400
+        assert http.get("/", headers={"Host": name}).status_code == 200
+        assert http.get("/", headers={"Host": "127.0.0.3"}).status_code == 400
 
 
 def test_behind_a_proxy_its_name_is_answered_too():
@@ -70,8 +70,8 @@ def test_behind_a_proxy_its_name_is_answered_too():
         ServeSettings(public_host="bin.example.org:443", token=TOKEN)
     public, bearer = {"Host": "bin.example.org"}, {"Authorization": f"Bearer {TOKEN}"}
     http = alone(ServeSettings(public_host="bin.example.org", token=TOKEN))
-    assert http.get("/healthz", headers=public).status_code == 200
-    assert http.get("/healthz", headers={"Host": "evil.example.org"}).status_code == 400
+    assert http.get("/", headers=public).status_code == 200
+    assert http.get("/", headers={"Host": "evil.example.org"}).status_code == 400
     for origin, status in (("https://bin.example.org", 200), ("https://evil.example.org", 403)):
         headers = public | bearer | {"Origin": origin}
         assert http.post("/v1/decide", json=DECIDE, headers=headers).status_code == status
@@ -285,7 +285,7 @@ def test_the_command_serves_and_ends_with_its_workers(tmp_path):
             assert line, process.stderr.read()
         address = line.split("ready at ")[1].split()[0]
         with Client(address, TOKEN) as client:
-            assert client.decide(ObstructionPosterior(["a"], "a", {})).headline == "Grasp a"
+            assert client.decide(ObstructionPosterior(["a"], "a", {})).words.headline == "Grasp a"
         httpx.get(address, params={"token": TOKEN})
         tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
         children = [pid for task in tasks for pid in task.read_text().split()]

@@ -1,5 +1,10 @@
 import json
+import multiprocessing
+import multiprocessing.connection
+import pickle
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -7,14 +12,18 @@ import pytest
 from support.mutated_uploads import encode_multipart, small_scene
 
 import cpor
-from cpor.data.folder_files import encode_png
-from cpor.data.scene_folder import read_scene_folder
+from cpor.data.scene_folder import read_scene_folder, write_scene_folder
+from cpor.files.images import encode_png
 from cpor.model import FittedModel, bundled_model
-from cpor.rgbd import rgbd_pipeline
+from cpor.records.answer import AnswerRecord
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 from cpor.serve.api.example_scenes import FOLDER
 from cpor.serve.api.messages import DecideRequest, ErrorReply
 from cpor.serve.client import Client, ServiceError
+from cpor.system import System
+
+SHOWN = {"words", "edges"}
+"""What a reply has besides the answer."""
 
 MUG = cpor.ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): 0.8})
 
@@ -39,21 +48,21 @@ def test_health_says_what_there_is(client):
 def test_decisions_come_back_whole(client):
     reply = client.decide(MUG, tau=0.6)
     assert (reply.action.type, reply.action.object, reply.tau) == ("remove", "box", 0.6)
-    assert client.explain(MUG).effects[0].flips_at == pytest.approx(0.5)
+    assert client.explain(MUG, tau=0.5).effects[0].flips_at == pytest.approx(0.5)
     assert [step.object for step in client.plan(MUG).steps] == ["box"]
 
 
 def test_questions_can_be_asked_as_messages(client):
     request = DecideRequest(objects=[1, 2], target=1, relations=[])
-    assert client.decide(request).headline == "Grasp object 1"
+    assert client.decide(request).words.headline == "Grasp object 1"
 
 
 def test_large_questions_are_answered_by_a_worker(client, rng):
     p = np.where(np.eye(12), 0.0, rng.uniform(0.1, 0.9, (12, 12)))
     posterior = cpor.ObstructionPosterior(range(12), 0, p)
     reply, expected = client.decide(posterior), cpor.decide(posterior)
-    assert {s.object: s.score for s in reply.scores} == pytest.approx(dict(expected.scores))
-    assert all(edge.in_cycle for edge in reply.relations)
+    assert reply.scores == pytest.approx({str(k): score for k, score in expected.scores.items()})
+    assert all(edge.in_cycle for edge in reply.edges)
 
 
 def test_the_largest_questions_are_bounded(client, rng):
@@ -88,11 +97,9 @@ def test_examples_show_what_they_are_for(client):
     best = {}
     for example in client.examples():
         seen = client.look_at_example(example.name)
-        ids = [o.id for o in seen.objects]
-        for target in ids:
-            request = DecideRequest(objects=ids, target=target, relations=seen.relations, tau=0.5, graphs=0)
-            reply = client.decide(request)
-            best.setdefault(example.name, []).append((reply.action.type, reply.scores[0].score))
+        for o in seen.objects:
+            reply = client.decide_scene(seen.id, target=o.id, tau=0.5, graphs=0)
+            best.setdefault(example.name, []).append((reply.action.type, max(reply.scores.values())))
     free = [kind == "grasp" and score > 0.7 for kind, score in best["loose-bin"]]
     assert sum(free) >= 3
     assert any(kind == "remove" and score > 0.7 for kind, score in best["touching-toys"])
@@ -100,24 +107,111 @@ def test_examples_show_what_they_are_for(client):
 
 
 def test_a_frame_is_seen_as_the_library_sees_it(client):
-    scene = read_scene_folder(FOLDER / "loose-bin")
-    pipeline = rgbd_pipeline()
-    expected = pipeline.run(scene.observation, target=1)
-    seen = client.look(scene.observation)
-    assert [o.id for o in seen.objects] == list(expected.scene.ids)
-    beliefs = expected.result.beliefs
+    frame = read_scene_folder(FOLDER / "loose-bin").observation
+    system = System()
+    view = system.look(frame)
+    beliefs = system.believe(view).beliefs
+    seen = client.look(frame)
+    assert [o.id for o in seen.objects] == list(view.scene.ids)
     ids = beliefs.ids
     for evidence in seen.evidence:
         i, j = ids.index(evidence.blocked), ids.index(evidence.blocker)
         assert evidence.p == pytest.approx(beliefs.p_fused[i, j])
         assert evidence.hidden_overlap == pytest.approx(beliefs.geometry.hidden_overlap[i, j])
     assert len(seen.evidence) == len(seen.relations) == np.count_nonzero(beliefs.p_fused)
-    decided = client.decide_rgbd(scene.observation, target=1)
-    expected_scores = dict(expected.result.decision.scores)
-    assert {s.object: s.score for s in decided.decision.scores} == pytest.approx(expected_scores)
-    assert decided.p_success == pytest.approx(expected.result.p_success)
-    promised = FittedModel.load(bundled_model("embedded")).promise.tau is not None
-    assert decided.promise.startswith("Promised" if promised else "No error rate is promised")
+    outlook = system.outlook(view)
+    model = FittedModel.load(bundled_model("embedded"))
+    assert seen.modes == outlook.taus == {mode: model.tau(mode) for mode in outlook.taus}
+    assert (seen.mode, seen.tau) == ("cautious", seen.modes["cautious"])
+    assert [check.model_dump() for check in seen.checks] == [check.to_json() for check in outlook.checks]
+    assert (seen.promise is None) == (outlook.promise is None)
+    said = "Promised" if outlook.promise else "No error rate is promised"
+    assert seen.notes[-1].startswith(said)
+
+
+def untimed(said):
+    return said | {"times_ms": {}}
+
+
+def test_every_route_gives_the_answer_of_the_library(service, client):
+    """One form: the kept view, the picture in one call, and `System` in Python say the same."""
+    frame = read_scene_folder(FOLDER / "touching-toys").observation
+    system = System()
+    view = system.look(frame)
+    seen = client.look(frame)
+    cases = [
+        ({}, {}),
+        ({"mode": "bold"}, {"mode": "bold"}),
+        ({"tau": 0.3}, {"tau": 0.3}),
+        ({"relations": [{"blocked": 3, "blocker": 1, "p": 0.7}]}, {"relations": {(3, 1): 0.7}}),
+        ({"relations": [{"blocked": 3, "blocker": 1, "p": None}]}, {"relations": {(3, 1): None}}),
+    ]
+    for asked, settings in cases:
+        expected = system.decide(view, 3, **settings)
+        reply = httpx.post(f"{service}/v1/scenes/{seen.id}/decide", json={"target": 3} | asked).json()
+        AnswerRecord.model_validate({name: reply[name] for name in reply.keys() - SHOWN})
+        assert untimed({name: reply[name] for name in reply.keys() - SHOWN}) == untimed(
+            json.loads(json.dumps(expected.to_json()))
+        )
+        if "relations" not in asked:
+            at_once = client.decide_rgbd(frame, target=3, **asked)
+            assert untimed(at_once.model_dump(mode="json", exclude={"id", *SHOWN})) == untimed(
+                client.decide_scene(seen.id, target=3, **asked).model_dump(mode="json", exclude=SHOWN)
+            )
+            assert client.decide_scene(at_once.id, target=3, **asked).scores == at_once.scores
+
+
+def test_a_scene_folder_brings_its_names_scores_and_who_made_them(client, tmp_path):
+    frame = read_scene_folder(FOLDER / "touching-toys").observation
+    found = System().look(frame)
+    scene = replace(found.scene, sources=found.sources)
+    write_scene_folder(scene, tmp_path / "found")
+    system = System()
+    for view in (system.look(tmp_path / "found"), system.look(frame)):
+        expected = system.decide(view, 3)
+        reply = client.decide_rgbd(tmp_path / "found", target=3)
+        assert reply.scores == pytest.approx({str(k): p for k, p in expected.scores.items()}, abs=1e-9)
+        assert [c.model_dump() for c in reply.checks] == [c.to_json() for c in expected.checks]
+        assert reply.notes[-1] == expected.notes[-1]  # the promise, or why there is none
+    damaged = replace(scene, sources=replace(scene.sources, frame="of another picture"))
+    assert [c.name for c in client.look(damaged).checks if c.state == "fail"] == ["masks_source"]
+    reply = client.decide_rgbd(damaged, target=3, mode="bold")
+    assert (reply.action.type, reply.action.reason) == ("defer", "failed_check")
+
+
+def test_scores_and_names_need_masks(service):
+    parts = small_scene()
+    del parts["instances"], parts["amodal"], parts["target"]
+    for part in ("objects", "scores", "sources"):
+        kind, body = encode_multipart(parts | {part: b"{}"})
+        reply = httpx.post(f"{service}/v1/scenes", content=body, headers={"Content-Type": kind})
+        assert reply.status_code == 400 and f"{part} goes with instances" in reply.json()["message"]
+
+
+def test_a_view_travels_whole():
+    system = System()
+    view = system.look(two_boxes())
+    system.believe(view)
+    there = pickle.loads(pickle.dumps(view))
+    assert untimed(system.decide(there, 1).to_json()) == untimed(system.decide(view, 1).to_json())
+
+
+def test_what_is_changed_by_hand_is_not_promised_and_can_be_explained(client):
+    seen = client.look_at_example("touching-toys")
+    target = seen.objects[0].id
+    other = seen.objects[1].id
+    before = client.decide_scene(seen.id, target=target, tau=0.5)
+    changed = client.decide_scene(seen.id, target=target, relations={(target, other): 1.0}, tau=0.5)
+    assert changed.scores[str(target)] < before.scores[str(target)] and changed.promise is None
+    given = [r.model_dump() for r in changed.relations]
+    request = DecideRequest(
+        objects=[int(label) for label in changed.scores], target=target, relations=given, tau=changed.tau
+    )
+    explained = client.explain(request)
+    assert explained.decision.action == changed.action
+    assert explained.decision.scores == pytest.approx(changed.scores, abs=1e-12)
+    with pytest.raises(ServiceError, match="unknown object 999"):
+        client.decide_scene(seen.id, target=target, relations={(target, 999): 0.5})
 
 
 def test_outlines_and_points_lie_where_the_objects_are(client):
@@ -133,19 +227,21 @@ def test_outlines_and_points_lie_where_the_objects_are(client):
 
 def test_a_scene_can_be_asked_about_later(client):
     seen = client.look(two_boxes())
-    by_words = client.ground(seen.scene_id, "the red one")
-    assert (by_words.state, by_words.id) == ("found", 1)
-    by_point = client.ground(seen.scene_id, point=(60.0, 30.0))
-    assert (by_point.state, by_point.id) == ("found", 2)
-    assert client.ground(seen.scene_id, "the box").state == "ambiguous"
-    assert client.ground(seen.scene_id, "the green banana").state == "not_found"
-    for ask in ({"words": "red", "point": (1.0, 1.0)}, {}):
+    assert client.decide_scene(seen.id, "the red one").target == 1
+    assert client.decide_scene(seen.id, point=(60.0, 30.0)).target == 2
+    unclear = client.decide_scene(seen.id, "the box")
+    assert unclear.action is None and unclear.target is None and not unclear.scores
+    assert "Which one do you mean?" in unclear.question and unclear.words.why == unclear.question
+    assert {each.id for each in unclear.candidates} == {1, 2}
+    unknown = client.decide_scene(seen.id, "the green banana")
+    assert unknown.action is None and unknown.question
+    for ask in ({"request": "red", "point": (1.0, 1.0)}, {}):
         with pytest.raises(ServiceError, match="in one way"):
-            client.ground(seen.scene_id, **ask)
+            client.decide_scene(seen.id, **ask)
     with pytest.raises(ServiceError, match="outside"):
-        client.ground(seen.scene_id, point=(1e6, 0.0))
+        client.decide_scene(seen.id, point=(1e6, 0.0))
     with pytest.raises(ServiceError, match="send the picture again") as refused:
-        client.ground("nonsense", "the red one")
+        client.decide_scene("nonsense", "the red one")
     assert refused.value.status == 404
 
 
@@ -155,17 +251,42 @@ def test_points_are_those_of_the_picture_as_it_came(client):
     ids[200:900, 300:1000], ids[200:900, 1000:2000] = 1, 2
     seen = client.look(pixels, instances=encode_png(ids))
     assert (seen.width, seen.height) == (2400, 1800)
-    assert any("1/2 of its size" in note for note in seen.notes)
+    (shrunk,) = [check for check in seen.checks if check.name == "picture_size"]
+    assert shrunk.state == "doubt" and "1/2 of its size" in shrunk.says and shrunk.remedy
     assert seen.objects[0].box == (300, 200, 1000, 900)
-    assert client.ground(seen.scene_id, point=(1900.0, 300.0)).id == 2
+    reply = client.decide_scene(seen.id, point=(1900.0, 300.0))
+    assert reply.target == 2 and reply.objects[0].box == (300, 200, 1000, 900)
+    assert ids[int(reply.objects[0].point[1]), int(reply.objects[0].point[0])] == 1
+
+
+def test_nothing_is_promised_of_a_picture_that_was_made_smaller(client):
+    frame = read_scene_folder(FOLDER / "loose-bin").observation
+    factor = 2
+    while frame.rgb.shape[0] * frame.rgb.shape[1] * factor**2 <= 2_500_000:
+        factor += 1
+    big = encode_png(np.repeat(np.repeat(frame.rgb, factor, 0), factor, 1))
+    steps = np.nan_to_num(1e3 * frame.depth).astype(np.uint16)
+    depth = encode_png(np.repeat(np.repeat(steps, factor, 0), factor, 1))
+    reply = client.decide_rgbd(big, depth=depth, target=1)
+    assert reply.promise is None and "picture_size" in {c.name for c in reply.checks if c.state == "doubt"}
+    assert reply.notes[-1].startswith("No error rate is promised")
+
+
+def test_the_unit_of_depth_is_guessed_where_nobody_says_it(client):
+    scene = two_boxes()
+    steps = (1e4 * scene.observation.depth).astype(np.uint16)
+    ids = scene.visible_ids.astype(np.uint8)
+    seen = client.look(scene.observation.rgb, depth=encode_png(steps), instances=encode_png(ids))
+    assert any("one step is 0.0001 m" in note for note in seen.notes)
 
 
 def test_masks_of_ones_own_are_decided_on(client):
     reply = client.decide_rgbd(two_boxes(), "the red one", tau=0.4)
-    assert reply.scene.masks == "given" and reply.target == 1
-    assert reply.decision.tau == 0.4
+    assert (reply.masks, reply.target, reply.tau, reply.mode) == ("given", 1, 0.4, None)
+    assert reply.promise is None
+    assert {c.name for c in reply.checks if c.state == "doubt"} >= {"masks_source"}
     unclear = client.decide_rgbd(two_boxes(), "the box")
-    assert unclear.meant.state == "ambiguous" and unclear.decision is None and unclear.target is None
+    assert unclear.question and unclear.action is None and unclear.target is None and unclear.id
 
 
 def test_without_depth_what_touches_has_no_geometric_answer(client):
@@ -200,12 +321,14 @@ def test_twenty_clients_each_get_their_own_result(service, evidence):
     with ThreadPoolExecutor(20) as threads:
         answers = list(threads.map(ask, range(20)))
     for k, (seen, decided) in enumerate(answers):
-        for objects in (seen.objects, decided.scene.objects):
+        for objects in (seen.objects, decided.objects):
             assert objects[0].box == (8 + k, 10, 40 + k, 62)
-        assert decided.target == 2 and decided.decision is not None
-    ids = {seen.scene_id for seen, _ in answers} | {decided.scene.scene_id for _, decided in answers}
+        assert decided.target == 2 and decided.action is not None
+    ids = {seen.id for seen, _ in answers} | {decided.id for _, decided in answers}
     assert len(ids) == 40
-    evidence("G", "20 clients uploading at once (tests)", "none lost, none mixed up", "40 of 40 their own")
+    evidence(
+        "serves", "20 clients uploading at once (tests)", "none lost, none mixed up", "40 of 40 their own"
+    )
 
 
 def test_metrics_count_by_route_and_never_by_query(service, client):
@@ -228,6 +351,9 @@ def test_every_error_is_an_error_reply(service):
         (httpx.post(decide, content=b"{", headers={"Content-Type": "application/json"}), 422, "invalid"),
         (httpx.post(decide, json=good | {"taw": 1}), 422, "invalid"),
         (httpx.post(decide, json=good | {"tau": 2}), 422, "invalid"),
+        (httpx.post(decide, json=good | {"tau": 0.5, "mode": "bold"}), 422, "invalid"),
+        (httpx.post(decide, json=good | {"mode": "reckless"}), 422, "invalid"),
+        (httpx.post(f"{service}/v1/scenes/ghost/decide", json={"target": 1}), 404, "not_found"),
         (httpx.post(decide, json=good | {"target": "b"}), 400, "invalid"),
         (httpx.post(decide, json=good | {"objects": ["a"] * 201}), 422, "invalid"),
         (httpx.post(f"{service}/v1/scenes", json={}), 415, "unsupported"),
@@ -248,9 +374,9 @@ def test_every_error_is_an_error_reply(service):
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b'{"objects": ["a"], "target": "a", "relations": [], "tau": NaN}', "NaN is no number"),
+        (b'{"objects": ["a"], "target": "a", "relations": [], "tau": NaN}', "NaN is not a JSON number"),
         (b'{"objects": ["a"], "target": "a", "relations": [], "relations": []}', "given twice"),
-        (b"[" * 100_000, "deeply nested"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"\xff\xfe", "not"),
     ],
 )
@@ -269,7 +395,30 @@ def test_the_page_and_its_files_are_there(service):
 
 def test_openapi_describes_the_messages(service):
     described = httpx.get(f"{service}/openapi.json").json()
-    assert {"/v1/decide", "/v1/scenes", "/v1/decide/rgbd", "/v1/runs"} <= set(described["paths"])
+    assert {"/v1/decide", "/v1/scenes", "/v1/scenes/{id}/decide", "/v1/decide/rgbd", "/v1/runs"} <= set(
+        described["paths"]
+    )
     parts = described["paths"]["/v1/scenes"]["post"]["requestBody"]["content"]["multipart/form-data"]
     assert parts["schema"]["required"] == ["rgb"]
     assert "http" not in json.dumps(described["info"])
+
+
+def test_the_service_says_when_it_has_no_workers_and_gets_new_ones(service):
+    objects = [f"o{k}" for k in range(12)]
+    relations = [{"blocked": a, "blocker": b, "p": 0.3} for a in objects for b in objects if a != b]
+    large = {"objects": objects, "target": "o0", "relations": relations}
+    with httpx.Client(base_url=service, timeout=60.0) as http:
+        assert http.get("/healthz").status_code == 200
+        for worker in multiprocessing.active_children():
+            if worker.name.startswith("cpor-"):
+                worker.kill()
+                multiprocessing.connection.wait([worker.sentinel])
+        reply = http.get("/healthz")
+        assert reply.status_code == 503 and reply.json()["code"] == "busy"
+        assert "no worker is ready for: looking, deciding, explaining" in reply.json()["message"]
+        assert http.post("/v1/decide", json=large).status_code == 200  # waits for the new one
+        for _ in range(600):
+            if http.get("/healthz").status_code == 200:
+                break
+            time.sleep(0.1)
+        assert http.get("/healthz").status_code == 200

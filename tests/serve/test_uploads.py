@@ -84,7 +84,7 @@ def test_large_pictures_are_analysed_smaller():
     pixels = np.zeros((2000, 3000, 3), np.uint8)
     pixels[:, 1500:] = 255
     ids = (pixels[..., 0] > 0).astype(np.uint8)
-    camera = '{"fx": 1000, "fy": 1000, "cx": 1499.5, "cy": 999.5}'
+    camera = '{"fx": 1000, "fy": 1000, "cx": 1499.5, "cy": 999.5, "workspace": [[0, 0], [900, 0], [0, 90]]}'
     big = Upload(image_file("PNG", pixels), instances=image_file("PNG", ids), camera=camera)
     received = read_upload(big, LIMITS)
     assert received.shrunk == 2 and received.size == (3000, 2000)
@@ -93,6 +93,7 @@ def test_large_pictures_are_analysed_smaller():
     assert seen.observation.shape[0] * seen.observation.shape[1] <= ANALYSED_PIXELS
     assert (seen.visible_ids == (seen.observation.rgb[..., 0] > 0)).all()
     assert seen.observation.camera.intrinsics.cx == pytest.approx(749.5)
+    assert seen.observation.camera.workspace == ((0, 0), (450, 0), (0, 45))
 
 
 def test_what_is_too_thin_to_be_seen_smaller_does_not_vanish_in_silence():
@@ -171,7 +172,7 @@ def test_headers_of_arrays_are_not_left_to_a_parser(header):
 def test_rare_packings_are_refused(method):
     ids = npy_file(IDS_HEADER, np.array([1, 2]).tobytes())
     packed = npz_file(ids, npy_file(MASKS_HEADER, bytes(2 * 48 * 64)), method)
-    with pytest.raises(SceneFileError, match="packed in a rare way"):
+    with pytest.raises(SceneFileError, match="unknown compression"):
         read_upload(upload(amodal=packed), LIMITS)
 
 
@@ -219,4 +220,6 @@ def test_mutated_uploads_are_refused_clearly(service, evidence):
         assert http.get("/healthz").json()["status"] == "ok"
     refused = sum(count for status, count in statuses.items() if status != 200)
     assert refused > 300
-    evidence("G", "500 mutated uploads in the tests", "clear 4xx, alive", f"{refused} refused, rest harmless")
+    evidence(
+        "serves", "500 mutated uploads in the tests", "clear 4xx, alive", f"{refused} refused, rest harmless"
+    )

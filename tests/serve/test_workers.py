@@ -1,4 +1,6 @@
 import asyncio
+import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import subprocess
@@ -79,6 +81,71 @@ def test_a_worker_that_dies_is_replaced():
             with pytest.raises(Failed, match="log says more"):
                 await workers.run(jobs.die)
             assert (await workers.run(jobs.add, 1, 2))[0] == 3
+
+    asyncio.run(go())
+
+
+def kill(pid):
+    """Kill a worker and wait until it is gone."""
+    (worker,) = [each for each in multiprocessing.active_children() if each.pid == pid]
+    worker.kill()
+    multiprocessing.connection.wait([worker.sentinel])
+
+
+def pids_of(workers):
+    """Of two, who work at the same time."""
+    return asyncio.gather(*(workers.run(jobs.sleep, 0.2) for _ in range(2)))
+
+
+def test_the_death_of_an_idle_worker_costs_nobody_an_answer():
+    async def go():
+        async with pool() as workers:
+            for _ in range(3):
+                before = await workers.run(jobs.pid)
+                kill(before)  # the loop does not run meanwhile, so nobody has replaced it yet
+                assert await workers.run(jobs.pid) != before
+
+    asyncio.run(go())
+
+
+def test_a_worker_that_dies_when_a_job_is_handed_over_is_replaced_and_the_job_done():
+    async def go():
+        async with pool() as workers:
+            before = await workers.run(jobs.pid)
+            os.kill(before, signal.SIGSTOP)  # takes the job, and does not begin
+            asked = asyncio.create_task(workers.run(jobs.pid))
+            await asyncio.sleep(0.2)
+            os.kill(before, signal.SIGKILL)
+            assert await asked != before
+
+    asyncio.run(go())
+
+
+def test_dead_idle_workers_are_replaced_before_they_are_needed():
+    async def go():
+        async with pool(workers=2) as workers:
+            pids = set(await pids_of(workers))
+            assert len(pids) == workers.able == 2
+            for pid in pids:
+                kill(pid)
+            assert workers.able == 0
+            for _ in range(1_000):
+                if workers.able == 2:
+                    break
+                await asyncio.sleep(0.02)
+            assert workers.able == 2
+            assert not pids & set(await pids_of(workers))
+
+    asyncio.run(go())
+
+
+def test_a_worker_at_work_counts_as_able():
+    async def go():
+        async with pool() as workers:
+            asked = asyncio.create_task(workers.run(jobs.sleep, 0.3))
+            await asyncio.sleep(0.1)
+            assert workers.able == 1
+            await asked
 
     asyncio.run(go())
 
@@ -171,7 +238,7 @@ from support import worker_jobs as jobs
 from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 
 async def go(job):
-    pool = WorkerPool(PoolSettings("test", 1, 1, 2.0, jobs.prepare))
+    pool = WorkerPool(PoolSettings("test", 1, 1, 0.5, jobs.prepare))
     await pool.start()
     print(await pool.run(jobs.pid), flush=True)
     await pool.run(getattr(jobs, job), 600)
@@ -184,14 +251,15 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("job", ["sleep", "hold_all_threads"])
 def test_no_worker_outlives_a_service_that_is_killed(tmp_path, job):
     (tmp_path / "service.py").write_text(SERVICE)
-    tests = str(Path(__file__).parents[1])
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(tmp_path / "service.py"), job]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": tests}) as service:
-        worker = Path("/proc", service.stdout.readline().decode().strip())
-        assert worker.exists()
-        time.sleep(0.5)  # the job begins
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": paths}) as service:
+        pid = int(service.stdout.readline())  # none where the service did not start
+        time.sleep(0.2)  # the job begins
         service.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 60.0
-    while worker.exists():
-        assert time.monotonic() < until
+    worker = Path("/proc", str(pid))
+    for _ in range(600):
+        if not worker.exists():
+            break
         time.sleep(0.05)
+    assert not worker.exists()

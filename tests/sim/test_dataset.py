@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cpor.data.scene_set import read_scenes
 from cpor.errors import InvalidSettingError
-from cpor.reading import read_scenes
 from cpor.sim.dataset.make import (
     SPLIT_SIZES,
     DatasetError,
@@ -43,7 +43,7 @@ def made(tmp_path_factory):
 def test_two_processes_make_the_same_bytes_as_one(made, tmp_path, evidence):
     write_dataset(plan_dataset(N, 5, settings=SMALL), tmp_path / "set", workers=2)
     assert content(tmp_path / "set") == content(made)
-    evidence("D", "data set made by one and by two processes", "same bytes", "same bytes")
+    evidence("acts", "data set made by one and by two processes", "same bytes", "same bytes")
 
 
 def test_a_run_that_was_killed_goes_on_to_the_same_bytes(made, tmp_path):
@@ -124,7 +124,9 @@ def test_the_standard_split_has_its_sizes_and_no_scene_twice(evidence):
     assert [sum(case.tier == tier for case in test) for tier in ("easy", "medium", "hard")] == [600] * 3
     seeds = [case.seed for case in (*dev, *test, *plan_dataset(5000, 0).cases)]
     assert len(set(seeds)) == len(seeds)
-    evidence("D", "cases of dev and test", "550 and 1,800 (600 a tier), disjoint", "550 and 1,800, disjoint")
+    evidence(
+        "acts", "cases of dev and test", "550 and 1,800 (600 a tier), disjoint", "550 and 1,800, disjoint"
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_folder_that_cannot_be_made_is_named_with_a_remedy(tmp_path):
     plan = plan_dataset(1, 0, settings=SMALL)
     with pytest.raises(DatasetError, match=r"letter\.txt is a file.*choose another --out"):
         write_dataset(plan, tmp_path / "letter.txt")
-    with pytest.raises(DatasetError, match=r"cannot make the folder .*set.*choose another --out"):
+    with pytest.raises(DatasetError, match=r"cannot create the folder .*set.*choose another --out"):
         write_dataset(plan, tmp_path / "letter.txt" / "set")
 
 

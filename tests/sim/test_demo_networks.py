@@ -52,7 +52,7 @@ def test_the_arm_works_from_what_the_networks_see(stage, evidence):
     for cycle in acted:
         assert cycle.scene.semantic_scores.scorer.startswith("embedded")
     assert done.delivered == stage.robot.in_tray(stage.heap.target, "delivery")
-    evidence("E", "the loop with our own networks, easy target, 3 attempts", "runs", done.result.ended)
+    evidence("acts", "the loop with our own networks, easy target, 3 attempts", "runs", done.result.ended)
 
 
 def test_the_demo_refuses_other_eyes():

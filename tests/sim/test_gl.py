@@ -31,9 +31,12 @@ def test_labels_and_depth_equal_the_ray_casters(evidence):
         same = (shown.geoms == views.geoms) & (views.geoms >= 0)
         off.append(float(np.percentile(np.abs(shown.depth - views.depth)[same], 99)))
     evidence(
-        "D", "labels of ray casting equal to OpenGL's, 20 heaps, least", "99.5%", f"{100 * min(equal):.3f}%"
+        "acts",
+        "labels of ray casting equal to OpenGL's, 20 heaps, least",
+        ">= 99.5%",
+        f"{100 * min(equal):.3f}%",
     )
-    evidence("D", "depth of ray casting against OpenGL's, 99th percentile [mm]", "", 1e3 * max(off))
+    evidence("acts", "depth of ray casting against OpenGL's, 99th percentile [mm]", "", 1e3 * max(off))
     assert min(equal) > 0.995
     assert max(off) < 0.0005
 

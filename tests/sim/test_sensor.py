@@ -45,9 +45,9 @@ def test_depth_noise_is_a_millimetre_or_two_and_grows_with_the_square(distance, 
     assert spread == pytest.approx(DEFAULT_SENSOR.noise_at_1m * distance**2, rel=0.03)
     assert 0.0005 < spread < 0.002
     evidence(
-        "D",
+        "acts",
         f"depth noise of the default sensor at {distance} m [mm]",
-        "1 to 2, growing with z^2",
+        "1 to 2 (growing with the square of the distance)",
         1e3 * spread,
     )
 

@@ -257,7 +257,7 @@ def test_buried_targets_are_retrieved_by_one_who_knows_the_truth(evidence):
         done.append(retrieved)
         attempts.append(count)
     evidence(
-        "D",
+        "acts",
         "one dense bin a tier, true relations, noise, friction 0.5: retrieved",
         "most",
         f"{sum(done)} of {len(done)}",

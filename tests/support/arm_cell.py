@@ -1,5 +1,9 @@
 """Small worlds with the simulated arm, for tests: real physics, a few objects, the usual camera."""
 
+import threading
+import time
+import weakref
+
 import numpy as np
 
 from cpor.sim.arm.simulated_robot import SimulatedRobot
@@ -46,10 +50,22 @@ def robot_in(
     seed: int = 0,
     sensor: SensorModel | None = DEFAULT_SENSOR,
     camera: CameraSetup | None = None,
+    fed: bool = True,
 ) -> SimulatedRobot:
-    return SimulatedRobot(
+    """A robot; where `fed`, somebody feeds its heartbeat as the loop would, as long as it is there."""
+    robot = SimulatedRobot(
         world, camera or overhead_camera(), plain_look(), sensor, np.random.default_rng(seed)
     )
+    if fed:
+        threading.Thread(target=_feed, args=(weakref.ref(robot),), daemon=True).start()
+    return robot
+
+
+def _feed(ref: "weakref.ref[SimulatedRobot]") -> None:
+    while (robot := ref()) is not None:
+        robot.heartbeat()
+        del robot
+        time.sleep(0.02)
 
 
 def look(robot: SimulatedRobot):

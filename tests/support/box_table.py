@@ -28,7 +28,8 @@ class Box:
 
     def mask(self) -> np.ndarray:
         mask = np.zeros(SHAPE, np.bool_)
-        mask[slice(*self.rows), slice(*self.cols)] = True
+        rows, cols = ([max(at, 0) for at in side] for side in (self.rows, self.cols))
+        mask[slice(*rows), slice(*cols)] = True
         return mask
 
     def moved(self, rows: int, cols: int) -> "Box":
@@ -67,19 +68,26 @@ class BoxTable:
     log: list[str] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
     moving: threading.Event = field(default_factory=threading.Event)
+    frames: int = 0
+    beats: int = 0
 
     def observe(self) -> Observation:
         if self.lost_frames > 0:
             self.lost_frames -= 1
             raise CameraError("no frame within 5 s; check the cable")
-        rgb = np.full((*SHAPE, 3), 90, np.uint8)
+        self.frames += 1
+        noise = np.random.default_rng(self.frames)
+        rgb = noise.integers(88, 93, (*SHAPE, 3)).astype(np.uint8)
+        rgb[2:4, 2:-2] = rgb[-4:-2, 2:-2] = 30  # the edge of a mat
         depth = np.full(SHAPE, TABLE_M, np.float32)
         for box in sorted(self.boxes.values(), key=lambda box: box.top):
             rgb[box.mask()] = box.colour
             depth[box.mask()] = TABLE_M - box.top
+        depth += noise.uniform(-1e-4, 1e-4, SHAPE).astype(np.float32)
         pose = np.diag([1.0, -1.0, -1.0, 1.0])
         pose[2, 3] = TABLE_M
-        return Observation(rgb, depth, Camera(Intrinsics(200.0, 200.0, 64.0, 48.0), pose))
+        camera = Camera(Intrinsics(200.0, 200.0, 64.0, 48.0), pose)
+        return Observation(rgb, depth, camera, self.frames / 30.0, self.frames)
 
     def grasp(self, scene: Scene, obj: int) -> Outcome:
         return self._take(scene, obj, "grasp")
@@ -124,6 +132,9 @@ class BoxTable:
     def stop(self) -> None:
         self.log.append("stop")
         self.stopped.set()
+
+    def heartbeat(self) -> None:
+        self.beats += 1
 
     def status(self) -> RobotStatus:
         if self.state == "protective_stop" and self.recovers_after_polls is not None:

@@ -5,13 +5,33 @@ from dataclasses import replace
 import numpy as np
 
 from cpor.evidence import geometric_evidence
-from cpor.scene import BlockedBy, Scene, SemanticScores
-from support.layered import draw_layered_scene
+from cpor.scene import BlockedBy, MaskCrop, Observation, Scene, SemanticScores
+from support.layered import TABLE_DEPTH, draw_layered_scene
+
+MARGIN = 12
+
+
+def with_margin(scene: Scene) -> Scene:
+    """The same scene with bare table around it, so that the image border cuts nothing."""
+    seen = scene.observation
+    frame = Observation(
+        np.pad(seen.rgb, ((MARGIN, MARGIN), (MARGIN, MARGIN), (0, 0))),
+        np.pad(seen.depth, MARGIN, constant_values=TABLE_DEPTH),
+        seen.camera,
+    )
+    objects = tuple(
+        replace(
+            each, amodal=MaskCrop(each.amodal.top + MARGIN, each.amodal.left + MARGIN, each.amodal.pixels)
+        )
+        for each in scene.objects
+    )
+    visible = np.pad(scene.visible_ids, MARGIN)
+    return replace(scene, observation=frame, objects=objects, visible_ids=visible, points={})
 
 
 def draw_labelled_scene(rng: np.random.Generator, noise: float = 1.0, lost: float = 0.1) -> Scene:
     """A layered scene whose candidate pairs carry overconfident, noisy semantic scores; some are lost."""
-    scene = draw_layered_scene(rng, (180, 240), int(rng.integers(3, 8)))
+    scene = with_margin(draw_layered_scene(rng, (180, 240), int(rng.integers(3, 8))))
     touching = geometric_evidence(scene).state != 0
     ids = scene.ids
     scores = {}

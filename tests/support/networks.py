@@ -93,20 +93,33 @@ def write_colour_segmenter(path: Path, size=(120, 160), palette=None, spread=3, 
     return _save(path, nodes, inputs, outputs, constants, notes)
 
 
-def write_area_scorer(path: Path) -> Path:
-    """Logit: how much more the blocker shows than the blocked, so that the order of a pair matters."""
+def write_area_network(path: Path, layers: int, first: int) -> Path:
+    """A relation network: log-odds by how much more the blocker shows, so that the order of a pair matters.
+
+    Occlusion counts that once, sweep twice, either three times. `first` is the layer where i shows.
+    """
+    weights = np.zeros((layers, 2, 3), np.float32)
+    weights[first, 0], weights[first + 1, 0] = (-8.5, -17.0, -25.5), (8.5, 17.0, 25.5)
+    weights[:, 1] = -weights[:, 0]
     nodes = [
         helper.make_node("Cast", ["crops"], ["values"], to=TensorProto.FLOAT),
-        helper.make_node("ReduceMean", ["values", "axes12"], ["means"], keepdims=0),
-        helper.make_node("Split", ["means"], ["r", "g", "b", "blocked", "blocker"], axis=1, num_outputs=5),
-        helper.make_node("Sub", ["blocker", "blocked"], ["more"]),
-        helper.make_node("Squeeze", ["more", "axis1"], ["flat"]),
-        helper.make_node("Div", ["flat", "ten"], ["logit"]),
+        helper.make_node("ReduceMean", ["values", "axes23"], ["means"], keepdims=0),
+        helper.make_node("MatMul", ["means", "weights"], ["six"]),
+        helper.make_node("Reshape", ["six", "shape"], ["logit"]),
     ]
-    constants = [_const("axes12", [1, 2]), _const("axis1", [1]), _const("ten", np.float32(10.0))]
-    inputs = [helper.make_tensor_value_info("crops", TensorProto.UINT8, ("n", 96, 96, 5))]
-    outputs = [helper.make_tensor_value_info("logit", TensorProto.FLOAT, ("n",))]
+    constants = [
+        _const("axes23", [2, 3]),
+        _const("weights", weights.reshape(layers, 6)),
+        _const("shape", [-1, 2, 3]),
+    ]
+    inputs = [helper.make_tensor_value_info("crops", TensorProto.UINT8, ("n", layers, 96, 96))]
+    outputs = [helper.make_tensor_value_info("logit", TensorProto.FLOAT, ("n", 2, 3))]
     return _save(path, nodes, inputs, outputs, constants, {"version": "tiny"})
+
+
+def write_area_scorer(path: Path) -> Path:
+    """A scorer for which the larger of two objects is in the way."""
+    return write_area_network(path, 5, 3)
 
 
 def paint(shape=(480, 640), background=(120, 120, 120), **boxes) -> np.ndarray:

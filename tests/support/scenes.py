@@ -1,6 +1,7 @@
 """Random scenes for the tests."""
 
 import numpy as np
+from hypothesis import strategies as st
 
 from cpor import ObstructionPosterior
 
@@ -37,3 +38,20 @@ def nearest_matrix(rng: np.random.Generator, n: int, neighbours: int = 3) -> np.
     for i in range(n):
         p[i, np.argsort(distance[i])[:neighbours]] = rng.uniform(0.05, 0.95, min(neighbours, n - 1))
     return p
+
+
+PROBABILITY = st.one_of(
+    st.just(0.0),
+    st.floats(0.0, 1.0, allow_nan=False),
+    st.sampled_from([1e-12, 1e-9, 0.25, 0.5, 0.75, 1 - 1e-9, 1.0]),
+)
+
+
+@st.composite
+def scenes(draw, most=6, unanswered=False):
+    """Scenes of 1 to `most` objects, as hypothesis draws them."""
+    n = draw(st.integers(1, most))
+    value = st.one_of(PROBABILITY, st.none()) if unanswered else PROBABILITY
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    p = {pair: draw(value) for pair in pairs if draw(st.booleans())}
+    return ObstructionPosterior(range(n), draw(st.integers(0, n - 1)), p)

@@ -283,13 +283,17 @@ class GeminiHandler(_Handler):
         }
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # every call comes by a connection of its own, and some two dozen at once
+
+
 class VlmServer:
     """A server in a thread; `with VlmServer(OpenAIHandler, plan) as server: server.url`."""
 
     def __init__(self, handler, plan):
         self.plan = plan
         bound = type("Bound", (handler,), {"plan": plan})
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), bound)
+        self.http = _Server(("127.0.0.1", 0), bound)
         self.http.daemon_threads = True
         self.path = "/v1" if issubclass(handler, OpenAIHandler) else ""
         self.thread = threading.Thread(

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 
 import cpor
 from cpor.data.scene_file import parse_scene
+from cpor.model import FittedModel, bundled_model
 from support.browser import SCENES
 
 PATIENCE_S = 20.0
@@ -34,8 +36,8 @@ class Watched:
     url: str
     complaints: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
-    asked: list[dict] = field(default_factory=list)
-    answered: int = 0
+    asked: list[object] = field(default_factory=list)
+    answered: list[object] = field(default_factory=list)
     expected: tuple[str, ...] = ()
 
     def open(self, where: str = "/"):
@@ -65,39 +67,51 @@ class Watched:
         self.page.wait_for_selector(f'[data-testid=decision][data-target="{obj}"]')
 
     def settled(self) -> dict:
-        """What the page asked last, once its answer is shown."""
+        """The answer to what the page asked last, once it is shown, as a scene to decide on."""
         quiet = 0
         give_up = time.monotonic() + PATIENCE_S
         while quiet < 3 and time.monotonic() < give_up:
             before = len(self.asked)
             self.page.wait_for_timeout(40)
-            quiet = quiet + 1 if before == len(self.asked) == self.answered else 0
-        return self.asked[-1]
+            quiet = quiet + 1 if before == len(self.asked) == len(self.answered) else 0
+        answer = self.asked[-1].response().json()
+        # What nobody segmented has a number in the scores, and no place among the objects.
+        return answer | {"objects": [int(label) for label in answer["scores"]]}
+
+    def last_request(self) -> dict:
+        """What the page asked last."""
+        return json.loads(self.asked[-1].post_data)
 
     def shown_action(self) -> tuple[str, str]:
         decision = self.see("decision")
         return decision.get_attribute("data-action"), decision.get_attribute("data-object")
 
 
-def library_action(request: dict) -> tuple[str, str]:
-    """What `cpor.decide` says of what the page asked."""
-    action = library_decision(request).action
+def library_action(answer: dict) -> tuple[str, str]:
+    """What `cpor.decide` says of the probabilities and the line that an answer was made from."""
+    action = library_decision(answer).action
     kind = type(action).__name__.lower()
     return (kind, "") if kind == "defer" else (kind, str(action.obj))
 
 
-def library_decision(request: dict) -> cpor.Decision:
-    return cpor.decide(parse_scene(request), float(request["tau"]))
+def library_decision(answer: dict) -> cpor.Decision:
+    model = FittedModel.load(bundled_model("embedded"))
+    return model.pipeline().settle(cpor.decide(parse_scene(answer), float(answer["tau"])))
+
+
+def decides(url: str) -> bool:
+    """Whether a request asks for a decision on a scene."""
+    return bool(re.fullmatch(r"/v1/scenes/[^/]+/decide", urlsplit(url).path))
 
 
 def note_request(it: Watched, request) -> None:
     parts = urlsplit(request.url)
     if parts.scheme in ("http", "https", "ws", "wss"):
         it.hosts.add(parts.netloc)
-    if parts.path == "/v1/decide":
-        it.asked.append(json.loads(request.post_data))
+    if decides(request.url):
+        it.asked.append(request)
 
 
 def note_answer(it: Watched, request) -> None:
-    if urlsplit(request.url).path == "/v1/decide":
-        it.answered += 1
+    if decides(request.url):
+        it.answered.append(request)

@@ -6,7 +6,6 @@ from cpor.sim.objects.shapes import ObjectModel
 from training.buffer import ViewBuffer, split_heaps
 from training.heaps import make_heap_arrays
 from training.packs import flat_bag
-from training.pairs import candidate_pairs, cut_pairs, hides
 from training.pieces import FILM_ROLE, METAL, roles
 from training.shapes import random_object
 from training.targets import make_targets
@@ -51,36 +50,14 @@ def two_squares():
     return ids, bits
 
 
-def test_what_is_hidden_is_told_from_what_hides():
+def test_what_is_hidden_of_each_is_told():
     ids, bits = two_squares()
-    share = hides(ids, bits, 3)
-    assert torch.isclose(share[0, 1, 0], torch.tensor(16.0 / 256.0)) and share[0, 0, 1] == 0.0
     targets = make_targets(ids, bits, 3, 20)
     assert targets.wanted[0].tolist() == [True, True, False]
-    assert abs(float(targets.hidden[0, 1]) - 16.0 / 256.0) < 1e-6
+    assert abs(float(targets.hidden[0, 1]) - 16.0 / 256.0) < 1e-6 and targets.hidden[0, 0] == 0.0
     peak = targets.score[0, 0].argmax()
     assert (int(peak) // 8, int(peak) % 8) in {(2, 2), (1, 2), (2, 1), (1, 1)}
     assert (targets.heat > 0.99).sum() == 2
-
-
-def test_crops_show_both_masks_and_label_the_blocker():
-    from training.buffer import Batch
-
-    ids, bits = two_squares()
-    rgb = torch.zeros((1, 64, 64, 3))
-    rgb[ids == 1] = 200.0
-    batch = Batch(rgb, torch.zeros((1, 64, 64)), ids, bits)
-    index, label = candidate_pairs(batch, 3, 20)
-    assert {tuple(row): float(v) for row, v in zip(index.tolist(), label, strict=True)} == {
-        (0, 0, 1): 0.0,
-        (0, 1, 0): 1.0,
-    }
-    crops = cut_pairs(batch, index, None)
-    assert crops.shape == (2, 96, 96, 5)
-    assert torch.equal(crops[0, ..., 3], crops[1, ..., 4])
-    # The blocker is the bright one.
-    blocker = crops[label > 0.5][0, ..., 4] > 128
-    assert crops[label > 0.5][0, ..., 0][blocker].mean() > 190
 
 
 def test_glass_lets_through_what_lies_behind_but_keeps_its_label(tiny_config, heaps):

@@ -6,12 +6,11 @@ import pytest
 import torch
 
 from cpor.errors import InvalidSettingError
-from training import scorer, segmenter
-from training.export import export_scorer, export_segmenter, load_into
+from training import segmenter
+from training.export import export_segmenter, load_into
 from training.heaps import write_heaps
 from training.measure import _on_small
 from training.network import Maps, SegmenterNet
-from training.scorer_network import ScorerNet
 from training.targets import make_targets, quality_loss
 
 
@@ -21,7 +20,6 @@ def trained(tmp_path_factory, tiny_config, heaps):
     write_heaps(heaps, folder / "heaps_00_000000.npz")
     segmenter.train(tiny_config, folder, folder / "out", 0.01, 10.0, folder / "state.pt", None)
     segmenter.train(tiny_config, folder, folder / "out", 0.01, 10.0, folder / "state.pt", None)
-    scorer.train(tiny_config, folder, folder / "out", 0.01, 4, 16)
     return folder / "out"
 
 
@@ -36,7 +34,7 @@ def test_the_exported_segmenter_says_what_torch_says(trained, tiny_config, tmp_p
     net = SegmenterNet(tiny_config.network)
     load_into(net, trained, "segmenter.pt")
     off = export_segmenter(net, tiny_config, tmp_path / "segmenter.onnx", 0.3)
-    evidence("E", "exported segmenter against torch, largest difference", "below 0.005", f"{off:.2g}")
+    evidence("sees", "exported segmenter against torch, largest difference", "below 0.005", f"{off:.2g}")
     assert off < 0.005
 
 
@@ -79,18 +77,6 @@ def test_the_judge_learns_which_masks_are_good(tiny_config):
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_the_exported_scorer_says_what_torch_says_for_any_number_of_pairs(trained, tiny_config, tmp_path):
-    net = ScorerNet()
-    load_into(net, trained, "scorer.pt")
-    assert export_scorer(net, tiny_config, tmp_path / "scorer.onnx") < 0.005
-
-
 def test_the_learning_rate_rises_then_falls(tiny_config):
     rates = [segmenter.rate(share, tiny_config) for share in (0.0, 0.02, 0.5, 1.0)]
     assert rates[0] < rates[1] > rates[2] > rates[3] > 0.0
-
-
-def test_a_good_order_of_scores_ranks_all_pairs_right():
-    labels = torch.tensor([0.0, 0.0, 1.0, 1.0])
-    assert scorer.ranking(torch.tensor([-2.0, -1.0, 1.0, 2.0]), labels) == 1.0
-    assert scorer.ranking(torch.tensor([2.0, 1.0, -1.0, -2.0]), labels) == 0.0

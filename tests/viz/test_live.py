@@ -7,6 +7,7 @@ from rich.console import Console
 from support.box_table import BoxTable, TableMasks
 
 from cpor.decision import Certificate, Decision, Defer
+from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.viz.live import LiveView
@@ -22,7 +23,7 @@ def watch(terminal, decider=None, title="Fetching the red box", **settings):
             table,
             TableMasks(table),
             1,
-            decider,
+            decider or Pipeline(),
             LoopSettings(**settings),
             on_cycle=view.acted,
             on_decision=view.decided,

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Grasp
 from cpor.errors import InvalidSettingError
 from cpor.perception.network_file import MissingExtraError
-from cpor.reading import Request, read_question
+from cpor.pipeline import UNSEEN, Pipeline
 from cpor.robot.loop import retrieve
-from cpor.scene import Observation, Scene
+from cpor.scene import BlockedBy, Observation, Scene
+from cpor.system import System
+from cpor.viz.overlay import Marks, relations_to_draw
 from cpor.viz.rerun_file import RerunFile, check_recording
 from cpor.viz.rerun_run import log_cycle, log_end
 from cpor.viz.rerun_scene import MOST_POINTS, write_scene
+from cpor.viz.words import NOBODY_SEGMENTED
 
 chunks = pytest.importorskip("rerun", reason="needs the extra viz").chunk
 SCENE = SCENES / "scene_00003"
@@ -87,7 +91,9 @@ def test_a_decided_scene_is_all_there(tmp_path, monkeypatch, capsys, evidence):
     strips = it.only("/world/camera/outlines", "LineStrips2D:strips")
     assert len(strips) >= len(scene.objects) and all(strip[0] == strip[-1] for strip in strips)
     assert it.only("/decision/graph", "GraphNodes:node_ids") == [str(o.id) for o in scene.objects]
-    believed = read_question(SCENE, Request(target=6)).posterior.relations()
+    system = System()
+    posterior = system.decide(system.look(SCENE), 6).posterior
+    believed = [r for r in posterior.relations() if r.blocker != UNSEEN]
     likely = {(str(r.blocker), str(r.blocked)) for r in believed if r.p is None or r.p >= 0.3}
     edges = it.only("/decision/graph", "GraphEdges:edges")
     assert {(e["first"], e["second"]) for e in edges} == likely
@@ -98,7 +104,20 @@ def test_a_decided_scene_is_all_there(tmp_path, monkeypatch, capsys, evidence):
         {"grasp": "# Grasp", "remove": "# Remove", "defer": "# Do not act"}[told["action"]["type"]]
     )
     assert not list(tmp_path.glob(".*")), "nothing is left beside it"
-    evidence("G", "Rerun file of a scene: entities", "all", len(it.rows))
+    evidence("serves", "Rerun file of a scene: entities", "all", len(it.rows))
+
+
+def test_what_nobody_segmented_has_words_and_no_arrow(tmp_path):
+    scene, pipeline = read_scene_folder(SCENE), Pipeline()
+    beliefs = pipeline.believe(scene)
+    posterior = pipeline.posterior(replace(beliefs, p_unseen=np.full(len(scene.ids), 0.4)), 6)
+    decision = pipeline.decide(posterior)
+    marks = Marks(6, decision.action, relations_to_draw(posterior))
+    assert BlockedBy(6, UNSEEN) in marks.p_obstructs
+    write_scene(tmp_path / "scene.rrd", scene, marks, decision)
+    it = Recording(tmp_path / "scene.rrd")
+    assert str(UNSEEN) not in {e["first"] for e in it.only("/decision/graph", "GraphEdges:edges")}
+    assert NOBODY_SEGMENTED in it.only("/decision/words", "TextDocument:text")[0]
 
 
 def test_found_objects_without_a_decision(tmp_path, monkeypatch, capsys):
@@ -117,7 +136,9 @@ def test_a_photograph_alone_has_no_points_and_no_camera(tmp_path):
 def test_a_run_lies_along_the_cycles(tmp_path):
     table, file = BoxTable(misses={2: 1}), tmp_path / "run.rrd"
     with RerunFile(file, "run") as recording:
-        result = retrieve(table, TableMasks(table), 1, on_cycle=lambda cycle: log_cycle(recording, cycle))
+        result = retrieve(
+            table, TableMasks(table), 1, Pipeline(), on_cycle=lambda cycle: log_cycle(recording, cycle)
+        )
         log_end(recording, "the red box", result.ended, result.detail)
     it = Recording(file)
     words = it.rows["/decision/words"]
@@ -148,7 +169,7 @@ def test_a_demo_is_recorded(tmp_path):
 def test_what_was_recorded_before_an_error_is_kept(tmp_path):
     table, file = BoxTable(breaks_on={2}), tmp_path / "broken.rrd"
     with pytest.raises(ZeroDivisionError), RerunFile(file, "run") as recording:
-        retrieve(table, TableMasks(table), 1, on_cycle=lambda cycle: log_cycle(recording, cycle))
+        retrieve(table, TableMasks(table), 1, Pipeline(), on_cycle=lambda cycle: log_cycle(recording, cycle))
     assert [row["cycle"] for row in Recording(file).rows["/decision/words"]] == [0, 1]
 
 
@@ -171,4 +192,5 @@ def test_a_scene_file_shows_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["cpor", "decide", str(file), "--rerun", str(tmp_path / "x.rrd")])
     with pytest.raises(SystemExit):
         main()
-    assert "--rerun goes with a scene folder" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "is a scene file" in said and "drop the options about pictures" in said

@@ -1,5 +1,7 @@
-from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
-from cpor.viz.words import say_why, says_nothing
+from typing import get_args
+
+from cpor.decision import WHY_DEFERRED, Certificate, Decision, Defer, DeferReason, Grasp, Remove
+from cpor.viz.words import say_why
 
 
 def decided(action, epsilon, kind="k_max"):
@@ -22,9 +24,7 @@ def test_what_is_proven_is_said_as_a_number():
     assert "With probability 35% nothing" in say_why(decided(Grasp(1), 1e-4), 1, name)
 
 
-def test_bounds_that_say_nothing_are_told_so():
-    vacuous = decided(Grasp(1), 1.0)
-    assert says_nothing(vacuous) and not says_nothing(decided(Grasp(1), 0.4))
-    assert "between 0% and 100% nothing lies" in say_why(vacuous, 1, name)
-    assert "says nothing" in say_why(decided(Defer("weak_evidence"), 0.7), 1, name)
+def test_every_reason_to_defer_is_said_in_words():
+    assert "too large for an exact sum" in say_why(decided(Defer("not_proven"), 0.7), 1, name)
     assert "an answer is missing" in say_why(decided(Defer("no_evidence"), 0.7), 1, name)
+    assert set(WHY_DEFERRED) == set(get_args(DeferReason))

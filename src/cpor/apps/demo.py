@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cpor.errors import InvalidSettingError
 from cpor.files.whole_files import write_bytes
+from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import RunFolder
 from cpor.sim.arm.film import film_camera
@@ -31,7 +32,7 @@ _DEPTHS = {
     "hard": "it lies under things that lie under others",
 }
 
-_SEES = {True: " (and is told where objects are)", False: ", finds the objects in the picture"}
+_SEES = {True: "knows where the objects are", False: "finds the objects in the picture"}
 
 
 class DemoShow:
@@ -48,9 +49,9 @@ class DemoShow:
         if rerun is not None:
             check_recording(rerun)
         if out.is_file():
-            raise InvalidSettingError(f"{out} is a file, and the demo needs a folder; choose another --out")
+            raise InvalidSettingError(f"{out} is a file; the demo needs a folder, so choose another --out")
         if out.is_dir() and any(out.iterdir()):
-            raise InvalidSettingError(f"{out} is there already and not empty; choose another --out")
+            raise InvalidSettingError(f"{out} already exists and is not empty; choose another --out")
         self.out = out
         self._quiet = quiet
         self._film = film
@@ -58,11 +59,16 @@ class DemoShow:
         self._console = Console(quiet=quiet, highlight=False)
 
     def run(
-        self, seed: int, tier: Tier | None, model: Path | None = None, eyes: Eyes = "networks"
+        self,
+        seed: int,
+        tier: Tier | None,
+        model: Path | None = None,
+        eyes: Eyes = "networks",
+        mode: Mode = DEFAULT_MODE,
+        tau: float | None = None,
     ) -> dict[str, object]:
         """Everything, from the heap to the story; what to tell programs."""
-        settings = DemoSettings(tier=tier, eyes=eyes)
-        pipeline = settings.pipeline(model)
+        settings = DemoSettings(tier=tier, eyes=eyes, mode=mode, tau=tau)
         self._make_folder()
         self._say(f"Filling a bin with objects, in simulation (seed {seed}) …")
         stage = set_stage(seed, settings)
@@ -75,14 +81,14 @@ class DemoShow:
 
             def over(cycle: Cycle, verdict: Verdict | None) -> None:
                 wrong = verdict is not None and verdict.is_wrong
-                view.acted(cycle, f"(In truth wrong: {verdict.because}.)" if verdict and wrong else "")
+                view.acted(cycle, f"(This was wrong: {verdict.because}.)" if verdict and wrong else "")
                 if recording is not None:
                     log_cycle(recording, cycle, verdict)
 
             done = demonstrate(
                 stage,
                 settings,
-                pipeline,
+                settings.decider(model),
                 RunFolder(
                     self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": stage.target_name}
                 ),
@@ -101,7 +107,7 @@ class DemoShow:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidSettingError(
-                f"cannot make the folder {self.out}: {error.strerror}; choose another --out"
+                f"cannot create the folder {self.out}: {error.strerror}; choose another --out"
             ) from None
         if not os.access(self.out, os.W_OK):
             raise InvalidSettingError(f"cannot write into {self.out}; choose another --out")
@@ -113,10 +119,10 @@ class DemoShow:
         write_bytes(place, encode_picture(picture))
         count, tier = len(stage.world.objects), stage.heap.tier
         self._say(
-            f"{count} objects lie in it. Asked for: {stage.target_name} ({tier}: {_DEPTHS[tier]}).\n"
-            f"A simulated UR3e looks at the heap with a noisy depth camera{_SEES[stage.ids_are_kept]},\n"
-            "decides what to take away next, "
-            "takes it, and looks again, until what was asked for is free. Grasps may slip, piles may fall.\n"
+            f"It holds {count} objects. Wanted: {stage.target_name} ({tier}: {_DEPTHS[tier]}).\n"
+            f"A simulated UR3e looks with a noisy depth camera, {_SEES[stage.ids_are_kept]}, decides what\n"
+            "to remove next, removes it and looks again, until it can grasp the wanted object. Grasps may\n"
+            "slip, and piles may fall.\n"
             f"First look: {place}"
         )
 
@@ -154,7 +160,7 @@ class DemoShow:
             self._say(f"The same for the Rerun viewer: {self._rerun}")
         if self._film and len(stage.film):
             write_story(self._with_film(story, stage), self.out / "story.html")
-            self._say(f"It now ends with a film of the arm: {self.out / 'arm.webp'}")
+            self._say(f"A film of the arm was added to it: {self.out / 'arm.webp'}")
 
     def _with_film(self, story: Story, stage: Stage) -> Story:
         with progress_bars(self._quiet) as progress:
@@ -172,5 +178,5 @@ class DemoShow:
 def _how_it_ended(done: Demonstration) -> tuple[Ended, str]:
     """How it ended in truth, and the same as a sentence."""
     if done.result.retrieved and not done.delivered:
-        return "target_lost", "the robot took it for delivered, but it is not in the tray"
+        return Ended.TARGET_LOST, "the robot believes that it delivered it, but it is not in the tray"
     return done.result.ended, done.result.detail

@@ -12,6 +12,7 @@ from cpor.calibration.protocol import Calibrator
 from cpor.calibration.registry import CALIBRATORS, AnyCalibrator, calibrator_from_json, load_calibrator
 from cpor.calibration.scene_platt import ScenePlattCalibrator
 from cpor.calibration.temperature import TemperatureCalibrator
+from cpor.calibration.unseen import UnseenCalibrator
 from cpor.calibration.versioned import ModelFileError, VersionedModel
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "PlattCalibrator",
     "ScenePlattCalibrator",
     "TemperatureCalibrator",
+    "UnseenCalibrator",
     "VersionedModel",
     "WrongTargetError",
     "calibrator_from_json",

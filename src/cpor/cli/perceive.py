@@ -2,41 +2,44 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli.sim import RerunOption
+from cpor.cli.options import (
+    MORE,
+    SEE,
+    AsJson,
+    DepthUnit,
+    IgnoreGiven,
+    MasksFile,
+    RerunOption,
+    SegmenterName,
+    WeightsFile,
+    Workspace,
+    choose_segmenter,
+    look,
+    print_json,
+)
 from cpor.errors import CporError, InvalidSettingError, SceneFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cpor.perception.choice import SegmenterChoice
-    from cpor.reading import Answer, Question
     from cpor.scene import Scene
+    from cpor.system import System
     from cpor.viz.gallery import Exhibit
 
 OVERLAY = "overlay.png"
 RECORD = "perception.json"
 
-SegmenterName = Annotated[
-    str | None,
-    typer.Option("--segmenter", help="embedded, depth, or another that is installed. [default: embedded]"),
-]
-MasksFile = Annotated[Path | None, typer.Option(help="Masks of another program: COCO JSON or npz.")]
-WeightsFile = Annotated[Path | None, typer.Option(help="ONNX network for the embedded segmenter.")]
-IgnoreGiven = Annotated[
-    bool, typer.Option("--ignore-given-masks", help="Segment although the scene folder has masks.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command()(perceive)
-    app.command()(gallery)
+    app.command(rich_help_panel=SEE)(perceive)
+    app.command(rich_help_panel=SEE)(gallery)
 
 
 def perceive(
@@ -44,32 +47,32 @@ def perceive(
         list[Path], typer.Argument(metavar="SCENE_FOLDER | RGB [DEPTH]", help="Scene folder, or image files.")
     ],
     out: Annotated[Path, typer.Option(help="Scene folder to write, with masks and an overlay picture.")],
+    workspace: Workspace = None,
     segmenter: SegmenterName = None,
     masks: MasksFile = None,
     weights: WeightsFile = None,
     ignore_given_masks: IgnoreGiven = False,
-    depth_unit_m: Annotated[float, typer.Option(help="Metres that one step of DEPTH means.")] = 0.001,
+    depth_unit_m: DepthUnit = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what an earlier call wrote.")
+        bool,
+        typer.Option("--overwrite", rich_help_panel=MORE, help="Replace what an earlier call wrote."),
     ] = False,
     rerun: RerunOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the objects of a frame: visible masks, amodal masks, scores."""
+    """Find the objects of a frame, visible and hidden parts, and write them as a scene folder."""
     if rerun is not None:
         from cpor.viz.rerun_file import check_recording
 
         check_recording(rerun)
-    from cpor.perception.choice import SegmenterChoice
     from cpor.perception.object_list import list_objects
+    from cpor.system import System
     from cpor.viz.gallery import draw_found
 
-    start = time.perf_counter()
-    given = _read(source, depth_unit_m)
-    times = {"read": 1e3 * (time.perf_counter() - start)}
-    choice = SegmenterChoice(segmenter, masks, weights, ignore_given_masks)
-    scene, name, spent = choice.segment(given)
-    times |= spent
+    system = System(choose_segmenter(segmenter, masks, weights, ignore_given_masks))
+    view = look(system, source, depth_unit_m, workspace)
+    times = dict(view.times_ms)
+    scene = replace(view.scene, sources=view.sources)
     start = time.perf_counter()
     picture = draw_found(scene)
     times["overlay"] = 1e3 * (time.perf_counter() - start)
@@ -83,78 +86,69 @@ def perceive(
     times["write"] = 1e3 * (time.perf_counter() - start)
     height, width = scene.observation.shape
     record = {
-        "segmenter": name,
+        "segmenter": view.masks,
         "image": {"width": width, "height": height, "has_depth": scene.observation.depth is not None},
         "objects": list_objects(scene),
+        "checks": [check.to_json() for check in view.checks],
         "times_ms": {stage: round(value, 3) for stage, value in times.items()},
     }
     (out / RECORD).write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(record | {"out": str(out)}, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(record | {"out": str(out)})
         return
     hidden = sum(bool(o.occluded) for o in scene.objects)
     stages = ", ".join(f"{stage} {value:.0f}" for stage, value in times.items())
     typer.echo(
-        f"{len(scene.objects)} objects, {hidden} partly hidden, found by {name}. Wrote {out}. ({stages} ms)"
+        f"{len(scene.objects)} objects, {hidden} partly hidden, found by {view.masks}. "
+        f"Wrote {out}. ({stages} ms)"
     )
 
 
 def gallery(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of scene folders.")],
-    out: Annotated[Path, typer.Option(help="Page to write: one file, works offline.")],
+    out: Annotated[Path, typer.Option(help="HTML page to write; it works offline.")],
     segmenter: SegmenterName = None,
     weights: WeightsFile = None,
     ignore_given_masks: IgnoreGiven = False,
 ) -> None:
-    """Write a page with what is found in every scene folder of a folder."""
-    from cpor.perception.choice import SegmenterChoice
-    from cpor.reading import list_scene_folders
+    """Write a page that shows the objects found in every scene folder of a folder."""
+    from cpor.data.scene_set import list_scene_folders
+    from cpor.system import System
     from cpor.viz.gallery import write_gallery
     from cpor.viz.progress import progress_bars
 
     paths = list_scene_folders(folder)
     if not out.parent.is_dir():
-        raise InvalidSettingError(f"the folder {out.parent} does not exist; make it, or choose another --out")
-    choice = SegmenterChoice(segmenter, None, weights, ignore_given_masks)
+        raise InvalidSettingError(
+            f"the folder {out.parent} does not exist; create it, or choose another --out"
+        )
+    system = System(choose_segmenter(segmenter, None, weights, ignore_given_masks))
     failed = []
 
     def exhibits() -> "Iterator[Exhibit]":
         for k, path in enumerate(paths):
-            exhibit = _exhibit(path, choice)
+            exhibit = _exhibit(path, system)
             failed.extend([path.name] if exhibit.problem else [])
             yield exhibit
             progress("segmenting", k + 1, len(paths))
 
     with progress_bars() as progress:
         write_gallery(exhibits(), out, f"Objects found in {folder.name}")
-    typer.echo(f"{len(paths)} scenes, {len(failed)} of them failed: wrote {out}")
+    typer.echo(f"{len(paths)} scenes, {len(failed)} failed. Wrote {out}.")
     if failed:
         raise typer.Exit(1)
 
 
-def _exhibit(path: Path, choice: "SegmenterChoice") -> "Exhibit":
-    from cpor.data.scene_folder import read_scene_folder
+def _exhibit(path: Path, system: "System") -> "Exhibit":
     from cpor.viz.gallery import Exhibit
 
     try:
-        scene, name, times = choice.segment(read_scene_folder(path))
+        view = system.look(path)
     except CporError as error:
         return Exhibit(path.name, None, problem=str(error))
-    depth = "with depth" if scene.observation.depth is not None else "without depth"
-    note = f"{len(scene.objects)} objects by {name}, {depth}, {sum(times.values()):.0f} ms"
-    return Exhibit(path.name, scene, note)
-
-
-def _read(source: list[Path], depth_unit_m: float) -> "Scene":
-    from cpor.data.frame_files import read_frame
-    from cpor.data.scene_folder import read_scene_folder
-    from cpor.scene import Scene
-
-    if len(source) == 1 and not source[0].is_file():
-        return read_scene_folder(source[0])
-    if len(source) > 2:
-        raise InvalidSettingError("give a scene folder, or a photograph and at most one depth image")
-    return Scene(read_frame(source[0], source[1] if len(source) == 2 else None, depth_unit_m))
+    depth = "with depth" if view.scene.observation.depth is not None else "without depth"
+    note = f"{len(view.scene.objects)} objects by {view.masks}, {depth}, {sum(view.times_ms.values()):.0f} ms"
+    return Exhibit(path.name, view.scene, note)
 
 
 def _write(scene: "Scene", out: Path, overwrite: bool) -> None:
@@ -168,23 +162,3 @@ def _write(scene: "Scene", out: Path, overwrite: bool) -> None:
         except OSError as error:
             raise SceneFileError(f"{out} cannot be written: {error.strerror}") from error
     write_scene_folder(scene, out, overwrite=overwrite)
-
-
-def check_rerun(file: Path, scene: Path) -> None:
-    """Say what is wrong with a recording of a scene before any work is done for it."""
-    from cpor.viz.rerun_file import check_recording
-
-    if not scene.is_dir():
-        raise InvalidSettingError(f"--rerun goes with a scene folder; {scene} is not one, and shows nothing")
-    check_recording(file)
-
-
-def write_rerun(file: Path, question: "Question", answer: "Answer") -> None:
-    """Write the recording of a scene and what was decided in it."""
-    from cpor.viz.overlay import Marks, relations_to_draw
-    from cpor.viz.rerun_scene import write_scene
-
-    posterior, decision = question.posterior, answer.decision
-    assert question.scene is not None and isinstance(posterior.target, int)
-    marks = Marks(posterior.target, decision.action, relations_to_draw(posterior))
-    write_scene(file, question.scene, marks, decision, answer.p_success)

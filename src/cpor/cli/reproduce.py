@@ -1,6 +1,5 @@
 """The commands `cpor reproduce`, `evaluate` and `experiment`: read arguments, call the library, print."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,15 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from cpor.cli import perception, robot
+from cpor.cli.options import DATA_SETS, AsJson, print_json, print_rich
 
-ScoresOption = Annotated[Path, typer.Option(help="CSV: sample_id, edge, edge_confidence, label.")]
-TruthOption = Annotated[Path, typer.Option(help="UNOBench ground truth, JSON lines or a JSON list.")]
-ShiftOption = Annotated[
-    float, typer.Option(help="Edge prior taken out of every probability; 0.5: none. The paper's: 0.09.")
+ScoresOption = Annotated[
+    Path, typer.Option(help="CSV table with the columns sample_id, edge, edge_confidence, label.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+TruthOption = Annotated[Path, typer.Option(help="UNOBench ground truth: JSON lines or a JSON list.")]
+ShiftOption = Annotated[
+    float, typer.Option(help="Edge prior to take out of the probabilities; 0.5: none; the paper: 0.09.")
+]
 MissingOption = Annotated[
-    str, typer.Option(help="What a case without answer counts as: wrong, skip or unobstructed.")
+    str, typer.Option(help="A case without an answer counts as: wrong, skip or unobstructed.")
 ]
 
 
@@ -31,7 +32,7 @@ def reproduce(
     decoder: Annotated[str, typer.Option(help="Whose predictions to export: paper or expected.")] = "paper",
     as_json: AsJson = False,
 ) -> None:
-    """Compute every published figure that a score log determines, the paper's beside ours."""
+    """Compute the paper's figures from a score log, and print both side by side."""
     from cpor.experiments.evaluate import parse_missing
     from cpor.experiments.reproduce import export as write_export
     from cpor.experiments.reproduce import parse_decoder
@@ -42,18 +43,17 @@ def reproduce(
     if export is not None:
         write_export(found, chosen, export)
     if as_json:
-        _print_json(found.to_json())
+        print_json(found.to_json())
         return
-    from rich.console import Console
-
     from cpor.experiments.tables import reproduction_tables
 
-    Console().print(reproduction_tables(found))
+    print_rich(reproduction_tables(found))
 
 
 def evaluate(
     predictions: Annotated[
-        Path, typer.Argument(metavar="PREDICTIONS", help="UNOGrasp's predictions.jsonl, or a challenge file.")
+        Path,
+        typer.Argument(metavar="PREDICTIONS", help="Predictions of UNOGrasp (JSONL), or a challenge file."),
     ],
     truth: Annotated[Path, typer.Argument(metavar="TRUTH", help="UNOBench ground truth.")],
     missing: MissingOption = "wrong",
@@ -61,11 +61,11 @@ def evaluate(
         str, typer.Option(help="Tier field: difficulty (the paper's) or new_difficulty (UNOBench's own).")
     ] = "difficulty",
     annotations: Annotated[
-        Path | None, typer.Option(help="Folder of instance maps, which files of points need.")
+        Path | None, typer.Option(help="Folder of instance maps; predictions that are points need it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score anybody's predictions; what is missing or unreadable is counted as asked and listed."""
+    """Score predictions of any method; missing and unreadable ones are listed."""
     from cpor.data.predictions import read_predictions
     from cpor.data.unobench import instance_reader, read_truth
     from cpor.experiments.evaluate import evaluate_file, parse_missing, parse_tier_field, problems_to_json
@@ -76,18 +76,18 @@ def evaluate(
     found = evaluate_file(cases, file, option, field)
     noted = problems_to_json(cases, file, option)
     if as_json:
-        _print_json({**found.to_json(), **noted})
+        print_json({**found.to_json(), **noted})
         return
-    from rich.console import Console
-
     from cpor.experiments.tables import evaluation_table
 
-    Console().print(evaluation_table(found, noted))
+    print_rich(evaluation_table(found, noted))
 
 
 def probability_ablation(
-    fit: Annotated[Path, typer.Option(help="CSV to fit to: image, prob_edge, N_cand, label.")],
-    test: Annotated[Path, typer.Option(help="CSV to measure on, of other images.")],
+    fit: Annotated[
+        Path, typer.Option(help="CSV table to fit to, with the columns image, prob_edge, N_cand, label.")
+    ],
+    test: Annotated[Path, typer.Option(help="CSV table of other images to measure on.")],
     as_json: AsJson = False,
 ) -> None:
     """Compare calibrators of relation scores (Table prob-ablation)."""
@@ -98,7 +98,9 @@ def probability_ablation(
 
 def cross_scorer(
     truth: TruthOption,
-    scores: Annotated[list[str], typer.Option(help="NAME=FILE, a score log by scorer; repeat for more.")],
+    scores: Annotated[
+        list[str], typer.Option(help="NAME=FILE: a scorer and its score log; repeat for more.")
+    ],
     missing: MissingOption = "wrong",
     as_json: AsJson = False,
 ) -> None:
@@ -126,7 +128,7 @@ def geometry(
 def selective(
     scores: ScoresOption, truth: TruthOption, shift: ShiftOption = 0.09, as_json: AsJson = False
 ) -> None:
-    """Defer the least certain: error kept and error caught (Fig. selective)."""
+    """Defer the least certain cases, and count the errors kept and caught (Fig. selective)."""
     from cpor.experiments.selective import selective_to_json
 
     _print_experiment("Selective execution", selective_to_json(scores, truth, shift), as_json)
@@ -135,7 +137,7 @@ def selective(
 def mechanism(
     scores: ScoresOption, truth: TruthOption, shift: ShiftOption = 0.09, as_json: AsJson = False
 ) -> None:
-    """What acyclicity adds, where relations conflict and where not (Table cpor-ablation, panel B)."""
+    """Measure what acyclicity adds with and without conflicts (Table cpor-ablation, panel B)."""
     from cpor.experiments.mechanism import mechanism_to_json
 
     _print_experiment("Acyclicity", mechanism_to_json(scores, truth, shift), as_json)
@@ -143,41 +145,35 @@ def mechanism(
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command()(reproduce)
-    app.command()(evaluate)
-    experiment = typer.Typer(no_args_is_help=True, help="One table of the paper, its figures beside ours.")
+    app.command(rich_help_panel=DATA_SETS)(reproduce)
+    app.command(rich_help_panel=DATA_SETS)(evaluate)
+    experiment = typer.Typer(
+        no_args_is_help=True, help="Compute one table of the paper, and print its figures beside ours."
+    )
     for command in (probability_ablation, cross_scorer, geometry, selective, mechanism):
         experiment.command()(command)
     robot.add_to(experiment)
     perception.add_to(experiment)
-    app.add_typer(experiment, name="experiment")
-
-
-def _print_json(content: object) -> None:
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+    app.add_typer(experiment, name="experiment", rich_help_panel=DATA_SETS)
 
 
 def _print_experiment(title: str, content: Mapping[str, Any], as_json: bool) -> None:
     """Rows of `ours`, `paper` and `difference`, as JSON or as a table with the notes below it."""
     if as_json:
-        _print_json(content)
+        print_json(content)
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    names = list(content["rows"][0]["ours"])
-    table = Table("", *names, title=f"{title}: paper | ours (difference)", title_justify="left")
+    # A line for each figure: so it fits into 80 columns, however many figures a row has.
+    table = Table("", "figure", "paper", "ours", "difference", title=title, title_justify="left")
     for row in content["rows"]:
-        paper, gap = row["paper"] or {}, row["difference"]
-        cells = [_show(row["ours"][k]) for k in names]
-        if paper:
-            cells = [
-                f"{_show(paper.get(k))} | {cell} ({_show(gap.get(k), '+')})"
-                for k, cell in zip(names, cells, strict=True)
-            ]
-        table.add_row(Text(row["name"]), *cells)
-    Console().print(table, *(Text(note) for note in content["notes"]), sep="\n")
+        paper, gap = row["paper"] or {}, row["difference"] or {}
+        for k, (name, ours) in enumerate(row["ours"].items()):
+            said = Text("" if k else row["name"])
+            table.add_row(said, name, _show(paper.get(name)), _show(ours), _show(gap.get(name), "+"))
+        table.add_section()
+    print_rich(table, *(Text(note) for note in content["notes"]))
 
 
 def _show(value: float | None, sign: str = "") -> str:

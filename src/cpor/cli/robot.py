@@ -1,16 +1,15 @@
 """The commands `experiment robot` and `experiment first-decisions`: what deciding better is worth."""
 
-import json
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 
+from cpor.cli.options import AsJson, EngineOption, WorkersOption, print_json, print_rich
 from cpor.errors import InvalidSettingError
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 ModelOption = Annotated[
-    Path | None, typer.Option(help="Fitted model. [default: a bundled one, fitted on the dev split]")
+    Path | None, typer.Option(help="Model file. (default: a bundled model, fitted on the dev split)")
 ]
 
 
@@ -21,20 +20,21 @@ def add_to(experiment: typer.Typer) -> None:
 
 
 def robot(
-    out: Annotated[Path, typer.Option(help="File of records; call it again to go on.")],
+    out: Annotated[Path, typer.Option(help="File of records. The same command resumes a stopped run.")],
     model: ModelOption = None,
-    per_tier: Annotated[int, typer.Option(min=1, help="Scenarios a tier; the paper has 15.")] = 15,
-    methods: Annotated[str, typer.Option(help="Rows, with commas between them; or all.")] = "all",
+    per_tier: Annotated[int, typer.Option(min=1, help="Scenarios per tier; the paper has 15.")] = 15,
+    methods: Annotated[str, typer.Option(help="Rows of the table, separated by commas; or all.")] = "all",
     tau: Annotated[float, typer.Option(help="Act only above this score.")] = 0.0,
     budget: Annotated[int, typer.Option(min=1, help="Attempts on objects in each scenario.")] = 12,
-    finger_friction: Annotated[float, typer.Option(help="Of the gripper's pads.")] = 0.5,
+    finger_friction: Annotated[float, typer.Option(help="Friction of the gripper's pads.")] = 0.5,
     eyes: Annotated[
-        str, typer.Option(help="networks: ours find and score; truth: true masks, no scores.")
+        str, typer.Option(help="networks: our networks find and score; truth: true masks, no scores.")
     ] = "networks",
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: WorkersOption = 1,
+    engine: EngineOption = "local",
     as_json: AsJson = False,
 ) -> None:
-    """Retrieve targets with the simulated arm by six ways of deciding, on the same scenes (Table robot)."""
+    """Compare six ways of deciding with the simulated arm, on the same scenes (Table robot)."""
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
@@ -61,20 +61,18 @@ def robot(
         eyes=chosen,
     )
     with progress_bars(quiet=as_json) as progress:
-        records = run_robot_table(out, settings, per_tier, names, workers, progress)
+        records = run_robot_table(out, settings, per_tier, names, workers, progress, engine)
     rows = summarise(records, np.random.default_rng(0))
     if as_json:
-        typer.echo(json.dumps(table_to_json(rows), indent=2))
+        print_json(table_to_json(rows))
         return
-    from rich.console import Console
-
     from cpor.viz.robot_table import robot_table
 
-    Console().print(robot_table(rows))
+    print_rich(robot_table(rows))
 
 
 def first_decisions(
-    scenes: Annotated[Path, typer.Option(help="Data set, as `cpor simulate` makes it.")],
+    scenes: Annotated[Path, typer.Option(help="Data set that `cpor simulate` made.")],
     model: ModelOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,10 +99,8 @@ def first_decisions(
         cases = (LabelledCase(*case) for case in read_split(scenes))
         found = measure_first_decisions(cases, pipeline, np.random.default_rng(0), tell)
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2))
+        print_json(found.to_json())
         return
-    from rich.console import Console
-
     from cpor.viz.robot_table import first_decisions_table
 
-    Console().print(first_decisions_table(found))
+    print_rich(first_decisions_table(found))

@@ -1,73 +1,104 @@
 """The commands `run` and `report`: every case of a dataset decided, and a page about it."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli.options import (
+    DATA_SETS,
+    MORE,
+    AsJson,
+    EngineOption,
+    MethodName,
+    ModeName,
+    ScorerName,
+    SegmenterName,
+    Tau,
+    WorkersOption,
+    print_json,
+)
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
-    from cpor.experiments.runs.dataset import Dataset, Progress
-    from cpor.experiments.runs.engine import Engine
+    from cpor.data.scene_set import Progress
+    from cpor.experiments.runs.dataset import Dataset
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command()(run)
-    app.command()(report)
+    app.command(rich_help_panel=DATA_SETS)(run)
+    app.command(rich_help_panel=DATA_SETS)(report)
 
 
 def run(
-    out: Annotated[Path, typer.Option(help="Run folder; the same command again goes on where it stopped.")],
+    out: Annotated[Path, typer.Option(help="Run folder to write. The same command resumes a stopped run.")],
     dataset: Annotated[
         Path | None,
-        typer.Argument(metavar="DATASET", help="Folder of scene folders, or JSONL file with a scene a line."),
+        typer.Argument(
+            metavar="DATASET", help="Folder of scene folders, or a JSONL file with one scene per line."
+        ),
     ] = None,
-    scores: Annotated[Path | None, typer.Option(help="Score log, instead of DATASET; needs --truth.")] = None,
-    truth: Annotated[Path | None, typer.Option(help="Ground truth of the score log.")] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=MORE, help="Score log instead of DATASET; needs --truth."),
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(rich_help_panel=MORE, help="Ground truth of the score log.")
+    ] = None,
     shift: Annotated[
-        float | None, typer.Option(help="Prior shift of the log's scores. [default: none; the paper: 0.09]")
+        float | None,
+        typer.Option(
+            rich_help_panel=MORE,
+            help="Edge prior to take out of the log's scores. (default: none; the paper: 0.09)",
+        ),
     ] = None,
     missing: Annotated[
-        str, typer.Option(help="What a case without scores in the log is: error or unobstructed.")
+        str,
+        typer.Option(
+            rich_help_panel=MORE, help="A case without scores in the log counts as: error or unobstructed."
+        ),
     ] = "error",
-    workers: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
-    engine: Annotated[str, typer.Option(help="local, or ray: on the cluster RAY_ADDRESS names.")] = "local",
-    tau: Annotated[
-        float | None,
-        typer.Option(help="Act only above this probability of being right. [default: the model's, or 0.5]"),
-    ] = None,
-    method: Annotated[str, typer.Option(help="auto, exact, or topk (the paper's Algorithm 1).")] = "auto",
+    workers: WorkersOption = 1,
+    engine: EngineOption = "local",
+    mode: ModeName = None,
+    tau: Tau = None,
+    segmenter: SegmenterName = None,
+    scorer: ScorerName = None,
+    method: MethodName = "auto",
     model: Annotated[
-        Path | None, typer.Option(help="Fitted model, as `cpor fit` writes it; for scene folders.")
+        Path | None, typer.Option(help="Model file that `cpor fit` wrote; for scene folders.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the target asked for in each scene folder.")] = 0,
+    seed: Annotated[
+        int, typer.Option(rich_help_panel=MORE, help="Random seed for the target of each scene folder.")
+    ] = 0,
     all_targets: Annotated[
-        bool, typer.Option("--all-targets", help="Ask for every object of a scene folder in turn.")
+        bool, typer.Option("--all-targets", help="Decide for every object of a scene folder, not for one.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Decide every case of a dataset; can be killed and resumed.
+    """Decide every case of a data set; a stopped run can be resumed.
 
-    Exits with 1 where some cases came to an error: they are in the run folder, as errors.
+    The exit code is 1 if some cases failed. The run folder lists them as errors.
     """
-    from cpor.experiments.runs.questions import QuestionSettings, parse_missing
+    from cpor.experiments.runs.questions import Deciding, QuestionSettings, parse_missing
     from cpor.experiments.runs.run import RunPlan
     from cpor.experiments.runs.run import run as run_all
+    from cpor.files.pool import make_pool
     from cpor.inference.decide import parse_method
+    from cpor.risk.modes import DEFAULT_MODE, parse_mode
     from cpor.viz.progress import progress_bars
 
-    chosen = _engine(engine, workers)
+    pool = make_pool(workers, engine)
     asking = QuestionSettings(seed, all_targets, shift, parse_missing(missing))
+    deciding = Deciding(segmenter, scorer, None, parse_mode(mode or DEFAULT_MODE), tau, parse_method(method))
     with progress_bars(quiet=as_json) as progress:
         cases = _dataset(dataset, scores, truth, progress)
-        plan = RunPlan(cases, asking, tau, parse_method(method), model)
-        tally = run_all(plan, out, chosen, progress)
+        plan = RunPlan(cases, asking, deciding, model)
+        tally = run_all(plan, out, pool, progress)
     if as_json:
-        typer.echo(json.dumps(asdict(tally), indent=2))
+        print_json(asdict(tally))
     else:
         outcomes = ", ".join(f"{count} {name}" for name, count in tally.outcomes.items())
         typer.echo(f"{tally.n_cases} cases: {outcomes}. See them with: cpor report {out} --out report.html")
@@ -76,16 +107,14 @@ def run(
 
 
 def report(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, as `cpor run` makes it.")],
-    out: Annotated[Path | None, typer.Option(help="Page to write: one file, works offline.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Table to write, a row a case.")] = None,
-    parquet: Annotated[Path | None, typer.Option(help="The same as Parquet; needs pyarrow.")] = None,
-    latex: Annotated[Path | None, typer.Option(help="Summary tables to write, for LaTeX.")] = None,
-    details: Annotated[
-        int, typer.Option(min=0, help="Cases shown in full on the page, the telling ones first.")
-    ] = 2000,
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that `cpor run` wrote.")],
+    out: Annotated[Path | None, typer.Option(help="HTML page to write; it works offline.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="CSV table to write, one row per case.")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Parquet table to write; needs pyarrow.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="LaTeX summary tables to write.")] = None,
+    details: Annotated[int, typer.Option(min=0, help="Most cases to show in full on the page.")] = 2000,
 ) -> None:
-    """Write what came of a run: a page with tables, figures and cases; CSV, Parquet, LaTeX."""
+    """Write the results of a run: a page with tables, figures and cases; CSV, Parquet, LaTeX."""
     from cpor.experiments.runs.report import read_report
     from cpor.experiments.runs.report_files import write_csv, write_latex, write_parquet
     from cpor.viz.report_page import write_page
@@ -102,7 +131,7 @@ def report(
     if latex is not None:
         write_latex(found, latex)
     written = [str(path) for path in (out, csv, parquet, latex) if path is not None]
-    typer.echo(f"{len(found.records)} cases: wrote {', '.join(written)}")
+    typer.echo(f"{len(found.records)} cases. Wrote {', '.join(written)}.")
 
 
 def _dataset(
@@ -116,16 +145,3 @@ def _dataset(
     if dataset is None and scores is not None and truth is not None:
         return read_logged_dataset(scores, truth)
     raise InvalidSettingError("give either DATASET, or --scores together with --truth")
-
-
-def _engine(name: str, workers: int) -> "Engine":
-    from cpor.experiments.runs.engine import ProcessEngine, SerialEngine
-    from cpor.experiments.runs.ray_engine import RayEngine
-
-    if workers < 1:
-        raise InvalidSettingError(f"--workers is {workers}; give at least 1")
-    if name == "ray":
-        return RayEngine(workers if workers > 1 else None)
-    if name != "local":
-        raise InvalidSettingError(f"unknown engine {name!r}; choose one of: local, ray")
-    return SerialEngine() if workers == 1 else ProcessEngine(workers)

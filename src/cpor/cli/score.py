@@ -1,50 +1,59 @@
 """The commands `score` and `scorers`: ask a model about a scene, and see which models can be asked."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli.options import MORE, SEE, AsJson, print_json, print_rich
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from cpor.scene import Scene
     from cpor.semantics.registry import ScorerStatus
     from cpor.semantics.scorer import ScoredPairs
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command()(score)
-    app.command()(scorers)
+    app.command(rich_help_panel=SEE)(score)
+    app.command(rich_help_panel=SEE)(scorers)
 
 
 def score(
     scene: Annotated[Path, typer.Argument(metavar="SCENE", help="Scene folder.")],
-    scorer: Annotated[str, typer.Option(help="Name of a scorer, or its TOML file; see `cpor scorers`.")],
+    scorer: Annotated[
+        str, typer.Option(help="Name of a scorer, its TOML file, or module:attribute; see `cpor scorers`.")
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write the scores here, and the raw replies beside it. [default: the scene folder]"
+            help="File for the scores; the replies go beside it. (default: scores.json of the scene)"
         ),
     ] = None,
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Ask about every pair, not only those that touch.")
+        bool,
+        typer.Option(
+            "--all-pairs", rich_help_panel=MORE, help="Ask about every pair, not only about the usual ones."
+        ),
     ] = False,
-    calls: Annotated[int | None, typer.Option(min=0, help="Make no more calls than this.")] = None,
-    cache: Annotated[bool, typer.Option(help="Remember replies on disk.")] = True,
-    record: Annotated[Path | None, typer.Option(help="Record the replies, to replay them offline.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Write the picture that the model is shown.")] = None,
+    calls: Annotated[int | None, typer.Option(min=0, help="Make at most so many calls.")] = None,
+    cache: Annotated[bool, typer.Option(rich_help_panel=MORE, help="Keep replies on disk.")] = True,
+    record: Annotated[
+        Path | None, typer.Option(rich_help_panel=MORE, help="Record the replies, to replay them offline.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(rich_help_panel=MORE, help="Write the picture that the model sees.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a scorer which objects of a scene obstruct which; a pair without answer is written as null.
+    """Ask a scorer which objects of a scene obstruct which; a pair without an answer is null.
 
-    Exit code 1 if no question at all was answered; scores that are there already are then kept.
+    The exit code is 1 if no question was answered. Older scores are kept then.
     """
     from cpor.data.scene_folder import read_scene_folder
     from cpor.files.whole_files import write_bytes
@@ -53,7 +62,6 @@ def score(
     from cpor.semantics.registry import find_config, make_scorer
     from cpor.semantics.replay import record as recorded
     from cpor.semantics.secrets import scrub
-    from cpor.semantics.vlm import pairs_to_ask
 
     found = read_scene_folder(scene)
     config = find_config(scorer)
@@ -65,10 +73,9 @@ def score(
         asked = recorded(asked, record)
     goal = out or scene / "scores.json"
     if goal.is_dir() or not goal.parent.is_dir():  # found out before anything is asked, and paid for
-        raise InvalidSettingError(f"cannot write {goal}: choose a file in a folder that is there, with --out")
-    pairs = pairs_to_ask(found)
-    if all_pairs:
-        pairs = tuple(BlockedBy(a, b) for a in found.ids for b in found.ids if a != b)
+        raise InvalidSettingError(f"cannot write {goal}; choose a file in a folder that exists, with --out")
+    everyone = (BlockedBy(a, b) for a in found.ids for b in found.ids if a != b)
+    pairs = tuple(everyone) if all_pairs else asked.pairs(found)
     if picture is not None:
         write_bytes(picture, draw_marks(found)[0].png)
     said = asked.score(found, pairs)
@@ -77,11 +84,13 @@ def score(
     kept = in_vain and goal.exists()
     if not kept:
         write_bytes(goal, scores_file(said))
+        if goal == scene / "scores.json":
+            write_bytes(scene / "sources.json", sources_file(found, said, asked))
     write_bytes(goal.with_suffix(".replies.json"), replies_file(said))
     if as_json:
-        typer.echo(json.dumps(_summary(said, goal), indent=2))
+        print_json(_summary(said, goal))
     else:
-        where = f"{goal} is left as it was" if kept else f"scores are in {goal}"
+        where = f"{goal} was not changed" if kept else f"the scores are in {goal}"
         typer.echo(f"{asked.name} answered {answered} of {len(said.scores)} questions; {where}")
         typer.echo(_spent(said))
         for problem in said.problems[:5]:
@@ -93,13 +102,11 @@ def score(
 
 
 def scorers(
-    reach: Annotated[bool, typer.Option(help="Try to connect to the servers; no key is sent.")] = True,
-    show: Annotated[
-        str | None, typer.Option(help="Print the configuration of this scorer, to copy and change.")
-    ] = None,
+    reach: Annotated[bool, typer.Option(help="Try to connect to the servers. No key is sent.")] = True,
+    show: Annotated[str | None, typer.Option(help="Print the configuration file of this scorer.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the scorers: what is installed, configured and reachable."""
+    """List the scorers: which are installed, configured and reachable."""
     from cpor.semantics.registry import find_config, find_config_file, scorer_status
 
     if show is not None:
@@ -108,11 +115,9 @@ def scorers(
         return
     status = scorer_status(reach)
     if as_json:
-        typer.echo(json.dumps([asdict(each) for each in status], indent=2))
+        print_json([asdict(each) for each in status])
         return
-    from rich.console import Console
-
-    Console().print(_table(status))
+    print_rich(_table(status))
 
 
 def scores_file(said: "ScoredPairs") -> bytes:
@@ -123,6 +128,17 @@ def scores_file(said: "ScoredPairs") -> bytes:
         files.ScoreEntry(blocked=a, blocker=b, score=value) for (a, b), value in sorted(said.scores.items())
     ]
     return files.encode_json(files.ScoresFile(scorer=said.scorer, relations=relations))
+
+
+def sources_file(scene: "Scene", said: "ScoredPairs", scorer: object) -> bytes:
+    """Who made masks and scores, and for which frame, as a scene folder keeps it."""
+    from cpor.data import folder_files as files
+    from cpor.sources import describe_sources, fingerprint, verified_sources
+
+    recorded = verified_sources(scene)
+    scored = replace(scene, semantic_scores=said.semantic_scores())
+    sources = describe_sources(scored, recorded.segmenter if recorded else None, fingerprint(scorer))
+    return files.encode_json(files.SourcesFile(**asdict(sources)))
 
 
 def replies_file(said: "ScoredPairs") -> bytes:
@@ -158,7 +174,7 @@ def _spent(said: "ScoredPairs") -> str:
     if spent.money:
         parts.append(f"{spent.money:.4f} in money")
     if spent.remembered:
-        parts.append(f"{spent.remembered} replies remembered")
+        parts.append(f"{spent.remembered} replies from the cache")
     if spent.refused:
         parts.append(f"{spent.refused} questions not asked: the budget is used up")
     return f"spent: {', '.join(parts)}"
@@ -170,17 +186,17 @@ def _table(status: "list[ScorerStatus]") -> "Table":
 
     from cpor.semantics.secrets import scrub
 
-    table = Table("scorer", "kind", "model", "asks by", "installed", "configured", "reachable")
-    reached = {None: "-", True: "yes", False: "no"}
+    table = Table("scorer", "model", "asks by", "state")
     for each in status:
-        cells = (
-            each.name,
-            each.kind,
-            each.model,
-            each.way,
-            each.installed or "yes",
-            each.configured or "yes",
-        )
+        cells = (each.name, each.model, each.way, _state(each))
         # As text: in a plain string the console would take the brackets of [options] for a style.
-        table.add_row(*(Text(scrub(cell, None)) for cell in cells), reached[each.reachable])
+        # Folded: what does not fit goes to the next line instead of being cut.
+        table.add_row(*(Text(scrub(cell, None), overflow="fold") for cell in cells))
     return table
+
+
+def _state(scorer: "ScorerStatus") -> str:
+    """Whether a scorer can be asked, else what is missing."""
+    missing = [each for each in (scorer.installed, scorer.configured) if each]
+    missing += ["its server does not answer"] if scorer.reachable is False else []
+    return "; ".join(missing) or ("ready" if scorer.reachable else "installed")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cpor.cli.options import MORE, SERVICE
 from cpor.errors import CporError, InvalidSettingError
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
@@ -19,32 +20,41 @@ class ServeNotInstalledError(CporError):
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command()(serve)
+    app.command(rich_help_panel=SERVICE)(serve)
 
 
 def serve(
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine's need a token.")
+        str, typer.Option(help="Address to listen on. Any but this machine's own needs a token.")
     ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8321,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.")] = 8321,
     token_env: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Environment variable with the token callers must show."),
+        typer.Option(
+            metavar="NAME", rich_help_panel=MORE, help="Environment variable with the token of callers."
+        ),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with the token callers must show.")
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=MORE, help="File with the token of callers."),
     ] = None,
     public_host: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Name under which a reverse proxy on this machine passes requests on."
+            metavar="NAME",
+            rich_help_panel=MORE,
+            help="Host name that a reverse proxy on this machine serves.",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=16, help="Processes that look at pictures.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, max=16, help="Number of processes that look at pictures.")
+    ] = 1,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
-    log: Annotated[bool, typer.Option("--log", help="Write a line for every request.")] = False,
+    log: Annotated[
+        bool, typer.Option("--log", rich_help_panel=MORE, help="Log one line for every request.")
+    ] = False,
 ) -> None:
-    """Serve the web page and the REST service, on this machine only unless told otherwise."""
+    """Serve the web page and the REST service, by default to this machine only."""
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise ServeNotInstalledError(
             f"the service needs {missing[0]}, which is not installed; run: pip install 'cpor-grasp[serve]'"

@@ -1,54 +1,66 @@
 """The commands `simulate`, `demo` and `story`: scenes of clutter, the loop closed on one, a run as a page."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
 
 import typer
 
+from cpor.cli.options import (
+    MORE,
+    SIMULATE,
+    AsJson,
+    EngineOption,
+    ModeName,
+    RerunOption,
+    Tau,
+    WorkersOption,
+    print_json,
+)
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from cpor.sim.dataset.make import DatasetPlan
-
-RerunOption = Annotated[
-    Path | None,
-    typer.Option("--rerun", metavar="FILE.rrd", help="Also write a recording for the Rerun viewer."),
-]
 
 _Choice = TypeVar("_Choice", bound=str)
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command()(simulate)
-    app.command()(demo)
-    app.command()(story)
+    for command in (demo, simulate, story):
+        app.command(rich_help_panel=SIMULATE)(command)
 
 
 def simulate(
-    out: Annotated[
-        Path, typer.Option(help="Folder of the data set; the same command again goes on where it stopped.")
-    ],
+    out: Annotated[Path, typer.Option(help="Folder to write. The same command resumes a stopped run.")],
     split: Annotated[
-        str | None, typer.Option(help="The standard split: dev (550 cases) or test (1,800), all else fixed.")
+        str | None, typer.Option(help="Make the standard split: dev (550 cases) or test (1,800 cases).")
     ] = None,
-    scenes: Annotated[int | None, typer.Option(help="How many scenes, for a data set of your own.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the scenes.")] = 0,
+    scenes: Annotated[int | None, typer.Option(help="Number of scenes, for a data set of your own.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the scenes.")] = 0,
     tier: Annotated[
-        str, typer.Option(help="How deep the target lies: easy, medium, hard, or all three in turn.")
+        str, typer.Option(help="How deep the target lies: easy, medium, hard, or all in turn.")
     ] = "all",
-    container: Annotated[str, typer.Option(help="bin or table.")] = "bin",
-    density: Annotated[str, typer.Option(help="loose, dense or heaped.")] = "dense",
-    sensor: Annotated[str, typer.Option(help="Faults of the camera: none, default or harsh.")] = "default",
-    size: Annotated[str, typer.Option(help="Of the images, in pixels.")] = "640x480",
+    container: Annotated[
+        str, typer.Option(rich_help_panel=MORE, help="Where the objects lie: bin or table.")
+    ] = "bin",
+    density: Annotated[
+        str, typer.Option(rich_help_panel=MORE, help="Number of objects: loose, dense or heaped.")
+    ] = "dense",
+    sensor: Annotated[
+        str, typer.Option(rich_help_panel=MORE, help="Camera faults: none, default or harsh.")
+    ] = "default",
+    size: Annotated[str, typer.Option(rich_help_panel=MORE, help="Image size in pixels.")] = "640x480",
     lift: Annotated[
-        bool, typer.Option("--lift", help="Also find out what lifts what: an audit, seconds a scene.")
+        bool,
+        typer.Option(
+            "--lift", rich_help_panel=MORE, help="Also test what lifts what; takes seconds per scene."
+        ),
     ] = False,
-    workers: Annotated[int, typer.Option(help="Processes; they do not change a byte.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    workers: WorkersOption = 1,
+    engine: EngineOption = "local",
+    as_json: AsJson = False,
 ) -> None:
-    """Make scene folders of simulated clutter, with masks and true relations."""
+    """Make labelled scene folders of simulated clutter."""
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
@@ -59,45 +71,55 @@ def simulate(
     own |= {"--density": density == "dense", "--sensor": sensor == "default", "--size": size == "640x480"}
     if split is not None and (scenes is not None or not all(own.values())):
         changed = "--scenes" if scenes is not None else next(name for name, same in own.items() if not same)
-        raise InvalidSettingError(f"--split is the standard one: {changed} does not go with it")
+        raise InvalidSettingError(f"--split fixes all settings; drop {changed}")
     if split is None and scenes is None:
         raise InvalidSettingError("give --scenes N, or --split dev or test")
     plan = _plan(split, scenes or 0, seed, tier, (container, density, sensor, size, lift))
     with progress_bars(quiet=as_json) as progress:
-        manifest = write_dataset(plan, out, workers, progress)
+        manifest = write_dataset(plan, out, workers, progress, engine)
     if as_json:
         counts = {"cases": len(manifest.cases), "n_cases": manifest.n_cases, "n_cyclic": manifest.n_cyclic}
-        typer.echo(json.dumps({"out": str(out), **counts}, indent=2))
+        print_json({"out": str(out), **counts})
         return
     tiers = ", ".join(f"{count} {name}" for name, count in manifest.n_cases.items() if count)
     cyclic = ", ".join(f"{count} in {name}" for name, count in manifest.n_cyclic.items())
-    typer.echo(f"{len(manifest.cases)} scenes in {out}: {tiers}. Cyclic truths, kept and flagged: {cyclic}.")
+    typer.echo(f"{len(manifest.cases)} scenes in {out}: {tiers}. With cyclic truth, kept: {cyclic}.")
 
 
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Of the heap and of the camera's noise.")] = 7,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the heap and the camera noise.")] = 8,
     tier: Annotated[str, typer.Option(help="How deep the target lies: easy, medium, hard or any.")] = "hard",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for story and record. [default: a new one in out/]")
+        Path | None, typer.Option(help="Folder for the story and the record. (default: a new one in out/)")
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="Fitted model, as `cpor fit` writes it.")] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=MORE, help="Model file that `cpor fit` wrote. (default: bundled)"),
+    ] = None,
     eyes: Annotated[
-        str, typer.Option(help="networks: ours find and score objects; truth: true masks, no scores.")
+        str,
+        typer.Option(
+            rich_help_panel=MORE,
+            help="networks: our networks find and score objects; truth: true masks, no scores.",
+        ),
     ] = "networks",
-    film: Annotated[bool, typer.Option(help="Add an animation of the arm to the story.")] = True,
+    mode: ModeName = None,
+    tau: Tau = None,
+    film: Annotated[
+        bool, typer.Option(rich_help_panel=MORE, help="Add an animation of the arm to the story.")
+    ] = True,
     rerun: RerunOption = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON for programs, and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Heap a bin in simulation, and fetch a buried object from it with a simulated robot arm.
+    """Fetch a buried object from a simulated bin with a simulated robot arm.
 
-    Exits with 1 where the object was not retrieved: the story says why.
+    The exit code is 1 if the object was not retrieved. The story says why.
     """
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
     from cpor.apps.demo import DemoShow
+    from cpor.risk.modes import DEFAULT_MODE, parse_mode
     from cpor.sim.dataset.manifest import TIERS
     from cpor.sim.staged_run import Eyes
 
@@ -108,27 +130,29 @@ def demo(
 
         _ = OnnxSegmenter().notes  # where it cannot be read, that is said before a heap is made
     show = DemoShow(out or _free_folder(Path("out"), f"demo_{seed}"), quiet=as_json, film=film, rerun=rerun)
-    told = show.run(seed, chosen, model, seen_by)
+    told = show.run(seed, chosen, model, seen_by, parse_mode(mode or DEFAULT_MODE), tau)
     if as_json:
-        typer.echo(json.dumps(told, indent=2))
+        print_json(told)
     if not told["retrieved"]:
         raise typer.Exit(1)
 
 
 def story(
-    run: Annotated[Path, typer.Argument(help="Folder of a recorded run, finished or not.")],
-    out: Annotated[Path, typer.Option(help="The page to write, like story.html.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a recorded run.")],
+    out: Annotated[Path, typer.Option(help="HTML page to write, such as story.html.")],
 ) -> None:
-    """Tell a recorded run as one HTML page, with a picture of every step."""
+    """Write a recorded run as one HTML page, with a picture of every step."""
     from cpor.viz.story import story_of_run, write_story
 
     told = story_of_run(run)
     if out.is_dir():
-        raise InvalidSettingError(f"{out} is a folder, and the page is a file; choose another --out")
+        raise InvalidSettingError(f"{out} is a folder; --out must be a file")
     if not out.parent.is_dir():
-        raise InvalidSettingError(f"there is no folder {out.parent}; make it, or choose another --out")
+        raise InvalidSettingError(
+            f"the folder {out.parent} does not exist; create it, or choose another --out"
+        )
     write_story(told, out)
-    typer.echo(f"{len(told.cycles)} steps in {out}")
+    typer.echo(f"{len(told.cycles)} steps. Wrote {out}.")
 
 
 def _free_folder(parent: Path, name: str) -> Path:

@@ -6,31 +6,18 @@ Each `encode_…` gives the bytes of a file, the same bytes for the same content
 import io
 import json
 import re
-import struct
-import warnings
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import numpy as np
-from jaxtyping import Shaped
-from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cpor.errors import SceneFileError, TooLargeError
+from cpor.files.images import DAMAGED, read_bytes
+from cpor.files.strict_json import StrictJsonError, parse_strict
 from cpor.scene import MAX_OBJECT_ID, MaskCrop
-
-MAX_PIXELS = 64_000_000
-"""A larger image is taken for a decompression bomb; Pillow only begins to warn at 89 million."""
-
-DAMAGED = (
-    OSError, SyntaxError, ValueError, EOFError, KeyError, IndexError, TypeError, OverflowError, RuntimeError,
-    struct.error, zlib.error, zipfile.BadZipFile,
-)  # fmt: skip
-"""What the readers of images and archives raise at content that is damaged."""
 
 _NPY_HEADER = re.compile(
     rb"\{ ?'descr': ?'([^']{1,16})', ?'fortran_order': ?(True|False), ?'shape': ?\(([0-9, ]{0,64})\),? ?\}\s*"
@@ -43,6 +30,7 @@ UnitScore = Annotated[float, Field(ge=0.0, le=1.0)]
 _Number = TypeVar("_Number", int, float)
 Positive = Annotated[_Number, Field(gt=0)]
 _FOUR = Field(min_length=4, max_length=4)
+_TWO = Field(min_length=2, max_length=2)
 
 
 class JsonFile(BaseModel):
@@ -52,7 +40,7 @@ class JsonFile(BaseModel):
 
 
 class CameraFile(JsonFile):
-    """`camera.json`: intrinsics and size [px], metres of one step of depth, pose."""
+    """`camera.json`: intrinsics, size, workspace [px], metres of a step of depth, pose, time, number."""
 
     fx: float | None = None
     fy: float | None = None
@@ -62,6 +50,11 @@ class CameraFile(JsonFile):
     height: Positive[int] | None = None
     depth_unit_m: Positive[float] | None = None
     T_world_camera: Annotated[list[Annotated[list[float], _FOUR]], _FOUR] | None = None
+    workspace: Annotated[list[Annotated[list[float], _TWO]], Field(min_length=3, max_length=1000)] | None = (
+        None
+    )
+    time_s: float | None = None
+    number: int | None = None
 
 
 class RelationEntry(JsonFile):
@@ -91,6 +84,16 @@ class ScoresFile(JsonFile):
     relations: list[ScoreEntry]
 
 
+class SourcesFile(JsonFile):
+    """`sources.json`: digests of frame, masks and scores, and fingerprints of who made them."""
+
+    frame: str
+    masks: str | None = None
+    segmenter: str | None = None
+    scores: str | None = None
+    scorer: str | None = None
+
+
 class ObjectEntry(JsonFile):
     """One object of `objects.json`."""
 
@@ -115,14 +118,6 @@ class PointsFile(RootModel[dict[ObjectId, tuple[float, float]]]):
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Content of a file."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
-
-
 def read_text(path: Path) -> str:
     """Content of a UTF-8 text file."""
     try:
@@ -140,14 +135,14 @@ def parse_json(text: str, model: type[_Model], path: Path | str) -> _Model:
     """A JSON text as the given model; errors call it `path`."""
     try:
         # The model's own parser lets NaN tokens and repeated keys pass where no field forbids them.
-        json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
+        parse_strict(text)
         return model.model_validate_json(text)
+    except StrictJsonError as error:
+        raise SceneFileError(f"{path}: {error}; fix or remove it") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "content"
         raise SceneFileError(f"{path}: {place}: {first['msg']}, got {first['input']!r}") from error
-    except (ValueError, RecursionError) as error:
-        raise SceneFileError(f"{path} is not valid JSON ({error}); mend or remove it") from error
 
 
 def encode_json(model: BaseModel) -> bytes:
@@ -156,63 +151,6 @@ def encode_json(model: BaseModel) -> bytes:
     if isinstance(model, CameraFile | ObjectsFile):
         content = model.model_dump(mode="json", exclude_none=True)
     return (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
-
-
-def read_png(path: Path, modes: tuple[str, ...], remedy: str, convert: str | None = None) -> np.ndarray:
-    """Pixels of a PNG file.
-
-    Args:
-        path: The file.
-        modes: Kinds of pixel that are allowed, as Pillow names them.
-        remedy: What to do about another kind.
-        convert: Kind of pixel to turn them into.
-    """
-    return decode_png(read_bytes(path), path, modes, remedy, convert)
-
-
-def decode_png(
-    data: bytes,
-    path: Path | str,
-    modes: tuple[str, ...],
-    remedy: str,
-    convert: str | None = None,
-    most_pixels: int = MAX_PIXELS,
-) -> np.ndarray:
-    """Pixels of the bytes of a PNG file, which errors call `path`; arguments as for `read_png`."""
-    if len(data) < 33 or not data.startswith(b"\x89PNG\r\n\x1a\n") or data[12:16] != b"IHDR":
-        raise SceneFileError(f"{path} is not a PNG image; save it as PNG")
-    width, height = struct.unpack(">II", data[16:24])
-    if not 0 < width * height <= most_pixels:
-        raise SceneFileError(f"{path} has {width} x {height} pixels; at most {most_pixels:,} are read")
-    try:
-        with _no_bomb_warning(), Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-            # A second header would count: what is decoded must be what was checked.
-            if image.size != (width, height):
-                raise SceneFileError(f"{path} is damaged (it has two sizes); write or fetch it again")
-            if image.mode not in modes:
-                raise SceneFileError(f"{path} holds {image.mode} pixels; {remedy}")
-            return np.array(image.convert(convert) if convert else image)
-    except Image.DecompressionBombError:
-        raise SceneFileError(f"{path} is damaged (it has two sizes); write or fetch it again") from None
-    except SceneFileError:
-        raise
-    except DAMAGED as error:
-        raise SceneFileError(f"{path} is damaged ({error}); write or fetch it again") from error
-
-
-@contextmanager
-def _no_bomb_warning() -> Iterator[None]:
-    """The size was checked: a warning could only tell of a second header, which is refused anyway."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        yield
-
-
-def encode_png(pixels: Shaped[np.ndarray, "..."]) -> bytes:
-    """Bytes of a PNG file of uint8 or uint16 pixels."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG")
-    return buffer.getvalue()
 
 
 def read_masks(path: Path, shape: tuple[int, int]) -> dict[int, MaskCrop]:
@@ -236,7 +174,9 @@ def decode_masks(
             for name in ("ids.npy", "masks.npy"):
                 # Other methods may take gigabytes to unpack a few bytes.
                 if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise SceneFileError(f"{path} is packed in a rare way; save it with np.savez_compressed")
+                    raise SceneFileError(
+                        f"{path} uses an unknown compression; save it with np.savez_compressed"
+                    )
             with archive.open("ids.npy") as stream:
                 size, dtype = _npy_header(path, stream)
                 if len(size) != 1 or size[0] > MAX_OBJECT_ID or dtype.kind not in "iu":
@@ -311,15 +251,3 @@ def _read_mask(path: Path | str, stream: Any, shape: tuple[int, int]) -> MaskCro
     if len(raw) < shape[0] * shape[1]:
         raise SceneFileError(f"{path} ends before its last mask; write or fetch it again")
     return MaskCrop.from_mask(np.frombuffer(raw, np.uint8).reshape(shape) != 0)
-
-
-def _refuse_constant(token: str) -> NoReturn:
-    raise ValueError(f"{token} is no number in JSON; write null for no answer")
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {max(names, key=names.count)!r} is given twice")
-    return content

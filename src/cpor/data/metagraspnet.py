@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from cpor.data import folder_files as files
 from cpor.data.unobench import DAMAGED, BenchmarkFileError, depth_in_metres
 from cpor.errors import InvalidSceneError, SceneFileError, list_labels
+from cpor.files.images import decode_photograph, read_bytes
 from cpor.scene import BlockedBy, Camera, DetectedObject, MaskCrop, Observation, Scene, TrueRelations
 
 OCCLUDED_BY = -1
@@ -52,9 +52,8 @@ def read_metagraspnet(folder: str | Path, view: int) -> Scene:
     if view not in views:
         raise BenchmarkFileError(f"{folder} has no view {view}; it has: {list_labels(views)}")
     try:
-        rgb = files.read_png(
-            folder / f"{view}_rgb.png", ("RGB", "RGBA", "L", "LA", "P"), "save it with 8 bits", convert="RGB"
-        )
+        path = folder / f"{view}_rgb.png"
+        rgb = decode_photograph(read_bytes(path), path, (f"{view}.npz",)).pixels
     except SceneFileError as problem:
         raise BenchmarkFileError(str(problem)) from None
     shape = rgb.shape[0], rgb.shape[1]
@@ -102,7 +101,7 @@ def _read_arrays(
     if masks is not None:
         if masks.ndim != 3 or masks.shape[1:] != shape:
             raise BenchmarkFileError(
-                f"{path}: occlusion_objects is {masks.shape}; it must hold one {shape} mask an object"
+                f"{path}: occlusion_objects is {masks.shape}; it must hold one {shape} mask per object"
             )
         hidden = {k + 1: mask > 0 for k, mask in enumerate(masks)}
     depth = arrays.get("depth")

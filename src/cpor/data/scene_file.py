@@ -3,11 +3,9 @@
 import json
 import math
 from pathlib import Path
-from typing import Any, NoReturn
 
-from cpor.decision import Action, Decision, Defer, Grasp
 from cpor.errors import InvalidSceneError, SceneFileError
-from cpor.inference.graphs import GraphShare
+from cpor.files.strict_json import StrictJsonError, parse_strict
 from cpor.relations import Label, ObstructionPosterior
 
 _SHAPE = '{"objects": [...], "target": ..., "relations": [{"blocked": ..., "blocker": ..., "p": ...}]}'
@@ -25,13 +23,9 @@ def read_scene_file(path: Path) -> ObstructionPosterior:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SceneFileError(f"cannot read the scene {path}: {reason}") from None
     try:
-        content = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
-    except SceneFileError as error:
-        raise SceneFileError(f"{path}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise SceneFileError(f"{path} is not JSON ({error}); expected {_SHAPE}") from None
-    try:
-        return parse_scene(content)
+        return parse_scene(parse_strict(text))
+    except StrictJsonError as error:
+        raise SceneFileError(f"{path}: {error}; expected {_SHAPE}") from None
     except InvalidSceneError as error:
         raise SceneFileError(f"{path}: {error}") from None
 
@@ -92,55 +86,3 @@ def _relation(relation: object, k: int) -> tuple[Label, Label, float | None]:
         _label(relation["blocker"], f'{where} "blocker"'),
         p,
     )
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a key given twice, JSON readers keep the last in silence; a lost relation must not read as none."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        twice = next(key for k, (key, _) in enumerate(pairs) if key in dict(pairs[:k]))
-        raise SceneFileError(f'"{twice}" is given twice in one object; keep one')
-    return content
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise SceneFileError(f"{name} is not a number in JSON; write null where there was no answer")
-
-
-def action_to_json(action: Action) -> dict[str, Any]:
-    """`{"type": grasp|remove|defer, "object": ..., "reason": ...}`, null where it does not apply."""
-    if isinstance(action, Defer):
-        return {"type": "defer", "object": None, "reason": action.reason}
-    kind = "grasp" if isinstance(action, Grasp) else "remove"
-    return {"type": kind, "object": action.obj, "reason": None}
-
-
-def decision_to_json(decision: Decision, top_graphs: tuple[GraphShare, ...]) -> dict[str, Any]:
-    """A decision in the form the command line prints."""
-    certificate = decision.certificate
-    ranges = decision.unanswered_range
-    return {
-        "action": action_to_json(decision.action),
-        "scores": {str(label): score for label, score in decision.scores.items()},
-        "score_ranges": None
-        if ranges is None
-        else {str(label): [low, high] for label, (low, high) in ranges.items()},
-        "blockers": [label for label in decision.scores if label in decision.blockers],
-        "certificate": {
-            "kind": certificate.kind,
-            "epsilon": certificate.epsilon,
-            "k": certificate.k,
-            "exact": certificate.exact,
-            "blockers_certified": certificate.blockers_certified,
-        },
-        "method": decision.method,
-        "tau": decision.tau,
-        "mu": decision.mu,
-        "top_graphs": [
-            {
-                "share": graph.share,
-                "relations": [{"blocked": r.blocked, "blocker": r.blocker} for r in graph.relations],
-            }
-            for graph in top_graphs
-        ],
-    }

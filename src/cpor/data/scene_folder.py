@@ -2,7 +2,7 @@
 
     rgb.png         the photograph
     depth.png       16-bit steps of depth_unit_m; 0 and 65535 (saturated) are no reading
-    camera.json     fx, fy, cx, cy, width, height, depth_unit_m, T_world_camera; needed with depth.png
+    camera.json     fx, fy, cx, cy, width, height, depth_unit_m, T_world_camera, workspace; needed with depth
     instances.png   id of the object each pixel shows, 0 for background
     amodal.npz      ids (n,), masks (n, h, w) bool: visible and hidden part together
     objects.json    {"objects": [{"id", "name", "score", "occluded"}]}: what is known of them
@@ -10,6 +10,7 @@
     request.txt     what was asked for
     points.json     id -> [x, y], a point that marks an object
     scores.json     semantic scores; a score of null is no answer
+    sources.json    who made masks and scores, and digests of what they were made for
 
 All but rgb.png may be absent. The objects of a scene are those that any of instances, amodal, objects and
 points list; one that `instances.png` does not show has no mask. The truth may name others, which stay unseen.
@@ -17,6 +18,7 @@ points list; one that `instances.png` does not show has no mask. The truth may n
 
 import os
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from jaxtyping import Float32, Int32, UInt16
 
 from cpor.data import folder_files as files
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError, list_labels
+from cpor.files import images
 from cpor.scene import (
     BlockedBy,
     Camera,
@@ -33,17 +36,12 @@ from cpor.scene import (
     PixelPoint,
     Scene,
     SemanticScores,
+    Sources,
     TrueRelations,
 )
 
 DEPTH_RANGE_M = (0.05, 20.0)
 """Readings outside are no readings: nearer than depth cameras measure, farther than any table. [m]"""
-
-DEPTH_MODES = ("I;16",)
-DEPTH_REMEDY = "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m"
-
-INSTANCE_MODES = ("L", "P", "I;16")
-INSTANCE_REMEDY = "save ids as 8- or 16-bit grey"
 
 _SATURATED = 65535
 _TRUTH_FILES = {
@@ -51,18 +49,24 @@ _TRUTH_FILES = {
     "true_sweep": "relations_sweep.json",
     "true_lift": "relations_lift.json",
 }
+_LIKE_RGB = frozenset(("depth.png", "camera.json", "instances.png", "amodal.npz", "points.json"))
 _ALL_FILES = frozenset(_TRUTH_FILES.values()) | {
     *("rgb.png", "depth.png", "camera.json", "instances.png", "amodal.npz", "objects.json"),
-    *("request.txt", "points.json", "scores.json"),
+    *("request.txt", "points.json", "scores.json", "sources.json"),
 }
 
 
-def read_scene_folder(folder: str | Path, depth_range_m: tuple[float, float] = DEPTH_RANGE_M) -> Scene:
+def read_scene_folder(
+    folder: str | Path,
+    depth_range_m: tuple[float, float] = DEPTH_RANGE_M,
+    depth_unit_m: float | None = None,
+) -> Scene:
     """Read a scene folder.
 
     Args:
         folder: The folder; the head of this module says what it holds.
         depth_range_m: Readings outside are dropped. [m]
+        depth_unit_m: Metres that one step of depth means, in place of what camera.json says. [m]
 
     Raises:
         SceneFileError: A file is missing, damaged, or contradicts another; the message names it.
@@ -73,9 +77,10 @@ def read_scene_folder(folder: str | Path, depth_range_m: tuple[float, float] = D
     there = {path.name: path for path in folder.iterdir() if path.name in _ALL_FILES}
     if "rgb.png" not in there:
         raise SceneFileError(f"{folder} has no rgb.png; a scene folder holds at least the photograph")
-    kinds = ("RGB", "RGBA", "L", "LA", "P")
-    rgb = files.read_png(there["rgb.png"], kinds, "save it with 8 bits a channel", convert="RGB")
-    shape = rgb.shape[0], rgb.shape[1]
+    companions = sorted(name for name in there if name in _LIKE_RGB)
+    picture = there["rgb.png"]
+    photograph = images.decode_photograph(images.read_bytes(picture), picture, companions)
+    rgb, shape = photograph.pixels, photograph.shape
 
     named: dict[int, files.ObjectEntry] = {}
     if path := there.get("objects.json"):
@@ -92,12 +97,15 @@ def read_scene_folder(folder: str | Path, depth_range_m: tuple[float, float] = D
         entry = named.get(k, files.ObjectEntry(id=k))
         objects.append(DetectedObject(k, amodal.get(k), entry.name, entry.score, entry.occluded))
     return Scene(
-        _read_observation(there, rgb, depth_range_m),
+        _read_observation(there, rgb, depth_range_m, depth_unit_m),
         tuple(objects),
         visible_ids,
         request=_read_request(path) if (path := there.get("request.txt")) else None,
         points=points,
-        semantic_scores=_read_scores(path, ids) if (path := there.get("scores.json")) else None,
+        semantic_scores=make_scores(files.read_json(path, files.ScoresFile), path, ids)
+        if (path := there.get("scores.json"))
+        else None,
+        sources=_read_sources(path) if (path := there.get("sources.json")) else None,
         **truths,
     )
 
@@ -121,7 +129,7 @@ def write_scene_folder(scene: Scene, folder: str | Path, *, overwrite: bool = Fa
         )
         if not overwrite or not folder.is_dir() or strangers:
             why = f", and holds other files ({list_labels(strangers)})" if strangers else ""
-            raise SceneFileError(f"{folder} is there already{why}; choose another, or allow overwriting")
+            raise SceneFileError(f"{folder} already exists{why}; choose another folder, or allow overwriting")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Beside the goal, because only a rename within one file system is atomic.
@@ -149,13 +157,15 @@ def _swap(new: Path, folder: Path, old: Path) -> None:
 
 
 def _read_observation(
-    there: dict[str, Path], rgb: np.ndarray, depth_range_m: tuple[float, float]
+    there: dict[str, Path], rgb: np.ndarray, depth_range_m: tuple[float, float], depth_unit_m: float | None
 ) -> Observation:
     file = files.CameraFile()
     if camera_path := there.get("camera.json"):
         file = files.read_json(camera_path, files.CameraFile)
         size = (file.height or rgb.shape[0], file.width or rgb.shape[1])
         _check_size(camera_path, size, rgb.shape[:2])
+    if depth_unit_m is not None:
+        file = file.model_copy(update={"depth_unit_m": depth_unit_m})
     camera = make_camera(file, camera_path or "camera.json")
     depth = None
     if depth_path := there.get("depth.png"):
@@ -165,7 +175,7 @@ def _read_observation(
             )
         depth = read_depth(depth_path, file.depth_unit_m, depth_range_m)
         _check_size(depth_path, depth.shape, rgb.shape[:2])
-    return Observation(rgb, depth, camera)
+    return Observation(rgb, depth, camera, file.time_s, file.number)
 
 
 def make_camera(file: files.CameraFile, path: Path | str) -> Camera:
@@ -175,7 +185,8 @@ def make_camera(file: files.CameraFile, path: Path | str) -> Camera:
         raise SceneFileError(f"{path} has only some of fx, fy, cx, cy; give all or none")
     pose = None if file.T_world_camera is None else np.array(file.T_world_camera)
     try:
-        return Camera(Intrinsics(*values) if values else None, pose, file.depth_unit_m or 0.001)
+        corners = None if file.workspace is None else tuple(PixelPoint(x, y) for x, y in file.workspace)
+        return Camera(Intrinsics(*values) if values else None, pose, file.depth_unit_m or 0.001, corners)
     except InvalidSceneError as error:
         raise SceneFileError(f"{path}: {error}") from error
 
@@ -185,7 +196,7 @@ def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float
     low, high = range_m
     if not 0.0 <= low < high:
         raise InvalidSettingError(f"the depth range is {low} to {high} m; give 0 <= low < high")
-    return to_metres(files.read_png(path, DEPTH_MODES, DEPTH_REMEDY), unit_m, range_m)
+    return to_metres(images.decode_grey(images.read_bytes(path), path, images.DEPTH), unit_m, range_m)
 
 
 def to_metres(
@@ -200,7 +211,7 @@ def to_metres(
 
 
 def _read_instances(path: Path, shape: tuple[int, int]) -> Int32[np.ndarray, "h w"]:
-    image = files.read_png(path, INSTANCE_MODES, INSTANCE_REMEDY)
+    image = images.decode_grey(images.read_bytes(path), path, images.IDS)
     _check_size(path, image.shape, shape)
     return image.astype(np.int32)
 
@@ -229,8 +240,8 @@ def _read_truth(path: Path) -> TrueRelations:
     )
 
 
-def _read_scores(path: Path, ids: set[int]) -> SemanticScores:
-    file = files.read_json(path, files.ScoresFile)
+def make_scores(file: files.ScoresFile, path: Path | str, ids: set[int]) -> SemanticScores:
+    """The scores that a `scores.json` holds, which errors call `path`; `ids` are those of the scene."""
     scores: dict[BlockedBy, float | None] = {}
     for r in file.relations:
         _check_pair(path, r, ids)
@@ -241,7 +252,11 @@ def _read_scores(path: Path, ids: set[int]) -> SemanticScores:
     return SemanticScores(scores, file.scorer)
 
 
-def _check_pair(path: Path, entry: files.RelationEntry, known: set[int]) -> None:
+def _read_sources(path: Path) -> Sources:
+    return Sources(**files.read_json(path, files.SourcesFile).model_dump())
+
+
+def _check_pair(path: Path | str, entry: files.RelationEntry, known: set[int]) -> None:
     for k in (entry.blocked, entry.blocker):
         if k not in known:
             raise SceneFileError(f"{path}: unknown object {k}; known here: {list_labels(sorted(known))}")
@@ -263,10 +278,17 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
     height, width = seen.shape
     k = camera.intrinsics._asdict() if camera.intrinsics else {}
     pose = None if camera.T_world_camera is None else camera.T_world_camera.tolist()
-    out = {"rgb.png": files.encode_png(seen.rgb)}
+    out = {"rgb.png": images.encode_png(seen.rgb)}
     out["camera.json"] = files.encode_json(
         files.CameraFile(
-            **k, width=width, height=height, depth_unit_m=camera.depth_unit_m, T_world_camera=pose
+            **k,
+            width=width,
+            height=height,
+            depth_unit_m=camera.depth_unit_m,
+            T_world_camera=pose,
+            workspace=None if camera.workspace is None else [list(each) for each in camera.workspace],
+            time_s=seen.time_s,
+            number=seen.number,
         )
     )
     if seen.depth is not None:
@@ -276,11 +298,11 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
                 f"a depth of {np.nanmax(seen.depth)} m does not fit 16 bits of {camera.depth_unit_m} m; "
                 "give the camera a coarser depth_unit_m"
             )
-        out["depth.png"] = files.encode_png(steps.astype(np.uint16))
+        out["depth.png"] = images.encode_png(steps.astype(np.uint16))
     listed = set(scene.points)
     if scene.visible_ids is not None:
         ids = scene.visible_ids
-        out["instances.png"] = files.encode_png(ids.astype(np.uint8 if ids.max() < 256 else np.uint16))
+        out["instances.png"] = images.encode_png(ids.astype(np.uint8 if ids.max() < 256 else np.uint16))
         listed.update(np.unique(ids[ids > 0]).tolist())
     amodal = {o.id: o.amodal for o in scene.objects if o.amodal is not None}
     if amodal:
@@ -307,4 +329,6 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
         out["scores.json"] = files.encode_json(
             files.ScoresFile(scorer=scene.semantic_scores.scorer, relations=scored)
         )
+    if scene.sources is not None:
+        out["sources.json"] = files.encode_json(files.SourcesFile(**asdict(scene.sources)))
     return out

@@ -139,7 +139,7 @@ def read_truth(path: str | Path) -> tuple[Case, ...]:
             )
         cases.append(_read_case(where, index, record))
     if not cases:
-        raise BenchmarkFileError(f"{path} holds no case; give UNOBench's ground truth, JSON or JSON lines")
+        raise BenchmarkFileError(f"{path} has no cases; give UNOBench's ground truth, JSON or JSON lines")
     seen: dict[tuple[int, int], int] = {}
     for case in cases:
         first = seen.setdefault((case.image_id, case.target), case.index)
@@ -225,10 +225,10 @@ def read_instances(path: str | Path) -> Int32[np.ndarray, "h w"]:
     except DAMAGED as problem:
         raise BenchmarkFileError(f"cannot read the instance map {path}: {problem}") from None
     if not isinstance(ids, np.ndarray) or ids.ndim != 2 or not np.issubdtype(ids.dtype, np.number):
-        raise BenchmarkFileError(f"{path} is no (h, w) image of ids; give a file of annotations/")
+        raise BenchmarkFileError(f"{path} is not an (h, w) image of ids; give a file of annotations/")
     whole = np.rint(ids.astype(np.float64))
     if not np.array_equal(whole, ids) or whole.min(initial=0) < 0 or whole.max(initial=0) > 65535:
-        raise BenchmarkFileError(f"{path} holds values that are no ids from 0 to 65535")
+        raise BenchmarkFileError(f"{path} holds values that are not ids from 0 to 65535")
     return whole.astype(np.int32)
 
 
@@ -281,7 +281,7 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             entries = [(f"{path}, entry {k}", entry) for k, entry in enumerate(json.loads(text))]
         except (json.JSONDecodeError, RecursionError) as problem:
             raise BenchmarkFileError(
-                f"{path} is no JSON list ({problem}); restore the released file"
+                f"{path} is not a JSON list ({problem}); restore the released file"
             ) from None
     else:
         entries = []

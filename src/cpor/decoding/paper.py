@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
+from cpor.decision import ROUNDING
 from cpor.decoding.prediction import Prediction, maximal_paths
 from cpor.errors import InvalidSceneError
-from cpor.inference._kernels.algorithm1 import ROUNDING
 from cpor.inference.decide import decide
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior

@@ -2,5 +2,13 @@
 
 from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
 from cpor.evidence.settings import GEOMETRY_PRESETS, GeometrySettings
+from cpor.evidence.unseen import UnseenEvidence
 
-__all__ = ["GEOMETRY_PRESETS", "GeometricEvidence", "GeometrySettings", "PairState", "geometric_evidence"]
+__all__ = [
+    "GEOMETRY_PRESETS",
+    "GeometricEvidence",
+    "GeometrySettings",
+    "PairState",
+    "UnseenEvidence",
+    "geometric_evidence",
+]

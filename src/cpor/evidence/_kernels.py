@@ -76,8 +76,10 @@ def gather_readings(index_image, depth, readings):
 
 @no_type_check
 @njit(cache=True)
-def count_contacts(i, crop, top, left, box, index_image, depth, half_width, hidden, ring, readings):
-    """Who shows on the hidden part of object i, and who on the ring around it.
+def count_contacts(
+    i, crop, top, left, box, index_image, depth, half_width, bounds, hidden, ring, readings, unowned
+):
+    """Who shows on the hidden part of object i and on the ring around it; what depth says where nobody does.
 
     The ring is dilated from runs of mask pixels: a run in one row covers a longer run, by the disk's half
     width there, in each row within its radius. Starts and ends are marked, a running sum gives the rest.
@@ -91,9 +93,14 @@ def count_contacts(i, crop, top, left, box, index_image, depth, half_width, hidd
         index_image: Shape (h, w).
         depth: Shape (h, w) or (0, 0). [m]
         half_width: Columns that the disk reaches either side, 0 to rho rows off its centre. Shape (rho + 1,).
+        bounds: What is nearer than the first of a row stands before the object, what is farther than the
+            second lies behind it: on the hidden part (row 0), on the ring (row 1). NaN where the object's
+            depth is not known. Shape (2, 2). [m]
         hidden: Filled: pixels of the hidden part that show each object. Shape (n,).
         ring: Filled: pixels of the ring that show each object. Shape (n,).
         readings: Filled: pixels of both with a depth reading. Shape (n,).
+        unowned: Filled: pixels of the hidden part (row 0) and of the ring (row 1) that show no object:
+            before the object, level with it, behind it, not known. Shape (2, 4).
 
     Returns:
         Pixels of the amodal mask, and of the ring inside the image.
@@ -141,18 +148,22 @@ def count_contacts(i, crop, top, left, box, index_image, depth, half_width, hidd
             if covered == 0:
                 continue
             j = index_image[first_row + r, first_col + c]
-            if inside[r, c]:
+            z = depth[first_row + r, first_col + c] if has_depth else np.float32(np.nan)
+            part = 0 if inside[r, c] else 1
+            if part == 0:
                 area += 1
-                if j < 0 or j == i:
+                if j == i:
                     continue
-                hidden[j] += 1
+                if j >= 0:
+                    hidden[j] += 1
             else:
                 ring_area += 1
-                if j < 0:
-                    continue
-                ring[j] += 1
-            if has_depth:
-                z = depth[first_row + r, first_col + c]
-                if z == z:
-                    readings[j] += 1
+                if j >= 0:
+                    ring[j] += 1
+            if j < 0:
+                near, far = bounds[part]
+                place = 3 if z != z or near != near else 0 if z < near else 1 if z <= far else 2
+                unowned[part, place] += 1
+            elif z == z:
+                readings[j] += 1
     return area, ring_area

@@ -21,7 +21,8 @@ from scipy.special import expit
 
 from cpor.errors import InvalidSceneError
 from cpor.evidence.settings import GeometrySettings
-from cpor.scene import Scene
+from cpor.evidence.unseen import UnseenEvidence, surface_bounds, unseen_evidence
+from cpor.scene import MaskCrop, Scene
 
 
 class PairState(IntEnum):
@@ -39,7 +40,7 @@ class PairState(IntEnum):
 class GeometricEvidence:
     """Cues and scores of all ordered pairs: row i is the blocked object, column j the blocker.
 
-    All arrays have shape (n, n), are read-only, and follow the order of `ids`.
+    All arrays but those of `unseen` have shape (n, n); they are read-only and follow the order of `ids`.
 
     Attributes:
         ids: Ids of the objects, ascending.
@@ -52,6 +53,7 @@ class GeometricEvidence:
         logit_geometry: u_ij where scored, NaN elsewhere.
         p_geometry: sigmoid(u_ij) where scored: a bounded confidence, not calibrated. 0 without contact,
             NaN without answer, as `ObstructionPosterior` reads them.
+        unseen: What speaks for something that nobody segmented before each object.
     """
 
     ids: tuple[int, ...]
@@ -62,6 +64,7 @@ class GeometricEvidence:
     reliability: Float[np.ndarray, "n n"]
     logit_geometry: Float[np.ndarray, "n n"]
     p_geometry: Float[np.ndarray, "n n"]
+    unseen: UnseenEvidence
 
     @property
     def is_candidate(self) -> Bool[np.ndarray, "n n"]:
@@ -122,7 +125,10 @@ def geometric_evidence(scene: Scene, settings: GeometrySettings | None = None) -
     arrays = (state, overlap, clearance, order, reliability, logit, p)
     for array in arrays:
         array.flags.writeable = False
-    return GeometricEvidence(scene.ids, *arrays)
+    areas = np.column_stack([measured.amodal_area, measured.ring_area, measured.visible_area])
+    owned = measured.hidden.sum(axis=1)
+    unseen = unseen_evidence(scene, measured.unowned, owned, areas, measured.has_amodal)
+    return GeometricEvidence(scene.ids, *arrays, unseen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +139,9 @@ class _Measured:
         hidden: |IV_i n V_j|. Shape (n, n). [px]
         ring: |R_i n V_j|. Shape (n, n). [px]
         touch_readings: Pixels of both that have a depth reading. Shape (n, n). [px]
+        unowned: Pixels of IV_i and R_i that show nobody, by what depth says there. Shape (n, 2, 4). [px]
         has_amodal: Whether the hidden part is known. Shape (n,).
-        amodal_area: |A_i|. Shape (n,). [px]
+        amodal_area: |A_i|, |V_i| where it is not known. Shape (n,). [px]
         ring_area: |R_i|, inside the image. Shape (n,). [px]
         visible_area: |V_i|. Shape (n,). [px]
         readings: Pixels of V_i that have a depth reading. Shape (n,). [px]
@@ -144,6 +151,7 @@ class _Measured:
     hidden: Int64[np.ndarray, "n n"]
     ring: Int64[np.ndarray, "n n"]
     touch_readings: Int64[np.ndarray, "n n"]
+    unowned: Int64[np.ndarray, "n 2 4"]
     has_amodal: Bool[np.ndarray, " n"]
     amodal_area: Int64[np.ndarray, " n"]
     ring_area: Int64[np.ndarray, " n"]
@@ -160,9 +168,11 @@ def _measure(scene: Scene, rho: int) -> _Measured:
 
     n = len(scene.objects)
     hidden, ring, touch_readings = np.zeros((3, n, n), dtype=np.int64)
+    unowned = np.zeros((n, 2, 4), dtype=np.int64)
     has_amodal = np.zeros(n, dtype=bool)
     amodal_area, ring_area, visible_area, readings = np.zeros((4, n), dtype=np.int64)
     z_median = np.full(n, np.nan)
+    bounds = np.full((n, 2, 2), np.nan)
     if scene.visible_ids is not None and n > 0:
         depth = scene.observation.depth
         if depth is None:
@@ -178,18 +188,26 @@ def _measure(scene: Scene, rho: int) -> _Measured:
                 _kernels.gather_readings(index_image, depth, readings), np.cumsum(readings)[:-1]
             )
             z_median[:] = [_median(v) for v in values]
+            bounds[:] = [surface_bounds(v) for v in values]
         half_width = np.array([math.isqrt(rho**2 - k**2) for k in range(rho + 1)])
         for i, o in enumerate(scene.objects):
-            if visible_area[i] == 0 or o.amodal is None or not o.amodal.pixels.any():
+            if visible_area[i] == 0:
                 continue
-            has_amodal[i] = True
+            has_amodal[i] = o.amodal is not None and bool(o.amodal.pixels.any())
+            whole = o.amodal if o.amodal is not None and has_amodal[i] else _nothing_at(boxes[i])
             amodal_area[i], ring_area[i] = _kernels.count_contacts(
-                i, o.amodal.pixels, o.amodal.top, o.amodal.left, boxes[i], index_image, depth, half_width,
-                hidden[i], ring[i], touch_readings[i],
+                i, whole.pixels, whole.top, whole.left, boxes[i], index_image, depth, half_width,
+                bounds[i], hidden[i], ring[i], touch_readings[i], unowned[i],
             )  # fmt: skip
     return _Measured(
-        hidden, ring, touch_readings, has_amodal, amodal_area, ring_area, visible_area, readings, z_median
-    )
+        hidden, ring, touch_readings, unowned, has_amodal, amodal_area, ring_area, visible_area, readings,
+        z_median,
+    )  # fmt: skip
+
+
+def _nothing_at(box: Int64[np.ndarray, " 4"]) -> MaskCrop:
+    """An empty mask inside the box of a visible one."""
+    return MaskCrop(int(box[0]), int(box[2]), np.zeros((0, 0), dtype=bool))
 
 
 def _median(values: Float32[np.ndarray, " k"]) -> float:

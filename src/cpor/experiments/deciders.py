@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.decision import Certificate, Decision, Defer
+from cpor.errors import TooLargeError
 from cpor.experiments.paired import map_scores, product_scores
 from cpor.inference.certificate import choose, reason_to_defer
-from cpor.pipeline import Pipeline, PipelineResult
+from cpor.pipeline import UNSEEN, Pipeline, PipelineResult
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import chain_of, right_actions
@@ -97,7 +98,11 @@ def _rescored(pipeline: Pipeline, score: Callable[[ObstructionPosterior], np.nda
         posterior = result.posterior.with_prior(pipeline.prior)
         if posterior.has_unanswered:  # nobody may guess here: the full method says what is sure
             return result
-        return replace(result, decision=_decision(posterior, score(posterior), pipeline.tau), p_success=None)
+        try:
+            decision = pipeline.settle(_decision(posterior, score(posterior), pipeline.tau))
+        except TooLargeError:  # beyond what this row can sum: it does not act
+            decision = replace(result.decision, action=Defer("not_proven"))
+        return replace(result, decision=decision, p_success=None)
 
     return run
 
@@ -105,7 +110,8 @@ def _rescored(pipeline: Pipeline, score: Callable[[ObstructionPosterior], np.nda
 def _oracle(pipeline: Pipeline, truth: Callable[[Scene], Set[BlockedBy]]) -> Decider:
     def run(scene: Scene, target: int) -> PipelineResult:
         result = pipeline.run(scene, target)
-        scores = true_scores(result.beliefs.ids, target, truth(scene))
+        objects = (*result.beliefs.ids, UNSEEN)[: len(result.posterior)]
+        scores = true_scores(objects, target, truth(scene))
         return replace(result, decision=_decision(result.posterior, scores, 0.0), p_success=None)
 
     return run
@@ -124,4 +130,5 @@ def _decision(posterior: ObstructionPosterior, scores: Float[np.ndarray, " n"], 
         blocker_threshold=_LIKELIER_THAN_NOT,
         mu=None,
         mu_target=None,
+        bounds={o: (q, q) for o, q in named.items()},  # an ablation acts on its own scores as they are
     )

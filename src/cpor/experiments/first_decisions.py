@@ -69,11 +69,11 @@ def measure_first_decisions(
 
     Args:
         cases: Read one by one, and not kept.
-        pipeline: The fitted stages; tau is set to 0.
+        pipeline: The fitted stages; tau is set to 0 and most_mu to 1, so that every row acts.
         rng: Of the bootstrap.
         progress: Called after each case.
     """
-    rows = deciders(replace(pipeline, tau=0.0, tau_success=None))
+    rows = deciders(replace(pipeline, tau=0.0, most_mu=1.0))
     names: list[str] = []
     tiers: list[str] = []
     right: dict[TruthKind, dict[MethodName, list[bool]]] = {t: {m: [] for m in rows} for t in TRUTHS}

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
+from cpor.data.scene_set import Progress, read_scenes
 from cpor.decoding.paper import decode_paper
 from cpor.decoding.prediction import maximal_paths
 from cpor.errors import SceneFileError, list_labels
 from cpor.evidence import GEOMETRY_PRESETS
 from cpor.metrics import Interval, auroc, bootstrap_mean, mp_ned, object_score, relation_score
 from cpor.pipeline import PairBeliefs, Pipeline, measure_with
-from cpor.reading import Progress, read_scenes
+from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import on_chain, right_actions
 
@@ -124,7 +125,7 @@ def measure_geometry(folder: str | Path, progress: Progress = lambda *_: None) -
         truth = _truth_of(name, scene)
         n_scenes += 1
         for preset, pipeline in pipelines.items():
-            tallies[preset].add(name, pipeline, pipeline.believe(scene), truth)
+            tallies[preset].add(name, pipeline.believe(scene), truth)
     rng = np.random.default_rng(SEED)
     return GeometryAlone(tuple(tally.row(preset, rng) for preset, tally in tallies.items()), n_scenes)
 
@@ -138,12 +139,13 @@ class _Tally:
         self.p: list[np.ndarray] = []
         self.label: list[np.ndarray] = []
 
-    def add(self, name: str, pipeline: Pipeline, beliefs: PairBeliefs, truth: Set[BlockedBy]) -> None:
+    def add(self, name: str, beliefs: PairBeliefs, truth: Set[BlockedBy]) -> None:
         chosen = beliefs.geometry.is_candidate
         self.p.append(beliefs.geometry.p_geometry[chosen])
         self.label.append(_label(beliefs.ids, truth)[chosen])
         for target in beliefs.ids:
-            posterior = pipeline.posterior(beliefs, target)
+            # As in the paper: of the objects that were segmented, and of nothing else.
+            posterior = ObstructionPosterior(beliefs.ids, target, beliefs.p_fused)
             chain = on_chain(target, truth)
             if posterior.has_unanswered:
                 self.n_unanswered += 1

@@ -24,7 +24,7 @@ import numpy as np
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.data.score_log import ScoreLogError
-from cpor.evidence import GeometrySettings, PairState, geometric_evidence
+from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
 from cpor.experiments.perceived import CaseRecord, Perceived
 from cpor.pipeline import LEAST_RELIABILITY
 from cpor.scene import BlockedBy, Scene
@@ -93,17 +93,21 @@ class LoggedCase:
 
 
 def log_pairs(
-    perceived: Perceived, progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    perceived: Perceived,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    measure: Callable[[Scene], GeometricEvidence] = geometric_evidence,
 ) -> Iterator[PairRow]:
-    """The rows of a perceived split, image by image."""
+    """The rows of a perceived split, image by image, with the geometry of the model they are logged for."""
     for k, record in enumerate(perceived.records, start=1):
-        yield from rows_of(read_scene_folder(perceived.folder / record.name), record)
+        yield from rows_of(read_scene_folder(perceived.folder / record.name), record, measure)
         progress("logging", k, len(perceived.records))
 
 
-def rows_of(scene: Scene, record: CaseRecord, settings: GeometrySettings | None = None) -> Iterator[PairRow]:
+def rows_of(
+    scene: Scene, record: CaseRecord, measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
+) -> Iterator[PairRow]:
     """The rows of one image; where it has no pair at all, one that says so, so that it is not forgotten."""
-    geometry = geometric_evidence(scene, settings)
+    geometry = measure(scene)
     place = {label: k for k, label in enumerate(geometry.ids)}
     scores = scene.semantic_scores.scores if scene.semantic_scores else {}
     either, hides = truth_of(scene, "any").pairs, truth_of(scene, "occlusion").pairs

@@ -9,7 +9,7 @@ A target that was not found keeps an id that no found object has: such a case is
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -19,17 +19,17 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.errors import CporError, InvalidSettingError
-from cpor.files.workers import do_all
+from cpor.files.pool import make_pool
+from cpor.files.resumable import open_resumable
 from cpor.metrics.segmentation import FrameQuality, frame_quality
-from cpor.perception.choice import segmenter_name
-from cpor.perception.depth_segmenter import DepthSegmenter
-from cpor.perception.mask_files import GivenMasks
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.scene import Scene
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.sim.dataset.manifest import MANIFEST, CaseEntry, encode_manifest, read_manifest
 from cpor.sim.dataset.recognition import Recognition
+from cpor.sources import fingerprint
+from cpor.system import System
 
 SegmenterKind: TypeAlias = Literal["ours", "given", "depth"]
 SEGMENTERS: tuple[SegmenterKind, ...] = get_args(SegmenterKind)
@@ -59,18 +59,16 @@ class PerceptionSettings(BaseModel):
     segmenter_file: Path | None = None
     scorer_file: Path | None = None
 
-    def make_segmenter(self, scene: Scene) -> Segmenter:
-        """The segmenter for a scene of the split."""
-        if self.segmenter == "given":
-            return GivenMasks(scene)
-        return DepthSegmenter() if self.segmenter == "depth" else _network(self.segmenter_file)
+    def system(self) -> System:
+        """Who looks at the split; networks are read once a process."""
+        return _system(self)
 
     def names(self) -> dict[str, str | None]:
-        """What masks and scores are called."""
-        masks: str = self.segmenter
+        """What masks and scores are called, down to the weights."""
+        masks: str | None = self.segmenter
         if self.segmenter == "ours":
-            masks = segmenter_name(_network(self.segmenter_file), "embedded")
-        return {"masks": masks, "scorer": _scorer(self.scorer_file).name if self.scorer else None}
+            masks = fingerprint(_network(self.segmenter_file))
+        return {"masks": masks, "scorer": fingerprint(_scorer(self.scorer_file)) if self.scorer else None}
 
 
 class CaseRecord(BaseModel):
@@ -116,6 +114,7 @@ def perceive_split(
     settings: PerceptionSettings | None = None,
     workers: int = 1,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    engine: str = "local",
 ) -> Perceived:
     """Perceive every case of a split; called again, it goes on where it stopped.
 
@@ -123,25 +122,29 @@ def perceive_split(
         split: Data set with given masks and truth, as `cpor simulate` makes it.
         out: Folder to write; made if absent.
         settings: Whose masks and scores.
-        workers: Processes.
+        workers: Number of worker processes. The result is the same for any number.
         progress: Told `(what, done, total)`.
+        engine: `local`, or `ray`: on a cluster whose nodes all see both folders.
 
     Raises:
-        PerceptionError: The folder holds another perception.
+        PerceptionError: The folder holds another perception, or another process writes to it.
     """
     settings = settings or PerceptionSettings()
     manifest = read_manifest(split)
     about = {"split": manifest.split, "n": len(manifest.cases), **settings.names()}
-    (out / RECORDS).mkdir(parents=True, exist_ok=True)
-    _claim(out, about)
-    done = {case.name: record for case in manifest.cases if (record := _finished(out, case)) is not None}
-    todo = [case for case in manifest.cases if case.name not in done]
-    progress("perceiving", len(done), len(manifest.cases))
-    for case, record in do_all(partial(_perceive, split=split, out=out, settings=settings), todo, workers):
-        done[case.name] = record
+    pool = make_pool(workers, engine)
+    with open_resumable(out, ABOUT, RECORDS, PerceptionError) as folder:
+        folder.claim(about)
+        done = {case.name: record for case in manifest.cases if (record := _finished(out, case)) is not None}
+        todo = [case for case in manifest.cases if case.name not in done]
         progress("perceiving", len(done), len(manifest.cases))
-    cases = [case.model_copy(update={"target": done[case.name].target}) for case in manifest.cases]
-    (out / MANIFEST).write_bytes(encode_manifest(manifest.model_copy(update={"cases": cases})))
+        for case, record in pool.do_all(partial(_perceive, split=split, out=out, settings=settings), todo):
+            folder.keep(f"{case.name}.json", _RECORD.dump_json(record))
+            done[case.name] = record
+            progress("perceiving", len(done), len(manifest.cases))
+        cases = [case.model_copy(update={"target": done[case.name].target}) for case in manifest.cases]
+        content = encode_manifest(manifest.model_copy(update={"cases": cases}))
+        folder.finish(MANIFEST, content, keep_pieces=True)
     return read_perceived(out)
 
 
@@ -167,20 +170,23 @@ def see(scene: Scene, settings: PerceptionSettings) -> tuple[Scene, Recognition]
         raise InvalidSettingError(
             "a split to perceive needs true masks, relations.json and relations_sweep.json"
         )
-    found = settings.make_segmenter(scene).segment(scene.observation)
+    system = settings.system()
+    # The true masks are the scene's own; any other segmenter gets the frame alone.
+    view = system.look(scene if settings.segmenter == "given" else scene.observation)
+    found = view.scene
     assert found.visible_ids is not None
     objects = scene.true_occlusion.objects | scene.true_sweep.objects | {*scene.ids}
     known = Recognition.match(found.ids, found.visible_ids, objects, scene.visible_ids)
+    believed = system.believe(view)
     seen = replace(
         found,
         request=scene.request,
         true_occlusion=known.translate(scene.true_occlusion),
         true_sweep=known.translate(scene.true_sweep),
         true_lift=None,
-        semantic_scores=None,
+        semantic_scores=believed.semantic,
+        sources=believed.sources,
     )
-    if settings.scorer:
-        seen = replace(seen, semantic_scores=_scorer(settings.scorer_file).score_near(seen))
     return seen, known
 
 
@@ -197,10 +203,6 @@ def _perceive(case: CaseEntry, split: Path, out: Path, settings: PerceptionSetti
         quality=frame_quality(seen, scene),
     )
     write_scene_folder(seen, out / case.name, overwrite=True)
-    place = out / RECORDS / f"{case.name}.json"
-    scratch = place.with_suffix(".new")
-    scratch.write_bytes(_RECORD.dump_json(record))
-    scratch.replace(place)  # last: where it is, the case is done
     return record
 
 
@@ -218,13 +220,6 @@ def _finished(out: Path, case: CaseEntry) -> CaseRecord | None:
         return None
 
 
-def _claim(out: Path, about: Mapping[str, object]) -> None:
-    place = out / ABOUT
-    if place.is_file() and json.loads(place.read_text(encoding="utf-8")) != about:
-        raise PerceptionError(f"{out} holds another perception; choose another --out, or delete it")
-    place.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-
-
 @lru_cache(maxsize=2)
 def _network(path: Path | None) -> OnnxSegmenter:
     return OnnxSegmenter() if path is None else OnnxSegmenter(path)
@@ -233,3 +228,12 @@ def _network(path: Path | None) -> OnnxSegmenter:
 @lru_cache(maxsize=2)
 def _scorer(path: Path | None) -> EmbeddedScorer:
     return EmbeddedScorer() if path is None else EmbeddedScorer(path)
+
+
+@lru_cache(maxsize=4)
+def _system(settings: PerceptionSettings) -> System:
+    segmenter: Segmenter | str = {"given": "given", "depth": "depth"}.get(settings.segmenter, "")
+    return System(
+        segmenter or _network(settings.segmenter_file),
+        _scorer(settings.scorer_file) if settings.scorer else "none",
+    )

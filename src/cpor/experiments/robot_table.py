@@ -16,7 +16,8 @@ from cpor.errors import CporError, InvalidSettingError
 from cpor.experiments.deciders import METHODS, MethodName
 from cpor.experiments.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
 from cpor.files.locks import held_alone
-from cpor.files.workers import check_workers, do_all
+from cpor.files.pool import Pool, make_pool
+from cpor.files.resumable import refuse_other
 from cpor.metrics import Interval, PairedComparison, compare_paired
 from cpor.model import FittedModel
 from cpor.perception.network_file import CHECKSUMS, PACKAGED
@@ -89,6 +90,7 @@ def run_robot_table(
     methods: Sequence[MethodName] = METHODS,
     workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
+    engine: str = "local",
 ) -> list[ScenarioRecord]:
     """Run every method on the same scenarios; what a file of records holds already is not run again.
 
@@ -98,8 +100,9 @@ def run_robot_table(
         settings: What the scenarios share.
         per_tier: Scenarios a tier.
         methods: Rows of the table.
-        workers: Processes.
+        workers: Number of worker processes.
         progress: Told of each step: what is done, how much of it, out of how much.
+        engine: `local`, or `ray`: on a cluster whose nodes see the model at the same path.
 
     Raises:
         RobotTableError: The file cannot be written, was made with something else, or another process writes
@@ -107,11 +110,11 @@ def run_robot_table(
     """
     if per_tier < 1:
         raise InvalidSettingError(f"{per_tier} scenarios a tier; give at least 1")
-    check_workers(workers)
+    pool = make_pool(workers, engine)
     head = _made_with(settings)
     _make_file(out)
     with held_alone(out, RobotTableError):
-        return _run_missing(out, head, settings, per_tier, methods, workers, progress)
+        return _run_missing(out, head, settings, per_tier, methods, pool, progress)
 
 
 def _run_missing(
@@ -120,7 +123,7 @@ def _run_missing(
     settings: ScenarioSettings,
     per_tier: int,
     methods: Sequence[MethodName],
-    workers: int,
+    pool: Pool,
     progress: Callable[[str, int, int], None] | None,
 ) -> list[ScenarioRecord]:
     done = {(r.tier, r.seed, r.method): r for r in _begin(out, head)}
@@ -131,7 +134,7 @@ def _run_missing(
         for method in methods
     ]
     jobs = [Job(*key, settings) for key in wanted if key not in done]
-    for job, record in do_all(run_scenario, jobs, workers):
+    for job, record in pool.do_all(run_scenario, jobs):
         done[job.tier, job.seed, job.method] = record
         with out.open("a", encoding="utf-8") as file:
             file.write(record.model_dump_json() + "\n")
@@ -241,9 +244,4 @@ def _refuse_other(out: Path, line: str, head: dict[str, Any]) -> None:
         there = None
     if not isinstance(there, dict) or there.keys() != head.keys():
         raise RobotTableError(f"{out} is no file of records of this version; choose another --out")
-    for part, wanted in head.items():
-        if there[part] != wanted:
-            raise RobotTableError(
-                f"{out} was made with other {part}: {there[part]}, now {wanted}; choose another --out, or "
-                "move it away"
-            )
+    refuse_other(out, there, head, RobotTableError)

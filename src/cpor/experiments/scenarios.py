@@ -1,7 +1,7 @@
 """One scenario of the robot table: a heap, a target, a method, the loop closed on the simulated arm."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -13,8 +13,9 @@ from cpor.errors import CameraError, InvalidSettingError, RobotError
 from cpor.experiments.deciders import MethodName, deciders
 from cpor.model import FittedModel
 from cpor.pipeline import Pipeline
-from cpor.rgbd import scoring_pipeline
 from cpor.robot.cycle import Ended, RunResult
+from cpor.semantics.embedded import EmbeddedScorer
+from cpor.semantics.scorer import score_stage
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.sweep import sweep_relations
 from cpor.sim.physics.truth import has_cycle
@@ -25,6 +26,10 @@ Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
 it can be seen. `reasoning`: a wrong action was taken, or none although one was right. `grasp`: right actions,
 but the gripper did not get hold. `physics`: the pile fell, the target left the view, or the arm stopped
 itself."""
+
+
+SIGNED_OFF = "the robot table: every row decides with the same prior, in simulation only"
+"""Why its scenarios may fill missing answers with a prior."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class ScenarioRecord(BaseModel):
         n_objects: In the heap.
         detail: How it ended, in words.
         pointed: How often somebody had to say which object is meant.
+        sign_off_prior: Why missing answers were filled with a prior; None where they were not.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -105,6 +111,7 @@ class ScenarioRecord(BaseModel):
     n_objects: int
     detail: str
     pointed: int = 1
+    sign_off_prior: str | None = None
 
 
 def run_scenario(job: Job) -> ScenarioRecord:
@@ -121,10 +128,11 @@ def run_scenario(job: Job) -> ScenarioRecord:
     stage = set_stage(job.seed, settings)
     cyclic = any(has_cycle(truth) for truth in (stage.heap.occlusion, sweep_relations(stage.world)))
     pipeline = _scoring_pipeline(of_all.model, of_all.tau)
-    run = demonstrate(stage, settings, deciders(pipeline, stage.truth_in)[job.method])
+    decider = deciders(pipeline, stage.truth_in)[job.method]
+    run = demonstrate(stage, settings, decider, sign_off_prior=SIGNED_OFF)
     if run.result.error is not None and not isinstance(run.result.error, CameraError | RobotError):
         raise run.result.error
-    if run.result.ended == "stopped" and run.result.error is None:
+    if run.result.ended == Ended.STOPPED and run.result.error is None:
         raise KeyboardInterrupt
     wrong = run.wrong_removals + run.wrong_grasps
     failed = sum(c.outcome is not None and c.outcome.kind != "done" for c in run.result.cycles)
@@ -144,6 +152,7 @@ def run_scenario(job: Job) -> ScenarioRecord:
         n_objects=len(stage.world.objects),
         detail=run.result.detail,
         pointed=run.pointed,
+        sign_off_prior=SIGNED_OFF,
     )
 
 
@@ -165,15 +174,15 @@ def cause_of(
     """
     if retrieved and not wrong:
         return None
-    if isinstance(result.error, CameraError) or result.ended == "empty":
+    if isinstance(result.error, CameraError) or result.ended == Ended.EMPTY:
         return "perception"
-    if result.ended == "target_lost":
+    if result.ended == Ended.TARGET_LOST:
         return "perception" if target_shows else "physics"
-    if result.ended in ("fault", "stopped"):
+    if result.ended in (Ended.FAULT, Ended.STOPPED):
         return "physics"
-    if result.ended == "deferred":
+    if result.ended in (Ended.DEFERRED, Ended.UNCONFIRMED):
         last = next((c.decision for c in reversed(result.cycles) if c.decision), None)
-        if last is not None and last.action == Defer("no_evidence"):
+        if last is not None and last.action in (Defer("no_evidence"), Defer("unseen_blocker")):
             return "perception"
         # It knew what to do and could not: the gripper is to blame.
         return "grasp" if last is not None and not isinstance(last.action, Defer) else "reasoning"
@@ -191,4 +200,5 @@ def fitted_pipeline(model: Path, tau: float) -> Pipeline:
 @lru_cache(maxsize=2)
 def _scoring_pipeline(model: Path, tau: float) -> Pipeline:
     """The same with every scene scored anew where the model was fitted to scores."""
-    return scoring_pipeline(FittedModel.load(model), tau, fill_missing=True)
+    pipeline = fitted_pipeline(model, tau)
+    return pipeline if pipeline.calibrate is None else replace(pipeline, score=score_stage(EmbeddedScorer()))

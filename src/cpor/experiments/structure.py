@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from cpor.decision import Action
+from cpor.decision import ROUNDING, Action
 from cpor.experiments.cases import ScoredCase
-from cpor.inference._kernels.algorithm1 import EXIT_ACTION, EXIT_DEFER, EXIT_EXACT, ROUNDING
 from cpor.inference.allowance import Allowance
 from cpor.inference.certificate import choose
 from cpor.inference.exact import solve_small
@@ -110,8 +109,8 @@ def measure_adaptive(scenes: Sequence[ObstructionPosterior], exact: ExactAnswers
         search = GraphSearch(scene.p_obstructs, ZETA)
         found = search.run(scene.target_index, FORCED, TopKSettings(), Allowance(WORK_LIMIT))
         log_z_kept = search.log_pair_bound + float(np.log1p(-min(found.epsilon, 1.0)))
-        tv.append(0.0 if found.exit == EXIT_EXACT else truncation_tv(log_z_kept, float(exact.log_z[s])))
-        passed = found.exit in (EXIT_ACTION, EXIT_DEFER)
+        tv.append(0.0 if found.kind == "exact" else truncation_tv(log_z_kept, float(exact.log_z[s])))
+        passed = found.kind in ("action", "defer")
         certified.append(passed or is_certified(found.scores, found.epsilon))
         agree.append(choose(scene, found.scores.tolist(), FORCED) == exact.actions[s])
         kept.append(found.k)

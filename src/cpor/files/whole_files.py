@@ -19,7 +19,10 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write a file, all of it or nothing."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        scratch.write_bytes(content)
+        with scratch.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave a file of the right name and no content
         scratch.replace(path)
     except OSError as error:
         scratch.unlink(missing_ok=True)

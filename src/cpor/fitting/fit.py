@@ -8,25 +8,30 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from cpor.decision import Decision
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.evidence import GeometrySettings
-from cpor.fitting.labelled import FittingError, LabelledScene, split
+from cpor.evidence.learnt import GeometryKind, LearntGeometry
+from cpor.fitting.labelled import FittingError, LabelledScene, group_copies, split
 from cpor.fitting.stages import (
     ReliabilityData,
     action_reliability,
     fit_calibration,
     fit_fusion,
     fit_selection,
+    fit_unseen,
     outcomes,
 )
 from cpor.inference.decide import decide_many
-from cpor.model import PARTS, FittedModel, GeometryNumbers, scene_features
+from cpor.model import PARTS, FittedModel, GeometryNumbers, TestedWith, scene_features
 from cpor.pipeline import Pipeline, PipelineResult, measure_with
 from cpor.relations import ObstructionPosterior
-from cpor.risk import choose_tau_grid, control_risk
 from cpor.risk.binomial import check_levels
+from cpor.risk.control import control_risk, count_executed
+from cpor.risk.modes import MODES, Mode, ModeFigures, mode_tau
+from cpor.risk.tau_grid import choose_tau_grid
 from cpor.scene import Scene
 from cpor.truth import TruthKind
 
@@ -42,9 +47,9 @@ class FitSettings:
         condition: Whether to fit the stage that conditions on the target's chain. It sharpens relations,
             but on 550 simulated scenes it cost right actions (0.78 instead of 0.88), so it is left out.
         geometry: Settings of the geometric evidence.
+        geometry_kind: Whose geometric evidence: the paper's formula, or our network.
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
-        masks: Whose masks the scenes have, for the model to say; None where that does not matter.
     """
 
     alpha: float = 0.1
@@ -52,8 +57,8 @@ class FitSettings:
     seed: int = 0
     condition: bool = False
     geometry: GeometrySettings = field(default_factory=GeometrySettings)
+    geometry_kind: GeometryKind = "paper"
     truth: TruthKind = "occlusion"
-    masks: str | None = None
 
     def __post_init__(self) -> None:
         check_levels(self.alpha, self.delta)
@@ -89,44 +94,76 @@ def fit_model(
         progress: Told of each step: what is done, how much of it, out of how much.
     """
     settings = settings or FitSettings()
-    tell = progress or (lambda what, done, total: None)
-    raw = Pipeline(measure=measure_with(settings.geometry))
+    raw = Pipeline(measure=measure_with(settings.geometry, settings.geometry_kind))
     read = [LabelledScene.read(name, scene, raw, settings.truth) for name, scene in scenes]
-    labelled = [each for each in read if each.beliefs.ids]
+    return fit_labelled(read, settings, progress)
+
+
+def fit_labelled(
+    read: Sequence[LabelledScene],
+    settings: FitSettings,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> FitReport:
+    """Fit a model to labelled scenes that were measured and scored before.
+
+    Args:
+        read: As `LabelledScene.read` gives them, measured as the settings say.
+        settings: What to fit and what to promise.
+        progress: Told of each step: what is done, how much of it, out of how much.
+    """
+    tell = progress or (lambda what, done, total: None)
+    raw = Pipeline(measure=measure_with(settings.geometry, settings.geometry_kind))
+    weights = None
+    if isinstance(raw.measure, LearntGeometry):
+        if raw.measure.fallback is not None:
+            raise FittingError(f"{raw.measure.fallback}; fit with --geometry paper")
+        weights = raw.measure.fingerprint
+    labelled = group_copies([each for each in read if each.beliefs.ids])
     if len({each.name for each in labelled}) < len(labelled):
-        raise FittingError("two scenes have the same name; the model file tells them by name, so rename one")
+        raise FittingError(
+            "two scenes have the same name; rename one, since the model file lists scenes by name"
+        )
     rng = np.random.default_rng(settings.seed)
     parts = split(labelled, rng)
 
     fitted, reliability = fit_calibration(raw, parts)
+    fitted, unseen = fit_unseen(fitted, parts)
+    reliability += unseen
     tell("fitting", 1, 4)
     fitted, fused = fit_fusion(fitted, parts)
     reliability += fused
     tell("fitting", 2, 4)
     targets = {each.name: int(rng.choice(each.beliefs.ids)) for part in PARTS[2:] for each in parts[part]}
     fitted, chosen = fit_selection(fitted, parts["selection"], targets, settings.condition)
-    confidence, wrong = outcomes(fitted, chosen, parts["selection"], targets)
+    score, wrong = outcomes(chosen, parts["selection"], targets)
     tell("fitting", 3, 4)
     levels = settings.alpha, settings.delta
-    grid = choose_tau_grid(confidence, wrong, *levels, n_calibration=len(parts["promise"]))
+    grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(parts["promise"]))
     tested = [each.believed_by(fitted) for each in parts["promise"]]
     posteriors = [fitted.posterior(each.beliefs, targets[each.name]) for each in tested]
-    decisions = decide_many(posteriors, tau=0.0)
-    confidence, wrong = outcomes(fitted, decisions, tested, targets)
-    promise = control_risk(confidence, wrong, *levels, grid)
+    decisions = [fitted.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
+    score, wrong = outcomes(decisions, tested, targets)
+    promise = control_risk(score, wrong, *levels, grid)
     reliability += action_reliability(fitted, decisions, wrong)
     tell("fitting", 4, 4)
+    tested_with = _tested_with(labelled)
     model = FittedModel(
         scorer=_scorer(labelled),
         truth=settings.truth,
-        masks=settings.masks,
+        tested_with=tested_with,
         geometry=GeometryNumbers(**asdict(settings.geometry)),
+        geometry_kind=settings.geometry_kind,
+        geometry_weights=weights,
         calibration=fitted.calibrate,
         geometry_calibration=fitted.calibrate_geometry,
         fusion=fitted.fuse,
         condition=fitted.condition,
         rate=fitted.rate,
         promise=promise,
+        modes=_mode_figures(promise.tau if tested_with is not None else None, score, wrong),
+        unseen=fitted.calibrate_unseen,
+        most_disagreement=fitted.most_disagreement,
+        most_mu=fitted.most_mu,
         p_unanswered=_unanswered_rate(labelled),
         parts={part: [each.name for each in parts[part]] for part in PARTS},
         targets=targets,
@@ -140,6 +177,29 @@ def _unanswered_rate(labelled: Sequence[LabelledScene]) -> float | None:
     """How often pairs without any answer truly obstruct; half a count each way keeps it off 0 and 1."""
     missing = np.concatenate([each.label[np.isnan(each.beliefs.p_fused)] for each in labelled])
     return float((missing.sum() + 0.5) / (missing.size + 1.0)) if missing.size else None
+
+
+def _tested_with(labelled: Sequence[LabelledScene]) -> TestedWith | None:
+    """Who made all masks and scores; None where nobody recorded it, or several did."""
+    made = {
+        None if each.sources is None else (each.sources.segmenter, each.sources.scorer) for each in labelled
+    }
+    who = made.pop() if len(made) == 1 else None
+    if who is None or who[0] is None or (who[1] is None) != (_scorer(labelled) is None):
+        return None
+    return TestedWith(segmenter=who[0], scorer=who[1])
+
+
+def _mode_figures(
+    promised: float | None, score: Float[np.ndarray, " n"], wrong: Bool[np.ndarray, " n"]
+) -> dict[Mode, ModeFigures]:
+    """What each mode would have done on the scenes of the promise."""
+    taus = np.array([mode_tau(mode, promised) for mode in MODES])
+    acted, errors = count_executed(score, wrong, taus)
+    return {
+        mode: ModeFigures(tau=float(taus[k]), n=score.size, n_acted=int(acted[k]), n_wrong=int(errors[k]))
+        for k, mode in enumerate(MODES)
+    }
 
 
 def _scorer(labelled: Sequence[LabelledScene]) -> str | None:

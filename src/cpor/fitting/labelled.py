@@ -1,17 +1,18 @@
 """Labelled scenes as fitting sees them, and their split into disjoint parts."""
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Shaped
 
 from cpor.errors import CporError, InvalidSceneError, list_labels
+from cpor.evidence import UnseenEvidence
 from cpor.model import PARTS
 from cpor.pipeline import PairBeliefs, Pipeline
-from cpor.risk import one_case_per_image
-from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.risk.thinning import one_case_per_image
+from cpor.scene import BlockedBy, Scene, SemanticScores, Sources
+from cpor.sources import digest_frame, gradient_signs, near_copies, verified_sources
 from cpor.truth import TruthKind, truth_of
 
 SHARES = (0.3, 0.2, 0.2, 0.3)
@@ -19,6 +20,15 @@ SHARES = (0.3, 0.2, 0.2, 0.3)
 
 FEWEST_IMAGES = 20
 """Fewer labelled images than this cannot fill four parts."""
+
+DROP_RATE = 0.1
+"""Share of the masks to drop, about what our segmenter misses (recall 0.905 at IoU 0.5 on the test split).
+
+It leaves fewer objects than that without any mask, 4.3 % of 1,301 in 120 scenes: the rest are found badly.
+"""
+
+DROPS_PER_SCENE = 3
+"""How often each labelled scene is looked at with masks dropped."""
 
 
 class FittingError(CporError, ValueError):
@@ -31,10 +41,13 @@ class LabelledScene:
 
     Attributes:
         name: What the scene is called in the model file.
-        image: Fingerprint of the picture: scenes of one picture are never on both sides of a split.
+        image: Which picture it shows, near-copies counted as one: never on both sides of a split.
         semantic: The semantic scores it came with.
         beliefs: What the stages say of each pair.
         truth: The true relations.
+        look: Coarse signs of the picture's gradients, by which near-copies are told.
+        sources: Who made masks and scores for this very frame; None where that is not recorded.
+        dropped: Evidence of unseen blockers with masks dropped, and whether there is one before each object.
     """
 
     name: str
@@ -42,6 +55,9 @@ class LabelledScene:
     semantic: SemanticScores | None
     beliefs: PairBeliefs
     truth: frozenset[BlockedBy]
+    look: Bool[np.ndarray, " bits"]
+    sources: Sources | None = None
+    dropped: tuple[tuple[UnseenEvidence, Bool[np.ndarray, " _"]], ...] = ()
 
     @classmethod
     def read(
@@ -59,11 +75,25 @@ class LabelledScene:
                 f"the true relations of {name} do not list the objects {list_labels(sorted(unlabelled))}, so "
                 "nothing is known of them; label them, or leave the scene out"
             )
-        picture = hashlib.sha256(scene.observation.rgb.tobytes())
-        if scene.observation.depth is not None:
-            picture.update(scene.observation.depth.tobytes())
-        beliefs = pipeline.believe(scene)
-        return cls(name, picture.hexdigest(), pipeline.score(scene), beliefs, truth.pairs)
+        look = gradient_signs(scene)
+        # The picture itself seeds the draw: the same scene is dropped from alike, in whatever order it comes.
+        rng = np.random.default_rng(int(digest_frame(scene.observation)[:16], 16))
+        dropped = []
+        for _ in range(DROPS_PER_SCENE):
+            seen = drop_objects(scene, [label for label in scene.ids if rng.random() < DROP_RATE])
+            if seen.ids:
+                obstructed = is_obstructed_unseen(seen.ids, truth.pairs)
+                dropped.append((pipeline.measure(seen).unseen, obstructed))
+        return cls(
+            name,
+            name,
+            pipeline.score(scene),
+            pipeline.believe(scene),
+            truth.pairs,
+            look,
+            verified_sources(scene),
+            tuple(dropped),
+        )
 
     def believed_by(self, pipeline: Pipeline) -> "LabelledScene":
         """The same scene as seen by other stages; what was measured is not measured again."""
@@ -78,6 +108,35 @@ class LabelledScene:
             if blocked in place and blocker in place:  # the truth may know objects that nobody saw
                 label[place[blocked], place[blocker]] = True
         return label
+
+
+def group_copies(scenes: Sequence[LabelledScene]) -> list[LabelledScene]:
+    """The same scenes; those that show one picture, slightly changed or not, count as one image."""
+    groups = near_copies([each.look for each in scenes])
+    return [replace(each, image=scenes[k].name) for each, k in zip(scenes, groups, strict=True)]
+
+
+def drop_objects(scene: Scene, labels: Collection[int]) -> Scene:
+    """The scene as if nobody had segmented these objects: their pixels are background."""
+    gone = frozenset(labels)
+    assert scene.visible_ids is not None  # fitting needs masks
+    visible = np.where(np.isin(scene.visible_ids, list(gone)), 0, scene.visible_ids).astype(np.int32)
+    scores = scene.semantic_scores
+    if scores is not None:
+        scores = replace(scores, scores={k: v for k, v in scores.scores.items() if gone.isdisjoint(k)})
+    return replace(
+        scene,
+        objects=tuple(each for each in scene.objects if each.id not in gone),
+        visible_ids=visible,
+        points={k: point for k, point in scene.points.items() if k not in gone},
+        semantic_scores=scores,
+    )
+
+
+def is_obstructed_unseen(ids: Sequence[int], truth: Set[BlockedBy]) -> Bool[np.ndarray, " n"]:
+    """Whether something that is not among the objects truly obstructs each of them. Shape (n,)."""
+    blocked = {pair.blocked for pair in truth if pair.blocker not in ids}
+    return np.array([label in blocked for label in ids], np.bool_)
 
 
 Of = Callable[[LabelledScene], Shaped[np.ndarray, "n n"]]

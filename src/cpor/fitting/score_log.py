@@ -82,7 +82,9 @@ def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> L
                 log.score, log.label, log.image, n_candidates=counts, n_folds=folds
             )
         if curve is None and penalty is None:
-            raise InvalidSettingError("all rows are of one image, which cannot choose a penalty; give one")
+            raise InvalidSettingError(
+                "all rows belong to one image, so no penalty can be chosen; give --penalty"
+            )
         chosen = curve.best if penalty is None and curve is not None else penalty
         assert chosen is not None
         fit = ScenePlattCalibrator.fit(log.score, log.label, n_candidates=counts, penalty=chosen)

@@ -13,15 +13,16 @@ from cpor.calibration import (
     GraphPlattCalibrator,
     PlattCalibrator,
     ScenePlattCalibrator,
+    UnseenCalibrator,
     cross_fit_on_chain,
 )
 from cpor.calibration.cross_validation import N_FOLDS
 from cpor.decision import Decision, Defer
 from cpor.fitting.labelled import FittingError, LabelledScene, Of, gather, images
-from cpor.fusion import GatedFusion
+from cpor.fusion import MOST_DISAGREEMENT, GatedFusion, learn_most_disagreement
 from cpor.inference.decide import decide_many
 from cpor.metrics import ReliabilitySummary, summarise_reliability
-from cpor.pipeline import Pipeline, pair_features
+from cpor.pipeline import UNSEEN, Pipeline, add_unseen, pair_features
 from cpor.truth import is_wrong, on_chain, right_actions
 
 
@@ -36,6 +37,12 @@ BASE_PENALTY = 1e-3
 
 CHAIN_PENALTIES = (0.001, 0.01, 0.1, 1.0)
 """Penalties tried for conditioning on the chain; with none at all a separable condition has no best fit."""
+
+MU_QUANTILE = 0.99
+"""Scenes that contradict themselves more than this share of the labelled ones are not acted on."""
+
+FEWEST_FOR_MU = 100
+"""Fewer scenes than this say nothing of a 99th percentile; then the pipeline's own limit stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +124,23 @@ def fit_calibration(
     return fitted, reliability
 
 
+def fit_unseen(
+    fitted: Pipeline, parts: Mapping[str, list[LabelledScene]]
+) -> tuple[Pipeline, list[ReliabilityData]]:
+    """What masks that were dropped teach of blockers nobody segmented; the strict rule where too few were."""
+    part, other = (
+        [dropped for each in parts[name] for dropped in each.dropped] for name in ("calibration", "fusion")
+    )
+    with suppress(CalibrationInputError):
+        unseen = UnseenCalibrator.fit(part)
+        p = np.concatenate([unseen.apply(cues) for cues, _ in other])
+        label = np.concatenate([label for _, label in other])
+        answered = ~np.isnan(p)
+        reliability = ReliabilityData("unseen blocker", p[answered], label[answered])
+        return replace(fitted, calibrate_unseen=unseen), [reliability]
+    return fitted, []
+
+
 def fit_fusion(
     fitted: Pipeline, parts: Mapping[str, list[LabelledScene]]
 ) -> tuple[Pipeline, list[ReliabilityData]]:
@@ -136,7 +160,8 @@ def fit_fusion(
             label, group, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, n_folds=_folds(group)
         ).best
         fusion = GatedFusion.fit(label, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, penalty=penalty)
-    fitted = replace(fitted, fuse=fusion)
+    most = learn_most_disagreement(p_vlm, p_cv)
+    fitted = replace(fitted, fuse=fusion, most_disagreement=MOST_DISAGREEMENT if most is None else most)
     later = [each.believed_by(fitted) for each in parts["selection"]]
     p = gather(later, lambda e: e.beliefs.p_fused, sourced)
     return fitted, [ReliabilityData("fused", p, gather(later, LABEL, sourced))]
@@ -166,10 +191,17 @@ def fit_selection(
             # Scenes it was fitted to would flatter it: judge actions by fits that have not seen the picture.
             chained = cross_fit_on_chain(features, labels, pictures, penalty=curve.best, n_folds=folds)
         fitted = replace(fitted, condition=chain)
-        posteriors = [each.posterior(scene.beliefs.ids) for each, scene in zip(chained, part, strict=True)]
+        posteriors = [
+            add_unseen(each.posterior(scene.beliefs.ids), scene.beliefs.p_unseen)
+            for each, scene in zip(chained, part, strict=True)
+        ]
     else:
         posteriors = [fitted.posterior(each.beliefs, targets[each.name]) for each in part]
-    decisions = decide_many(posteriors, tau=0.0)
+    forced = decide_many(posteriors, tau=0.0)
+    mu = [decision.mu_target for decision in forced if decision.mu_target is not None]
+    if len(mu) >= FEWEST_FOR_MU:
+        fitted = replace(fitted, most_mu=float(np.quantile(mu, MU_QUANTILE)))
+    decisions = [fitted.settle(decision) for decision in forced]
     return replace(fitted, rate=_fit_rate(decisions, part, targets)), decisions
 
 
@@ -184,6 +216,8 @@ def _fit_rate(
         target = targets[each.name]
         free = right_actions(target, each.truth)
         for label, value in decision.scores.items():
+            if label == UNSEEN:
+                continue
             score.append(value)
             right.append(label in free)
             is_target.append(label == target)
@@ -196,22 +230,17 @@ def _fit_rate(
 
 
 def outcomes(
-    fitted: Pipeline,
     decisions: Sequence[Decision],
     part: Sequence[LabelledScene],
     targets: Mapping[str, int],
 ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """How sure each forced decision is (NaN where an answer is missing), and whether it is wrong.
-
-    Sure by its success rate where that was fitted, else by its score.
-    """
-    confidence = np.full(len(decisions), np.nan)
+    """Score of each forced decision (NaN where an answer is missing), and whether it is wrong."""
+    score = np.full(len(decisions), np.nan)
     for k, decision in enumerate(decisions):
         if not isinstance(decision.action, Defer):
-            rate = fitted.success_rate(decision)
-            confidence[k] = decision.scores[decision.action.obj] if rate is None else rate
+            score[k] = decision.scores[decision.action.obj]
     wrong = [is_wrong(d.action, targets[e.name], e.truth) for d, e in zip(decisions, part, strict=True)]
-    return confidence, np.array(wrong, bool)
+    return score, np.array(wrong, bool)
 
 
 def action_reliability(
@@ -223,7 +252,7 @@ def action_reliability(
         return []
     kept = [decision for decision, yes in zip(decisions, acted, strict=True) if yes]
     right = ~wrong[acted]
-    score = np.array([max(decision.scores.values()) for decision in kept])
+    score = np.array([decision.scores[decision.action.obj] for decision in kept])  # type: ignore[union-attr]
     found = [ReliabilityData("chosen action, score", score, right)]
     if fitted.rate is not None:
         rates = np.array([fitted.success_rate(decision) for decision in kept], np.float64)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from cpor.calibration.versioned import kind_of, read_text, read_versioned
+from cpor.fusion.disagreement import MOST_DISAGREEMENT, learn_most_disagreement, settle_disagreement
 from cpor.fusion.gated import GatedFusion
 from cpor.fusion.naive import NaiveFusion
 from cpor.fusion.prior import PAPER_DECODING_RATE, shift_for_decoding, shift_prior
@@ -26,12 +27,15 @@ def load_fusion(path: str | Path) -> AnyFusion:
 
 __all__ = [
     "FUSIONS",
+    "MOST_DISAGREEMENT",
     "PAPER_DECODING_RATE",
     "AnyFusion",
     "GatedFusion",
     "NaiveFusion",
     "fusion_from_json",
+    "learn_most_disagreement",
     "load_fusion",
+    "settle_disagreement",
     "shift_for_decoding",
     "shift_prior",
 ]

@@ -8,9 +8,8 @@ blocks of two objects.
 import numpy as np
 from jaxtyping import Float
 
-from cpor.inference._kernels.frontier import strong_components
 from cpor.inference.allowance import Allowance
-from cpor.inference.local import ZETA, cut_local
+from cpor.inference.local import ZETA, cut_local, cyclic_parts
 from cpor.inference.subset import acyclic_tables
 
 BLOCK = 9
@@ -33,11 +32,10 @@ def log_block_bound(
     """
     allowance = allowance or Allowance()
     left = p.copy()
-    label = np.empty(len(p), np.int64)
     log_bound = 0.0
     while True:
-        count = strong_components(left, label)
-        sizes = np.bincount(label, minlength=count)
+        label = cyclic_parts(left)
+        sizes = np.bincount(label)
         if sizes.max(initial=0) < 2:
             return log_bound
         crossing = label[:, None] != label[None, :]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.decision import (
-    CERTIFIED,
+    ROUNDING,
     Action,
     Certificate,
     CertificateKind,
@@ -19,41 +19,23 @@ from cpor.decision import (
     Method,
     Remove,
 )
-from cpor.inference._kernels.algorithm1 import (
-    EXIT_ACTION,
-    EXIT_DEFER,
-    EXIT_EXACT,
-    EXIT_K_MAX,
-    EXIT_TOLERANCE,
-    ROUNDING,
-)
-from cpor.inference.topk import EXIT_DEADLINE, TopKScores
+from cpor.inference.topk import TopKScores
 from cpor.relations import ObstructionPosterior
 
 CONFLICT = 0.5
 """Defer as `conflicting_evidence` when at least this much belief had to be discarded as cyclic."""
 
-VACUOUS = 0.5
-"""An uncertified answer whose scores may be this far off says nothing; `auto` does not act on it."""
-
 NEAR_TIE = 0.1
 """Defer as `near_tie` when the two best scores are closer than this."""
 
-_KINDS: dict[int, CertificateKind] = {
-    EXIT_EXACT: "exact",
-    EXIT_ACTION: "action",
-    EXIT_DEFER: "defer",
-    EXIT_TOLERANCE: "tolerance",
-    EXIT_K_MAX: "k_max",
-    EXIT_DEADLINE: "deadline",
-}
-
 
 class Inference(NamedTuple):
-    """Scores of one scene by either method, and how far they are from exact.
+    """Scores of one scene by either method, and the intervals that hold the exact ones.
 
     Attributes:
         scores: One for each object.
+        low: No exact score is below this; the scores themselves when exact.
+        high: No exact score is above this; the scores themselves when exact.
         kind: What ended the inference.
         epsilon: No score is further than this from its exact value.
         k: Graphs retained; None when exact.
@@ -61,34 +43,37 @@ class Inference(NamedTuple):
         mu: See `Decision`.
         mu_target: See `Decision`.
         conflict: The least that is known of mu_target, for the reason to defer.
-        vacuous: Whether the bound is so wide that the scores say nothing.
     """
 
     scores: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
     kind: CertificateKind
     epsilon: float
     k: int | None
     method: Method
     mu: float | None
     mu_target: float | None
-    conflict: float = 0.0
-    vacuous: bool = False
+    conflict: float
 
 
 def exact_inference(scores: Sequence[float], mu: float | None, mu_target: float | None) -> Inference:
     """Wrap exact scores."""
-    return Inference(scores, "exact", 0.0, None, "exact", mu, mu_target, mu_target or 0.0)
+    return Inference(scores, scores, scores, "exact", 0.0, None, "exact", mu, mu_target, mu_target or 0.0)
 
 
 def topk_inference(result: TopKScores) -> Inference:
     """Wrap what Algorithm 1 found; proven exhaustion makes it exact."""
-    kind = _KINDS[result.exit]
-    exact = kind == "exact"
+    exact = result.kind == "exact"
+    epsilon = 0.0 if exact else result.epsilon
     mu = min(max(-math.expm1(result.log_mass), 0.0), 1.0) if exact else None
+    scores = result.scores.tolist()
     return Inference(
-        result.scores.tolist(),
-        kind,
-        0.0 if exact else result.epsilon,
+        scores,
+        [max(score - epsilon, 0.0) for score in scores],
+        [min(score + epsilon, 1.0) for score in scores],
+        result.kind,
+        epsilon,
         None if exact else result.k,
         "topk",
         mu,
@@ -104,7 +89,10 @@ def narrow(
     low: Float[np.ndarray, " n"],
     high: Float[np.ndarray, " n"],
 ) -> Inference:
-    """Scores moved into bounds that hold besides epsilon; the tighter intervals may certify the action.
+    """Narrower intervals, with the scores moved into them; they may certify the action.
+
+    The exact score is a mean of the retained graphs' score, with weight Z_K / Z >= 1 - epsilon, and of an
+    unknown one in [0, 1]. Grasping the target is right only where removing another object is not.
 
     Args:
         inference: What Algorithm 1 said.
@@ -113,21 +101,28 @@ def narrow(
         low: No exact score is below this. Shape (n,).
         high: No exact score is above this. Shape (n,).
     """
-    if inference.kind in CERTIFIED:
+    if inference.kind == "exact":
         return inference
-    scores = np.array(inference.scores)
-    low = np.maximum(low, scores - inference.epsilon)
-    high = np.minimum(high, scores + inference.epsilon)
-    scores = np.clip(scores, low, high)
-    epsilon = float(np.maximum(high - scores, scores - low).max())
-    best = target if scores[target] >= scores.max() - ROUNDING else int(scores.argmax())
+    kept = (1.0 - inference.epsilon) * np.array(inference.scores)
+    low, high = np.maximum(low, kept), np.minimum(high, kept + inference.epsilon)
+    others = np.arange(len(low)) != target
+    high[target] = min(high[target], 1.0 - low[others].max(initial=0.0))
+    high[others] = np.minimum(high[others], 1.0 - low[target])
+    high = np.maximum(high, low)  # where rounding crossed them
+    scores = np.clip(inference.scores, low, high)
+    best = int(low.argmax())
     kind = inference.kind
     if high.max() <= tau:
         kind = "defer"
     elif low[best] > tau + ROUNDING and low[best] > np.delete(high, best).max(initial=-1.0) + ROUNDING:
         kind = "action"
-    vacuous = kind not in CERTIFIED and epsilon >= VACUOUS
-    return inference._replace(scores=scores.tolist(), kind=kind, epsilon=epsilon, vacuous=vacuous)
+    return inference._replace(
+        scores=scores.tolist(),
+        low=low.tolist(),
+        high=high.tolist(),
+        kind=kind,
+        epsilon=float(np.maximum(high - scores, scores - low).max()),
+    )
 
 
 _EXACT = Certificate("exact", 0.0, None, True, True)
@@ -138,8 +133,8 @@ def certify(inference: Inference, target: int, blocker_threshold: float) -> Cert
     if inference.kind == "exact":
         return _EXACT
     blockers_certified = all(
-        abs(score - blocker_threshold) > inference.epsilon + ROUNDING
-        for o, score in enumerate(inference.scores)
+        low > blocker_threshold + ROUNDING or high < blocker_threshold - ROUNDING
+        for o, (low, high) in enumerate(zip(inference.low, inference.high, strict=True))
         if o != target
     )
     return Certificate(inference.kind, inference.epsilon, inference.k, False, blockers_certified)
@@ -148,6 +143,7 @@ def certify(inference: Inference, target: int, blocker_threshold: float) -> Cert
 def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float) -> Action | None:
     """The action of eq. policy; None is to defer.
 
+    Given the lower ends of intervals, it acts only where the action is proven likely enough to be right.
     Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau.
     """
     best = max(scores)
@@ -159,10 +155,18 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     return Remove(posterior.objects[next(o for o, score in enumerate(scores) if score >= enough)])
 
 
-def reason_to_defer(scores: Sequence[float], conflict: float) -> DeferReason:
-    """Why no action is likely enough to be right, by stated rules, the first that applies."""
+def reason_to_defer(scores: Sequence[float], conflict: float, undecided: bool = False) -> DeferReason:
+    """Why no action is likely enough to be right, by stated rules, the first that applies.
+
+    Args:
+        scores: One for each object.
+        conflict: The least that is known of mu_target.
+        undecided: Whether the intervals of the scores leave open what exact inference would do.
+    """
     if conflict >= CONFLICT:
         return "conflicting_evidence"
+    if undecided:
+        return "not_proven"
     ranked = sorted(scores, reverse=True)
     if len(ranked) > 1 and ranked[0] - ranked[1] < NEAR_TIE:
         return "near_tie"
@@ -175,23 +179,37 @@ def judge(
     tau: float,
     blocker_threshold: float,
     require_certificate: bool,
+    paper_rule: bool = False,
 ) -> Decision:
-    """The decision that scores, thresholds and certificate give."""
+    """The decision that scores, thresholds and certificate give.
+
+    Args:
+        posterior: The scene.
+        inference: Its scores and their intervals.
+        tau: An action is taken when the lower end of its interval exceeds this.
+        blocker_threshold: A blocker is named when the lower end of its interval exceeds this.
+        require_certificate: Defer where the action is not proven to be that of exact inference.
+        paper_rule: Act on scores however wide their intervals are, as the paper does. For comparison only.
+    """
     scores = inference.scores
+    relied_on = scores if paper_rule else inference.low
     target = posterior.target_index
     certificate = certify(inference, target, blocker_threshold)
-    action = choose(posterior, scores, tau)
-    unproven = inference.vacuous or (require_certificate and not certificate.certified)
-    if action is None or unproven:
-        action = Defer(_reason(scores, tau, inference, action is not None))
-    by_label = dict(zip(posterior.objects, scores, strict=True))
+    action = choose(posterior, relied_on, tau)
+    if action is None or (require_certificate and not certificate.certified):
+        undecided = max(inference.high) > tau + ROUNDING
+        action = Defer(reason_to_defer(scores, inference.conflict, undecided))
+    objects = posterior.objects
     limit = blocker_threshold + ROUNDING
-    blockers = [label for label, score in by_label.items() if score > limit]
-    if scores[target] > limit:
+    blockers = [label for label, score in zip(objects, relied_on, strict=True) if score > limit]
+    if relied_on[target] > limit:
         blockers.remove(posterior.target)
+    bounds = None
+    if not certificate.exact:
+        bounds = dict(zip(objects, zip(inference.low, inference.high, strict=True), strict=True))
     return Decision(
         action,
-        by_label,
+        dict(zip(objects, scores, strict=True)),
         frozenset(blockers),
         certificate,
         inference.method,
@@ -199,11 +217,5 @@ def judge(
         blocker_threshold,
         inference.mu,
         inference.mu_target,
+        bounds=bounds,
     )
-
-
-def _reason(scores: Sequence[float], tau: float, inference: Inference, uncertified: bool) -> DeferReason:
-    if uncertified:
-        # An action was likely enough, but not provably so: which of the two margins of test (a) failed?
-        return "weak_evidence" if max(scores) - inference.epsilon <= tau else "near_tie"
-    return reason_to_defer(scores, inference.conflict)

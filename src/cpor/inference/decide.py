@@ -57,12 +57,12 @@ class Policy:
 
     @property
     def threshold(self) -> float:
-        """An action is taken when its score exceeds this."""
+        """An action is taken when its score is proven to exceed this."""
         return self.tau if self.costs is None else self.costs.tau
 
     @property
     def blocker_threshold(self) -> float:
-        """An object belongs to the blocker set when its score exceeds this."""
+        """An object belongs to the blocker set when its score is proven to exceed this."""
         return self.tau if self.costs is None else self.costs.blocker_threshold
 
 
@@ -89,11 +89,13 @@ def decide(
 
     Args:
         posterior: The objects, the target, and who obstructs whom with what probability.
-        tau: Act only if the best action is right with more than this probability.
-        method: `exact`; `topk`, the paper's Algorithm 1 to the letter; or `auto`, exact where the
-            counted work is within a limit, else Algorithm 1 on what the target can reach, with a tighter
-            bound, deferring where even that says nothing. The same input gives the same answer on any
-            machine.
+        tau: Act only if the action is right with more than this probability, by the lower end of the
+            interval in which that is proven to lie.
+        method: `exact`; `auto`, exact where the counted work is within a limit, else bounds from
+            Algorithm 1 on what the target can reach, acting only where they prove the action likely
+            enough to be right; or `topk`, the paper's Algorithm 1 to the letter, for comparison only: it
+            acts on scores however far they may be off, so neither arms nor the service use its rule. The
+            same input gives the same answer on any machine.
         deadline_ms: Answer by then, with what is known then, by whatever method. [ms]
         require_certificate: Defer where the answer is not proven to be that of exact inference.
         costs: Costs instead of tau: tau = 1 - cost of deferring, and the blocker set's own threshold.
@@ -150,7 +152,9 @@ def decide_many(
     decisions: list[Decision | None] = [None] * len(scenes)
     threshold, blocker_threshold = policy.threshold, policy.blocker_threshold
     for k, inference in zip(whole, inferred, strict=True):
-        decisions[k] = judge(scenes[k], inference, threshold, blocker_threshold, require_certificate)
+        decisions[k] = judge(
+            scenes[k], inference, threshold, blocker_threshold, require_certificate, method == "topk"
+        )
     for k, scene in enumerate(scenes):
         if decisions[k] is None:
             decisions[k] = _decide_unanswered(scene, policy)
@@ -204,23 +208,24 @@ def infer_one(p: Matrix, target: int, policy: Policy) -> Inference:
         return topk_inference(
             run_algorithm1(p, target, policy.threshold, policy.topk, policy.zeta, allowance)
         )
-    return _infer_reachable(p, target, policy, allowance)
+    return infer_bounds(p, target, policy, allowance)
 
 
-def _infer_reachable(p: Matrix, target: int, policy: Policy, allowance: Allowance) -> Inference:
-    """Algorithm 1 on the relations that matter to the target, with block bound and local bounds."""
+def infer_bounds(p: Matrix, target: int, policy: Policy, allowance: Allowance) -> Inference:
+    """Intervals of the scores: Algorithm 1 on what matters to the target, block bound and local bounds."""
     members = reachable(p, target)
     local = np.ascontiguousarray(p[np.ix_(members, members)])
     # Where there is a deadline, half of what is left of it goes into the bound.
     until = None if allowance.until is None else 0.5 * (time.perf_counter() + allowance.until)
     log_bound = log_block_bound(local, policy.zeta, Allowance(until=until))
     result = GraphSearch(local, policy.zeta).run(0, policy.threshold, policy.topk, allowance, log_bound)
-    local_inference = narrow(
+    inference = narrow(
         topk_inference(result), 0, policy.threshold, *local_score_bounds(local, 0, policy.zeta)
     )
-    scores = np.zeros(len(p))
-    scores[members] = local_inference.scores
-    return local_inference._replace(scores=scores.tolist(), mu=None)
+    table = np.zeros((3, len(p)))
+    table[:, members] = inference.scores, inference.low, inference.high
+    scores, low, high = table.tolist()
+    return inference._replace(scores=scores, low=low, high=high, mu=None)
 
 
 def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:

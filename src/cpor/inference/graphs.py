@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
-from cpor.inference._kernels.frontier import DONE, graph_log_z, strong_components
+from cpor.inference._kernels.frontier import DONE, graph_log_z
 from cpor.inference._kernels.gradient import acyclic_gradient
 from cpor.inference.allowance import Allowance
 from cpor.inference.exact import WORK_LIMIT
 from cpor.inference.frontier import new_tables
-from cpor.inference.local import ZETA, LocalGraph, cut_local
+from cpor.inference.local import ZETA, LocalGraph, cut_local, cyclic_parts
 from cpor.inference.subset import LARGEST_TABLE, acyclic_tables
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior, Relation
@@ -63,9 +63,8 @@ def log_acyclic_mass(graph: LocalGraph, allowance: Allowance | None = None) -> f
 
 def _strong_parts(graph: LocalGraph) -> Iterator[LocalGraph]:
     """The strongly connected components that can hold a cycle, `members` counted within `graph`."""
-    label = np.empty(len(graph), np.int64)
-    count = strong_components(graph.present, label)
-    for c in range(count):
+    label = cyclic_parts(graph.present)
+    for c in range(label.max(initial=-1) + 1):
         inside = np.flatnonzero(label == c)
         if len(inside) > 1:
             yield restrict(graph, inside)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from cpor.inference._kernels.frontier import strong_components
 from cpor.inference._kernels.subset import local_graph, reachable_from
 
 ZETA = 1e-9
@@ -53,6 +54,13 @@ def reachable(p: Float[np.ndarray, "n n"], target: int) -> Int[np.ndarray, " c"]
     # A copy, here and elsewhere: scenes are read-only, and numba would compile for those once more.
     count = reachable_from(np.array(p), target, keep, np.empty(len(p), np.bool_))
     return keep[:count]
+
+
+def cyclic_parts(p: Float[np.ndarray, "n n"]) -> Int[np.ndarray, " n"]:
+    """A number for each object; two objects with the same one may lie on a cycle together. Shape (n,)."""
+    part = np.empty(len(p), np.int64)
+    strong_components(np.array(p), part)
+    return part
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from cpor.decision import CertificateKind
 from cpor.errors import InvalidSettingError
 from cpor.inference._kernels.algorithm1 import (
+    BOUND,
     EPSILON,
+    EXIT_ACTION,
+    EXIT_DEFER,
+    EXIT_EXACT,
     EXIT_K_MAX,
+    EXIT_TOLERANCE,
     MASS,
     NEEDS_ROOM,
     NEEDS_WORK,
@@ -39,8 +45,17 @@ from cpor.inference.local import ZETA
 WORK_LIMIT = 50_000_000
 """Steps that `auto` allows the search for graphs: a quarter of a second or so."""
 
-EXIT_DEADLINE = 5
+_EXIT_DEADLINE = 5
 """Beside the kernels' exits: the caller's deadline passed first."""
+
+_KINDS: dict[int, CertificateKind] = {
+    EXIT_EXACT: "exact",
+    EXIT_ACTION: "action",
+    EXIT_DEFER: "defer",
+    EXIT_TOLERANCE: "tolerance",
+    EXIT_K_MAX: "k_max",
+    _EXIT_DEADLINE: "deadline",
+}
 
 _ROOM = 1 << 13
 
@@ -72,7 +87,7 @@ class TopKScores:
         scores: q-hat, the scores under the retained graphs. Shape (n,).
         epsilon: No score is further than this from its exact value.
         k: Graphs retained.
-        exit: One of the kernels' exits, or EXIT_DEADLINE.
+        kind: What ended the search; `exact` where it found every graph.
         log_mass: Log of Z_K, the probability of the retained graphs; a lower bound on log Z.
         log_bound: An upper bound on log Z.
     """
@@ -80,7 +95,7 @@ class TopKScores:
     scores: Float[np.ndarray, " n"]
     epsilon: float
     k: int
-    exit: int
+    kind: CertificateKind
     log_mass: float
     log_bound: float
 
@@ -170,7 +185,7 @@ class GraphSearch:
         about the order, the same about the bound, since the theorem holds for any distinct graphs.
         """
         log_bound = self.log_pair_bound if log_bound is None else log_bound
-        totals, sums = np.zeros(self.n), np.zeros(3)
+        totals, sums = np.zeros(self.n), np.zeros(4)
         status = NEEDS_WORK
         while status in (NEEDS_WORK, NEEDS_ROOM):
             spent = int(self._counters[WORK])
@@ -210,7 +225,7 @@ class GraphSearch:
         totals: np.ndarray,
         sums: np.ndarray,
     ) -> int:
-        out_of_time = EXIT_DEADLINE if allowance.late else EXIT_K_MAX
+        out_of_time = _EXIT_DEADLINE if allowance.late else EXIT_K_MAX
         limit = self.found + (1 if allowance.late else settings.k_max)
         free = np.zeros(self.n, np.bool_)
         while self.found < min(limit, settings.k_max) or sums[MASS] == 0.0:
@@ -274,7 +289,7 @@ def run_algorithm1_many(
     settings = settings or TopKSettings()
     flat, first, size, first_score = pack(matrices)
     k = len(matrices)
-    scores, sums = np.zeros(int(size.sum())), np.zeros((k, 3))
+    scores, sums = np.zeros(int(size.sum())), np.zeros((k, 4))
     retained, exits = np.zeros(k, np.int64), np.zeros(k, np.int64)
     run_batch(
         flat,
@@ -303,8 +318,7 @@ def run_algorithm1_many(
 
 
 def _topk_scores(
-    scores: Float[np.ndarray, " n"], sums: Float[np.ndarray, " 3"], k: int, end: int
+    scores: Float[np.ndarray, " n"], sums: Float[np.ndarray, " 4"], k: int, end: int
 ) -> TopKScores:
-    epsilon = float(sums[EPSILON])
     log_mass = float(sums[REFERENCE] + np.log(sums[MASS]))
-    return TopKScores(scores, epsilon, k, end, log_mass, log_mass - float(np.log1p(-min(epsilon, 1 - 1e-16))))
+    return TopKScores(scores, float(sums[EPSILON]), k, _KINDS[end], log_mass, float(sums[BOUND]))

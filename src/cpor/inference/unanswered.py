@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.decision import CERTIFIED, Certificate, CertificateKind, Decision, Defer, Grasp
-from cpor.inference._kernels.algorithm1 import ROUNDING
+from cpor.decision import CERTIFIED, ROUNDING, Certificate, CertificateKind, Decision, Defer, Grasp
 from cpor.inference.certificate import Inference, choose, judge
 from cpor.inference.exact import SMALL
 from cpor.inference.local import reachable
@@ -100,7 +99,7 @@ def _look_at_corners(
         if more is None:
             return solved, True
         solved += more
-        if count > RANGE_CORNERS and len({choose(posterior, s.scores, tau) for s in solved}) > 1:
+        if count > RANGE_CORNERS and len({choose(posterior, s.low, tau) for s in solved}) > 1:
             break
     return solved, False
 
@@ -113,14 +112,14 @@ def _combine(
     require_certificate: bool,
 ) -> Decision:
     """One decision for all corners: it acts where all agree, each with a certificate."""
-    table = np.array([corner.scores for corner in corners])
-    low, high = table.min(axis=0), table.max(axis=0)
+    low = np.array([corner.low for corner in corners]).min(axis=0)
+    high = np.array([corner.high for corner in corners]).max(axis=0)
     weakest = max(corners, key=lambda corner: (corner.kind not in CERTIFIED, corner.epsilon))
-    least = weakest._replace(scores=low.tolist(), mu=None, mu_target=None)
+    least = weakest._replace(scores=low.tolist(), low=low.tolist(), mu=None, mu_target=None)
     decision = judge(posterior, least, tau, blocker_threshold, require_certificate)
-    settled = len({choose(posterior, corner.scores, tau) for corner in corners}) == 1
+    settled = len({choose(posterior, corner.low, tau) for corner in corners}) == 1
     epsilon = max(corner.epsilon for corner in corners)
-    same_side = (low - epsilon > blocker_threshold) | (high + epsilon <= blocker_threshold)
+    same_side = (low > blocker_threshold) | (high <= blocker_threshold)
     same_side[posterior.target_index] = True
     action = (
         judge(posterior, weakest, tau, blocker_threshold, True).action if settled else Defer("no_evidence")
@@ -132,6 +131,7 @@ def _combine(
         action=action,
         certificate=certificate,
         unanswered_range=dict(zip(posterior.objects, ranges, strict=True)),
+        bounds=None,
     )
 
 

@@ -1,4 +1,7 @@
-"""Which object a request means: by id, by a point, or by words. What is not clear is asked back."""
+"""Which object a request means: by id, by a point, or by words. What is not clear is asked back.
+
+Only what lies in the workspace may be asked for: see `cpor.perception.workspace`.
+"""
 
 import math
 
@@ -6,8 +9,9 @@ import numpy as np
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, list_labels, say_known
 from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Found, Grounding, NotFound
-from cpor.perception.request_words import parse_request, split_words
+from cpor.perception.request_words import FILLERS, parse_request, split_words
 from cpor.perception.word_judge import WordJudge
+from cpor.perception.workspace import in_workspace
 from cpor.scene import PixelPoint, Scene
 
 __all__ = [
@@ -40,15 +44,29 @@ def ground(
     if len(ways) > 1:
         raise InvalidSettingError("ask in one way only: by id, by a point, or in words")
     if target is not None:
-        return ground_id(scene, target)
+        return _within_given(scene, ground_id(scene, target))
     if point is not None:
-        return ground_point(scene, point)
+        return _within_given(scene, ground_point(scene, point))
     words = words if words is not None else scene.request
     if words is None:
         raise InvalidSettingError(
-            f"say which object: by id, by a point, or in words; {say_known('', scene.ids)}"
+            f"say which object: by --target ID, --point X,Y or --request WORDS (target, point, request in "
+            f"Python); {say_known('', scene.ids)}"
         )
     return ground_words(scene, words)
+
+
+def _within_given(scene: Scene, meant: Grounding) -> Grounding:
+    """Refuse an object outside the workspace that was given; a workspace only found may be overruled."""
+    given = scene.observation.camera.workspace is not None
+    if given and isinstance(meant, Found) and meant.id not in in_workspace(scene):
+        return NotFound(say_outside(meant.id))
+    return meant
+
+
+def say_outside(obj: int) -> str:
+    """That an object may not be asked for, and what to do."""
+    return f"Object {obj} lies outside the workspace. Ask for an object inside it, or change the workspace."
 
 
 def parse_point(text: str) -> PixelPoint:
@@ -116,16 +134,18 @@ def ground_point(scene: Scene, point: PixelPoint, within: float = NEAREST_CENTRO
     if inside:
         both = tuple(each for each in ranked if each.id in inside)
         return AmbiguousRequest(
-            both, f"the point lies on {list_labels(inside)}, of which none shows there; which is meant?"
+            both, f"The point lies on hidden parts of objects {list_labels(inside)}. Which one do you mean?"
         )
     if ranked and distance[ranked[0].id] <= within:
         margin = ranked[0].fit - (ranked[1].fit if len(ranked) > 1 else 0.0)
         return Found(ranked[0].id, ranked, margin)
-    return NotFound(f"no object lies within {within:g} px of {point.x:g}, {point.y:g}; point at one", ranked)
+    return NotFound(f"No object lies within {within:g} px of {point.x:g}, {point.y:g}. Point at one.", ranked)
 
 
 def ground_words(scene: Scene, words: str) -> Grounding:
-    """The object that words describe: its colour, form, size, place, and its name where it has one.
+    """The object in the workspace that words describe: colour, form, size, place, and name where it has one.
+
+    A word that is not known, or cannot be judged in this scene, is asked back.
 
     Args:
         scene: With visible masks.
@@ -134,17 +154,18 @@ def ground_words(scene: Scene, words: str) -> Grounding:
     if scene.visible_ids is None and not any(o.name for o in scene.objects):
         raise InvalidSceneError("the scene has no masks; segment it before asking for an object in words")
     if not scene.objects:
-        return NotFound("there is no object in the scene")
-    called = {o.id: frozenset(split_words(o.name or "")) for o in scene.objects}
+        return NotFound("There is no object in the scene.")
+    inside = in_workspace(scene)
+    called = {o.id: frozenset(split_words(o.name or "")) - FILLERS for o in scene.objects if o.id in inside}
     request = parse_request(words, frozenset().union(*called.values()))
     if request.trouble is not None:
-        return NotFound(f"“{words}”: {request.trouble}")
+        return NotFound(request.trouble)
     if request.number is not None:
-        return (
-            Found(request.number)
-            if request.number in scene.ids
-            else NotFound(f"unknown object {request.number}; {say_known(request.number, scene.ids)}")
-        )
+        if request.number not in scene.ids:
+            return NotFound(f"Unknown object {request.number}; {say_known(request.number, scene.ids)}.")
+        return _within_given(scene, Found(request.number))
+    if not called:
+        return NotFound("No object lies in the workspace. Point at the object, or give another workspace.")
     return WordJudge(scene, words, request, called).answer()
 
 

@@ -11,6 +11,9 @@ LEAST_FIT = 0.35
 CLEAR_RATIO = 0.5
 """The best object is meant where the next fits at most this much as well."""
 
+SAY_OTHERWISE = "Say it in other words, or point at the object."
+"""What to do where no object fits."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -28,13 +31,11 @@ class Found:
         id: The object.
         ranked: All objects, the best first.
         margin: Fit of the best less that of the next.
-        unchecked: Words that could not be held against anything seen, and so did not count.
     """
 
     id: int
     ranked: tuple[Candidate, ...] = ()
     margin: float = 1.0
-    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,10 @@ class AmbiguousRequest:
     Attributes:
         candidates: The objects that fit, the best first.
         question: What to ask.
-        unchecked: Words that could not be held against anything seen.
     """
 
     candidates: tuple[Candidate, ...]
     question: str
-    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,32 +58,27 @@ class NotFound:
     Attributes:
         reason: Why, and what to do.
         ranked: All objects, the best first, as far as they were judged.
-        unchecked: Words that could not be held against anything seen.
     """
 
     reason: str
     ranked: tuple[Candidate, ...] = ()
-    unchecked: tuple[str, ...] = ()
 
 
 Grounding: TypeAlias = Found | AmbiguousRequest | NotFound
 
 
-def weigh(words: str, ranked: tuple[Candidate, ...], unchecked: tuple[str, ...] = ()) -> Grounding:
+def weigh(words: str, ranked: tuple[Candidate, ...]) -> Grounding:
     """The object that clearly fits best, whoever judged; else what to ask.
 
     Args:
         words: The request.
         ranked: All objects of a scene, the best first; at least one.
-        unchecked: Words that could not be held against anything seen.
     """
     best, second = ranked[0], ranked[1].fit if len(ranked) > 1 else 0.0
     if best.fit < LEAST_FIT:
-        return NotFound(
-            f"“{words}”: no object fits; say it otherwise, or point at the object", ranked, unchecked
-        )
+        return NotFound(f'No object fits "{words}". {SAY_OTHERWISE}', ranked)
     if second > CLEAR_RATIO * best.fit:
         several = tuple(each for each in ranked if each.fit > CLEAR_RATIO * best.fit)
-        question = f"“{words}” fits {list_labels([each.id for each in several])}; which is meant?"
-        return AmbiguousRequest(several, question, unchecked)
-    return Found(best.id, ranked, best.fit - second, unchecked)
+        fitting = list_labels([each.id for each in several])
+        return AmbiguousRequest(several, f'"{words}" fits objects {fitting}. Which one do you mean?')
+    return Found(best.id, ranked, best.fit - second)

@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool
@@ -63,10 +63,12 @@ class FileMasks:
     """Reads the masks that another segmenter wrote.
 
     Attributes:
+        name: What its masks are called.
         path: JSON or npz; the head of this module says what it holds.
         image_id: Which image of a JSON file with several.
     """
 
+    name: ClassVar[str] = "file"
     path: Path
     image_id: int | str | None = None
 
@@ -118,7 +120,7 @@ def _read_json(path: Path, shape: tuple[int, int], image_id: int | str | None) -
     except OSError as error:
         raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise SceneFileError(f"{path} is not valid JSON ({error}); mend or replace it") from error
+        raise SceneFileError(f"{path} is not valid JSON ({error}); fix or replace it") from error
     entries = content.get("annotations") if isinstance(content, dict) else content
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise SceneFileError(
@@ -255,7 +257,9 @@ def _column(path: Path, arrays: dict[str, np.ndarray], key: str, n: int) -> np.n
         return None
     column = arrays[key].reshape(-1)
     if column.size != n or column.dtype.kind not in "biuf":
-        raise SceneFileError(f"{path}: {key} has {column.size} entries for {n} masks; give one number a mask")
+        raise SceneFileError(
+            f"{path}: {key} has {column.size} entries for {n} masks; give one number per mask"
+        )
     return column
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
 from cpor.perception.network_file import PACKAGED, Session, WeightsError, open_network
 from cpor.scene import Observation, Scene
+from cpor.sources import fingerprint_settings
 
 _INPUTS = ("rgb", "depth")
 _OUTPUTS = ("scores", "visible", "amodal", "occluded")
@@ -85,6 +86,12 @@ class OnnxSegmenter:
         return scene, dict(zip(("load", "prepare", "network", "masks"), times.tolist(), strict=True))
 
     @cached_property
+    def fingerprint(self) -> str:
+        """Name, version, and a digest of weights and thresholds."""
+        settings = asdict(self.settings) | {"thresholds": (self.score_threshold, self.mask_threshold)}
+        return fingerprint_settings(f"embedded {self.notes.version}", settings, self.path)
+
+    @cached_property
     def notes(self) -> NetworkNotes:
         """What the file says of itself."""
         written = dict(self._session.get_modelmeta().custom_metadata_map)
@@ -124,4 +131,8 @@ class OnnxSegmenter:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open network, so that worker processes can have a copy."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_session", "notes")}
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_session", "notes", "fingerprint")
+        }

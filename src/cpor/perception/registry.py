@@ -1,15 +1,10 @@
-"""Segmenters by name: entry points of the group `cpor.segmenters`, ours and those of other packages.
+"""Segmenters by name; an entry point of `cpor.segmenters` is a callable whose parameters are its options."""
 
-An entry point names a callable that makes a segmenter; its parameters are the segmenter's options.
-"""
+from importlib.metadata import EntryPoint
+from typing import cast
 
-import inspect
-from importlib.metadata import EntryPoint, entry_points
-
-from cpor.errors import InvalidSettingError, list_labels
 from cpor.perception.segmenter import Segmenter
-
-GROUP = "cpor.segmenters"
+from cpor.plugins import SEGMENTERS, list_plugins, make_plugin
 
 DEFAULT = "embedded"
 """The one that needs nothing but the package."""
@@ -17,35 +12,17 @@ DEFAULT = "embedded"
 
 def list_segmenters() -> dict[str, EntryPoint]:
     """Every segmenter that is installed, by name; nothing is loaded."""
-    return {each.name: each for each in sorted(entry_points(group=GROUP), key=lambda each: each.name)}
+    return list_plugins(SEGMENTERS)
 
 
 def make_segmenter(name: str = DEFAULT, **options: object) -> Segmenter:
-    """The segmenter of a name.
+    """The segmenter of a name, or of `module:attribute`.
 
     Args:
-        name: As `list_segmenters` has it.
+        name: As `list_segmenters` has it, or `module:attribute`.
         **options: Its parameters, such as `path` of the segmenter `file`.
 
     Raises:
         InvalidSettingError: No such segmenter, or other options than it takes.
     """
-    known = list_segmenters()
-    if name not in known:
-        raise InvalidSettingError(
-            f"unknown segmenter {name!r}; installed are: {list_labels(known) or 'none'}"
-        )
-    try:
-        make = known[name].load()
-    except (ImportError, AttributeError) as error:
-        raise InvalidSettingError(f"the segmenter {name!r} cannot be loaded: {error}") from error
-    try:
-        inspect.signature(make).bind(**options)
-    except TypeError as error:
-        raise InvalidSettingError(
-            f"the segmenter {name!r} takes {inspect.signature(make)}: {error}"
-        ) from error
-    segmenter = make(**options)
-    if not isinstance(segmenter, Segmenter):
-        raise InvalidSettingError(f"the segmenter {name!r} has no method `segment`; see docs/perception.md")
-    return segmenter
+    return cast(Segmenter, make_plugin(SEGMENTERS, name, **options))

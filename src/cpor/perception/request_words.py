@@ -12,32 +12,67 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-FILLERS = _words(
-    "a an and are as at bin bring can colored coloured colour color could every fetch find for from get give "
-    "go grab grasp hand i image in is it item just lift like located looking looks lying me my need now "
-    "object of on one pass pick picture piece please put retrieve robot scene shaped side something table "
-    "take that the thing this to up want we which with would you your"
+DETERMINERS = _words("a an my that the this your")
+"""Words that begin the description of an object."""
+
+ANYTHING = _words("item object one piece something thing")
+"""Nouns that fit every object."""
+
+_ASKING = _words(
+    "am bring choose could fetch find get give go grab grasp have hello here hey hi i just let me move need "
+    "now please pull put reach remove retrieve select show take thank there us"
 )
-"""Words that say nothing about which object is meant."""
+_MODALS = _words("want we would you")
+
+FILLERS = (
+    DETERMINERS
+    | ANYTHING
+    | _ASKING
+    | _MODALS
+    | _words(
+        "and are as at colored coloured colour color for from in is it like located looking looks lying of "
+        "on shaped side to up which with"
+    )
+)
+"""Words that say nothing about which object is meant, and are no name of a thing."""
+
+OPENERS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("can", "will"), _words("i we you")),
+    **dict.fromkeys(("hand", "pass"), DETERMINERS | _words("it me us")),
+    **dict.fromkeys(("lift", "pick"), DETERMINERS | _words("it up")),
+    "robot": _ASKING | _MODALS | _words("can hand lift pass pick will"),
+}
+"""Words that say nothing at the start of a request, before one of these words: "can you", "hand me".
+Elsewhere they are names of things: "the red can"."""
+
+IN_PLACE = _words("on in inside from at")
+"""Words before a place. Before anything else they point to another object."""
 
 RELATING = _words(
-    "above against behind below beneath beside besides between beyond by except covering holding inside near "
-    "next not no other over than touching under underneath without on in from at"
+    "above against behind below beneath beside besides between beyond by except covering holding near next "
+    "not no other over than touching under underneath without"
 )
-"""Words that point to another object, or away from one. What follows them must be a place, or it is not
-understood: a half understood request is worse than none."""
+"""Words that point to another object, or away from one. They are not understood: a half understood request
+is worse than none."""
 
-PLACES = _words("left right middle centre center upper lower front back table bin side image picture scene")
+SURFACES = _words("table bin image picture scene")
+"""What all objects are in or on, after a word of `IN_PLACE`. Elsewhere they are names of things."""
+
+PLACES = _words("left leftmost right rightmost middle centre center upper lower front back side") | SURFACES
 """Where in the image, or in what all objects are."""
+
+DISTANCES = _words("close closest far farthest furthest nearest")
+"""Words that compare with another object where one follows: "nearest to the box"."""
+
+COLOURED_THINGS = _words("cream lime olive orange rose")
+"""Words for a colour and for a thing of that colour."""
 
 UNCLEAR: Mapping[str, str] = {
     "top": "say upper (in the image) or highest (in the heap)",
     "bottom": "say lower (in the image) or lowest (in the heap)",
     "topmost": "say upper (in the image) or highest (in the heap)",
     "same": "say what it looks like",
-    "them": "ask for one object",
-    "all": "ask for one object",
-    "both": "ask for one object",
+    **dict.fromkeys(("all", "both", "each", "every", "them", "these", "those"), "ask for one object"),
 }
 """Words that mean two things, and what to say instead."""
 
@@ -128,7 +163,7 @@ class Request:
         extremes: Words of `EXTREMES`.
         names: Other words: what the object is called, perhaps.
         number: An object's number, where the request gives one.
-        trouble: Why it cannot be understood; None where it can.
+        trouble: Why it cannot be understood, in sentences; None where it can.
     """
 
     colours: tuple[str, ...] = ()
@@ -137,6 +172,9 @@ class Request:
     names: tuple[str, ...] = ()
     number: int | None = None
     trouble: str | None = None
+
+
+_ENDINGS = re.compile(r"['\u2019](?:s|m|d|ll|ve)\b")  # the box's, I'm, I'd; but not "don't"
 
 
 @dataclass
@@ -149,7 +187,7 @@ class _Sorted:
 
 def split_words(text: str) -> list[str]:
     """Words of a text in lower case, plurals and possessives cut to the stem we compare."""
-    return [_stem(word) for word in re.findall(r"[^\W_]+", text.lower().replace("'s", ""))]
+    return [_stem(word) for word in re.findall(r"[^\W_]+", _ENDINGS.sub("", text.lower()))]
 
 
 def parse_request(text: str, names: frozenset[str]) -> Request:
@@ -159,39 +197,73 @@ def parse_request(text: str, names: frozenset[str]) -> Request:
         text: Such as "the red mug on the left".
         names: Words of the objects' names, as `split_words` gives them; they go before ours.
     """
-    # A polite start would otherwise ask for the object called "can".
-    text = re.sub(r"^\W*(can|could|would|will)\s+(you|i|we)\b", "", text.lower())
+    text = text.lower()
     words = split_words(text)
-    if number := re.search(r"(?:object|number|no|id|badge|#)\s*\.?\s*(\d+)\W*$", text):
-        return Request(number=int(number.group(1)))
+    if number := re.search(r"(?:\b(?:object|number|no|id|badge)|#)\s*\.?\s*(\d+)\W*$", text):
+        polite = (FILLERS - IN_PLACE - _words("and as like of with")).union(OPENERS)
+        alone = polite.issuperset(split_words(text[: number.start()]))
+        trouble = None if alone else "A number and a description do not go together. Give one of them."
+        return Request(number=int(number.group(1)), trouble=trouble)
     if not words:
-        return Request(trouble="the request is empty; say which object is meant")
+        return Request(trouble="The request is empty. Say which object you mean.")
     kinds = _Sorted()
+    opening, in_place = True, False
     for k, word in enumerate(words):
-        # "a bottle of water" is one thing, "left of the water" is not where the water is.
-        relates = word in RELATING or (word == "of" and k > 0 and words[k - 1] in PLACES)
+        following = words[k + 1] if k + 1 < len(words) else ""
+        if opening and following in OPENERS.get(word, ()):
+            continue
+        opening &= word in FILLERS and word not in DETERMINERS
         if word in names:
             kinds.names.append(word)
-        elif relates and not _leads_to_place(words[k + 1 :]):
-            return Request(
-                trouble=f"{word!r} points to another object; describe the one that is meant by itself"
-            )
+        elif _points_elsewhere(words, k):
+            return Request(trouble=f'"{word}" points to another object. Describe the one you mean by itself.')
         elif word in UNCLEAR:
-            return Request(trouble=f"{word!r} is not clear; {UNCLEAR[word]}")
+            return Request(trouble=f'"{word}" is not clear: {UNCLEAR[word]}.')
+        elif word in COLOURED_THINGS and _is_thing(words, k):
+            return Request(
+                trouble=f'"{word}" can be a colour or a thing. Say "the {word} one" for the colour.'
+            )
         elif (colour := SYNONYMS.get(word, word)) in COLOURS:
             kinds.colours.append(colour)
         elif word in EXTREMES:
             kinds.extremes.append(word)
         elif word in FORMS:
             kinds.forms.append(word)
-        elif word not in FILLERS and word not in PLACES and word not in RELATING:
+        elif word in IN_PLACE or word == "of":
+            in_place = True
+        elif word not in FILLERS and not (in_place and word in SURFACES):
             kinds.names.append(word)
     return Request(tuple(kinds.colours), tuple(kinds.forms), tuple(kinds.extremes), tuple(kinds.names))
 
 
+def _points_elsewhere(words: list[str], k: int) -> bool:
+    """Whether word `k` points to another object, or away from one."""
+    word, before, rest = words[k], words[k - 1] if k else "", words[k + 1 :]
+    # "a bottle of water" is one thing, "left of the water" is not where the water is.
+    if word in IN_PLACE or (word == "of" and before in PLACES):
+        return not _leads_to_place(rest)
+    if word == "near":
+        return before not in DETERMINERS  # "the near one"
+    if before in DISTANCES and (word == "to" or word in DETERMINERS):
+        return rest[:1] not in (["me"], ["us"], ["you"])
+    return word in RELATING
+
+
 def _leads_to_place(rest: list[str]) -> bool:
-    """Whether a phrase names nothing but a place in the image, or nothing at all."""
-    return all(word in PLACES or word in FILLERS or word in EXTREMES for word in rest)
+    """Whether a phrase names a place in the image, and nothing else."""
+    places = PLACES.union(UNCLEAR)  # what is not clear is said of that word
+    neutral = (FILLERS | places | DISTANCES) - ANYTHING
+    return any(word in places for word in rest) and all(word in neutral for word in rest)
+
+
+def _is_thing(words: list[str], k: int) -> bool:
+    """Whether word `k`, a colour and a thing, is used for the thing: "the orange", not "the orange mug"."""
+    if k and words[k - 1] in ("is", "looks", "coloured", "colored"):
+        return False
+    following = words[k + 1] if k + 1 < len(words) else "of"
+    return following in FILLERS - ANYTHING - _words("and coloured colored colour color") or (
+        following in RELATING
+    )
 
 
 def _stem(word: str) -> str:

@@ -35,12 +35,16 @@ class SupportPlane:
             return np.where(inverse > 1e-6, 1.0 / inverse, np.inf).astype(np.float32)
 
 
-def fit_support_plane(depth: Float32[np.ndarray, "h w"], rng: np.random.Generator) -> SupportPlane | None:
+def fit_support_plane(
+    depth: Float32[np.ndarray, "h w"], rng: np.random.Generator, behind_cost: float = 2.0
+) -> SupportPlane | None:
     """The plane with most readings on it and few behind it; None where there is no such plane.
 
     Args:
         depth: NaN without reading. Shape (h, w). [m]
-        rng: Of the trials.
+        rng: Random generator of the trials.
+        behind_cost: Votes that a reading behind the plane costs. Things stand on the plane, so hardly a
+            reading lies behind it: that tells a floor from a lid. 0 where a floor beyond a table may show.
     """
     rows, cols = np.nonzero(np.isfinite(depth))
     if rows.size < 50:
@@ -60,9 +64,8 @@ def fit_support_plane(depth: Float32[np.ndarray, "h w"], rng: np.random.Generato
     with np.errstate(divide="ignore", invalid="ignore"):
         above = np.where(inverse > 1e-6, 1.0 / inverse, np.inf) - z[:, None]
     on = np.abs(above) < NEAR_M
-    # Things stand on the plane, so hardly a reading may lie behind it: that tells a floor from a lid.
     behind = above < -3.0 * NEAR_M
-    votes = on.sum(axis=0) - 2.0 * behind.sum(axis=0)
+    votes = on.sum(axis=0) - behind_cost * behind.sum(axis=0)
     best = int(votes.argmax())
     members = on[:, best]
     if members.sum() < 0.05 * z.size:

@@ -159,11 +159,11 @@ def _explain_refusal(n_executed: int, n_wrong: int, tau: float, alpha: float, de
     least = least_executed(alpha, delta)
     if n_executed < least:
         return (
-            f"too few scenes: tau {tau:.4g}, the first tested, executes {n_executed}; {least} without an "
-            f"error are needed to promise {alpha:g} with confidence {1.0 - delta:g}: label more scenes, or "
-            "begin the grid lower (`choose_tau_grid`)"
+            f"too few scenes: above tau {tau:.4g}, the first tested, the robot acts in {n_executed}; to "
+            f"promise {alpha:g} with confidence {1.0 - delta:g} it must act in {least} without an error; "
+            "label more scenes"
         )
     return (
-        f"too many errors: {n_wrong} of the {n_executed} scenes executed at tau {tau:.4g}, the first tested, "
-        f"are compatible with an error rate above {alpha:g}"
+        f"too many errors: {n_wrong} of {n_executed} actions are wrong above tau {tau:.4g}, the first "
+        f"tested, so the error rate may be above {alpha:g}"
     )

@@ -84,7 +84,7 @@ def check_drift(
     elif math.comb(n_old + n_new, n_new) * level < 1.0:
         reason = f"too few scenes ({n_old} and {n_new}) to tell at level {level:g}: {reason}"
     else:
-        reason = f"nothing speaks against the new scenes being alike: {reason}"
+        reason = f"no sign that the new scenes differ: {reason}"
     return DriftReport(drifted, p_value, level, distance, reason)
 
 

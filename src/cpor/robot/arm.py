@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
 from cpor.errors import RobotError
+from cpor.robot.dead_man import CHECK_S, DeadMan
 from cpor.robot.protocol import RobotStatus
 
 log = logging.getLogger(__name__)
@@ -26,6 +28,9 @@ POLL_S = 0.004
 
 START_S = 0.5
 """A motion that does not begin within this time has been refused. [s]"""
+
+WATCHDOG_HZ = 10.0
+"""The controller stops by itself where it is kicked less often than this. [Hz]"""
 
 RUNNING = 7
 """Robot mode of a UR whose brakes are released, as `getRobotMode` counts."""
@@ -68,6 +73,10 @@ class Arm(Protocol):
 
     def stop(self) -> None:
         """End any motion at once, and refuse others until `resume`; from any thread."""
+        ...
+
+    def heartbeat(self) -> None:
+        """Feed the dead man's switch, see `Robot`; from any thread, never blocks."""
         ...
 
     def resume(self) -> None:
@@ -121,6 +130,9 @@ class DryRunArm:
         self._halted.set()
         self.motions.append("stop")
 
+    def heartbeat(self) -> None:
+        """Needs none: nothing moves."""
+
     def resume(self) -> None:
         """Allow motions again."""
         self._halted.clear()
@@ -143,11 +155,16 @@ class RtdeArm:
 
     It never releases brakes and never clears a protective stop: a person does, at the pendant.
 
+    It moves only while it is fed (`heartbeat`). Three things end a motion: whoever looks after it brakes
+    (`stopL`, `stopJ`); `stop`, and the dead man's switch, end the program through the dashboard server, a
+    connection of its own; and the controller stops by itself where its watchdog is not kicked, as from a
+    process that is frozen or gone.
+
     Args:
         host: Address of the controller.
         T_flange_tool: From the flange to the point midway between the finger tips. Shape (4, 4). [m]
         payload_kg: Mass of the gripper. [kg]
-        links: `(control, receive)` interfaces instead of opening them here.
+        links: `(control, receive, dashboard)` interfaces instead of opening them here.
 
     Raises:
         RobotError: `ur-rtde` is not installed, or the controller cannot be reached.
@@ -158,16 +175,26 @@ class RtdeArm:
         host: str,
         T_flange_tool: Float[np.ndarray, "4 4"],
         payload_kg: float,
-        links: tuple[Any, Any] | None = None,
+        links: tuple[Any, Any, Any] | None = None,
     ) -> None:
         self.host = host
-        control, receive = links or _connect(host)
+        control, receive, dashboard = links or _connect(host)
         self._control, self._receive = _Link(control, host), _Link(receive, host)
+        self._dashboard = _Link(dashboard, host)
         self._halted = threading.Event()
+        self._ended_program = False
+        self._dead_man = DeadMan(self.stop)
+        self._closed = threading.Event()
         if not self._control.setTcp(to_ur_pose(T_flange_tool).tolist()):
             raise RobotError(f"the controller {host} refused the tool; is it in remote control?")
         if not self._control.setPayload(payload_kg, (T_flange_tool[:3, 3] / 2.0).tolist()):
             raise RobotError(f"the controller {host} refused a payload of {payload_kg} kg")
+        self._set_watchdog()
+        threading.Thread(target=self._kick, name="cpor-ur-watchdog", daemon=True).start()
+
+    def close(self) -> None:
+        """Kick the controller's watchdog no more: it ends the control script."""
+        self._closed.set()
 
     def pose(self) -> Float[np.ndarray, "4 4"]:
         """Where the tool is."""
@@ -194,15 +221,27 @@ class RtdeArm:
             raise ArmFaultError(f"a joint ended {np.degrees(apart):.1f} degrees from its goal")
 
     def stop(self) -> None:
-        """Whoever looks after a motion sees this within a few milliseconds and brakes."""
+        """End the program on the controller, whatever the thread that looks after the motion does."""
         self._halted.set()
+        if not self._ended_program:
+            self._dashboard.stop()
+            self._ended_program = True
+
+    def heartbeat(self) -> None:
+        """Feed the dead man's switch."""
+        self._dead_man.beat()
 
     def resume(self) -> None:
         """Allow motions again, and load the control script anew where a stop has ended it."""
         if self.status().state not in ("ready", "stopped"):
             return
-        if not self._control.isProgramRunning() and not self._control.reuploadScript():
-            raise RobotError(f"the control script does not start on {self.host}; is it in remote control?")
+        if self._ended_program or not self._control.isProgramRunning():
+            if not self._control.reuploadScript():
+                raise RobotError(
+                    f"the control script does not start on {self.host}; is it in remote control?"
+                )
+            self._set_watchdog()
+        self._ended_program = False
         self._halted.clear()
 
     def status(self) -> RobotStatus:
@@ -225,28 +264,44 @@ class RtdeArm:
 
     def _move(self, begin: Any, brake: Any) -> None:
         """Begin a motion and look after it; however this ends, the arm is at rest."""
+        if not self._dead_man.is_fed():
+            raise MotionStoppedError("no heartbeat, so the arm stays; see cpor.robot.safe_stop.stopping")
         self._require_free()
         before = self._control.getAsyncOperationProgressEx()
         ended = False
         try:
-            if not begin():
-                raise ArmFaultError(f"the controller refused the motion: {self.status().detail}")
-            deadline = time.monotonic() + START_S
-            while not ended:
-                self._require_free()
-                now = self._control.getAsyncOperationProgressEx()
-                begun = not now.equals(before) or time.monotonic() > deadline
-                ended = begun and not now.isAsyncOperationRunning()
-                if not ended:
-                    time.sleep(POLL_S)
+            with self._dead_man.watching():
+                if not begin():
+                    raise ArmFaultError(f"the controller refused the motion: {self.status().detail}")
+                deadline = time.monotonic() + START_S
+                while not ended:
+                    self._dead_man.tick()
+                    self._require_free()
+                    now = self._control.getAsyncOperationProgressEx()
+                    begun = not now.equals(before) or time.monotonic() > deadline
+                    ended = begun and not now.isAsyncOperationRunning()
+                    if not ended:
+                        time.sleep(POLL_S)
+                self._require_free()  # whoever ended the program ended the motion too
         finally:
             if not ended:
                 self._brake(brake)
 
+    def _set_watchdog(self) -> None:
+        if not self._control.setWatchdog(WATCHDOG_HZ):
+            raise RobotError(f"the controller {self.host} refused the watchdog; update its software")
+
+    def _kick(self) -> None:
+        """Keep the controller's watchdog quiet while nothing moves, or what moves is looked after."""
+        while not self._closed.wait(CHECK_S):
+            if self._dead_man.why_late() is None and not self._ended_program:
+                with suppress(RobotError):  # where the connection is gone the controller stops by itself
+                    self._control.kickWatchdog()
+
     def _brake(self, brake: Any) -> None:
         try:
-            # An arm that stopped itself has no script left to take the order.
-            is_moot = self.status().state in ("protective_stop", "disconnected")
+            # An arm that stopped itself, or whose program was ended, has no script left to take the order.
+            is_moot = self._ended_program or self.status().state in ("protective_stop", "disconnected")
         except RobotError:
             is_moot = False  # nobody knows how it is: the order can do no harm
         if not is_moot:
@@ -254,7 +309,7 @@ class RtdeArm:
 
     def _require_free(self) -> None:
         if self._halted.is_set():
-            raise MotionStoppedError("stopped on request; call home to go on")
+            raise MotionStoppedError(f"{self._dead_man.why or 'stopped on request'}; call home to go on")
         status = self.status()
         if status.state in ("protective_stop", "disconnected"):
             raise ArmFaultError(status.detail)
@@ -279,13 +334,15 @@ class _Link:
 
     def __init__(self, interface: Any, host: str) -> None:
         self._interface, self._host = interface, host
+        self._lock = threading.RLock()  # ur-rtde takes one call at a time
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._interface, name)
 
         def translated(*args: Any) -> Any:
             try:
-                return call(*args)
+                with self._lock:
+                    return call(*args)
             except RuntimeError as error:
                 raise ArmFaultError(
                     f"the controller {self._host} failed in {name} ({error}); check cable and pendant"
@@ -306,14 +363,17 @@ def from_ur_pose(pose: Float[np.ndarray, " 6"]) -> Float[np.ndarray, "4 4"]:
     return T
 
 
-def _connect(host: str) -> tuple[Any, Any]:
+def _connect(host: str) -> tuple[Any, Any, Any]:
     try:
+        from dashboard_client import DashboardClient
         from rtde_control import RTDEControlInterface
         from rtde_receive import RTDEReceiveInterface
     except ImportError:
         raise RobotError("a UR needs ur-rtde: pip install 'cpor-grasp[robot]'") from None
     try:
-        return RTDEControlInterface(host), RTDEReceiveInterface(host)
+        dashboard = DashboardClient(host)
+        dashboard.connect()
+        return RTDEControlInterface(host), RTDEReceiveInterface(host), dashboard
     except RuntimeError as error:
         raise RobotError(
             f"no UR answers at {host} ({error}); check address and cable, and set the pendant to remote "

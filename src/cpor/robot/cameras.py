@@ -1,6 +1,7 @@
 """Cameras that give frames: a RealSense, and a folder of recorded frames."""
 
 import re
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
@@ -23,6 +24,10 @@ class FrameCamera(Protocol):
         Raises:
             CameraError: None came.
         """
+        ...
+
+    def now(self) -> float | None:
+        """The present on the clock of the frames' `time_s`; None where unknown. [s]."""
         ...
 
 
@@ -54,6 +59,10 @@ class FolderCamera:
             return read_scene_folder(place).observation
         except SceneFileError as error:
             raise CameraError(f"the frame {place} cannot be used: {error}") from error
+
+    def now(self) -> float | None:
+        """Unknown: the frames were taken long ago."""
+        return None
 
 
 class RealSenseCamera:
@@ -100,12 +109,22 @@ class RealSenseCamera:
         self._unit = float(profile.get_device().first_depth_sensor().get_depth_scale())
         k = profile.get_stream(rs.stream.color).as_video_stream_profile().get_intrinsics()
         self._intrinsics = Intrinsics(k.fx, k.fy, k.ppx, k.ppy)
-        for _ in range(warm_up):
-            self._wait()
+        for _ in range(max(warm_up, 1)):
+            raw = self._wait()
+        ours = (rs.timestamp_domain.system_time, rs.timestamp_domain.global_time)
+        self._on_our_clock = raw.get_frame_timestamp_domain() in ours
+
+    def now(self) -> float | None:
+        """The computer's clock, where the camera's own is kept in step with it. [s]."""
+        return time.time() if self._on_our_clock else None
 
     def frame(self) -> Observation:
         """A frame taken now."""
-        both = self._align.process(self._wait())
+        asked_at = self.now()
+        raw = self._wait()
+        while asked_at is not None and raw.get_timestamp() / 1000.0 < asked_at:
+            raw = self._wait()  # it was waiting in a queue
+        both = self._align.process(raw)
         depth, colour = both.get_depth_frame(), both.get_color_frame()
         if not depth or not colour:
             raise CameraError("a frame came without depth or colour; check the USB cable")
@@ -114,6 +133,9 @@ class RealSenseCamera:
             np.array(colour.get_data(), np.uint8),
             (steps.astype(np.float64) * self._unit).astype(np.float32),
             Camera(self._intrinsics, self._pose, self._unit),
+            # Of the older one: a stream that hangs shows in both.
+            min(depth.get_timestamp(), colour.get_timestamp()) / 1000.0,
+            min(depth.get_frame_number(), colour.get_frame_number()),
         )
 
     def close(self) -> None:

@@ -6,13 +6,38 @@ from typing import TypeAlias
 
 import numpy as np
 
+from cpor.answer import Answer
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.evidence import PairState
-from cpor.pipeline import Pipeline, PipelineResult
+from cpor.pipeline import UNSEEN, Pipeline, PipelineResult
 from cpor.scene import Scene
+from cpor.system import System
 
-Decider: TypeAlias = Callable[[Scene, int], PipelineResult | Decision]
+Decider: TypeAlias = Callable[[Scene, int], Answer | PipelineResult | Decision]
 """Decides for one target of a scene."""
+
+
+@dataclass(frozen=True)
+class SystemDecider:
+    """A system as the loop asks it: the scene that was found, checked and decided on as everywhere.
+
+    Attributes:
+        system: Who decides; its segmenter is not used, since the loop follows objects by their masks.
+        tau: Act above this score, instead of as the system's mode does.
+    """
+
+    system: System
+    tau: float | None = None
+
+    def __call__(self, scene: Scene, target: int) -> Answer:
+        """Look at the scene, score its pairs anew, decide."""
+        view = self.system.look(replace(scene, semantic_scores=None))
+        return self.system.decide(view, target, tau=self.tau)
+
+
+def as_decider(decider: System | Pipeline | Decider) -> Pipeline | Decider:
+    """Whoever decides, as the loop asks them."""
+    return SystemDecider(decider) if isinstance(decider, System) else decider
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +49,7 @@ class Choice:
         action: What to do; another than the decision's where that was tried in vain.
         p_success: How often such an action succeeds, where known.
         result: Everything on the way to the decision, where the decider tells.
+        answer: The whole answer, where a system decided.
         notes: Why the action is another one.
     """
 
@@ -32,6 +58,7 @@ class Choice:
     p_success: float | None
     result: PipelineResult | None
     notes: tuple[str, ...] = ()
+    answer: Answer | None = None
 
 
 def choose(
@@ -52,40 +79,46 @@ def choose(
             that was tried in vain may be removed.
     """
     said = decider.run(scene, target) if isinstance(decider, Pipeline) else decider(scene, target)
-    result = said if isinstance(said, PipelineResult) else None
-    decision = said.decision if isinstance(said, PipelineResult) else said
+    answer = said if isinstance(said, Answer) else None
+    result = _result_of(said)
+    decision = said if isinstance(said, Decision) else said.decision
+    assert decision is not None  # the loop names its target by id
     p_success = result.p_success if result else None
     action = decision.action
     if isinstance(action, Defer) or action.obj not in excluded:
-        return Choice(decision, action, p_success, result)
-    other = _next_best(decider, decision, target, excluded)
+        return Choice(decision, action, p_success, result, answer=answer)
+    other = _next_best(decision, target, excluded)
     why = f"object {action.obj} was tried in vain and has not changed"
     if isinstance(other, Defer) and make_room and result is not None and isinstance(action.obj, int):
         neighbour = _free_neighbour(result, action.obj, excluded | {target})
         if neighbour is not None:
             note = f"{why}; it removes object {neighbour}, which lies free beside it, to make room"
-            return Choice(decision, Remove(neighbour), None, result, (note,))
+            return Choice(decision, Remove(neighbour), None, result, (note,), answer)
     if isinstance(other, Defer):
         note = f"{why}; no other action is likely enough to be right, so it defers"
-        return Choice(decision, other, None, result, (note,))
+        return Choice(decision, other, None, result, (note,), answer)
     verb = "grasps" if isinstance(other, Grasp) else "removes"
     note = f"{why}; it {verb} object {other.obj} instead, the next best"
-    return Choice(decision, other, _success_rate(decider, decision, other), result, (note,))
+    return Choice(decision, other, _success_rate(decider, decision, other), result, (note,), answer)
 
 
-def _next_best(
-    decider: Pipeline | Decider, decision: Decision, target: int, excluded: frozenset[int]
-) -> Action:
+def _result_of(said: Answer | PipelineResult | Decision) -> PipelineResult | None:
+    """Everything on the way to a decision, where it is told."""
+    if isinstance(said, Answer):
+        assert said.view is not None and said.view.believed is not None
+        assert said.posterior is not None and said.decision is not None
+        beliefs = said.view.believed.beliefs
+        return PipelineResult(beliefs, said.posterior, said.decision, said.p_success, said.times_ms)
+    return said if isinstance(said, PipelineResult) else None
+
+
+def _next_best(decision: Decision, target: int, excluded: frozenset[int]) -> Action:
     # Ties as everywhere: the target first, then the order of the objects.
-    ranked = sorted(decision.scores.items(), key=lambda item: (-item[1], item[0] != target))
-    for obj, score in ranked:
-        if obj in excluded or not score > decision.tau:
+    least = {obj: decision.interval(obj)[0] for obj in decision.scores}
+    for obj in sorted(least, key=lambda obj: (-least[obj], obj != target)):
+        if obj == UNSEEN or obj in excluded or not least[obj] > decision.tau:
             continue
-        action = Grasp(obj) if obj == target else Remove(obj)
-        rate = _success_rate(decider, decision, action)
-        least = decider.tau_success if isinstance(decider, Pipeline) else None
-        if least is None or (rate is not None and rate > least):
-            return action
+        return Grasp(obj) if obj == target else Remove(obj)
     return Defer("weak_evidence")
 
 
@@ -96,7 +129,7 @@ def _free_neighbour(result: PipelineResult, obj: int, excluded: frozenset[int]) 
     state = beliefs.geometry.state
     touches = (state[here] != PairState.NO_CONTACT) | (state[:, here] != PairState.NO_CONTACT)
     # No answer is not free: NaN stays NaN, and exceeds nothing.
-    p_free = np.prod(1.0 - beliefs.p_fused, axis=1)
+    p_free = np.prod(1.0 - beliefs.p_fused, axis=1) * (1.0 - beliefs.p_unseen)
     beside = [k for k, label in enumerate(beliefs.ids) if touches[k] and label not in excluded]
     likely = [k for k in beside if p_free[k] > result.decision.tau]
     return beliefs.ids[max(likely, key=lambda k: float(p_free[k]))] if likely else None

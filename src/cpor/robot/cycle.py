@@ -1,23 +1,42 @@
 """What is said of one turn of the loop and of a whole run: settings, cycles, result."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from cpor.answer import Promise
 from cpor.data.scene_folder import DEPTH_RANGE_M
 from cpor.decision import Action, Decision, Defer, Remove
 from cpor.errors import CporError, InvalidSettingError
+from cpor.gate.check import Check
 from cpor.pipeline import PipelineResult
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import BlockedBy, Observation, Scene, SemanticScores
 
-Ended: TypeAlias = Literal["retrieved", "budget", "deferred", "stopped", "fault", "target_lost", "empty"]
-"""`retrieved`: the robot delivered the target, and a look after it agrees. `budget`: no action is left.
-`deferred`: it deferred too often in a row, a person has to say. `stopped`: somebody stopped it. `fault`:
-camera, robot or program failed. `target_lost`: the target is not seen any more. `empty`: nothing ever was."""
+
+class Ended(StrEnum):
+    """Why a run of the loop ended.
+
+    `retrieved`: the robot delivered the target, and a look after it shows its place empty. `unconfirmed`: the
+    robot says so, and no look proves or refutes it. `budget`: no action is left. `deferred`: it deferred too
+    often in a row, or the target's id is not to be trusted: a person has to say. `stopped`: somebody stopped
+    it. `fault`: camera, robot or program failed. `target_lost`: the target is not seen any more. `empty`:
+    nothing was ever seen.
+    """
+
+    RETRIEVED = "retrieved"
+    UNCONFIRMED = "unconfirmed"
+    BUDGET = "budget"
+    DEFERRED = "deferred"
+    STOPPED = "stopped"
+    FAULT = "fault"
+    TARGET_LOST = "target_lost"
+    EMPTY = "empty"
+
 
 Attempt: TypeAlias = Literal["none", "begun", "ended"]
 """Whether the robot was sent: `begun` with no outcome means that nobody knows what came of it."""
@@ -32,16 +51,24 @@ class LoopSettings:
     Attributes:
         budget: Attempts on objects, failed ones included.
         max_deferrals: Deferrals in a row after which a person is asked.
-        camera_retries: Further tries for a frame after one was lost.
-        looks_for_target: Looks in a row without the target after which it is lost.
+        camera_retries: Further tries for a frame after one was lost. One that is not newer than the last, or
+            equal to it, is lost too.
+        looks_for_target: Looks in a row without the target after which it is lost; and looks after a delivery
+            that prove nothing after which a person is asked.
         failures_before_exclusion: Attempts on an object that change nothing after which it is left alone
             until it or something near it changes.
         wait_for_recovery_s: How long to wait for a person to clear a protective stop; 0 ends at once. The
             loop never clears one itself. [s]
-        ids_are_kept: Whether the segmenter gives an object the same id in every frame.
-        check_target_is_out: Whether to look once more after the robot says that it has the target.
+        ids_are_kept: Whether the segmenter gives an object the same id in every frame. An id under which
+            another object shows up is not trusted.
+        check_target_is_out: Whether to look once more after the robot says that it has the target; without
+            it a delivery is never confirmed.
         make_room: Whether, where an object was tried in vain and nothing else is likely enough to be right, a
             neighbour that lies free may be removed. It need not be on the target's chain.
+        frames_may_repeat: Whether two frames of an unmoved heap may be equal to the last pixel, as from a
+            simulated camera without noise. They must be newer by number or time then.
+        sign_off_prior: Who allows a pipeline that assumes a probability where no source has an answer
+            (`Pipeline.prior`) to move the arm in this run, and why. It is refused without.
     """
 
     budget: int = 12
@@ -53,12 +80,16 @@ class LoopSettings:
     ids_are_kept: bool = False
     check_target_is_out: bool = True
     make_room: bool = False
+    frames_may_repeat: bool = False
+    sign_off_prior: str | None = None
 
     def __post_init__(self) -> None:
         least = {"budget": 1, "max_deferrals": 1, "looks_for_target": 1, "failures_before_exclusion": 1}
         for name, low in {**least, "camera_retries": 0, "wait_for_recovery_s": 0}.items():
             if not getattr(self, name) >= low:
                 raise InvalidSettingError(f"{name} is {getattr(self, name)}; it must be at least {low}")
+        if self.sign_off_prior is not None and not self.sign_off_prior.strip():
+            raise InvalidSettingError("sign_off_prior is empty; write who and why")
 
 
 class PairBelief(NamedTuple):
@@ -70,7 +101,7 @@ class PairBelief(NamedTuple):
         p_fused: From all sources, whatever the target.
         p_geometry: From masks and depth.
         score_semantic: Raw semantic score.
-        carried: Whether the semantic score was kept from an earlier cycle.
+        carried: Whether the semantic score is known to be kept from an earlier cycle, not asked for anew.
     """
 
     blocked: int
@@ -93,6 +124,8 @@ class Cycle:
         decision: What the decider said; None where there was nothing to decide.
         action: What was to be done: the decision's action unless `notes` say why another one.
         p_success: How often an action with such a score succeeds, where known.
+        promise: The promised error rate of the decision; None where none is made.
+        checks: What was found about the frame and its masks, where a system decided.
         attempt: Whether the robot was sent.
         outcome: What came of it; None where the robot was not sent or nobody knows.
         beliefs: What was believed of each pair that may obstruct.
@@ -109,6 +142,8 @@ class Cycle:
     decision: Decision | None = None
     action: Action | None = None
     p_success: float | None = None
+    promise: Promise | None = None
+    checks: tuple[Check, ...] = ()
     attempt: Attempt = "none"
     outcome: Outcome | None = None
     beliefs: tuple[PairBelief, ...] = ()
@@ -117,6 +152,15 @@ class Cycle:
     notes: tuple[str, ...] = ()
     times_s: Mapping[str, float] = field(default_factory=dict)
     retargeted: bool = False
+
+
+Ask: TypeAlias = Callable[[Cycle], Action | None]
+"""Asks a person what to do in a cycle that defers; None: end the run. In a cycle that does not know its
+target, `Grasp` says which object it is; in one that does not know whether the target is out, any action says
+that it is not: the loop looks and decides anew."""
+
+Retarget: TypeAlias = Callable[[], int | None]
+"""Tells, once, the id in the last frame of another object that is asked for from now on; None: no change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +186,7 @@ class RunResult:
     @property
     def retrieved(self) -> bool:
         """Whether the target was delivered."""
-        return self.ended == "retrieved"
+        return self.ended == Ended.RETRIEVED
 
     @property
     def actions(self) -> int:
@@ -187,8 +231,9 @@ class Stopwatch:
 
 
 def list_beliefs(result: PipelineResult, carried: frozenset[BlockedBy]) -> tuple[PairBelief, ...]:
-    """What the stages say of each pair that may obstruct, row by row."""
-    beliefs, p = result.beliefs, result.posterior.p_obstructs
+    """What the stages say of each pair of objects that may obstruct, row by row."""
+    n = len(result.beliefs.ids)
+    beliefs, p = result.beliefs, result.posterior.p_obstructs[:n, :n]
     said = (p != 0.0) | (beliefs.p_fused != 0.0) | beliefs.asked  # NaN is not 0
     listed = []
     for i, j in zip(*np.nonzero(said), strict=True):

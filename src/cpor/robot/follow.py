@@ -1,11 +1,10 @@
-"""Which object of a frame is the target, and whether it is out. In doubt it is not seen, and not out."""
+"""Which object of a frame is the target. In doubt it is not seen."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
-
-from cpor.robot.carry_over import SAME_PLACE, Look, Memory, covered, is_unchanged, look_at, recognise
+from cpor.robot.carry_over import Memory
+from cpor.robot.looks import Look, contradicted, is_unchanged, recognise
 from cpor.scene import Scene
 
 TargetFinder: TypeAlias = Callable[[Scene], int | None]
@@ -17,12 +16,17 @@ class Pursuit:
 
     Args:
         wanted: Its id in the first frame, or who finds it.
-        ids_are_kept: Whether the segmenter gives an object the same id in every frame.
+        ids_are_kept: Whether the segmenter says to give an object the same id in every frame.
+
+    Attributes:
+        doubted: Whether the target's id shows another object than before. It is not trusted until it shows
+            the target where it was, or somebody says which object is meant.
     """
 
     def __init__(self, wanted: int | TargetFinder, ids_are_kept: bool) -> None:
         self.wanted = wanted
         self.target: int | None = None  # its id in the last frame
+        self.doubted = False
         self._keeps = ids_are_kept
         self._look: Look | None = None
 
@@ -43,6 +47,9 @@ class Pursuit:
         if found is None and not isinstance(self.wanted, int):
             found = self.wanted(scene)
         self.target = found if found in seen_in(now, scene) else None
+        if self.target is not None and self._keeps and isinstance(self.wanted, int):
+            self.doubted = self._is_doubtful(self.target, now)
+            self.target = None if self.doubted else self.target
         if self.target is not None:
             self._look = now.known[self.target].last
         return self.target
@@ -53,7 +60,19 @@ class Pursuit:
             return False
         self.wanted = self.target = obj
         self._look = memory.known[obj].last
+        self.doubted = False
         return True
+
+    def _is_doubtful(self, found: int, now: Memory) -> bool:
+        """Whether an id that is said to be kept shows another object than when it was last trusted."""
+        if self._look is None:
+            return False
+        trusted, look = {found: self._look}, now.known[found].last
+        if contradicted(trusted, {found: look}):
+            return True
+        if is_unchanged(self._look, look):
+            return False
+        return self.doubted or found in now.doubted
 
 
 def find_again(before: Memory, now: Memory, target: int | None, look: Look, scene: Scene) -> int | None:
@@ -77,35 +96,3 @@ def find_again(before: Memory, now: Memory, target: int | None, look: Look, scen
 def seen_in(memory: Memory, scene: Scene) -> list[int]:
     """The objects that show in a frame; all of it where it has no masks."""
     return [k for k, known in memory.known.items() if known.last.area or scene.visible_ids is None]
-
-
-def why_not_out(before: Memory, target: int, scene: Scene, ids_are_kept: bool) -> str | None:
-    """Why the target is not out although the robot says that it delivered it; None where it is.
-
-    Args:
-        before: What was known before the attempt.
-        target: The target's id then.
-        scene: A look after the attempt.
-        ids_are_kept: Whether the segmenter gives an object the same id in every frame.
-    """
-    looks = look_at(scene)
-    if scene.visible_ids is not None:
-        looks = {k: look for k, look in looks.items() if look.area}
-    was = before.known[target].last
-    if ids_are_kept:
-        there = {target: looks[target]} if target in looks else {}
-    else:
-        # Whatever is said to be taken: here all that was there may still be there.
-        same = recognise({k: known.last for k, known in before.known.items()}, looks)
-        there = {k: looks[k] for k, old in same.items() if old == target}
-        if not np.isnan(was.depth):
-            depth = scene.observation.depth
-            if depth is None or np.isnan(depth).all():
-                return "the look after it has no depth, so nobody knows whether the target is out"
-            strangers = [look for k, look in looks.items() if k not in same and np.isnan(look.depth)]
-            if not there and any(covered(was.mask, look.mask) >= SAME_PLACE for look in strangers):
-                return "something without depth is where the target lay"
-    if not there:
-        return None
-    lies = any(is_unchanged(was, look) for look in there.values())
-    return "the target lies where it lay" if lies else "the target, or what looks like it, is still seen"

@@ -6,34 +6,23 @@ Whatever happens, the arm is left at rest (`home` or `stop`) and the record says
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from cpor.decision import Action, Defer, Grasp
+from cpor.decision import Defer, Grasp
 from cpor.errors import CporError, list_labels
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.robot.carry_over import Memory
-from cpor.robot.choose import Decider
-from cpor.robot.cycle import (
-    Cycle,
-    Ended,
-    LoopSettings,
-    RunResult,
-    Stopwatch,
-    as_recorded,
-)
-from cpor.robot.follow import Pursuit, TargetFinder, why_not_out
+from cpor.robot.choose import Decider, as_decider
+from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, Stopwatch, as_recorded
+from cpor.robot.follow import Pursuit, TargetFinder
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
 from cpor.robot.safe_stop import UNABLE, leave_safe, stopping, wait_until_able
-from cpor.robot.steps import decide_cycle, noted, take_frame, with_answer
+from cpor.robot.steps import Frames, check_delivery, decide_cycle, noted, require_strict, with_answer
 from cpor.scene import Scene
-
-Ask: TypeAlias = Callable[[Cycle], Action | None]
-"""Asks a person what to do in a cycle that defers; None: end the run."""
-
-Retarget: TypeAlias = Callable[[], int | None]
-"""Tells, once, the id in the last frame of another object that is asked for from now on; None: no change."""
+from cpor.sources import describe_sources, fingerprint
+from cpor.system import System
 
 
 class _End(NamedTuple):
@@ -46,7 +35,7 @@ def retrieve(
     robot: Robot,
     segmenter: Segmenter,
     target: int | TargetFinder,
-    pipeline: Pipeline | Decider | None = None,
+    decider: System | Pipeline | Decider | None = None,
     settings: LoopSettings | None = None,
     record: RunFolder | None = None,
     on_cycle: Callable[[Cycle], None] | None = None,
@@ -62,12 +51,12 @@ def retrieve(
         robot: Sees and acts.
         segmenter: Finds the objects of a frame.
         target: Its id in the first frame, or who finds it.
-        pipeline: Who decides; `Pipeline()` by default.
+        decider: Who decides; `System()` by default, as everywhere.
         settings: When to go on and when to end.
         record: Where every cycle is written as it happens; None keeps it in memory only.
         on_cycle: Called after every cycle; after the last one once the record is written.
         on_decision: Called before the robot is sent; the cycle's `attempt` is still `none`.
-        ask: Asked after too many deferrals in a row.
+        ask: Asked after too many deferrals in a row, and where looking again does not tell what is so.
         stop: Stops the robot at once, from whatever thread it is set.
         retarget: Asked before every look, and once more right before the robot is sent: it then stays, and
             looks again for the new target. The result is about the object that was asked for last.
@@ -77,9 +66,13 @@ def retrieve(
         robot stopped and the record written, and is raised.
 
     Raises:
+        InvalidSettingError: A pipeline's method is `topk`, or it has a prior that nobody signed off.
         RunRecordError: The record could not be written; the robot is at rest.
     """
-    run = _Run(robot, segmenter, target, pipeline or Pipeline(), settings or LoopSettings(), record)
+    settings = settings or LoopSettings()
+    decides = as_decider(decider or System())
+    require_strict(decides, settings)
+    run = _Run(robot, segmenter, target, decides, settings, record)
     run.on_cycle, run.on_decision, run.ask, run.retarget = on_cycle, on_decision, ask, retarget
     run.stop = stop or run.stop
     with stopping(robot, run.stop):
@@ -100,6 +93,7 @@ class _Run:
     ) -> None:
         self.robot, self.segmenter, self.decider = robot, segmenter, decider
         self.settings, self.record = settings, record
+        self.frames = Frames(robot, settings)
         self.pursuit = Pursuit(target, settings.ids_are_kept)
         self.on_cycle: Callable[[Cycle], None] | None = None
         self.on_decision: Callable[[Cycle], None] | None = None
@@ -124,42 +118,38 @@ class _Run:
             end = self._run_to_end()
         except BaseException as error:
             # Not ours to handle, but the arm must not be left moving nor the record open.
-            end, failed = _End("fault", f"the program failed: {type(error).__name__}: {error}"), error
+            end, failed = _End(Ended.FAULT, f"the program failed: {type(error).__name__}: {error}"), error
         return self._finish(end, failed)
 
     def _run_to_end(self) -> _End:
         try:
             return self._start() or self._turn_until_end()
-        except KeyboardInterrupt:
-            return _End("stopped", "interrupted from the keyboard")
+        except KeyboardInterrupt as told:
+            return _End(Ended.STOPPED, f"interrupted {f'by {told}' if told.args else 'from the keyboard'}")
         except CporError as error:
             return self._failed_with(error, str(error))
 
     def _start(self) -> _End | None:
         if self.stop.is_set():
-            return _End("stopped", "stopped before it began")
+            return _End(Ended.STOPPED, "stopped before it began")
         return self._unless_able() or self._unless_done(self._home())
 
     def _home(self) -> Outcome:
         """Go home unless somebody wants the arm to stand still."""
-        if self.stop.is_set():
-            return Outcome("stopped", "stopped on request")
-        return self.robot.home()
+        return Outcome("stopped", "stopped on request") if self.stop.is_set() else self.robot.home()
 
     def _turn_until_end(self) -> _End:
-        while True:
-            end = self._turn()
-            if end is None and self.open is not None:
+        while (end := self._turn()) is None:
+            if self.open is not None:
                 self._close(self.open)
-            if end is not None:
-                return end
+        return end
 
     def _turn(self) -> _End | None:
         """One cycle; None to go on."""
         if self.stop.is_set():
-            return _End("stopped", "stopped on request")
+            return _End(Ended.STOPPED, "stopped on request")
         if self.actions >= self.settings.budget:
-            return _End("budget", f"the target is not out after {self.actions} actions")
+            return _End(Ended.BUDGET, f"the target is not out after {self.actions} actions")
         if end := self._unless_able():
             return end
         notes: list[str] = []
@@ -176,12 +166,11 @@ class _Run:
                 return None
             self.open = cycle = with_answer(cycle, self.ask(cycle) if self.ask is not None else None)
             if isinstance(cycle.action, Defer) and not self.stop.is_set():
-                if self._stays_for_another(cycle):
-                    return None
-                return _End("deferred", f"it deferred {self.deferrals} times in a row; a person has to say")
+                often = f"it deferred {self.deferrals} times in a row; a person has to say"
+                return None if self._stays_for_another(cycle) else _End(Ended.DEFERRED, often)
         self.deferrals = 0
         if self.stop.is_set():
-            return _End("stopped", "stopped on request, before the robot was sent")
+            return _End(Ended.STOPPED, "stopped on request, before the robot was sent")
         return self._act(cycle)
 
     def _turn_to_another(self, notes: list[str]) -> bool:
@@ -208,21 +197,20 @@ class _Run:
     def _perceive(self, notes: list[str]) -> Cycle:
         """Look, find the objects, and carry over what still holds."""
         watch = Stopwatch()
-        observation = take_frame(self.robot, self.settings.camera_retries, notes)
+        observation = self.frames.take(notes)
         watch.lap("look")
         # Where the segmenter fails, the record still has the frame.
         self.open = Cycle(len(self.cycles), Scene(as_recorded(observation)), notes=tuple(notes))
-        seen = self.segmenter.segment(observation)
-        seen = replace(seen, observation=as_recorded(seen.observation))
+        seen = self.segmenter.segment(as_recorded(observation))
+        seen = replace(seen, sources=describe_sources(seen, fingerprint(self.segmenter), None))
         watch.lap("segment")
         before = self.memory
         self.memory = before.carry_to(seen, self.settings.ids_are_kept)
         target = self.pursuit.find(seen, before, self.memory, is_first=not self.cycles)
         if self.retargeted and target is not None:
             notes.append(f"from here on object {target} is asked for, another one than before")
-        new_id = {old: new for new, old in self.memory.same_as.items()}
-        if self.tried is not None and new_id.get(self.tried) in self.memory.unchanged:
-            obj = new_id[self.tried]
+        obj = next((new for new, old in self.memory.same_as.items() if old == self.tried), None)
+        if obj is not None and obj in self.memory.unchanged:
             self.memory = self.memory.failed(obj)
             notes.append(f"object {obj} has not changed since it was tried")
         self.tried = None
@@ -243,12 +231,27 @@ class _Run:
     def _look_again_for_target(self, cycle: Cycle) -> _End | None:
         self.unseen += 1
         has = list_labels(cycle.scene.ids) or "nothing"
-        self.open = noted(cycle, f"the target is not seen; the scene has: {has}")
+        why = f"the target is not seen; the scene has: {has}"
+        if self.pursuit.doubted:
+            why = f"object {self.pursuit.wanted} is another object than before; its id is not trusted"
+        self.open = noted(cycle, why)
         if self.unseen < self.settings.looks_for_target:
             return None
+        if self.pursuit.doubted:
+            return self._ask_which_is_the_target(self.open)
         if not any(each.scene.objects for each in (*self.cycles, cycle)):
-            return _End("empty", f"nothing was seen in {self.unseen} looks")
-        return _End("target_lost", f"the target was not seen in {self.unseen} looks; the scene has: {has}")
+            return _End(Ended.EMPTY, f"nothing was seen in {self.unseen} looks")
+        lost = f"the target was not seen in {self.unseen} looks; the scene has: {has}"
+        return _End(Ended.TARGET_LOST, lost)
+
+    def _ask_which_is_the_target(self, cycle: Cycle) -> _End | None:
+        action = self.ask(cycle) if self.ask is not None else None
+        said = action.obj if isinstance(action, Grasp) else None
+        if isinstance(said, int) and self.pursuit.turn_to(said, self.memory):
+            self.unseen = 0
+            self.open = noted(cycle, f"a person said that object {said} is the target")
+            return None
+        return _End(Ended.DEFERRED, "another object is shown under the target's id; a person has to say")
 
     def _act(self, cycle: Cycle) -> _End | None:
         action, scene = cycle.action, cycle.scene
@@ -257,7 +260,7 @@ class _Run:
         if self.on_decision is not None:
             self.on_decision(cycle)
         if self.stop.is_set():
-            return _End("stopped", "stopped on request, before the robot was sent")
+            return _End(Ended.STOPPED, "stopped on request, before the robot was sent")
         if self._stays_for_another(cycle):
             return None
         assert self.open is not None
@@ -273,41 +276,48 @@ class _Run:
         self.open = replace(self.open, attempt="ended", outcome=outcome, times_s=watch.times_s)
         self._write(self.open)
         if outcome.kind == "done" and isinstance(action, Grasp):
-            return self._unless_another(self._check_target_is_out(action.obj), action.obj)
+            return self._unless_another(self._check_target_is_out(action.obj, outcome), action.obj)
         if outcome.kind == "done":
             self.memory = self.memory.taken(action.obj)
         if outcome.kind == "fault" and self._recover():
             return None
         return self._unless_done(outcome) if outcome.kind in ("stopped", "fault") else None
 
-    def _check_target_is_out(self, target: int) -> _End | None:
-        """The end where it is; None to go on where the robot's word was wrong."""
+    def _check_target_is_out(self, target: int, outcome: Outcome) -> _End | None:
+        """The end where it is, or where nobody knows; None to go on where the robot's word was wrong."""
         assert self.open is not None
         notes: list[str] = []
+        said = f"the target is out after {self.actions} actions"
         try:
             if self.robot.status().dry_run:
                 self.open = noted(self.open, "a dry run: nothing moved, so the target is not out")
                 return None
             if not self.settings.check_target_is_out:
-                return _End("retrieved", f"the target is out after {self.actions} actions, as the robot says")
-            seen = self.segmenter.segment(take_frame(self.robot, self.settings.camera_retries, notes))
+                return _End(Ended.UNCONFIRMED, f"{said}, as the robot says; nobody looked")
+            delivery, seen = check_delivery(
+                self.robot, self.frames, self.segmenter, self.memory, target, outcome, self.settings, notes
+            )
         except CporError as error:
             self.open = noted(self.open, *notes)
-            said = "the target was delivered, as the robot says; that was not checked"
-            return self._failed_with(error, f"{said}: {error}")
-        why = why_not_out(self.memory, target, seen, self.settings.ids_are_kept)
-        if why is not None:
-            self.open = noted(self.open, *notes, f"the robot says that it has the target; yet {why}")
-            return None
+            delivered = "the target was delivered, as the robot says; that was not checked"
+            return self._failed_with(error, f"{delivered}: {error}")
         self.open = noted(self.open, *notes)
-        self.final_scene = replace(seen, observation=as_recorded(seen.observation))
-        return _End("retrieved", f"the target is out after {self.actions} actions")
+        if delivery.known == "not_out":
+            return None
+        self.final_scene = seen
+        if delivery.known == "out":
+            return _End(Ended.RETRIEVED, said)
+        action = self.ask(self.open) if self.ask is not None else None
+        if action is None or isinstance(action, Defer) or self.stop.is_set():
+            return _End(Ended.UNCONFIRMED, f"the robot says that it delivered the target, but {delivery.why}")
+        self.open, self.final_scene = noted(self.open, "a person said that the target is not out"), None
+        return None
 
     def _unless_another(self, end: _End | None, taken: int) -> _End | None:
         """None to go on where the target is out and somebody asks for another object meanwhile."""
-        if end is None or end.ended != "retrieved" or self.open is None:
-            return end
         notes: list[str] = []
+        if end is None or end.ended != Ended.RETRIEVED or self.open is None:
+            return end
         goes_on = self._turn_to_another(notes)
         self.open = noted(self.open, *notes)
         if not goes_on:
@@ -320,7 +330,7 @@ class _Run:
         status = self.robot.status()
         if status.state not in UNABLE or self._recover():
             return None
-        return _End("fault", f"the robot is in state {status.state}: {status.detail}")
+        return _End(Ended.FAULT, f"the robot is in state {status.state}: {status.detail}")
 
     def _recover(self) -> bool:
         """Wait for a person to clear a protective stop, if so set, and go home."""
@@ -339,12 +349,12 @@ class _Run:
             stopped = self.stop.is_set() or self.robot.status().state == "stopped"
         except CporError:
             stopped = False
-        return _End("stopped" if stopped else "fault", detail, error)
+        return _End(Ended.STOPPED if stopped else Ended.FAULT, detail, error)
 
     def _unless_done(self, outcome: Outcome) -> _End | None:
         if outcome.kind == "done":
             return None
-        return _End("stopped" if outcome.kind == "stopped" else "fault", outcome.detail)
+        return _End(Ended.STOPPED if outcome.kind == "stopped" else Ended.FAULT, outcome.detail)
 
     def _write(self, cycle: Cycle) -> None:
         if self.record is not None:
@@ -361,7 +371,7 @@ class _Run:
         """Leave the arm at rest first, then write what is known, then call back or raise."""
         status: RobotStatus | None = None
         try:
-            leave_safe(self.robot, end.ended not in ("stopped", "fault"), self.stop)
+            leave_safe(self.robot, end.ended not in (Ended.STOPPED, Ended.FAULT), self.stop)
             status = self.robot.status()
         except (KeyboardInterrupt, CporError):
             pass
@@ -371,7 +381,7 @@ class _Run:
         last, self.open = self.open, None
         if last is not None:
             if last.attempt == "begun":
-                kind: OutcomeKind = "stopped" if end.ended == "stopped" else "fault"
+                kind: OutcomeKind = "stopped" if end.ended == Ended.STOPPED else "fault"
                 detail = f"{end.detail}; where the object is now is not known"
                 last = replace(last, attempt="ended", outcome=Outcome(kind, detail))
             self._write(last)

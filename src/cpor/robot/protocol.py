@@ -13,6 +13,10 @@ OutcomeKind: TypeAlias = Literal["done", "missed", "dropped", "no_grasp", "unrea
 collision. `stopped`: somebody called `stop`. `fault`: the robot stopped itself."""
 
 
+HEARTBEAT_S = 0.2
+"""A heartbeat later than this ends a motion: with the braking it leaves a stop within 0.3 s. [s]"""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of an attempt to move an object.
@@ -21,11 +25,13 @@ class Outcome:
         kind: What came of it, as far as the robot can tell.
         detail: One sentence for people.
         duration_s: Time it took, on the robot's own clock. [s]
+        holding: Whether the gripper felt something from the grasp until it let go; None where it cannot tell.
     """
 
     kind: OutcomeKind
     detail: str
     duration_s: float = 0.0
+    holding: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,14 @@ class RobotStatus:
         detail: One sentence for people.
         holding: Whether something is in the gripper; None where it cannot tell.
         dry_run: Whether it only says what it would do: nothing it says to be done is.
+        time_s: The present on the clock of its frames' `time_s`; None where unknown. [s]
     """
 
     state: RobotState
     detail: str
     holding: bool | None = None
     dry_run: bool = False
+    time_s: float | None = None
 
 
 @runtime_checkable
@@ -51,10 +59,14 @@ class Robot(Protocol):
 
     No method leaves the arm moving when it returns or raises. After `stop` every motion ends at once and
     further ones come back as `stopped`, until `home` is called.
+
+    The arm moves only while `heartbeat` is called more often than every `HEARTBEAT_S`; where it is late the
+    arm stops by itself, as if `stop` had been called. The loop feeds it; whoever calls a robot without the
+    loop does so inside of `with cpor.robot.safe_stop.stopping(robot):`.
     """
 
     def observe(self) -> Observation:
-        """Take a picture with the arm out of view.
+        """Take a picture now, with the arm out of view.
 
         Raises:
             CameraError: No frame came.
@@ -74,7 +86,11 @@ class Robot(Protocol):
         ...
 
     def stop(self) -> None:
-        """Stop at once; may be called from another thread or a signal handler, at any time."""
+        """Stop at once, whatever the thread that moves the arm does; from any thread, at any time."""
+        ...
+
+    def heartbeat(self) -> None:
+        """Say that whoever wants the arm to move is alive; from any thread, never blocks."""
         ...
 
     def status(self) -> RobotStatus:

@@ -1,20 +1,21 @@
 """Cycles and runs as JSON: the only place that knows how they are written."""
 
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cpor.data.scene_file import action_to_json
-from cpor.decision import (
-    Action,
-    Certificate,
-    CertificateKind,
-    Decision,
-    Defer,
-    DeferReason,
-    Grasp,
-    Method,
-    Remove,
+from cpor.answer import Promise
+from cpor.gate.check import Check
+from cpor.pipeline import UNSEEN
+from cpor.records.decision import (
+    ActionRecord,
+    CheckRecord,
+    DecisionRecord,
+    read_action,
+    read_decision,
+    record_action,
+    record_decision,
 )
 from cpor.robot.cycle import Attempt, Cycle, Ended, PairBelief
 from cpor.robot.protocol import Outcome, OutcomeKind, RobotState, RobotStatus
@@ -58,39 +59,6 @@ class RunRecord(Record):
     robot: StatusRecord | None = None
 
 
-class ActionRecord(Record):
-    """An action as `cpor decide --json` prints it."""
-
-    type: Literal["grasp", "remove", "defer"]
-    object: int | None
-    reason: DeferReason | None
-
-
-class CertificateRecord(Record):
-    """What certifies a decision."""
-
-    kind: CertificateKind
-    epsilon: float
-    k: int | None
-    exact: bool
-    blockers_certified: bool
-
-
-class DecisionRecord(Record):
-    """A decision in full."""
-
-    action: ActionRecord
-    scores: dict[int, float]
-    blockers: list[int]
-    certificate: CertificateRecord
-    method: Method
-    tau: float
-    blocker_threshold: float
-    mu: float | None
-    mu_target: float | None
-    unanswered_range: dict[int, tuple[float, float]] | None
-
-
 class BeliefRecord(Record):
     """What was believed of one pair."""
 
@@ -109,6 +77,7 @@ class OutcomeRecord(Record):
     kind: OutcomeKind
     detail: str
     duration_s: float
+    holding: bool | None = None
 
 
 class CycleRecord(Record):
@@ -121,6 +90,8 @@ class CycleRecord(Record):
     decision: DecisionRecord | None
     action: ActionRecord | None
     p_success: float | None
+    promise: tuple[float, float] | None = None
+    checks: list[CheckRecord] = []
     attempt: Attempt
     outcome: OutcomeRecord | None
     beliefs: list[BeliefRecord]
@@ -144,13 +115,13 @@ def cycle_to_record(cycle: Cycle) -> CycleRecord:
     return CycleRecord(
         index=cycle.index,
         target=cycle.target,
-        decision=_decision_to_record(cycle.decision) if cycle.decision else None,
-        action=ActionRecord(**action_to_json(cycle.action)) if cycle.action else None,
+        decision=record_decision(cycle.decision) if cycle.decision else None,
+        action=record_action(cycle.action) if cycle.action else None,
         p_success=cycle.p_success,
+        promise=cycle.promise,
+        checks=[CheckRecord(**check.to_json()) for check in cycle.checks],
         attempt=cycle.attempt,
-        outcome=OutcomeRecord(kind=outcome.kind, detail=outcome.detail, duration_s=outcome.duration_s)
-        if outcome
-        else None,
+        outcome=OutcomeRecord(**asdict(outcome)) if outcome else None,
         beliefs=[BeliefRecord(**belief._asdict()) for belief in cycle.beliefs],
         same_as=dict(cycle.same_as),
         unchanged=sorted(cycle.unchanged),
@@ -162,16 +133,18 @@ def cycle_to_record(cycle: Cycle) -> CycleRecord:
 
 def cycle_from_record(record: CycleRecord, scene: Scene) -> Cycle:
     """The cycle of a record and its scene."""
-    outcome = record.outcome
+    outcome, objects = record.outcome, (*scene.ids, UNSEEN)
     return Cycle(
         index=record.index,
         scene=scene,
         target=record.target,
-        decision=_decision_from_record(record.decision) if record.decision else None,
-        action=_action_from_record(record.action) if record.action else None,
+        decision=read_decision(record.decision, objects) if record.decision else None,
+        action=read_action(record.action) if record.action else None,
         p_success=record.p_success,
+        promise=None if record.promise is None else Promise(*record.promise),
+        checks=tuple(Check(**check.model_dump()) for check in record.checks),
         attempt=record.attempt,
-        outcome=Outcome(outcome.kind, outcome.detail, outcome.duration_s) if outcome else None,
+        outcome=Outcome(**outcome.model_dump()) if outcome else None,
         beliefs=tuple(PairBelief(**belief.model_dump()) for belief in record.beliefs),
         same_as=record.same_as,
         unchanged=frozenset(record.unchanged),
@@ -179,47 +152,3 @@ def cycle_from_record(record: CycleRecord, scene: Scene) -> Cycle:
         times_s=record.times_s,
         retargeted=record.retargeted,
     )
-
-
-def _decision_to_record(decision: Decision) -> DecisionRecord:
-    certificate = decision.certificate
-    return DecisionRecord(
-        action=ActionRecord(**action_to_json(decision.action)),
-        scores=decision.scores,
-        blockers=sorted(decision.blockers),
-        certificate=CertificateRecord(
-            kind=certificate.kind,
-            epsilon=certificate.epsilon,
-            k=certificate.k,
-            exact=certificate.exact,
-            blockers_certified=certificate.blockers_certified,
-        ),
-        method=decision.method,
-        tau=decision.tau,
-        blocker_threshold=decision.blocker_threshold,
-        mu=decision.mu,
-        mu_target=decision.mu_target,
-        unanswered_range=decision.unanswered_range,
-    )
-
-
-def _decision_from_record(record: DecisionRecord) -> Decision:
-    return Decision(
-        action=_action_from_record(record.action),
-        scores=dict(record.scores.items()),
-        blockers=frozenset(record.blockers),
-        certificate=Certificate(**record.certificate.model_dump()),
-        method=record.method,
-        tau=record.tau,
-        blocker_threshold=record.blocker_threshold,
-        mu=record.mu,
-        mu_target=record.mu_target,
-        unanswered_range=dict(record.unanswered_range.items()) if record.unanswered_range else None,
-    )
-
-
-def _action_from_record(record: ActionRecord) -> Action:
-    if record.type == "defer":
-        return Defer(record.reason or "weak_evidence")
-    assert record.object is not None
-    return Grasp(record.object) if record.type == "grasp" else Remove(record.object)

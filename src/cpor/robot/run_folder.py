@@ -8,7 +8,6 @@ final/           the look after the target was delivered
 """
 
 import json
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ import cpor
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Action, Decision
 from cpor.errors import CporError
+from cpor.files.whole_files import OutputFileError, write_text
 from cpor.pipeline import Pipeline
 from cpor.robot.choose import Decider, choose
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
@@ -105,16 +105,11 @@ class RunFolder:
 
     def _write(self, name: str, record: RunRecord | CycleRecord) -> None:
         """Write a file, all of it or nothing, and down to the disk."""
-        place = self.path / name
-        scratch = place.with_name(f".{name}.tmp")
+        text = json.dumps(record.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
         try:
-            with scratch.open("w", encoding="utf-8") as file:
-                file.write(json.dumps(record.model_dump(mode="json"), indent=1, allow_nan=False) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            scratch.replace(place)
-        except OSError as error:
-            raise RunRecordError(f"cannot write {place}: {error.strerror}") from None
+            write_text(self.path / name, text)
+        except OutputFileError as error:
+            raise RunRecordError(str(error)) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,15 @@
 """Leaving the arm at rest, whatever happened before."""
 
+import os
+import select
+import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 from cpor.errors import CporError, RobotError
 from cpor.robot.protocol import Robot, RobotState
@@ -13,6 +19,8 @@ POLL_S = 0.02
 
 UNABLE: tuple[RobotState, ...] = ("protective_stop", "disconnected")
 """States that only a person can end."""
+
+_ENDS = {signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
 
 
 def leave_safe(robot: Robot, may_move: bool, stop: threading.Event) -> None:
@@ -61,26 +69,85 @@ def wait_until_able(robot: Robot, stop: threading.Event, longest_s: float) -> bo
 
 
 @contextmanager
-def stopping(robot: Robot, stop: threading.Event) -> Iterator[None]:
-    """Stop the robot while the event is set, also while the caller waits for a motion to end.
+def stopping(robot: Robot, stop: threading.Event | None = None) -> Iterator[None]:
+    """Feed the robot's heartbeat, and stop it while the event is set or once the program is told to end.
 
-    It is told again and again: a `home` that was on its way when the event was set clears a stop.
+    A thread does so, also while the caller waits for a motion or hangs. It tells the robot to stop again and
+    again: a `home` that was on its way when the event was set clears a stop. From the main thread, SIGTERM
+    and SIGHUP raise KeyboardInterrupt as Ctrl-C does.
+
+    Args:
+        robot: Which.
+        stop: Stops it from whatever thread it is set.
     """
     over = threading.Event()
 
-    def watch() -> None:
-        while not over.wait(POLL_S):
-            if not stop.is_set():
-                continue
+    def watch(told: "_Told") -> None:
+        while not over.is_set():
+            is_told = told.wait(POLL_S)
             try:
-                robot.stop()
+                if is_told or (stop is not None and stop.is_set()):
+                    robot.stop()
+                else:
+                    robot.heartbeat()
             except BaseException:
                 continue  # a driver that fails now is told again at the next look; this thread must live
 
-    thread = threading.Thread(target=watch, name="cpor-stop", daemon=True)
-    thread.start()
+    with _told_to_end() as told:
+        thread = threading.Thread(target=watch, args=(told,), name="cpor-stop", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+class _Told:
+    """Whether a signal told the program to end.
+
+    Python runs signal handlers in the main thread only, between two of its steps: where that thread hangs in
+    a driver, never. The number of a signal goes through a socket at once, whatever the main thread does.
+    """
+
+    def __init__(self) -> None:
+        self.read, self.write = socket.socketpair()
+        for end in (self.read, self.write):
+            end.setblocking(False)
+        self.forward_to = -1
+        self._is_told = False
+
+    def wait(self, seconds: float) -> bool:
+        """Whether there was such a signal; waits that long for one. [s]."""
+        if select.select([self.read], [], [], seconds)[0]:
+            numbers = self.read.recv(64)
+            self._is_told |= any(number in _ENDS for number in numbers)
+            if self.forward_to != -1:
+                os.write(self.forward_to, numbers)
+        return self._is_told
+
+
+@contextmanager
+def _told_to_end() -> Iterator[_Told]:
+    told = _Told()
+    before: dict[int, Any] = {}
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main:
+        told.forward_to = signal.set_wakeup_fd(told.write.fileno(), warn_on_full_buffer=False)
+        # What is ignored, as SIGHUP under nohup, stays so; who handles it otherwise is asked after the run.
+        for number in _ENDS - {signal.SIGINT}:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, _interrupt)
     try:
-        yield
+        yield told
     finally:
-        over.set()
-        thread.join()
+        for told_by, handler in before.items():
+            signal.signal(told_by, handler if handler is not None else signal.SIG_DFL)
+        if is_main:
+            signal.set_wakeup_fd(told.forward_to, warn_on_full_buffer=False)
+        told.read.close()
+        told.write.close()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)

@@ -120,12 +120,16 @@ class UniversalRobot:
         """Stop at once."""
         self.arm.stop()
 
+    def heartbeat(self) -> None:
+        """Say that whoever wants the arm to move is alive."""
+        self.arm.heartbeat()
+
     def status(self) -> RobotStatus:
         """How arm and gripper are."""
         status = self.arm.status()
         if status.state == "disconnected":
             return status
-        return replace(status, holding=self.gripper.holding())
+        return replace(status, holding=self.gripper.holding(), time_s=self.camera.now())
 
     def _pick(self, scene: Scene, obj: int, T_world_place: Float[np.ndarray, "4 4"]) -> Outcome:
         began = time.monotonic()
@@ -152,7 +156,7 @@ class UniversalRobot:
             return Outcome(
                 "done", "put down, if it was held: the gripper cannot tell", time.monotonic() - began
             )
-        return Outcome("done", "put down", time.monotonic() - began)
+        return Outcome("done", "put down", time.monotonic() - began, holding=True)
 
     def _first_possible(
         self, grasps: list[GraspPose], T_world_place: Float[np.ndarray, "4 4"]

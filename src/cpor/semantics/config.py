@@ -54,7 +54,7 @@ class ScorerConfig(_Table):
         picture_tokens: Most tokens a picture can cost; what the budget reserves for it.
         least_yes_no: Least probability that yes and no have together for an answer to count.
         timeout_s: Of one call. [s]
-        attempts, first_wait_s, longest_wait_s, at_once: See `Patience`.
+        attempts, first_wait_s, longest_wait_s, at_once, rest_after, rest_s: See `Patience`.
         cache: File of remembered replies; false remembers nothing; left out, the user's cache folder.
         budget: Limits of one run.
         prices: Of tokens.
@@ -79,6 +79,8 @@ class ScorerConfig(_Table):
     first_wait_s: float = Field(1.0, ge=0.0)
     longest_wait_s: float = Field(60.0, ge=0.0)
     at_once: int = Field(4, ge=1)
+    rest_after: int = Field(10, ge=1)
+    rest_s: float = Field(30.0, ge=0.0)
     cache: str | Literal[False] | None = None
     budget: BudgetTable = BudgetTable()
     prices: PricesTable = PricesTable()
@@ -97,7 +99,14 @@ class ScorerConfig(_Table):
         file = default_cache_file() if self.cache is None else self.cache
         return PatientCaller(
             provider,
-            Patience(self.attempts, self.first_wait_s, self.longest_wait_s, self.at_once),
+            Patience(
+                self.attempts,
+                self.first_wait_s,
+                self.longest_wait_s,
+                self.at_once,
+                self.rest_after,
+                self.rest_s,
+            ),
             Purse(Budget(**self.budget.model_dump()), Prices(**self.prices.model_dump())),
             ReplyCache(Path(file).expanduser()) if file else None,
             self.picture_tokens,

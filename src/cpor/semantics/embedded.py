@@ -1,7 +1,8 @@
 """The embedded scorer: a small network that stands in for a vision-language model where none is configured.
 
 It looks at the photograph and the two visible masks, never at depth, so that it stays a source of its own
-beside the geometric evidence. It knows what obstruction looks like, not what things are.
+beside the geometric evidence. It knows what obstruction looks like, not what things are: its score is the
+probability that one object hides the other or stands in the way when the other is lifted.
 """
 
 from collections.abc import Sequence
@@ -13,15 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from cpor.perception.network_file import PACKAGED, Session, WeightsError, open_network
-from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.evidence.learnt import RELATIONS, run_pairs
+from cpor.evidence.pair_crops import colour_crops, near_pairs, unordered
+from cpor.perception.network_file import PACKAGED, Session, open_network
+from cpor.scene import BlockedBy, Scene
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.crops import near_pairs, pair_crops
-from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs
-from cpor.semantics.vlm import check_pairs
-
-MOST_AT_ONCE = 128
-"""Pairs in one batch; more would only take memory."""
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, check_pairs
+from cpor.sources import fingerprint_settings
 
 
 def build(config: ScorerConfig) -> RelationScorer:
@@ -35,7 +34,8 @@ def build(config: ScorerConfig) -> RelationScorer:
 class EmbeddedScorer:
     """Scores pairs with the network that comes with the package; all of a scene in one batch.
 
-    The network is read when first used. It takes `crops` (n, 96, 96, 5) uint8 and gives `logit` (n,).
+    The network is read when first used. It takes `crops` (n, 5, 96, 96) uint8 as `colour_crops` cuts them and
+    gives `logit` (n, 2, 3): [pair, (i blocked by j, j blocked by i), RELATIONS].
 
     Attributes:
         path: The network; the one that comes with the package by default.
@@ -49,6 +49,15 @@ class EmbeddedScorer:
         written = self._session.get_modelmeta().custom_metadata_map
         return f"embedded {written.get('version', 'unknown')}"
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name, version, and a digest of the weights."""
+        return fingerprint_settings(self.name, None, self.path)
+
+    def pairs(self, scene: Scene) -> tuple[BlockedBy, ...]:
+        """Pairs near each other."""
+        return near_pairs(scene)
+
     def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
         """Score each pair; an object that shows nowhere gets no answer."""
         pairs = check_pairs(scene, pairs)
@@ -57,24 +66,21 @@ class EmbeddedScorer:
             shown.update(np.flatnonzero(np.bincount(scene.visible_ids.reshape(-1))).tolist())
         seen = [pair for pair in pairs if shown.issuperset(pair)]
         scores: dict[BlockedBy, float | None] = dict.fromkeys(pairs)
-        for start in range(0, len(seen), MOST_AT_ONCE):
-            batch = seen[start : start + MOST_AT_ONCE]
-            scores.update(zip(batch, self._judge(scene, batch), strict=True))
+        scores.update(zip(seen, self._judge(scene, seen), strict=True))
         unseen = tuple(pair for pair in pairs if not shown.issuperset(pair))
         replies = (RawReply(unseen, None, ("an object of the pair shows nowhere",)),) if unseen else ()
         return ScoredPairs(scores, self.name, replies)
 
-    def score_near(self, scene: Scene) -> SemanticScores:
-        """Scores of all pairs worth asking about, as a pipeline's `score` stage gives them."""
-        return self.score(scene, near_pairs(scene)).semantic_scores()
-
     def _judge(self, scene: Scene, pairs: Sequence[BlockedBy]) -> list[float | None]:
-        assert scene.visible_ids is not None
-        crops = pair_crops(scene.observation.rgb, scene.visible_ids, pairs)
-        logit = np.asarray(self._session.run(["logit"], {"crops": crops})[0], dtype=np.float64)
-        if logit.shape != (len(pairs),):
-            raise WeightsError(f"{self.path} gave {logit.shape} for {len(pairs)} pairs; expected one a pair")
-        return [float(p) if np.isfinite(p) else None for p in expit(logit)]
+        rgb, ids = scene.observation.rgb, scene.visible_ids
+        if ids is None:
+            return []
+        asked = unordered(pairs)
+        logit = run_pairs(self._session, self.path, asked, lambda batch: colour_crops(rgb, ids, batch))
+        told: dict[tuple[int, int], float] = {}
+        for (i, j), p in zip(asked, expit(logit[..., RELATIONS.index("either")]), strict=True):
+            told[i, j], told[j, i] = p
+        return [float(told[pair]) if np.isfinite(told[pair]) else None for pair in pairs]
 
     @cached_property
     def _session(self) -> Session:
@@ -82,4 +88,8 @@ class EmbeddedScorer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open network, so that worker processes can have a copy."""
-        return {key: value for key, value in self.__dict__.items() if key not in ("_session", "name")}
+        return {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("_session", "name", "fingerprint")
+        }

@@ -1,6 +1,5 @@
 """Gemini, Gemini Robotics-ER among them, through Google's official SDK."""
 
-import importlib
 import importlib.util
 import json
 import re
@@ -8,17 +7,14 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.deadline import within
 from cpor.semantics.openai_compatible import retry_after
 from cpor.semantics.provider import (
+    UNREADABLE,
     Completion,
     ProviderFailure,
     Question,
     Readiness,
-    never_sent,
     token_count,
 )
 from cpor.semantics.scorer import RelationScorer, ScorerError
@@ -78,33 +74,30 @@ class GeminiProvider:
         client = self._connect(key)
         from google.genai import errors
 
-        timeouts, transport_errors = _transport_errors()
-        try:
+        from cpor.semantics.transport import within
+
+        def ask() -> Completion:
             contents, settings = self._contents(question), self._settings(question)
-            reply = within(
-                self.config.timeout_s,
-                lambda: client.models.generate_content(
-                    model=self.config.model, contents=contents, config=settings
-                ),
-            )
-        except timeouts as problem:
-            said = f"no reply in {self.config.timeout_s:g} s"
-            raise ProviderFailure("timeout", said, None, not never_sent(problem)) from None
-        except transport_errors as problem:
-            raise ProviderFailure("connection", scrub(problem, key), None, not never_sent(problem)) from None
+            raw = client.models.generate_content(
+                model=self.config.model, contents=contents, config=settings
+            ).sdk_http_response
+            return _read(json.loads((raw and raw.body) or ""))
+
+        try:
+            return within(self.config.timeout_s, key, ask)
         except errors.APIError as problem:
             raise self._failure(problem, question, key) from None
-        except (errors.UnknownApiResponseError, json.JSONDecodeError, UnicodeDecodeError) as problem:
+        except (errors.UnknownApiResponseError, ValueError) as problem:
             raise ProviderFailure("unreadable", scrub(problem, key), None, True) from None
-        except (ValidationError, TypeError, AttributeError):
-            # What a server sends is checked by the SDK, in its own way.
+        except UNREADABLE:
             raise ProviderFailure("unreadable", "a reply in no form of the API", None, True) from None
-        return _read(reply)
 
     def _connect(self, key: str | None) -> "genai.Client":
         try:
             from google import genai
             from google.genai import types
+
+            from cpor.semantics.transport import bounded_client
         except ImportError:
             raise ScorerError(
                 f"scorer {self.config.name} needs the google-genai package: pip install 'cpor-grasp[vlm]'"
@@ -115,6 +108,7 @@ class GeminiProvider:
                     base_url=self.config.base_url,
                     timeout=max(round(1e3 * self.config.timeout_s), 1),
                     retry_options=types.HttpRetryOptions(attempts=1),  # ours count, and are paid for
+                    httpx_client=bounded_client(),
                 )
                 self._client = (key, genai.Client(api_key=key, vertexai=False, http_options=options))
             return self._client[1]
@@ -128,7 +122,12 @@ class GeminiProvider:
     def _settings(self, question: Question) -> "types.GenerateContentConfig":
         from google.genai import types
 
-        settings: dict[str, Any] = {"temperature": 0.0, "max_output_tokens": question.max_output_tokens}
+        settings: dict[str, Any] = {
+            "temperature": 0.0,
+            "max_output_tokens": question.max_output_tokens,
+            # As it came: it is read here and not by the SDK, which takes long over a hostile reply.
+            "should_return_http_response": True,
+        }
         if question.system:
             settings["system_instruction"] = question.system
         if question.schema is not None and self._structured:
@@ -170,16 +169,6 @@ def _is_installed() -> bool:
         return False
 
 
-def _transport_errors() -> tuple[tuple[type[Exception], ...], tuple[type[Exception], ...]]:
-    """What the HTTP library below the SDK raises, on a timeout and else. It has changed its name."""
-    found = [
-        importlib.import_module(name)
-        for name in ("httpx2", "httpx")
-        if importlib.util.find_spec(name) is not None
-    ]
-    return tuple(each.TimeoutException for each in found), tuple(each.HTTPError for each in found)
-
-
 def _open_api(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON schema in the part of OpenAPI that `responseSchema` takes."""
     kept = {key: value for key, value in schema.items() if key != "additionalProperties"}
@@ -202,38 +191,34 @@ def _wait_asked_for(problem: "errors.APIError") -> float | None:
     return float(found[1]) if found else None
 
 
-def _read(reply: "types.GenerateContentResponse") -> Completion:
-    usage = reply.usage_metadata
-    written = None
-    if usage is not None and usage.candidates_token_count is not None:
-        written = token_count(usage.candidates_token_count + (usage.thoughts_token_count or 0))
-    read = token_count(usage.prompt_token_count) if usage is not None else None
-    blocked = reply.prompt_feedback is not None and reply.prompt_feedback.block_reason is not None
-    if not reply.candidates:
+def _read(reply: dict[str, Any]) -> Completion:
+    usage = reply.get("usageMetadata") or {}
+    read, written = token_count(usage.get("promptTokenCount")), token_count(usage.get("candidatesTokenCount"))
+    if written is not None:
+        written += token_count(usage.get("thoughtsTokenCount")) or 0
+    blocked = (reply.get("promptFeedback") or {}).get("blockReason") is not None
+    if not reply.get("candidates"):
         if blocked:
             return Completion("", None, True, False, read, written or 0)
         raise ProviderFailure("unreadable", "a reply without candidates", None, True)
-    candidate = reply.candidates[0]
-    parts = candidate.content.parts if candidate.content is not None else None
-    text = "".join(part.text or "" for part in parts or [] if not part.thought)
-    reason = candidate.finish_reason.name if candidate.finish_reason is not None else "STOP"
+    candidate = reply["candidates"][0]
+    parts = (candidate.get("content") or {}).get("parts") or []
+    text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
+    reason = candidate.get("finishReason", "STOP")
     refused = blocked or reason in ("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION")
     return Completion(text, _first_token(candidate), refused, reason == "MAX_TOKENS", read, written)
 
 
-def _first_token(candidate: "types.Candidate") -> dict[str, float] | None:
+def _first_token(candidate: dict[str, Any]) -> dict[str, float] | None:
     """Candidates for the first token that is not blank."""
-    result = candidate.logprobs_result
-    if result is None:
-        return None
-    chosen = result.chosen_candidates or []
-    top = result.top_candidates or []
+    result = candidate.get("logprobsResult") or {}
+    chosen, top = result.get("chosenCandidates") or [], result.get("topCandidates") or []
     for k, token in enumerate(chosen):
-        if token.token and token.token.strip():
-            options = [token, *((top[k].candidates or []) if k < len(top) else [])]
+        if token.get("token", "").strip():
+            options = [token, *((top[k].get("candidates") or []) if k < len(top) else [])]
             return {
-                each.token: each.log_probability
+                each["token"]: float(each["logProbability"])
                 for each in options
-                if each.token is not None and each.log_probability is not None
+                if each.get("token") is not None and each.get("logProbability") is not None
             }
     return None

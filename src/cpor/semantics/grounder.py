@@ -1,22 +1,16 @@
-"""Which object the words of a request mean, told by a model where one can be asked, else by our word judge.
+"""Which object the words of a request mean: a model says it where one can be asked, else our word judge.
 
-A model that gives no answer is not guessed for: our judge then tells, but only where it is sure.
+Where a model gives no answer, nothing is guessed: our judge answers, and asks back what it does not know.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from cpor.perception.grounding import ground, ground_words
-from cpor.perception.grounding_answers import (
-    AmbiguousRequest,
-    Candidate,
-    Found,
-    Grounding,
-    NotFound,
-    weigh,
-)
+from cpor.perception.grounding import ground, ground_words, say_outside
+from cpor.perception.grounding_answers import SAY_OTHERWISE, Candidate, Found, Grounding, NotFound, weigh
 from cpor.perception.request_words import parse_request
+from cpor.perception.workspace import in_workspace
 from cpor.scene import PixelPoint, Scene
 from cpor.semantics.budget import Spent
 
@@ -108,27 +102,24 @@ def _gives_number(words: str) -> bool:
 
 
 def _weigh_reply(scene: Scene, words: str, fit: Mapping[int, float], who: str) -> Grounding:
-    """The rule for everybody; objects that were not named do not fit."""
+    """The rule for everybody; objects that were not named do not fit, and only the workspace counts."""
     full = {label: fit.get(label, 0.0) for label in scene.ids}
-    ranked = tuple(Candidate(k, full[k]) for k in sorted(full, key=lambda k: (-full[k], k)))
+    inside = in_workspace(scene)
+    ranked = tuple(Candidate(k, full[k]) for k in sorted(full, key=lambda k: (-full[k], k not in inside, k)))
     if not any(full.values()):
-        reason = f"“{words}”: {who} finds no object that fits; say it otherwise, or point at the object"
-        return NotFound(reason, ranked)
-    return weigh(words, ranked)
+        return NotFound(f'{who} finds no object that fits "{words}". {SAY_OTHERWISE}', ranked)
+    if ranked[0].id not in inside:
+        return NotFound(say_outside(ranked[0].id), ranked)
+    return weigh(words, tuple(each for each in ranked if each.id in inside))
 
 
 def _without_answer(scene: Scene, words: str, reply: WordsReply) -> ToldRequest:
-    """What our judge says, where it is sure; a word it cannot check is what the model was there for."""
+    """What our judge says; a word that it does not know is asked back."""
     why = f" ({reply.problems[-1]})" if reply.problems else ""
     no_answer = f"{reply.grounder} did not tell which object is meant{why}"
     meant = ground_words(scene, words)
-    if isinstance(meant, Found) and meant.unchecked:
-        unsure = " ".join(repr(word) for word in meant.unchecked)
-        question = f"“{words}”: nothing seen can be held against {unsure}; is {meant.id} meant?"
-        best = tuple(each for each in meant.ranked if each.id == meant.id)
-        meant = AmbiguousRequest(best or (Candidate(meant.id, 1.0),), question, meant.unchecked)
-    told = "colours, forms and names did" if isinstance(meant, Found) else "it is asked back"
-    return ToldRequest(meant, (f"{no_answer}; {told}.{_say_spent(reply)}",))
+    told = "Colours, forms and names did." if isinstance(meant, Found) else "So you are asked."
+    return ToldRequest(meant, (f"{no_answer}. {told}{_say_spent(reply)}",))
 
 
 def _say_answered(reply: WordsReply) -> str:

@@ -11,22 +11,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.deadline import within
-from cpor.semantics.provider import (
-    Completion,
-    ProviderFailure,
-    Question,
-    Readiness,
-    never_sent,
-    token_count,
-)
+from cpor.semantics.provider import UNREADABLE, Completion, ProviderFailure, Question, Readiness, token_count
 from cpor.semantics.scorer import RelationScorer, ScorerError
 from cpor.semantics.secrets import address_of, read_key, scrub, why_no_key
 from cpor.semantics.vlm import NO_LOGPROBS, VlmScorer
 
 if TYPE_CHECKING:
     import openai
-    from openai.types.chat import ChatCompletion
 
 OPENAI_URL = "https://api.openai.com/v1"
 _OPTIONS = (
@@ -91,30 +82,27 @@ class OpenAIProvider:
         client = self._connect(key)
         import openai
 
+        from cpor.semantics.transport import within
+
+        def ask() -> Completion:
+            # Read here and not by the SDK, which takes minutes to build objects from a hostile reply.
+            raw = client.chat.completions.with_raw_response.create(**self._request(question))
+            return _read(json.loads(raw.content))
+
         try:
-            request = self._request(question)
-            reply = within(self.config.timeout_s, lambda: client.chat.completions.create(**request))
-        except openai.APITimeoutError as problem:
-            said = f"no reply in {self.config.timeout_s:g} s"
-            raise ProviderFailure("timeout", said, None, not never_sent(problem.__cause__)) from None
-        except openai.APIConnectionError as problem:
-            cause = problem.__cause__
-            raise ProviderFailure(
-                "connection", scrub(cause or problem, key), None, not never_sent(cause)
-            ) from None
+            return within(self.config.timeout_s, key, ask)
         except openai.APIStatusError as problem:
             raise self._failure(problem, question, key) from None
-        except (openai.APIError, json.JSONDecodeError, UnicodeDecodeError) as problem:
+        except (openai.APIError, ValueError) as problem:
             raise ProviderFailure("unreadable", scrub(problem, key), None, True) from None
-        try:
-            return _read(reply)
-        except (AttributeError, TypeError, KeyError, IndexError):
-            # The SDK does not check what a server sends.
+        except UNREADABLE:
             raise ProviderFailure("unreadable", "a reply in no form of the API", None, True) from None
 
     def _connect(self, key: str | None) -> "openai.OpenAI":
         try:
             import openai
+
+            from cpor.semantics.transport import bounded_client
         except ImportError:
             raise ScorerError(
                 f"scorer {self.config.name} needs the openai package: pip install 'cpor-grasp[vlm]'"
@@ -126,6 +114,7 @@ class OpenAIProvider:
                     base_url=self.config.base_url or OPENAI_URL,
                     timeout=self.config.timeout_s,
                     max_retries=0,  # ours count, and are paid for
+                    http_client=bounded_client(),
                 )
                 self._client = (key, client)
             return self._client[1]
@@ -190,30 +179,30 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None if math.isnan(seconds) else max(seconds, 0.0)
 
 
-def _read(reply: "ChatCompletion") -> Completion:
-    choices = getattr(reply, "choices", None)
+def _read(reply: dict[str, Any]) -> Completion:
+    choices = reply["choices"]
     if not choices:
         raise ProviderFailure("unreadable", "a reply without choices", None, True)
-    choice = choices[0]
-    usage = reply.usage
-    refusal = getattr(choice.message, "refusal", None)
-    text = choice.message.content or refusal or ""
+    choice, usage = choices[0], reply.get("usage") or {}
+    message, reason = choice["message"], choice.get("finish_reason")
+    refusal = message.get("refusal")
+    text = message.get("content") or refusal or ""
     if not isinstance(text, str):
         raise TypeError
     return Completion(
         text,
-        _first_token(choice.logprobs),
-        bool(refusal) or choice.finish_reason == "content_filter",
-        choice.finish_reason == "length",
-        token_count(usage.prompt_tokens) if usage else None,
-        token_count(usage.completion_tokens) if usage else None,
+        _first_token(choice.get("logprobs")),
+        bool(refusal) or reason == "content_filter",
+        reason == "length",
+        token_count(usage.get("prompt_tokens")),
+        token_count(usage.get("completion_tokens")),
     )
 
 
 def _first_token(logprobs: Any) -> dict[str, float] | None:
     """Candidates for the first token that is not blank."""
-    for token in (logprobs.content if logprobs else None) or []:
-        if token.token.strip():
-            listed = [token, *(token.top_logprobs or [])]
-            return {each.token: float(each.logprob) for each in listed}
+    for token in (logprobs.get("content") if logprobs else None) or []:
+        if token["token"].strip():
+            listed = [token, *(token.get("top_logprobs") or [])]
+            return {each["token"]: float(each["logprob"]) for each in listed}
     return None

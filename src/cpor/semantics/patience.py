@@ -1,5 +1,6 @@
 """Asking with patience: from the cache if possible, within the budget, again after what may pass."""
 
+import math
 import random
 import threading
 import time
@@ -29,16 +30,20 @@ class Patience:
         first_wait_s: Wait after the first failure, which doubles with each further one. [s]
         longest_wait_s: No single wait is longer; a provider that asks for more is given up on. [s]
         at_once: Calls under way at the same time.
+        rest_after: After so many failed calls in a row the provider is left alone for a while.
+        rest_s: How long; then one call tries again. [s]
     """
 
     attempts: int = 4
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
     at_once: int = 4
+    rest_after: int = 10
+    rest_s: float = 30.0
 
     def __post_init__(self) -> None:
-        if self.attempts < 1 or self.at_once < 1:
-            raise InvalidSettingError("attempts and at_once must be at least 1")
+        if self.attempts < 1 or self.at_once < 1 or self.rest_after < 1:
+            raise InvalidSettingError("attempts, at_once and rest_after must be at least 1")
         if not 0.0 <= self.first_wait_s <= self.longest_wait_s:
             raise InvalidSettingError("first_wait_s must lie between 0 and longest_wait_s")
 
@@ -81,6 +86,7 @@ class PatientCaller:
         cache: Remembers; None remembers nothing.
         picture_tokens: Most input tokens a picture can cost.
         sleep: Waits between attempts; another one in tests. [s]
+        clock: Tells the time; another one in tests. [s]
     """
 
     provider: Provider
@@ -89,7 +95,12 @@ class PatientCaller:
     cache: ReplyCache | None = None
     picture_tokens: int = 4096
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    _breaker: "_Breaker" = field(init=False, repr=False)
     _heard: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._breaker = _Breaker(self.patience)
 
     def ask_all(self, questions: Sequence[Question], useful: Useful) -> list[Asked]:
         """Ask all questions, some at the same time; a failure of one is no failure of the others.
@@ -124,6 +135,8 @@ class PatientCaller:
                 return Asked(
                     last, (*problems, "given up: nobody was reached, or a call failed for good"), attempt - 1
                 )
+            if (resting := self._breaker.why_not(self.clock())) is not None:
+                return Asked(last, (*problems, resting), attempt - 1)
             try:
                 last = self._call(question)
                 is_useful = useful(place, last)
@@ -176,11 +189,13 @@ class PatientCaller:
         reserved = self.purse.reserve(most_read, question.max_output_tokens)
         if reserved is None:
             raise _BudgetUsedUp
+        failed = True
         read, written = most_read, question.max_output_tokens
         try:
             reply = self.provider.complete(question)
             read = most_read if reply.input_tokens is None else reply.input_tokens
             written = question.max_output_tokens if reply.output_tokens is None else reply.output_tokens
+            failed = False
             return reply
         except ProviderFailure as failure:
             if not failure.may_cost:
@@ -191,6 +206,35 @@ class PatientCaller:
             raise
         finally:
             self.purse.settle(reserved, read, written)
+            self._breaker.note(failed, self.clock())
+
+
+class _Breaker:
+    """Leaves a provider alone that keeps failing; safe to use from several threads."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._failures = 0
+        self._rests_until = -math.inf
+        self._lock = threading.Lock()
+
+    def why_not(self, now: float) -> str | None:
+        """Why the provider is not asked now; None where it is. After a rest one call is let through."""
+        with self._lock:
+            if self._failures < self._patience.rest_after:
+                return None
+            if now >= self._rests_until:
+                self._rests_until = now + self._patience.rest_s  # the others wait for what comes of this one
+                return None
+            left = max(math.ceil(self._rests_until - now), 1)
+            return f"not asked: the last {self._failures} calls failed; asked again in {left} s"
+
+    def note(self, failed: bool, now: float) -> None:
+        """What came of a call."""
+        with self._lock:
+            self._failures = self._failures + 1 if failed else 0
+            if self._failures >= self._patience.rest_after:
+                self._rests_until = now + self._patience.rest_s
 
 
 def _lacks_logprobs(question: Question, reply: Completion) -> bool:

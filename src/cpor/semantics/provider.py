@@ -16,6 +16,9 @@ FailureKind = Literal["rate_limit", "server", "timeout", "connection", "refused_
 TRANSIENT: frozenset[FailureKind] = frozenset({"rate_limit", "server", "timeout", "connection", "unreadable"})
 """Failures after which the same question may be asked again."""
 
+UNREADABLE = (AttributeError, TypeError, KeyError, IndexError, RecursionError)
+"""What comes of looking into a reply that has not the form it should; nobody checked it before."""
+
 
 @dataclass(frozen=True, eq=False)
 class Picture:
@@ -125,11 +128,6 @@ def _is_log_probabilities(value: object) -> bool:
 def token_count(value: object) -> int | None:
     """A provider's count of tokens; None where it is none: less than nothing would raise a budget."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def never_sent(problem: BaseException | None) -> bool:
-    """Whether a call failed before it reached anybody, who could charge for it; of either HTTP library."""
-    return type(problem).__name__ in ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol")
 
 
 class ProviderFailure(Exception):  # noqa: N818 - caught by us, never shown to a user as it is

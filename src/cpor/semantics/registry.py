@@ -1,29 +1,22 @@
 """Which scorers there are: entry points make them, small TOML files configure them."""
 
-import importlib
 import inspect
 import os
 import socket
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from cpor.errors import CporError, list_labels
+from cpor.errors import CporError, InvalidSettingError, list_labels
+from cpor.plugins import SCORERS, is_ready, load_plugin, missing_methods
 from cpor.semantics.config import ScorerConfig, read_config
 from cpor.semantics.provider import Readiness
 from cpor.semantics.scorer import RelationScorer, ScorerError
 
-GROUP = "cpor.scorers"
-"""Entry points of this group are callables `ScorerConfig -> RelationScorer`; their names are the kinds."""
-
 FOLDER_VARIABLE = "CPOR_SCORERS"
 """Environment variable that names a folder of the user's own configurations."""
-
-Build = Callable[[ScorerConfig], RelationScorer]
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,8 @@ def load_scorer(name: str, **changes: Any) -> RelationScorer:
     """Make a scorer.
 
     Args:
-        name: A configuration file, or the name of one (its first letters do, if they fit one only).
+        name: A configuration file, the name of one (its first letters do, if they fit one only), or
+            `module:attribute`: a scorer, or a callable that makes one of a `ScorerConfig` or of nothing.
         **changes: Fields of `ScorerConfig` to set otherwise than the file does.
     """
     config = find_config(name)
@@ -70,21 +64,44 @@ def make_scorer(config: ScorerConfig) -> RelationScorer:
     Raises:
         ScorerError: Nobody makes this kind, or what does cannot be imported.
     """
-    scorer = _find_kind(config)(config)
+    try:
+        made = load_plugin(SCORERS, config.kind)
+    except InvalidSettingError as problem:
+        raise ScorerError(f"scorer {config.name}: {problem}") from None
+    if callable(made) and not is_ready(SCORERS, made):
+        if _takes_config(made):
+            made = made(config)
+        elif config.options:
+            raise ScorerError(f"scorer {config.name}: {config.kind} takes no options; drop [options]")
+        else:
+            made = made()
     # Not isinstance: it would ask for the name, and a name may take reading a network.
-    if inspect.getattr_static(scorer, "name", None) is None or not callable(getattr(scorer, "score", None)):
+    if inspect.getattr_static(made, "name", None) is None or missing_methods(SCORERS, made):
         raise ScorerError(
-            f"scorer {config.name}: {config.kind} made no RelationScorer: it needs name and score()"
+            f"scorer {config.name}: {config.kind} did not return a RelationScorer with name, pairs() and "
+            "score(); see docs/extending.md"
         )
-    return scorer
+    return cast(RelationScorer, made)
+
+
+def _takes_config(make: object) -> bool:
+    """Whether a callable must be given something; a type of Python's own does not say, and is."""
+    assert callable(make)
+    try:
+        inspect.signature(make).bind()
+    except (TypeError, ValueError):
+        return True
+    return False
 
 
 def find_config(name: str) -> ScorerConfig:
-    """The configuration of a name or file.
+    """The configuration of a name, a file or `module:attribute`.
 
     Raises:
         ScorerError: There is none, or several fit; those there are get listed.
     """
+    if ":" in name and not name.endswith(".toml"):
+        return ScorerConfig(kind=name, name=name)
     return read_config(find_config_file(name))
 
 
@@ -97,10 +114,12 @@ def find_config_file(name: str) -> Path:
     if len(fitting) == 1:
         return known[fitting[0]]
     if fitting:
-        raise ScorerError(f"scorer {name!r} may be any of: {list_labels(sorted(fitting))}; say which")
+        raise ScorerError(
+            f"scorer {name!r} could be any of: {list_labels(sorted(fitting))}; give the full name"
+        )
     raise ScorerError(
-        f"unknown scorer {name!r}; there are: {list_labels(sorted(known))}; or give a TOML file, see "
-        "docs/scorers.md"
+        f"unknown scorer {name!r}; there are: {list_labels(sorted(known))}; or give a TOML file "
+        "or module:attribute, see docs/scorers.md"
     )
 
 
@@ -161,22 +180,3 @@ def _accepts(address: tuple[str, int], timeout_s: float) -> bool:
             return True
     except (OSError, UnicodeError):  # the latter from a host's name that cannot be one
         return False
-
-
-def _find_kind(config: ScorerConfig) -> Build:
-    made = {point.name: point for point in entry_points(group=GROUP)}
-    if config.kind in made:
-        try:
-            return made[config.kind].load()  # type: ignore[no-any-return]
-        except (ImportError, AttributeError) as problem:
-            raise ScorerError(f"scorer {config.name}: {config.kind} cannot be loaded: {problem}") from None
-    module, _, attribute = config.kind.partition(":")
-    if not attribute:
-        raise ScorerError(
-            f"scorer {config.name}: unknown kind {config.kind!r}; there are: {list_labels(sorted(made))}; or "
-            "name your own as module:function"
-        )
-    try:
-        return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
-    except (ImportError, AttributeError, ValueError) as problem:
-        raise ScorerError(f"scorer {config.name}: cannot find {config.kind}: {problem}") from None

@@ -14,9 +14,12 @@ from typing import Any
 from cpor.scene import BlockedBy
 from cpor.semantics.matching import Marks
 
-_NUMBER = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*(?:%\s*)?", re.ASCII)
 _THOUGHT = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
+_OPENING = re.compile(r'\{[ \t\r\n]*"')
 _DEEPEST = 20
+_MOST_SCANNED = 2**25  # characters read in vain: eight times the longest reply, 1,000 times one of 30,000
+_MOST_ENTRIES = 10_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def read_relations(text: str, marks: Marks, pairs: Sequence[BlockedBy]) -> Readi
     problems: list[str] = []
     asked = set(pairs)
     given: dict[BlockedBy, set[float]] = {}
-    entries = list(objects_with(text, ("blocked", "blocker")))
+    entries = objects_with(text, ("blocked", "blocker"))
     if not entries:
         problems.append("the reply is empty" if not text.strip() else "the reply holds no relation")
     for entry in entries:
@@ -106,20 +109,30 @@ def _probability(value: object) -> float | None:
     return float(value) if 0.0 <= value <= 100.0 else None
 
 
-def objects_with(text: str, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Every whole JSON object in a reply that has one of some fields, wherever it stands."""
+def objects_with(text: str, fields: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Every whole JSON object in a reply that has one of some fields, wherever it stands.
+
+    The work is bounded whatever the text. A reply that takes more holds nothing: half of it might leave out
+    what contradicts the rest.
+    """
     text = _THOUGHT.sub("", text)  # what is weighed while thinking is no answer
-    at = 0
-    while (at := text.find("{", at)) >= 0:
+    entries: list[dict[str, Any]] = []
+    at, left = 0, _MOST_SCANNED
+    while start := _OPENING.search(text, at):
         try:
-            found, end = _DECODER.raw_decode(text, at)
+            found, at = _DECODER.raw_decode(text, start.start())
         except RecursionError:
-            return  # nobody who answers nests so deep, and each further try would take as long
+            return []  # nobody who answers nests so deep
         except ValueError:  # not JSONDecodeError: a number of too many digits is none
-            at += 1  # prose, or a list that was cut off: look at what is inside
+            at = start.start() + 1  # prose, or a list that was cut off: look at what is inside
+            left -= len(text)  # it may have been read to its end
+            if left < 0:
+                return []
             continue
-        yield from _inside(found, fields)
-        at = end
+        entries += _inside(found, fields)
+        if len(entries) > _MOST_ENTRIES:
+            return []
+    return entries
 
 
 def _no_two(fields: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """What every relation scorer is and gives: a number or no answer for each pair, and what was said."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, runtime_checkable
 
-from cpor.errors import CporError
+from cpor.errors import CporError, InvalidSceneError, say_known
+from cpor.evidence import PairState, geometric_evidence
 from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.budget import Spent
 
@@ -63,12 +65,19 @@ class ScoredPairs:
 
 @runtime_checkable
 class RelationScorer(Protocol):
-    """Judges, from what a scene shows, whether one object obstructs another."""
+    """Judges, from what a scene shows, whether one object obstructs another.
+
+    A class that inherits from this one asks about the pairs that touch; it may define other `pairs`.
+    """
 
     @property
     def name(self) -> str:
         """What its scores are called; a fitted model holds for scores of the same name only."""
         ...
+
+    def pairs(self, scene: Scene) -> tuple[BlockedBy, ...]:
+        """The pairs of a scene worth asking about; all others have no semantic score."""
+        return touching_pairs(scene)
 
     def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
         """Score each pair.
@@ -81,3 +90,39 @@ class RelationScorer(Protocol):
             A number in [0, 1] or None for every pair, never fewer: a failure is no answer, not 0.
         """
         ...
+
+
+def score_stage(scorer: RelationScorer) -> Callable[[Scene], SemanticScores]:
+    """A scorer as a stage of the pipeline: `Pipeline(score=score_stage(scorer))`."""
+    return partial(score_scene, scorer)
+
+
+def score_scene(scorer: RelationScorer, scene: Scene) -> SemanticScores:
+    """What a scorer says of its own pairs of a scene."""
+    return scorer.score(scene, scorer.pairs(scene)).semantic_scores()
+
+
+def touching_pairs(scene: Scene) -> tuple[BlockedBy, ...]:
+    """Ordered pairs that touch, as far as the masks tell; all pairs where there are no masks."""
+    if scene.visible_ids is None:
+        return tuple(BlockedBy(a, b) for a in scene.ids for b in scene.ids if a != b)
+    geometry = geometric_evidence(scene)
+    ids = geometry.ids
+    return tuple(
+        BlockedBy(ids[i], ids[j])
+        for i in range(len(ids))
+        for j in range(len(ids))
+        if i != j and geometry.state[i, j] != PairState.NO_CONTACT
+    )
+
+
+def check_pairs(scene: Scene, pairs: Sequence[BlockedBy]) -> tuple[BlockedBy, ...]:
+    """The pairs, each once, once all are pairs of objects of the scene."""
+    known = set(scene.ids)
+    for pair in pairs:
+        for label in pair:
+            if label not in known:
+                raise InvalidSceneError(f"unknown object {label}; {say_known(label, scene.ids)}")
+        if pair[0] == pair[1]:
+            raise InvalidSceneError(f"object {pair[0]} cannot obstruct itself; drop the pair")
+    return tuple(dict.fromkeys(BlockedBy(*pair) for pair in pairs))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cpor.semantics.config import ScorerConfig
 
 _LOOKS_SECRET = re.compile(
-    r"(?i)\b(sk-[\w-]{6,}|AIza[\w-]{10,}|hf_\w{8,}|bearer\s+\S+)|(?<=[?&]key=)[^&\s'\"]+|(?<=//)[^/@\s]+:[^/@\s]+(?=@)"
+    r"(?i)\b(sk-[\w-]{6,}|AIza[\w-]{10,}|hf_\w{8,}|bearer\s+\S+)|(?<=[?&]key=)[^&\s'\"]+|(?<=//)[^/@\s:]*:[^/@\s]+(?=@)"
 )
 # A `prompt_cache_key` is none.
 _SECRET_NAME = re.compile(r"(?i)(?<!cache)(?<!cache[_-])key$|api_?key|secret|passw|authorization")

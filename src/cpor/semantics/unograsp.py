@@ -17,8 +17,7 @@ from cpor.semantics.matching import Marks
 from cpor.semantics.openai_compatible import OpenAIProvider
 from cpor.semantics.patience import PatientCaller
 from cpor.semantics.provider import Completion, Picture, Provider, Question
-from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError
-from cpor.semantics.vlm import check_pairs
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 
 SYSTEM = (
     "You help a robot to grasp objects in clutter. Given the number of a target object, work out which "
@@ -50,7 +49,7 @@ def build(config: ScorerConfig) -> RelationScorer:
     raise ScorerError(f"scorer {config.name}: options.through is {through!r}; it is openai or transformers")
 
 
-class UnoGraspScorer:
+class UnoGraspScorer(RelationScorer):
     """Asks about one object after the other, as few as the pairs need."""
 
     def __init__(self, config: ScorerConfig, provider: Provider, caller: PatientCaller | None = None) -> None:

@@ -1,10 +1,9 @@
 """A relation scorer from any vision-language model, in either way of asking."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from cpor.errors import InvalidSceneError, say_known
-from cpor.evidence import PairState, geometric_evidence
-from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.evidence import geometric_evidence
+from cpor.scene import BlockedBy, Scene
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.grounder import WordsReply
@@ -13,7 +12,7 @@ from cpor.semantics.patience import Asked, PatientCaller
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
 from cpor.semantics.provider import Completion, Picture, Provider, Question
 from cpor.semantics.replies import Reading, read_relations
-from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 from cpor.semantics.words_question import (
     WORDS_SCHEMA,
     WORDS_SYSTEM,
@@ -32,7 +31,7 @@ NO_LOGPROBS = (
 _FEW = 3  # one reply may lack them by accident
 
 
-class VlmScorer:
+class VlmScorer(RelationScorer):
     """Asks a model, by one prompt a scene or by yes and no for each pair."""
 
     def __init__(self, config: ScorerConfig, provider: Provider, caller: PatientCaller | None = None) -> None:
@@ -169,37 +168,6 @@ class VlmScorer:
                 problems = (_why_no_yes_no(asked.completion),)
             replies.append(_raw((pair,), asked, problems))
         return scores, tuple(replies)
-
-
-def score_stage(scorer: RelationScorer) -> Callable[[Scene], SemanticScores]:
-    """A scorer as a stage of the pipeline: `Pipeline(score=score_stage(scorer))`."""
-    return lambda scene: scorer.score(scene, pairs_to_ask(scene)).semantic_scores()
-
-
-def pairs_to_ask(scene: Scene) -> tuple[BlockedBy, ...]:
-    """Pairs worth asking about: those that touch, as far as masks tell; all where there are no masks."""
-    if scene.visible_ids is None:
-        return tuple(BlockedBy(a, b) for a in scene.ids for b in scene.ids if a != b)
-    geometry = geometric_evidence(scene)
-    ids = geometry.ids
-    return tuple(
-        BlockedBy(ids[i], ids[j])
-        for i in range(len(ids))
-        for j in range(len(ids))
-        if i != j and geometry.state[i, j] != PairState.NO_CONTACT
-    )
-
-
-def check_pairs(scene: Scene, pairs: Sequence[BlockedBy]) -> tuple[BlockedBy, ...]:
-    """The pairs, each once, once all are pairs of objects of the scene."""
-    known = set(scene.ids)
-    for pair in pairs:
-        for label in pair:
-            if label not in known:
-                raise InvalidSceneError(f"unknown object {label}; {say_known(label, scene.ids)}")
-        if pair[0] == pair[1]:
-            raise InvalidSceneError(f"object {pair[0]} cannot obstruct itself; drop the pair")
-    return tuple(dict.fromkeys(BlockedBy(*pair) for pair in pairs))
 
 
 def _raw(pairs: tuple[BlockedBy, ...], asked: Asked, problems: tuple[str, ...]) -> RawReply:

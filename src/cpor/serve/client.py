@@ -1,7 +1,7 @@
 """Talks to the service: `Client("http://127.0.0.1:8321").decide(posterior)`; replies are messages."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import UInt8
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from cpor.data.folder_files import encode_png
-from cpor.data.scene_folder import encode_scene
+from cpor.data.scene_folder import encode_scene, read_scene_folder
 from cpor.errors import CporError, InvalidSettingError
+from cpor.files.images import encode_png
 from cpor.relations import ObstructionPosterior
+from cpor.risk.modes import Mode
 from cpor.scene import Observation, Scene
 from cpor.serve.api.messages import (
     ControlRequest,
@@ -24,26 +25,26 @@ from cpor.serve.api.messages import (
     ExampleMessage,
     ExplainReply,
     ExplainRequest,
-    GroundReply,
-    GroundRequest,
     HealthReply,
     PlanReply,
     PlanRequest,
     RunEvent,
     RunReply,
     RunRequest,
+    SceneDecideReply,
+    SceneDecideRequest,
     SceneReply,
-    SeenDecideReply,
 )
 
 Picture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path | str | bytes
-"""A scene, a frame, pixels, or an image file or its content."""
+"""A scene, a frame, pixels, a scene folder, or an image file or its content."""
 
 FileLike: TypeAlias = Path | str | bytes
 """A file or its content."""
 
 _Any = TypeVar("_Any")
 _Reply = TypeVar("_Reply", bound=BaseModel)
+_Message = TypeVar("_Message", bound=BaseModel)
 _Asked = TypeVar("_Asked", DecideRequest, ExplainRequest, PlanRequest)
 
 
@@ -139,7 +140,7 @@ class Client:
         """What is seen in a picture.
 
         Args:
-            picture: A `Scene` or an `Observation` brings its depth, camera and masks along.
+            picture: A scene, its folder or an `Observation` brings depth, camera and masks along.
             depth: A 16-bit PNG file.
             instances: A PNG file of ids.
             amodal: An npz file of masks.
@@ -149,12 +150,30 @@ class Client:
         parts = _parts(picture, depth, instances, amodal, camera, depth_unit_m)
         return self._ask(SceneReply, "POST", "/v1/scenes", files=parts)
 
-    def ground(
-        self, scene_id: str, words: str | None = None, *, point: tuple[float, float] | None = None
-    ) -> GroundReply:
-        """Which object of a scene is meant, by words or by a point in pixels."""
-        request = GroundRequest(words=words, point=point)
-        return self._post(GroundReply, f"/v1/scenes/{scene_id}/ground", request)
+    def decide_scene(
+        self,
+        scene: str,
+        request: str | None = None,
+        *,
+        target: int | None = None,
+        point: tuple[float, float] | None = None,
+        relations: Mapping[tuple[int, int], float | None] | None = None,
+        **settings: Any,
+    ) -> DecideReply:
+        """Decide for an object of a scene that was looked at; asked for by words, `target` or `point`.
+
+        Args:
+            scene: The `id` of what `look` answered.
+            request: What it looks like, in words.
+            target: Its id.
+            point: A pixel that shows it. [px]
+            relations: Probabilities to use in place of what is believed, by `(blocked, blocker)`.
+            settings: The other fields of `SceneDecideRequest`, such as `mode` and `tau`.
+        """
+        changed = [{"blocked": i, "blocker": j, "p": p} for (i, j), p in (relations or {}).items()]
+        asked = {"target": target, "point": point, "request": request, "relations": changed} | settings
+        message = _validated(SceneDecideRequest, asked)
+        return self._post(DecideReply, f"/v1/scenes/{scene}/decide", message)
 
     def decide_rgbd(
         self,
@@ -164,23 +183,25 @@ class Client:
         *,
         target: int | None = None,
         point: tuple[float, float] | None = None,
+        mode: Mode | None = None,
         tau: float | None = None,
         instances: FileLike | None = None,
         amodal: FileLike | None = None,
         camera: str | None = None,
         depth_unit_m: float | None = None,
-    ) -> SeenDecideReply:
+    ) -> SceneDecideReply:
         """From a picture and a request to a decision; asked for by words, `target` or `point`."""
         parts = _parts(picture, depth, instances, amodal, camera, depth_unit_m)
         asked = {
             "request": request,
             "target": target,
             "point": None if point is None else f"{point[0]},{point[1]}",
+            "mode": mode,
             "tau": tau,
         }
         parts |= {name: (None, str(value).encode()) for name, value in asked.items() if value is not None}
         path = "/v1/decide/masks" if "instances" in parts else "/v1/decide/rgbd"
-        return self._ask(SeenDecideReply, "POST", path, files=parts)
+        return self._ask(SceneDecideReply, "POST", path, files=parts)
 
     def start_run(self, request: RunRequest | None = None, **settings: Any) -> RunReply:
         """Begin a run of the simulated arm; `settings` are fields of `RunRequest`."""
@@ -273,8 +294,12 @@ def _as_request(
         }
     else:
         asked = scene.model_dump()
+    return _validated(kind, asked | settings)
+
+
+def _validated(kind: type[_Message], asked: dict[str, Any]) -> _Message:
     try:
-        return kind.model_validate(asked | settings)
+        return kind.model_validate(asked)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"])
@@ -291,15 +316,15 @@ def _parts(
 ) -> dict[str, tuple[str | None, bytes]]:
     """The parts of a multipart request."""
     content: dict[str, bytes] = {}
+    if isinstance(picture, str | Path) and Path(picture).is_dir():
+        picture = read_scene_folder(picture)
     if isinstance(picture, Observation):
         picture = Scene(picture)
     if isinstance(picture, Scene):
-        files = encode_scene(picture)
-        names = {"rgb": "rgb.png", "depth": "depth.png", "instances": "instances.png", "amodal": "amodal.npz"}
-        content = {part: files[name] for part, name in names.items() if name in files}
-        content["camera"] = files["camera.json"]
-        if "instances" not in content:
-            content.pop("amodal", None)
+        files = {name.partition(".")[0]: data for name, data in encode_scene(picture).items()}
+        frame = {"rgb", "depth", "camera"}
+        masks = {"instances", "amodal", "objects", "scores", "sources"} if "instances" in files else set()
+        content = {name: data for name, data in files.items() if name in frame | masks}
     else:
         content["rgb"] = encode_png(picture) if isinstance(picture, np.ndarray) else _content(picture)
     for name, file in (("depth", depth), ("instances", instances), ("amodal", amodal)):

@@ -9,14 +9,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from cpor.decision import Defer, Grasp, Remove
-from cpor.model import FittedModel, bundled_model
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
-from cpor.rgbd import scoring_pipeline
-from cpor.robot.choose import Decider
-from cpor.robot.cycle import Cycle, LoopSettings, RunResult
-from cpor.robot.loop import Ask, Retarget, retrieve
+from cpor.risk.modes import DEFAULT_MODE, Mode
+from cpor.robot.choose import Decider, SystemDecider
+from cpor.robot.cycle import Ask, Cycle, LoopSettings, Retarget, RunResult
+from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy, Scene, TrueRelations
 from cpor.sim.arm.film import Film
@@ -32,9 +31,7 @@ from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap
 from cpor.sim.physics.truth import occlusion_relations, sweep_relations, union
 from cpor.sim.physics.world import World
-
-TAU = 0.3
-"""The demo acts above this score: it has no person to ask, so it takes more risks than the default."""
+from cpor.system import System
 
 Eyes: TypeAlias = Literal["networks", "truth"]
 """Who finds objects and scores relations: our networks, or true masks and no scores."""
@@ -50,6 +47,8 @@ class DemoSettings:
         finger_friction: Of the gripper's fingers; 0.5 is a hard rubber, and things slip now and then.
         budget: Attempts at most.
         eyes: Who finds objects and scores relations.
+        mode: The risk setting.
+        tau: Act above this score instead.
     """
 
     tier: Tier | None = "hard"
@@ -57,11 +56,13 @@ class DemoSettings:
     finger_friction: float = 0.5
     budget: int = 12
     eyes: Eyes = "networks"
+    mode: Mode = DEFAULT_MODE
+    tau: float | None = None
 
-    def pipeline(self, model: Path | None = None) -> Pipeline:
-        """The stages of a model; of the bundled one that was fitted to such eyes by default."""
-        file = model or bundled_model("embedded" if self.eyes == "networks" else "geometry")
-        return scoring_pipeline(FittedModel.load(file), TAU, fill_missing=True)
+    def decider(self, model: Path | None = None) -> SystemDecider:
+        """A system of a model; of the bundled one that was fitted to such eyes by default."""
+        scorer = None if self.eyes == "networks" else "none"
+        return SystemDecider(System(scorer=scorer, model=model, mode=self.mode), self.tau)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,26 +203,28 @@ def set_stage(
 def demonstrate(
     stage: Stage,
     settings: DemoSettings,
-    pipeline: Pipeline | Decider | None = None,
+    decider: Pipeline | Decider | None = None,
     record: RunFolder | None = None,
     on_decision: Callable[[Cycle], None] = lambda cycle: None,
     on_cycle: Callable[[Cycle, Verdict | None], None] = lambda cycle, verdict: None,
     ask: Ask | None = None,
     stop: threading.Event | None = None,
     retarget: Retarget | None = None,
+    sign_off_prior: str | None = None,
 ) -> Demonstration:
     """Retrieve the target, and judge each action by the truth when it is begun.
 
     Args:
         stage: As `set_stage` left it.
         settings: How many attempts.
-        pipeline: Who decides; by default the bundled model for the stage's eyes.
+        decider: Who decides; by default a system for the stage's eyes.
         record: Where every cycle is written.
         on_decision: Called before the arm moves.
         on_cycle: Called after, with what the truth says.
         ask: Asked after too many deferrals in a row.
         stop: Stops the arm at once, from whatever thread it is set.
         retarget: Asked for another target, as `retrieve` does.
+        sign_off_prior: Who allows a prior for missing answers, and why; see `LoopSettings`.
     """
     verdicts: dict[int, Verdict] = {}
     witness = Witness(stage)
@@ -242,8 +245,13 @@ def demonstrate(
         stage.robot,
         stage.segmenter,
         stage.heap.target if stage.ids_are_kept else pointer,
-        pipeline or settings.pipeline(),
-        LoopSettings(budget=settings.budget, ids_are_kept=stage.ids_are_kept),
+        decider or settings.decider(),
+        LoopSettings(
+            budget=settings.budget,
+            ids_are_kept=stage.ids_are_kept,
+            frames_may_repeat=settings.sensor == "none",
+            sign_off_prior=sign_off_prior,
+        ),
         record,
         over,
         on_decision=decided,

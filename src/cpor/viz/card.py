@@ -5,18 +5,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from cpor.decision import Action, Decision, Defer, Grasp
-from cpor.inference.certificate import VACUOUS
+from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp
 from cpor.inference.explain import Explanation, RelationEffect
 from cpor.inference.graphs import GraphShare
+from cpor.relations import Label
 from cpor.viz.score_bar import score_bar
-
-_REASONS = {
-    "no_evidence": "an answer is missing that could change the action",
-    "conflicting_evidence": "the relations contradict each other",
-    "near_tie": "two actions are about equally likely to be right",
-    "weak_evidence": "no action is likely enough to be right",
-}
 
 
 def clean(label: object) -> str:
@@ -34,7 +27,6 @@ def say_action(action: Action) -> str:
 def decision_card(
     explanation: Explanation,
     p_success: float | None = None,
-    tau_success: float | None = None,
     notes: tuple[str, ...] = (),
 ) -> Panel:
     """The card for one decision.
@@ -42,7 +34,6 @@ def decision_card(
     Args:
         explanation: The decision and why.
         p_success: How often an action with such a score succeeds, where that was calibrated.
-        tau_success: The success rate above which it acts, where that decides.
         notes: What else a person should know, a line each.
     """
     decision = explanation.decision
@@ -51,7 +42,7 @@ def decision_card(
         rate = ">99%" if p_success > 0.99 else "<1%" if p_success < 0.01 else f"{p_success:.0%}"
         parts.append(Text(f"In the labelled scenes, acting at such a score was right {rate} of the time."))
     parts += [Text(note) for note in notes]
-    parts.append(Text(_certificate(decision, tau_success), style="dim"))
+    parts.append(Text(_certificate(decision), style="dim"))
     if explanation.graphs:
         parts += [Text(), Text("Likeliest arrangements", style="bold")]
         parts.append(_indent([_graph(graph) for graph in explanation.graphs]))
@@ -80,12 +71,12 @@ def _reason(explanation: Explanation) -> str:
     decision, target = explanation.decision, clean(explanation.target)
     action = decision.action
     if isinstance(action, Defer):
-        return f"Asked for {target}. Not acting: {_REASONS[action.reason]}."
-    score = decision.scores[action.obj]
+        return f"Asked for {target}. Not acting: {WHY_DEFERRED[action.reason]}."
+    score = _say_score(decision, action.obj)
     if isinstance(action, Grasp):
-        return f"Asked for {target}. Nothing obstructs it with probability {score:.1%}."
+        return f"Asked for {target}. Nothing obstructs it with probability {score}."
     return (
-        f"Asked for {target}. With probability {score:.1%}, {clean(action.obj)} is in its way, "
+        f"Asked for {target}. With probability {score}, {clean(action.obj)} is in its way, "
         "directly or through others, and free to be taken."
     )
 
@@ -96,35 +87,36 @@ def _score_table(explanation: Explanation) -> Table:
     table.add_column("action", min_width=10, overflow="fold")
     table.add_column("right with", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    ranked = sorted(decision.scores.items(), key=lambda item: -decision.interval(item[0])[1])
-    for label, score in ranked[:10]:
+    ranked = sorted(decision.scores, key=lambda label: -decision.interval(label)[1])
+    for label in ranked[:10]:
         verb = "grasp" if label == explanation.target else "remove"
-        low, high = decision.interval(label)
-        number = f"{score:.1%}" if high - low < 5e-4 else f"{low:.1%} to {high:.1%}"
-        table.add_row(Text(f"{verb} {clean(label)}"), number, score_bar(low, high, decision.tau))
+        bar = score_bar(*decision.interval(label), decision.tau)
+        table.add_row(Text(f"{verb} {clean(label)}"), _say_score(decision, label), bar)
     if len(ranked) > 10:
         table.add_row(f"… {len(ranked) - 10} more", "", "")
     return table
 
 
-def _certificate(decision: Decision, tau_success: float | None) -> str:
+def _say_score(decision: Decision, label: Label) -> str:
+    """The score of an object; where that is not known exactly, the interval that is proven."""
+    low, high = decision.interval(label)
+    return f"{decision.scores[label]:.1%}" if high - low < 5e-4 else f"{low:.1%} to {high:.1%}"
+
+
+def _certificate(decision: Decision) -> str:
     certificate = decision.certificate
     act = f"Acts above tau = {decision.tau:g} (the mark)."
-    if tau_success is not None:
-        act = f"Acts where that is right more than {tau_success:.0%} of the time."
     if decision.unanswered_range is not None:
         if certificate.epsilon >= 1.0:
-            return f"{act} Too many answers are missing to go through; the ranges are what is sure."
-        return f"{act} Ranges: over everything the missing answers could be."
+            return f"{act} Too many answers are missing to try them all; the ranges are what is certain."
+        return f"{act} The ranges cover every value that the missing answers could have."
     mu = "" if decision.mu is None else f" Belief discarded as contradictory: {decision.mu:.1%}."
     if certificate.exact:
         return f"{act} Exact: summed over every arrangement that admits a removal order.{mu}"
     bound = f"{certificate.k} arrangements looked at; each probability within {certificate.epsilon:.3f}"
     if certificate.certified:
         return f"{act} {bound}; proven to be the action exact inference takes.{mu}"
-    if certificate.epsilon >= VACUOUS:
-        return f"{act} {bound}, which says nothing: the scene is too large to be summed."
-    return f"{act} {bound}; NOT proven ({certificate.kind}): exact inference might act otherwise.{mu}"
+    return f"{act} {bound}; NOT proven ({certificate.kind}): exact inference may choose another action.{mu}"
 
 
 def _indent(rows: list[tuple[str, str]]) -> Table:

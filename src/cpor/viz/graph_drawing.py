@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-from cpor.experiments.runs.record import CaseRecord, FileLabel, RelationRecord
+from cpor.experiments.runs.record import CaseRecord
 from cpor.experiments.runs.report import edges_on_cycles
+from cpor.records.decision import FileLabel, RelationRecord
 from cpor.viz.graph_layout import graph_rows
 
 _STEP_X, _STEP_Y = 104, 78
@@ -79,7 +80,7 @@ def _box(record: CaseRecord, label: FileLabel, place: _Place, matters: bool) -> 
     short = text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
     said = [name for name, holds in marks if holds and name != "aside"]
     if decision is not None:
-        said.append(f"score {decision.scores[record.objects.index(label)]:.3f}")
+        said.append(f"score {decision.scores[str(label)]:.3f}")
     x, y = place.x - _BOX_W / 2, place.y - _BOX_H / 2
     ring = (
         f'<rect class="ring" x="{x - 4}" y="{y - 4}" width="{_BOX_W + 8}" height="{_BOX_H + 8}" rx="9"/>'

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from cpor.experiments.runs.record import CaseRecord, FileLabel
+from cpor.experiments.runs.record import CaseRecord
+from cpor.records.decision import FileLabel
 
 _SWEEPS = 6
 _A_ROW = 9

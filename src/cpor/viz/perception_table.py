@@ -34,17 +34,17 @@ def mask_table(figures: Mapping[str, MaskFigure], n: int, masks: str) -> Group:
 
 
 def chain_table(found: ChainTable) -> Group:
-    """A row a step; relation probabilities beside it."""
+    """A column for each step, so that it fits into 80 columns; relation probabilities below."""
     scorer = found.scorer or "nobody"
     title = f"From raw scores to CPOR, scores of {scorer}: {found.n} cases, {found.n_lost} targets not found"
     table = Table(title=title, title_justify="left")
-    for name in ("", *(_FIGURE_NAMES[figure] for figure in FIGURES), "relation ECE", "NLL", "AUROC"):
+    for name in ("", *STEPS):
         table.add_column(name, justify="right" if name else "left")
-    for step in STEPS:
-        row = found.rows[step]
-        told = row.relations or {}
-        cells = [_show(row.figures[figure].get("all")) for figure in FIGURES]
-        table.add_row(step, *cells, *(_number(told.get(name)) for name in ("ece", "nll", "auroc")))
+    rows = [found.rows[step] for step in STEPS]
+    for figure in FIGURES:
+        table.add_row(_FIGURE_NAMES[figure], *(_show(row.figures[figure].get("all")) for row in rows))
+    for name in ("ece", "nll", "auroc"):
+        table.add_row(f"relation {name.upper()}", *(_number((row.relations or {}).get(name)) for row in rows))
     note = (
         "Truth: occlusion or sweep, by what objects truly are. A target that was not found counts as wrong."
     )

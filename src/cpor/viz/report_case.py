@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from cpor.experiments.runs.record import CaseRecord, GraphRecord
+from cpor.experiments.runs.record import CaseRecord
 from cpor.experiments.runs.report import edges_on_cycles, is_cyclic
+from cpor.records.decision import GraphRecord
 from cpor.viz.graph_drawing import draw_graph
 
 MOST_DRAWN = 60
@@ -66,8 +67,8 @@ def _decision(record: CaseRecord) -> str:
         lines.append(("certificate", f"{proof.kind}{bound} ({decision.method})"))
         if decision.mu is not None:
             lines.append(("contradiction (mu)", f"{decision.mu:.4f}"))
-        if decision.p_success is not None:
-            lines.append(("success rate at this score", f"{decision.p_success:.3f}"))
+        if record.p_success is not None:
+            lines.append(("success rate at this score", f"{record.p_success:.3f}"))
         if decision.blockers:
             lines.append(("blockers", ", ".join(str(label) for label in decision.blockers)))
     if truth is None:
@@ -83,12 +84,12 @@ def _scores(record: CaseRecord) -> str:
     decision = record.decision
     if decision is None:
         return ""
-    order = sorted(range(len(record.objects)), key=lambda k: -decision.scores[k])
+    order = sorted(record.objects, key=lambda label: -decision.scores[str(label)])
     rows = []
-    for k in order[:12]:
-        label = record.objects[k]
+    for label in order[:12]:
         verb = "grasp" if label == record.target else "remove"
-        low, high = decision.score_ranges[k] if decision.score_ranges else (decision.scores[k],) * 2
+        point = (decision.scores[str(label)],) * 2
+        low, high = decision.score_ranges[str(label)] if decision.score_ranges else point
         number = f"{low:.4f}" if high - low < 5e-5 else f"{low:.4f} to {high:.4f}"
         right = "" if record.truth is None else "✓" if label in record.truth.right else ""
         rows.append((f"{verb} {label}", number, right))
@@ -120,7 +121,7 @@ def _relations(record: CaseRecord) -> str:
 
 
 def _graphs(record: CaseRecord) -> str:
-    graphs = () if record.decision is None else record.decision.graphs
+    graphs = () if record.decision is None else record.decision.top_graphs
     if not graphs:
         return ""
     items = "".join(f"<li>{graph.share:.4f}: {escape(_say_graph(graph))}</li>" for graph in graphs)

@@ -51,5 +51,5 @@ def log_end(file: RerunFile, request: str, ended: Ended, detail: str) -> None:
         detail: The same as a sentence.
     """
     words = f"{request[:1].upper()}{request[1:]} was {ENDS[ended]}: {detail}."
-    level = "INFO" if ended == "retrieved" else "WARN"
+    level = "INFO" if ended == Ended.RETRIEVED else "WARN"
     file.log("log", file.rerun.TextLog(words, level=level))

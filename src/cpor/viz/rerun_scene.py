@@ -19,6 +19,7 @@ from PIL import Image
 
 from cpor.decision import Action, Decision, Defer
 from cpor.perception.object_list import list_objects
+from cpor.pipeline import UNSEEN
 from cpor.scene import BlockedBy, Observation, Scene
 from cpor.viz.mask_outlines import trace_mask
 from cpor.viz.overlay import LEAST_P, Marks, acted_on
@@ -177,7 +178,8 @@ def _log_graph(file: RerunFile, scene: Scene, marks: Marks) -> None:
     labels = [f"{each['id']} {name(each['id'])}{star.get(each['id'], '')}" for each in listed]
     ids = [str(each["id"]) for each in listed]
     nodes = rr.GraphNodes(ids, positions=places, colors=colours, labels=labels)
-    shown = _likely(marks.p_obstructs)
+    # What nobody segmented has no place in the picture; the words speak of it.
+    shown = [b for b in _likely(marks.p_obstructs) if b.blocker != UNSEEN]
     edges = rr.GraphEdges([(str(b.blocker), str(b.blocked)) for b in shown], graph_type="directed")
     file.log("decision/graph", nodes, edges)
 

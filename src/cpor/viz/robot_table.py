@@ -36,9 +36,9 @@ def robot_table(rows: Mapping[MethodName, RobotRow]) -> Group:
     for each in (table, retrieved):
         for name in ("", *columns):
             each.add_column(name, justify="right" if name else "left")
-    causes = Table(title="Why not (causes), and what it took", title_justify="left")
+    causes = Table(title="Why not (causes); mean actions per scenario", title_justify="left", box=None)
     sorts = ("perception", "reasoning", "grasp", "physics")
-    for name in ("", *sorts, "wrong", "deferrals", "actions / scenario"):
+    for name in ("", *sorts, "wrong", "deferrals", "actions"):
         causes.add_column(name, justify="right" if name else "left")
     paired = []
     for method, row in rows.items():

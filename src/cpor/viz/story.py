@@ -109,7 +109,7 @@ def story_page(story: Story) -> str:
 
 
 def _banner(story: Story) -> str:
-    good = story.ended == "retrieved"
+    good = story.ended == Ended.RETRIEVED
     said = (
         "not retrieved as far as the record goes: it stops here" if story.ended is None else ENDS[story.ended]
     )

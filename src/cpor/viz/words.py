@@ -4,49 +4,46 @@ import math
 import re
 from collections.abc import Callable
 
-from cpor.decision import Action, Decision, Defer, Grasp
-from cpor.inference.certificate import VACUOUS
+from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp
+from cpor.pipeline import UNSEEN
 from cpor.relations import Label
 from cpor.robot.cycle import Ended
 from cpor.robot.protocol import OutcomeKind
 from cpor.scene import Scene
 from cpor.viz.card import clean
 
-REASONS = {
-    "no_evidence": "an answer is missing that could change the action",
-    "conflicting_evidence": "the relations contradict each other",
-    "near_tie": "two actions are about equally likely to be right",
-    "weak_evidence": "no action is likely enough to be right",
-}
-"""Why nothing was done, by the reason of a deferral."""
-
 OUTCOMES: dict[OutcomeKind, str] = {
     "done": "It worked",
     "missed": "The fingers closed on nothing",
     "dropped": "It was lost on the way",
     "no_grasp": "No grasp was found",
-    "unreachable": "No way to a grasp without a collision",
+    "unreachable": "Every way to a grasp would collide",
     "stopped": "Somebody stopped the robot",
     "fault": "The robot stopped itself",
 }
 """What came of an attempt."""
 
 ENDS: dict[Ended, str] = {
-    "retrieved": "retrieved",
-    "budget": "not retrieved: the allowed number of actions is spent",
-    "deferred": "not retrieved: it was unsure too often, and asks for help",
-    "stopped": "not retrieved: somebody stopped the robot",
-    "fault": "not retrieved: the robot or its camera failed",
-    "target_lost": "not retrieved: it is not to be seen any more",
-    "empty": "not retrieved: nothing is left to be seen",
+    Ended.RETRIEVED: "retrieved",
+    Ended.UNCONFIRMED: "perhaps not retrieved: the robot says so, but no picture proves it",
+    Ended.BUDGET: "not retrieved: the allowed number of actions is spent",
+    Ended.DEFERRED: "not retrieved: the robot was unsure too often and asks for help",
+    Ended.STOPPED: "not retrieved: somebody stopped the robot",
+    Ended.FAULT: "not retrieved: the robot or its camera failed",
+    Ended.TARGET_LOST: "not retrieved: it is no longer visible",
+    Ended.EMPTY: "not retrieved: no object is visible",
 }
 """How a run ended, after the name of the target."""
 
 
+NOBODY_SEGMENTED = "something that nobody segmented"
+"""What `UNSEEN` is called."""
+
+
 def namer(scene: Scene) -> Callable[[Label], str]:
     """A function that gives an object's name, or `object 7` where it has none."""
-    names = {o.id: clean(o.name) for o in scene.objects if o.name}
-    return lambda obj: f"the {names[obj]}" if obj in names else f"object {clean(obj)}"
+    names = {o.id: f"the {clean(o.name)}" for o in scene.objects if o.name} | {UNSEEN: NOBODY_SEGMENTED}
+    return lambda obj: names[obj] if obj in names else f"object {clean(obj)}"
 
 
 def with_names(words: str, name: Callable[[Label], str]) -> str:
@@ -65,12 +62,7 @@ def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> 
     """Why, in a sentence or two."""
     action = decision.action
     if isinstance(action, Defer):
-        if says_nothing(decision) and action.reason != "no_evidence":
-            return (
-                "Not sure enough to act: there are too many arrangements to be summed, and what is proven "
-                "of their probabilities says nothing."
-            )
-        return f"Not sure enough to act: {REASONS[action.reason]}."
+        return f"Not sure enough to act: {WHY_DEFERRED[action.reason]}."
     score = _say_probability(decision, action.obj)
     if isinstance(action, Grasp):
         return f"With probability {score} nothing lies in the way of {name(target)}."
@@ -81,11 +73,6 @@ def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> 
         f"With probability {score} {name(action.obj)} is in its way, directly or through "
         "others, and free to be taken itself."
     )
-
-
-def says_nothing(decision: Decision) -> bool:
-    """Whether nothing is proven of the action, and next to nothing of the probabilities."""
-    return not decision.certificate.certified and decision.certificate.epsilon >= VACUOUS
 
 
 def _say_probability(decision: Decision, obj: Label) -> str:
@@ -103,13 +90,13 @@ def say_certificate(decision: Decision) -> str:
     """What is proven about a decision."""
     certificate = decision.certificate
     if decision.unanswered_range is not None:
-        return "Some answers are missing; the bars show what is sure whatever they are."
+        return "Some answers are missing; the bars show what is certain for any of their values."
     if certificate.exact:
         return "Exact: summed over every arrangement that admits an order of removal."
     looked = f"{certificate.k} arrangements looked at, each probability within {certificate.epsilon:.3f}"
     if certificate.certified:
         return f"{looked}; proven to be what exact inference would do."
-    return f"{looked}; not proven ({certificate.kind}): exact inference might act otherwise."
+    return f"{looked}; not proven ({certificate.kind}): exact inference may choose another action."
 
 
 def say_success(p_success: float | None) -> str:

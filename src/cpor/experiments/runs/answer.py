@@ -1,31 +1,28 @@
 """From questions to records: what a worker does with a shard of a dataset."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 
 from cpor.decision import Decision, Defer
-from cpor.errors import CporError, TooLargeError
+from cpor.errors import CporError
+from cpor.experiments.runs.begun import BegunCases
 from cpor.experiments.runs.dataset import FolderItem, Item
-from cpor.experiments.runs.questions import CaseQuestion, QuestionSettings, item_name, questions
+from cpor.experiments.runs.questions import CaseQuestion, Deciding, QuestionSettings, item_name, questions
 from cpor.experiments.runs.record import (
     BestRecord,
     CaseRecord,
     Outcome,
     TruthRecord,
-    record_decision,
     record_error,
-    record_relations,
 )
 from cpor.inference.certificate import choose
-from cpor.inference.decide import MethodChoice
-from cpor.inference.graphs import GraphShare, likeliest_graphs
 from cpor.inference.local import reachable
-from cpor.model import FittedModel
-from cpor.pipeline import Pipeline
+from cpor.records.answer import PromiseRecord
+from cpor.records.decision import CheckRecord, record_decision, record_relations
 from cpor.relations import ObstructionPosterior
-
-N_GRAPHS = 3
-"""Likeliest graphs kept of each case, as many as the card of `cpor decide` shows."""
+from cpor.system import System
 
 
 @dataclass(frozen=True)
@@ -36,88 +33,86 @@ class Shard:
         first: Number of its first item in the dataset.
         items: Its items.
         asking: How items become questions.
-        tau: Act above this score; None: the model's promise, or 0.5.
-        method: Of inference.
-        model: Fitted stages; None: unfitted.
+        deciding: Who decides, and how.
+        begun: File that takes each case as soon as it is decided; None: none does.
     """
 
     first: int
     items: tuple[Item, ...]
     asking: QuestionSettings
-    tau: float | None
-    method: MethodChoice
-    model: FittedModel | None
+    deciding: Deciding
+    begun: Path | None = None
+
+    def __str__(self) -> str:
+        return f"items {self.first} to {self.numbers[-1]} of the dataset"
 
     @property
     def numbers(self) -> range:
         """Numbers of its items."""
         return range(self.first, self.first + len(self.items))
 
-    def pipeline(self) -> Pipeline:
-        """The stages; built where they are used, since they do not travel."""
-        plain = Pipeline(tau=0.5 if self.tau is None else self.tau)
-        stages = plain if self.model is None else self.model.pipeline(self.tau)
-        return replace(stages, method=self.method)
-
 
 def answer_shard(shard: Shard) -> bytes:
     """The lines of a shard, in order; the same shard gives the same bytes."""
-    pipeline = shard.pipeline()
-    return b"".join(
-        record.to_line()
-        for number, item in zip(shard.numbers, shard.items, strict=True)
-        for record in answer_item(number, item, pipeline, shard.asking)
-    )
+    system = shard.deciding.system()
+    lines = []
+    with BegunCases(shard.begun) as begun:
+        for number, item in zip(shard.numbers, shard.items, strict=True):
+            known = begun.known(number)
+            for record in answer_item(number, item, system, shard.deciding, shard.asking, known):
+                lines.append(record.to_line())
+                begun.add(record)
+    return b"".join(lines)
 
 
 def answer_item(
-    number: int, item: Item, pipeline: Pipeline, asking: QuestionSettings
+    number: int,
+    item: Item,
+    system: System,
+    deciding: Deciding,
+    asking: QuestionSettings,
+    known: Mapping[str, CaseRecord] = MappingProxyType({}),
 ) -> Iterator[CaseRecord]:
-    """The records of one item; where it cannot be read, one record that says so."""
+    """The records of one item, those `known` as they are; where it cannot be read, one that says so."""
     hide = f"{item.root}/" if isinstance(item, FolderItem) else ""
     try:
-        for question in questions(item, pipeline, asking):
-            yield _answer(number, question, pipeline, hide)
+        for question in questions(item, system, deciding, asking):
+            yield known.get(question.case) or _answer(number, question, hide)
     except CporError as error:
         yield CaseRecord(item=number, case=item_name(item), outcome="error", error=record_error(error, hide))
 
 
-def _answer(number: int, question: CaseQuestion, pipeline: Pipeline, hide: str) -> CaseRecord:
-    posterior, truth = question.posterior, question.truth
+def _answer(number: int, question: CaseQuestion, hide: str) -> CaseRecord:
     asked = CaseRecord(
         item=number,
         case=question.case,
         image=question.image,
         tier=question.tier,
-        target=posterior.target,
-        objects=posterior.objects,
-        relations=record_relations(posterior),
-        n_reachable=len(reachable(posterior.p_obstructs, posterior.target_index)),
-        truth=truth,
+        truth=question.truth,
         outcome="error",
     )
     try:
-        decision = pipeline.decide(posterior)
-        graphs = _graphs(posterior)
+        answer = question.ask()
+        graphs = answer.top_graphs()
     except CporError as error:
         return asked.model_copy(update={"error": record_error(error, hide)})
+    decision, posterior = answer.decision, answer.posterior
+    assert decision is not None and posterior is not None  # every case names its target
     return asked.model_copy(
         update={
-            "decision": record_decision(decision, graphs, pipeline.success_rate(decision)),
-            "best": _best(posterior, decision, truth),
-            "outcome": _outcome(decision, truth),
+            "target": posterior.target,
+            "objects": posterior.objects,
+            "relations": record_relations(posterior),
+            "n_reachable": len(reachable(posterior.p_obstructs, posterior.target_index)),
+            "decision": record_decision(decision, graphs),
+            "mode": answer.mode,
+            "promise": answer.promise and PromiseRecord(**answer.promise._asdict()),
+            "checks": tuple(CheckRecord(**check.to_json()) for check in answer.checks),
+            "p_success": answer.p_success,
+            "best": _best(posterior, decision, question.truth),
+            "outcome": _outcome(decision, question.truth),
         }
     )
-
-
-def _graphs(posterior: ObstructionPosterior) -> tuple[GraphShare, ...]:
-    """The likeliest graphs; none where answers are missing, or where finding them is too much work."""
-    if posterior.has_unanswered:
-        return ()
-    try:
-        return likeliest_graphs(posterior, N_GRAPHS)
-    except TooLargeError:
-        return ()
 
 
 def _best(posterior: ObstructionPosterior, decision: Decision, truth: TruthRecord | None) -> BestRecord:

@@ -1,16 +1,15 @@
 """What a run goes over: scene folders, a file of scenes, or a score log; in order, with a fingerprint."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from cpor.data.scene_set import Progress, list_scene_folders
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.reading import list_scene_folders
 from cpor.scene import BlockedBy
 
-Progress: TypeAlias = Callable[[str, int, int], None]
 DatasetKind: TypeAlias = Literal["folders", "scenes", "score log"]
 
 
@@ -83,7 +82,7 @@ def read_dataset(path: Path, progress: Progress) -> Dataset:
     content = _read_bytes(path)
     lines = [LineItem(k, text) for k, text in enumerate(content.split(b"\n"), 1) if text.strip()]
     if not lines:
-        raise SceneFileError(f"{path} is empty; give a scene a line: {{objects, target, relations}}")
+        raise SceneFileError(f"{path} is empty; give one scene per line: {{objects, target, relations}}")
     return Dataset("scenes", hashlib.sha256(content).hexdigest(), tuple(lines))
 
 

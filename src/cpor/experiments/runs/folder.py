@@ -1,16 +1,14 @@
 """A run on disk: written piece by piece, each whole or not at all, so that a killed run goes on.
 
 run.json         what was run on what, with what
-cases/A-B.jsonl  while running: items A to B - 1, a line a case
+cases/A-B.jsonl  while running: items A to B - 1, a line a case; .A-B.jsonl.begun: those of them done so far
 cases.jsonl      once finished: all cases in order; the pieces are gone
 """
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,8 +16,11 @@ from cpor.calibration.versioned import VersionedModel
 from cpor.errors import CporError
 from cpor.experiments.runs.answer import Shard
 from cpor.experiments.runs.record import CaseRecord
-from cpor.files.locks import held_alone
+from cpor.files.resumable import ResumableFolder, open_resumable
 from cpor.inference.decide import MethodChoice
+from cpor.risk.modes import Mode
+
+_WHOLE = "cases.jsonl"
 
 
 class RunFolderError(CporError, ValueError):
@@ -41,8 +42,11 @@ class RunSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    mode: Mode
     tau: float | None
     method: MethodChoice
+    segmenter: str | None
+    scorer: str | None
     model: str | None
     seed: int
     all_targets: bool
@@ -63,60 +67,40 @@ class RunHeader(VersionedModel):
 class RunFolder:
     """A run folder that is open for writing; use `open_run_folder`."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._pieces = path / "cases"
-        self._whole = path / "cases.jsonl"
-
-    def prepare(self, header: RunHeader) -> None:
-        """Begin a run, or check that the one there is the same; drop what a killed run left half done."""
-        for scratch in (*self.path.glob(".*.tmp"), *self._pieces.glob(".*.tmp")):
-            scratch.unlink()
-        place = self.path / "run.json"
-        if place.exists():
-            _refuse_other(self.path, RunHeader.load(place), header)
-        elif strangers := sorted(path.name for path in self.path.iterdir()):
-            raise RunFolderError(
-                f"{self.path} holds no run but other files ({strangers[0]}); choose another --out"
-            )
-        else:
-            _write_whole(place, header.to_json().encode() + b"\n")
+    def __init__(self, folder: ResumableFolder) -> None:
+        self._folder = folder
 
     @property
     def is_finished(self) -> bool:
         """Whether all cases are there."""
-        return self._whole.exists()
+        return (self._folder.path / _WHOLE).exists()
 
     def is_done(self, shard: Shard) -> bool:
         """Whether a shard is there; a damaged one is not."""
-        place = self._place(shard)
-        if not place.exists():
+        content = self._folder.kept(_name(shard))
+        if content is None:
             return False
-        content = place.read_bytes()
         try:
             found = {CaseRecord.model_validate_json(line).item for line in content.splitlines()}
         except ValidationError:
             return False
         return content.endswith(b"\n") and found == set(shard.numbers)
 
+    def begun(self, shard: Shard) -> Path:
+        """Where a worker writes the cases of a shard as it goes, so that a kill costs one case only."""
+        self._folder.pieces.mkdir(exist_ok=True)
+        return self._folder.pieces / f".{_name(shard)}.begun"
+
     def keep(self, shard: Shard, lines: bytes) -> None:
         """Write the lines of a shard, all of them or nothing."""
-        self._pieces.mkdir(exist_ok=True)
-        _write_whole(self._place(shard), lines)
+        self._folder.keep(_name(shard), lines)
+        self.begun(shard).unlink(missing_ok=True)
 
     def finish(self, shards: Sequence[Shard]) -> None:
         """Join the shards in order."""
         if not self.is_finished:
-            scratch = _scratch(self._whole)
-            with scratch.open("wb") as file:
-                for shard in shards:
-                    file.write(self._place(shard).read_bytes())
-                _to_disk(file)
-            scratch.replace(self._whole)
-        shutil.rmtree(self._pieces, ignore_errors=True)
-
-    def _place(self, shard: Shard) -> Path:
-        return self._pieces / f"{shard.first:08d}-{shard.first + len(shard.items):08d}.jsonl"
+            pieces = (self._folder.kept(_name(shard)) for shard in shards)
+            self._folder.finish(_WHOLE, b"".join(piece for piece in pieces if piece is not None))
 
 
 @contextmanager
@@ -126,14 +110,9 @@ def open_run_folder(path: Path, header: RunHeader) -> Iterator[RunFolder]:
     Raises:
         RunFolderError: It holds another run or other files, or another process is writing to it.
     """
-    try:
-        path.mkdir(exist_ok=True)
-    except OSError as error:
-        raise RunFolderError(f"cannot make the run folder {path}: {error.strerror}") from None
-    with held_alone(path, RunFolderError):
-        folder = RunFolder(path)
-        folder.prepare(header)
-        yield folder
+    with open_resumable(path, "run.json", "cases", RunFolderError) as folder:
+        folder.claim(header.model_dump(mode="json"))
+        yield RunFolder(folder)
 
 
 def read_run_folder(path: Path) -> tuple[RunHeader, list[CaseRecord]]:
@@ -145,9 +124,11 @@ def read_run_folder(path: Path) -> tuple[RunHeader, list[CaseRecord]]:
     if not (path / "run.json").is_file():
         raise RunFolderError(f"{path} holds no run (no run.json); `cpor run DATASET --out {path}` makes one")
     header = RunHeader.load(path / "run.json")
-    whole = path / "cases.jsonl"
+    whole = path / _WHOLE
     if not whole.is_file():
-        raise RunFolderError(f"the run in {path} is not finished; give the same `cpor run` again to go on")
+        raise RunFolderError(
+            f"the run in {path} is not finished; call the same `cpor run` again to resume it"
+        )
     records = []
     with whole.open("rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -163,32 +144,5 @@ def read_run_folder(path: Path) -> tuple[RunHeader, list[CaseRecord]]:
     return header, records
 
 
-def _refuse_other(path: Path, there: RunHeader, wanted: RunHeader) -> None:
-    """A run can only be gone on with as it was begun."""
-    for part in ("dataset", "settings", "versions"):
-        old, new = getattr(there, part), getattr(wanted, part)
-        if old == new:
-            continue
-        old, new = dict(old), dict(new)
-        key = next(key for key in {**old, **new} if old.get(key) != new.get(key))
-        said = {"dataset": "of another dataset", "settings": "with other settings"}
-        raise RunFolderError(
-            f"{path} holds a run {said.get(part, 'with other versions')}: {key} is {old.get(key)}, now "
-            f"{new.get(key)}; choose another --out, or delete it"
-        )
-
-
-def _scratch(place: Path) -> Path:
-    return place.with_name(f".{place.name}.tmp")
-
-
-def _write_whole(place: Path, content: bytes) -> None:
-    with _scratch(place).open("wb") as file:
-        file.write(content)
-        _to_disk(file)
-    _scratch(place).replace(place)
-
-
-def _to_disk(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())  # else a power cut may leave a file of the right name and no content
+def _name(shard: Shard) -> str:
+    return f"{shard.first:08d}-{shard.first + len(shard.items):08d}.jsonl"

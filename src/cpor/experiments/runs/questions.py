@@ -2,22 +2,28 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
+from cpor.answer import Answer, DecideSettings, decide_given
 from cpor.data.scene_file import parse_scene
-from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError
 from cpor.experiments.runs.dataset import FolderItem, Item, LineItem, LogItem
-from cpor.experiments.runs.record import FileLabel, PairRecord, TruthRecord, clean_text
+from cpor.experiments.runs.record import TruthRecord, clean_text
+from cpor.files.strict_json import StrictJsonError, parse_strict
 from cpor.fusion.prior import shift_for_decoding
-from cpor.pipeline import Pipeline
+from cpor.inference.decide import MethodChoice
+from cpor.model import FittedModel
+from cpor.records.decision import FileLabel, PairRecord
 from cpor.relations import Label, ObstructionPosterior
+from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.scene import BlockedBy, Scene
+from cpor.system import GIVEN, System
 from cpor.truth import right_actions
 
 Missing: TypeAlias = Literal["error", "unobstructed"]
@@ -67,15 +73,48 @@ class CaseQuestion:
         case: Its name.
         image: What it shares with cases that are not independent of it.
         tier: Its difficulty.
-        posterior: Objects, target and relation probabilities.
+        ask: Decides it.
         truth: What is right, where known.
     """
 
     case: str
     image: str | None
     tier: str | None
-    posterior: ObstructionPosterior
+    ask: Callable[[], Answer]
     truth: TruthRecord | None
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """Who decides, and how; it can travel to another process.
+
+    Attributes:
+        segmenter, scorer: Names, as `System` takes them.
+        model: Fitted model, or `none`; None: the bundled one.
+        mode: The risk setting.
+        tau: Act above this score instead.
+        method: Of inference.
+    """
+
+    segmenter: str | None = None
+    scorer: str | None = None
+    model: FittedModel | str | None = None
+    mode: Mode = DEFAULT_MODE
+    tau: float | None = None
+    method: MethodChoice = "auto"
+
+    @property
+    def settings(self) -> DecideSettings:
+        """How to decide, beside the threshold."""
+        return DecideSettings(self.method)
+
+    def decide_given(self, posterior: ObstructionPosterior) -> Answer:
+        """Decide from given probabilities."""
+        return decide_given(posterior, mode=self.mode, tau=self.tau, settings=self.settings)
+
+    def system(self) -> System:
+        """Who looks and decides."""
+        return System(self.segmenter, self.scorer, self.model, self.mode)
 
 
 def item_name(item: Item) -> str:
@@ -85,33 +124,36 @@ def item_name(item: Item) -> str:
     return f"line {item.number}" if isinstance(item, LineItem) else str(item.case)
 
 
-def questions(item: Item, pipeline: Pipeline, settings: QuestionSettings) -> Iterator[CaseQuestion]:
+def questions(
+    item: Item, system: System, deciding: Deciding, settings: QuestionSettings
+) -> Iterator[CaseQuestion]:
     """The questions of an item, one for most.
 
     Raises:
         CporError: Where the item cannot be read; nothing is known of its cases then.
     """
     if isinstance(item, FolderItem):
-        return _folder_questions(item, pipeline, settings)
-    return iter((_line_question(item) if isinstance(item, LineItem) else _log_question(item, settings),))
+        return _folder_questions(item, system, deciding, settings)
+    if isinstance(item, LineItem):
+        return iter((_line_question(item, deciding),))
+    return iter((_log_question(item, deciding, settings),))
 
 
 def _folder_questions(
-    item: FolderItem, pipeline: Pipeline, settings: QuestionSettings
+    item: FolderItem, system: System, deciding: Deciding, settings: QuestionSettings
 ) -> Iterator[CaseQuestion]:
-    scene = read_scene_folder(Path(item.root, item.name))
-    if scene.visible_ids is None:
-        raise SceneFileError(f"{item.name} has no instances.png; a decision from a folder needs masks")
+    view = system.look(Path(item.root, item.name))
+    scene = view.scene
     if not scene.ids:
         raise SceneFileError(f"{item.name} has no object to ask for")
     digest = hashlib.sha256(item.name.encode()).digest()
     rng = np.random.default_rng([settings.seed, *digest])
     targets = scene.ids if settings.all_targets else (int(rng.choice(scene.ids)),)
-    beliefs = pipeline.believe(scene)
     for target in targets:
-        posterior = pipeline.posterior(beliefs, target)
-        name = f"{item.name}/{target}"
-        yield CaseQuestion(name, item.name, None, posterior, _scene_truth(scene, target))
+        ask = partial(system.decide, view, target, tau=deciding.tau, settings=deciding.settings)
+        # Objects that were found here have other numbers than those of the truth.
+        truth = _scene_truth(scene, target) if view.masks == GIVEN else None
+        yield CaseQuestion(f"{item.name}/{target}", item.name, None, ask, truth)
 
 
 def _scene_truth(scene: Scene, target: int) -> TruthRecord | None:
@@ -125,30 +167,20 @@ def _scene_truth(scene: Scene, target: int) -> TruthRecord | None:
     )
 
 
-def _line_question(item: LineItem) -> CaseQuestion:
+def _line_question(item: LineItem, deciding: Deciding) -> CaseQuestion:
     try:
-        content = json.loads(item.text.decode(), object_pairs_hook=_refuse_repeats)
+        content = parse_strict(item.text)
         posterior = parse_scene(content)
         truth = content.get("truth")
         return CaseQuestion(
             _text(content, "id") or f"line {item.number}",
             _text(content, "image"),
             _text(content, "tier"),
-            posterior,
+            partial(deciding.decide_given, posterior),
             None if truth is None else _parse_truth(truth, posterior.target),
         )
-    except CporError as error:
+    except (CporError, StrictJsonError) as error:
         raise SceneFileError(f"line {item.number}: {error}") from None
-    except (ValueError, RecursionError) as error:  # not UTF-8, or not JSON
-        raise SceneFileError(f"line {item.number} is not JSON: {error}") from None
-
-
-def _refuse_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Of a key given twice, JSON readers keep the last in silence; a lost relation must not read as none."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise InvalidSceneError("a key is given twice in one object; keep one")
-    return content
 
 
 def _text(content: dict[str, object], key: str) -> str | None:
@@ -215,11 +247,11 @@ def _follow(target: FileLabel, pairs: Iterable[PairRecord]) -> list[FileLabel]:
     return [names[k] for k in sorted(right_actions(0, truth))]
 
 
-def _log_question(item: LogItem, settings: QuestionSettings) -> CaseQuestion:
+def _log_question(item: LogItem, deciding: Deciding, settings: QuestionSettings) -> CaseQuestion:
     if item.pairs is None and settings.missing == "error":
         raise MissingPredictionError(
-            f"case {item.case} has no row in the scores: no answer, which is not 'unobstructed'; "
-            "--missing unobstructed reads it so"
+            f"case {item.case} has no row in the scores, so it has no answer; "
+            "--missing unobstructed counts it as free"
         )
     pairs = item.pairs or ()
     objects = sorted({item.target, *(label for pair, _ in pairs for label in pair)})
@@ -227,7 +259,8 @@ def _log_question(item: LogItem, settings: QuestionSettings) -> CaseQuestion:
         right=item.right, relations=tuple(PairRecord(**pair._asdict()) for pair in item.relations)
     )
     posterior = ObstructionPosterior(objects, item.target, _shift(pairs, settings.shift))
-    return CaseQuestion(str(item.case), item.image, item.tier, posterior, truth)
+    ask = partial(deciding.decide_given, posterior)
+    return CaseQuestion(str(item.case), item.image, item.tier, ask, truth)
 
 
 _Scored: TypeAlias = tuple[tuple[Label, Label], float | None]

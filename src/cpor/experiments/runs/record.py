@@ -2,80 +2,16 @@
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
-from cpor.data.scene_file import action_to_json
-from cpor.decision import CertificateKind, Decision, DeferReason, Method
 from cpor.errors import CporError
-from cpor.inference.graphs import GraphShare
-from cpor.relations import ObstructionPosterior
-
-FileLabel: TypeAlias = str | int | float
-"""Labels as JSON can hold them."""
+from cpor.records.answer import PromiseRecord
+from cpor.records.decision import CheckRecord, DecisionRecord, FileLabel, PairRecord, Part, RelationRecord
+from cpor.risk.modes import Mode
 
 Outcome: TypeAlias = Literal["right", "wrong", "deferred", "unjudged", "error"]
 """`unjudged`: acted, and the truth is not known. `error`: no decision came; never free to grasp."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class PairRecord(_Part):
-    """A relation that holds: `blocker` obstructs `blocked`."""
-
-    blocked: FileLabel
-    blocker: FileLabel
-
-
-class RelationRecord(PairRecord):
-    """A candidate relation; `p` is null where there was no answer."""
-
-    p: float | None
-
-
-class ActionRecord(_Part):
-    """What was decided."""
-
-    type: Literal["grasp", "remove", "defer"]
-    object: FileLabel | None
-    reason: DeferReason | None
-
-
-class CertificateRecord(_Part):
-    """See `cpor.Certificate`."""
-
-    kind: CertificateKind
-    epsilon: float
-    k: int | None
-    exact: bool
-    blockers_certified: bool
-
-
-class GraphRecord(_Part):
-    """One of the likeliest graphs."""
-
-    share: float
-    relations: tuple[PairRecord, ...]
-
-
-class DecisionRecord(_Part):
-    """See `cpor.Decision`; lists over objects follow the order of `CaseRecord.objects`."""
-
-    action: ActionRecord
-    scores: tuple[float, ...]
-    score_ranges: tuple[tuple[float, float], ...] | None
-    blockers: tuple[FileLabel, ...]
-    certificate: CertificateRecord
-    method: Method
-    tau: float
-    mu: float | None
-    mu_target: float | None
-    p_success: float | None
-    graphs: tuple[GraphRecord, ...]
-
-
-class BestRecord(_Part):
+class BestRecord(Part):
     """The action with the best score, taken or not, and whether it would be right (null: not known)."""
 
     object: FileLabel
@@ -83,7 +19,7 @@ class BestRecord(_Part):
     right: bool | None
 
 
-class TruthRecord(_Part):
+class TruthRecord(Part):
     """What is known to be right.
 
     Attributes:
@@ -95,14 +31,14 @@ class TruthRecord(_Part):
     relations: tuple[PairRecord, ...] | None
 
 
-class ErrorRecord(_Part):
+class ErrorRecord(Part):
     """Why there is no decision."""
 
     type: str
     message: str
 
 
-class CaseRecord(_Part):
+class CaseRecord(Part):
     """One case: what was asked, what was believed, decided and true.
 
     Attributes:
@@ -115,6 +51,10 @@ class CaseRecord(_Part):
         relations: The candidate relations.
         n_reachable: Objects that matter to the target, itself included.
         decision: Null where there is none; then `error` says why.
+        mode: The risk setting; null where a threshold was given.
+        promise: The promised error rate; null where none is made.
+        checks: What was found about the input.
+        p_success: How often actions with such a score were right; null where unknown.
         best: The action with the best score.
         truth: Null where not known.
         outcome: See `Outcome`.
@@ -130,6 +70,10 @@ class CaseRecord(_Part):
     relations: tuple[RelationRecord, ...] = ()
     n_reachable: int = 0
     decision: DecisionRecord | None = None
+    mode: Mode | None = None
+    promise: PromiseRecord | None = None
+    checks: tuple[CheckRecord, ...] = ()
+    p_success: float | None = None
     best: BestRecord | None = None
     truth: TruthRecord | None = None
     outcome: Outcome
@@ -153,46 +97,6 @@ class CaseRecord(_Part):
     def group(self) -> str:
         """Cases of one group are resampled together."""
         return f"case {self.item}" if self.image is None else f"image {self.image}"
-
-
-def record_relations(posterior: ObstructionPosterior) -> tuple[RelationRecord, ...]:
-    """Every candidate relation of a scene."""
-    return tuple(RelationRecord(**relation._asdict()) for relation in posterior.relations())
-
-
-def record_decision(
-    decision: Decision, graphs: tuple[GraphShare, ...], p_success: float | None
-) -> DecisionRecord:
-    """A decision and the likeliest graphs behind it."""
-    found, ranges = decision.certificate, decision.unanswered_range
-    return DecisionRecord(
-        action=ActionRecord(**action_to_json(decision.action)),
-        scores=tuple(decision.scores.values()),
-        score_ranges=None if ranges is None else tuple(ranges.values()),
-        blockers=tuple(label for label in decision.scores if label in decision.blockers),
-        certificate=CertificateRecord(
-            kind=found.kind,
-            epsilon=found.epsilon,
-            k=found.k,
-            exact=found.exact,
-            blockers_certified=found.blockers_certified,
-        ),
-        method=decision.method,
-        tau=decision.tau,
-        mu=decision.mu,
-        mu_target=decision.mu_target,
-        p_success=p_success,
-        graphs=tuple(
-            GraphRecord(
-                share=graph.share,
-                relations=tuple(
-                    PairRecord.model_validate({"blocked": r.blocked, "blocker": r.blocker})
-                    for r in graph.relations
-                ),
-            )
-            for graph in graphs
-        ),
-    )
 
 
 def record_error(error: CporError, hide: str) -> ErrorRecord:

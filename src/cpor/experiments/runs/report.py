@@ -92,7 +92,7 @@ def object_scores(
     right: list[bool] = []
     for record in records:
         if record.decision is not None and record.truth is not None:
-            scores.extend(record.decision.scores)
+            scores.extend(record.decision.scores.values())
             right.extend(label in record.truth.right for label in record.objects)
     return np.array(scores, np.float64), np.array(right, np.bool_)
 

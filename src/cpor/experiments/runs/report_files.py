@@ -118,7 +118,7 @@ def _row(record: CaseRecord) -> dict[str, object]:
         proof = decision.certificate
         row |= {"object": _text(decision.action.object), "reason": decision.action.reason}
         row |= {"certificate": proof.kind, "epsilon": proof.epsilon, "k": proof.k}
-        row |= {"method": decision.method, "tau": decision.tau, "p_success": decision.p_success}
+        row |= {"method": decision.method, "tau": decision.tau, "p_success": record.p_success}
         row |= {"mu": decision.mu, "mu_target": decision.mu_target}
     if best is not None:
         row |= {"best_object": _text(best.object), "best_score": best.score, "best_right": best.right}

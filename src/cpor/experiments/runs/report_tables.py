@@ -1,9 +1,10 @@
 """The summary tables of a run, as text in cells; pages and papers are made from the same."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cpor.decision import WHY_DEFERRED
 from cpor.experiments.runs.record import CaseRecord
 from cpor.experiments.runs.report import (
     Rate,
@@ -15,12 +16,6 @@ from cpor.experiments.runs.report import (
 )
 from cpor.metrics import summarise_reliability
 
-_REASONS = {
-    "no_evidence": "an answer is missing that could change the action",
-    "conflicting_evidence": "most of the belief contradicts itself",
-    "near_tie": "two actions are about equally likely to be right",
-    "weak_evidence": "no action is likely enough to be right",
-}
 _CERTIFICATES = {
     "exact": "scores are exact",
     "action": "proven: exact inference acts the same",
@@ -57,7 +52,7 @@ def summary_tables(report: Report) -> list[SummaryTable]:
     tables = [
         _overview(report),
         _counts("What was done", "action", [record.action for record in records], {}),
-        _counts("Why it deferred", "reason", _reasons(records), _REASONS),
+        _counts("Why it deferred", "reason", _reasons(records), WHY_DEFERRED),
         _counts("What is proven", "certificate", _kinds(records), _CERTIFICATES),
         _reliability(records),
         _by("Difficulty", "tier", [(record.tier, record) for record in records]),
@@ -112,7 +107,7 @@ def _kinds(records: Sequence[CaseRecord]) -> list[str]:
     return [record.decision.certificate.kind for record in records if record.decision is not None]
 
 
-def _counts(title: str, name: str, values: Sequence[str], meanings: dict[str, str]) -> SummaryTable:
+def _counts(title: str, name: str, values: Sequence[str], meanings: Mapping[str, str]) -> SummaryTable:
     """How often each value occurs, the known ones in their order, then by name."""
     counts = Counter(values)
     order = [value for value in meanings if value in counts] + sorted(counts.keys() - meanings.keys())

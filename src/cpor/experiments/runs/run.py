@@ -2,15 +2,17 @@
 
 import platform
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeAlias
 
 from cpor import __version__
+from cpor.data.scene_set import Progress
 from cpor.errors import InvalidSettingError
 from cpor.experiments.runs.answer import Shard, answer_shard
-from cpor.experiments.runs.dataset import Dataset, Progress, fingerprint_files
-from cpor.experiments.runs.engine import Answer, Engine, SerialEngine
+from cpor.experiments.runs.dataset import Dataset, fingerprint_files
 from cpor.experiments.runs.folder import (
     RunDataset,
     RunFolder,
@@ -19,12 +21,15 @@ from cpor.experiments.runs.folder import (
     open_run_folder,
     read_run_folder,
 )
-from cpor.experiments.runs.questions import QuestionSettings
-from cpor.inference.decide import MethodChoice, Policy
+from cpor.experiments.runs.questions import Deciding, QuestionSettings
+from cpor.files.pool import Pool, SerialPool
+from cpor.inference.decide import Policy
 from cpor.model import FittedModel
 
+Answer: TypeAlias = Callable[[Shard], bytes]
+
 SHARD_SIZE = 16
-"""Items answered between two writes: what a kill can cost, against a file for each."""
+"""Items that a worker is given at once; it writes down each case as soon as it is decided."""
 
 _PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pydantic", "pillow")
 """Packages whose version can change the last digit of a result, or how it is written."""
@@ -37,27 +42,30 @@ class RunPlan:
     Attributes:
         dataset: Its items.
         asking: How items become questions.
-        tau: Act above this score; None: the model's promise, or 0.5.
-        method: Of inference.
-        model_file: Fitted model for scene folders; None: unfitted stages.
+        deciding: Who decides, and how; its model is that of `model_file`.
+        model_file: Fitted model for scene folders; None: the bundled one.
     """
 
     dataset: Dataset
     asking: QuestionSettings = field(default_factory=QuestionSettings)
-    tau: float | None = None
-    method: MethodChoice = "auto"
+    deciding: Deciding = field(default_factory=Deciding)
     model_file: Path | None = None
 
     def __post_init__(self) -> None:
-        Policy(0.5 if self.tau is None else self.tau, self.method)  # refuses what no case could use
-        if self.model_file is not None and self.dataset.kind != "folders":
+        tau = self.deciding.tau
+        Policy(0.5 if tau is None else tau, self.deciding.method)  # refuses what no case could use
+        named = (self.model_file, self.deciding.segmenter, self.deciding.scorer)
+        if any(each is not None for each in named) and self.dataset.kind != "folders":
             raise InvalidSettingError(
-                "--model goes with scene folders; other datasets name their probabilities themselves"
+                "--model, --segmenter and --scorer are for scene folders only; this data set has "
+                "its own probabilities"
             )
         if self.asking.all_targets and self.dataset.kind != "folders":
-            raise InvalidSettingError("--all-targets goes with scene folders; other datasets name a target")
+            raise InvalidSettingError(
+                "--all-targets is for scene folders only; this data set names its targets"
+            )
         if self.asking.shift is not None and self.dataset.kind != "score log":
-            raise InvalidSettingError("--shift goes with --scores")
+            raise InvalidSettingError("--shift needs --scores")
 
     def header(self) -> RunHeader:
         """What identifies the run."""
@@ -69,8 +77,11 @@ class RunPlan:
                 n_items=len(self.dataset.items),
             ),
             settings=RunSettings(
-                tau=self.tau,
-                method=self.method,
+                mode=self.deciding.mode,
+                tau=self.deciding.tau,
+                method=self.deciding.method,
+                segmenter=self.deciding.segmenter,
+                scorer=self.deciding.scorer,
                 model=model,
                 seed=self.asking.seed,
                 all_targets=self.asking.all_targets,
@@ -84,11 +95,8 @@ class RunPlan:
     def shards(self, size: int) -> list[Shard]:
         """The items in pieces of `size`, each with what is needed to answer it."""
         model = None if self.model_file is None else FittedModel.load(self.model_file)
-        items = self.dataset.items
-        return [
-            Shard(k, items[k : k + size], self.asking, self.tau, self.method, model)
-            for k in range(0, len(items), size)
-        ]
+        deciding, items = replace(self.deciding, model=model), self.dataset.items
+        return [Shard(k, items[k : k + size], self.asking, deciding) for k in range(0, len(items), size)]
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,7 @@ class RunTally:
 def run(
     plan: RunPlan,
     out: Path,
-    engine: Engine | None = None,
+    pool: Pool | None = None,
     progress: Progress = lambda what, done, total: None,
     *,
     shard_size: int = SHARD_SIZE,
@@ -123,14 +131,14 @@ def run(
     """Decide every case of a dataset; go on with a run that was stopped.
 
     The bytes in the run folder depend on the dataset, the settings and the versions of what computes;
-    not on the engine, the shard size, or how often the run was stopped.
+    not on the pool, the shard size, or how often the run was stopped.
 
     Args:
         plan: What to run.
         out: The run folder; made if absent.
-        engine: Where to answer shards; in this process by default.
+        pool: Where to answer shards; in this process by default.
         progress: Told `(what, items done, items in all)`.
-        shard_size: Items between two writes.
+        shard_size: Items that a worker is given at once.
         answer: What a worker does with a shard.
 
     Raises:
@@ -142,19 +150,19 @@ def run(
     shards = plan.shards(shard_size)
     with open_run_folder(out, plan.header()) as folder:
         if not folder.is_finished:
-            _answer_rest(folder, shards, engine or SerialEngine(), answer, progress)
+            _answer_rest(folder, shards, pool or SerialPool(), answer, progress)
         folder.finish(shards)
         return _tally(out)
 
 
 def _answer_rest(
-    folder: RunFolder, shards: list[Shard], engine: Engine, answer: Answer, progress: Progress
+    folder: RunFolder, shards: list[Shard], pool: Pool, answer: Answer, progress: Progress
 ) -> None:
     total = sum(len(shard.items) for shard in shards)
-    rest = [shard for shard in shards if not folder.is_done(shard)]
+    rest = [replace(shard, begun=folder.begun(shard)) for shard in shards if not folder.is_done(shard)]
     done = total - sum(len(shard.items) for shard in rest)
     progress("deciding", done, total)
-    for shard, lines in engine.answer_all(answer, rest):
+    for shard, lines in pool.do_all(answer, rest):
         folder.keep(shard, lines)
         done += len(shard.items)
         progress("deciding", done, total)

@@ -5,6 +5,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from cpor.decision import ROUNDING
 from cpor.inference._kernels.topk import (
     EXHAUSTED,
     FOUND,
@@ -24,11 +25,8 @@ EXIT_DEFER = 2
 EXIT_TOLERANCE = 3
 EXIT_K_MAX = 4
 
-ROUNDING = 1e-12
-"""Two scores closer than this are a tie; rounding errors of the sums stay well below it."""
-
 # Slots of `sums`.
-MASS, REFERENCE, EPSILON = 0, 1, 2
+MASS, REFERENCE, EPSILON, BOUND = 0, 1, 2, 3
 
 
 @no_type_check
@@ -98,6 +96,7 @@ def record_graph(log_weight, free, totals, sums, log_bound):
     for v in range(free.shape[0]):
         if free[v]:
             totals[v] += share
+    sums[BOUND] = log_bound
     sums[EPSILON] = max(1.0 - np.exp(sums[REFERENCE] + np.log(sums[MASS]) - log_bound), 0.0)
 
 
@@ -166,7 +165,7 @@ def advance(
         heap: See `next_graph`.
         counters: See `next_graph`.
         totals: Unnormalised scores; zero at the start. Shape (n,).
-        sums: MASS, REFERENCE, EPSILON; zero at the start. Shape (3,).
+        sums: MASS, REFERENCE, EPSILON, BOUND; zero at the start. Shape (4,).
         work_limit: Stop once `counters[WORK]` exceeds this.
 
     Returns:
@@ -209,7 +208,7 @@ def run_batch(
         room: Search nodes to allow a scene.
         scores: Filled; every scene's scores, one after another.
         first_score: Where each scene's scores start. Shape (k,).
-        sums: Filled. Shape (k, 3).
+        sums: Filled. Shape (k, 4).
         k: Filled with the number of retained graphs. Shape (k,).
         exits: Filled. Shape (k,).
     """

@@ -7,26 +7,25 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from cpor.errors import InvalidSettingError
-from cpor.reading import Request
-from cpor.scene import PixelPoint
 from cpor.serve.api.decide_routes import as_json
-from cpor.serve.api.describing import describe_grounding
 from cpor.serve.api.example_scenes import Examples
-from cpor.serve.api.kept_scenes import SceneShelf
-from cpor.serve.api.looking import Looker, Seen, look, look_and_decide
+from cpor.serve.api.kept_views import ViewShelf
+from cpor.serve.api.look_jobs import Seen, look, look_and_decide
 from cpor.serve.api.messages import (
+    DecideReply,
     ExampleMessage,
-    GroundReply,
-    GroundRequest,
+    SceneDecideReply,
+    SceneDecideRequest,
     SceneReply,
-    SeenDecideReply,
 )
+from cpor.serve.api.view_decisions import check_asked_once
 from cpor.serve.http.form import ASK_PARTS, SCENE_PARTS, read_form
 from cpor.serve.http.openapi import multipart_body
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.uploads import UploadLimits
-from cpor.serve.jobs.thinking import ThinkingPool, think_ground
+from cpor.serve.jobs.quick_or_queued import DecidingPool, run_decide_on_view
 from cpor.serve.jobs.workers import WorkerPool
+from cpor.system import System
 
 _Name = Annotated[str, Path(max_length=100)]
 
@@ -34,25 +33,24 @@ _Name = Annotated[str, Path(max_length=100)]
 def add_scene_routes(
     app: FastAPI,
     settings: ServeSettings,
-    looking: WorkerPool[Looker],
-    deciding: ThinkingPool,
-    shelf: SceneShelf,
+    looking: WorkerPool[System],
+    deciding: DecidingPool,
+    shelf: ViewShelf,
     examples: Examples,
 ) -> None:
     """Add the routes."""
     limits = UploadLimits(settings.most_pixels, settings.most_mask_pixels)
 
     def keep(seen: Seen) -> Response:
-        scene_id = shelf.put(seen.kept)
-        return as_json(seen.reply.model_copy(update={"scene_id": scene_id}))
+        return as_json(seen.reply.model_copy(update={"id": shelf.put(seen.kept)}))
 
     async def decide_seen(http: HttpRequest, masks_needed: bool) -> Response:
         form = await read_form(http, SCENE_PARTS + ASK_PARTS)
         if masks_needed and form.upload.instances is None:
             raise InvalidSettingError("the part instances is missing: a PNG of the id that each pixel shows")
-        seen = await looking.run(look_and_decide, form.upload, limits, form.request, form.tau)
-        scene = seen.reply.scene.model_copy(update={"scene_id": shelf.put(seen.kept)})
-        return as_json(seen.reply.model_copy(update={"scene": scene}))
+        check_asked_once(form.request)
+        said, kept = await looking.run(look_and_decide, form.upload, limits, form.request)
+        return as_json(said | {"id": shelf.put(kept)})
 
     @app.get("/v1/examples")
     async def list_examples() -> list[ExampleMessage]:
@@ -81,19 +79,14 @@ def add_scene_routes(
         form = await read_form(http, SCENE_PARTS)
         return keep(await looking.run(look, form.upload, limits))
 
-    @app.post("/v1/scenes/{scene_id}/ground", response_model=GroundReply)
-    async def ground(scene_id: _Name, request: GroundRequest) -> Response:
-        """Which object of a scene is meant."""
-        kept = shelf.get(scene_id)
-        if (request.words is None) == (request.point is None):
-            raise InvalidSettingError("say which object in one way: words or point")
-        point = None if request.point is None else PixelPoint(*request.point)
-        meant = await think_ground(deciding, kept, Request(None, point, request.words))
-        return as_json(describe_grounding(meant))
+    @app.post("/v1/scenes/{id}/decide", response_model=DecideReply)
+    async def decide_scene(id: _Name, request: SceneDecideRequest) -> Response:
+        """Decide for an object of a scene that was looked at."""
+        return as_json(await run_decide_on_view(deciding, shelf.get(id), request))
 
     @app.post(
         "/v1/decide/rgbd",
-        response_model=SeenDecideReply,
+        response_model=SceneDecideReply,
         openapi_extra=multipart_body(SCENE_PARTS + ASK_PARTS, ("rgb",)),
     )
     async def decide_rgbd(http: HttpRequest) -> Response:
@@ -102,7 +95,7 @@ def add_scene_routes(
 
     @app.post(
         "/v1/decide/masks",
-        response_model=SeenDecideReply,
+        response_model=SceneDecideReply,
         openapi_extra=multipart_body(SCENE_PARTS + ASK_PARTS, ("rgb", "instances")),
     )
     async def decide_masks(http: HttpRequest) -> Response:

@@ -16,8 +16,8 @@ import cpor
 from cpor.errors import CporError
 from cpor.serve.api.decide_routes import add_decide_routes
 from cpor.serve.api.example_scenes import Examples
-from cpor.serve.api.kept_scenes import SceneShelf
-from cpor.serve.api.looking import Looker
+from cpor.serve.api.kept_views import ViewShelf
+from cpor.serve.api.look_jobs import load_system
 from cpor.serve.api.scene_routes import add_scene_routes
 from cpor.serve.http.limits import BodyLimit
 from cpor.serve.http.metrics import Counting, Metrics
@@ -27,7 +27,7 @@ from cpor.serve.http.refusals import FAILED, Failed, NotKept, Refusal, TooMuch, 
 from cpor.serve.http.security import Gate, refuse
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.strict_json import StrictRoute
-from cpor.serve.jobs.thinking import prepare_thinking
+from cpor.serve.jobs.quick_or_queued import prepare_deciding
 from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 from cpor.serve.live.routes import add_run_routes
 
@@ -38,26 +38,26 @@ def create_app(settings: ServeSettings | None = None) -> FastAPI:
     """The service as an ASGI application; its workers start and end with it."""
     settings = settings or ServeSettings()
     waiting, limit = settings.most_waiting, settings.time_limit_s
-    looking = WorkerPool(PoolSettings("looking", settings.analysis_workers, waiting, limit, Looker.load))
-    deciding, thinking = (
-        WorkerPool(PoolSettings(name, settings.thinking_workers, waiting, limit, prepare_thinking))
-        for name in ("deciding", "thinking")
+    looking = WorkerPool(PoolSettings("looking", settings.analysis_workers, waiting, limit, load_system))
+    deciding, explaining = (
+        WorkerPool(PoolSettings(name, settings.deciding_workers, waiting, limit, prepare_deciding))
+        for name in ("deciding", "explaining")
     )
-    shelf = SceneShelf(settings.most_scenes, settings.most_scene_bytes, settings.keep_scenes_s)
+    shelf = ViewShelf(settings.most_scenes, settings.most_scene_bytes, settings.keep_scenes_s)
     metrics = Metrics()
     metrics.watch("cpor_scenes_kept", "Scenes kept to be asked about.", lambda: len(shelf))
     metrics.watch("cpor_looking_waiting", "Pictures that wait to be looked at.", lambda: looking.waiting)
     metrics.watch("cpor_deciding_waiting", "Large decisions that wait.", lambda: deciding.waiting)
-    metrics.watch("cpor_thinking_waiting", "Explanations and plans that wait.", lambda: thinking.waiting)
+    metrics.watch("cpor_explaining_waiting", "Explanations and plans that wait.", lambda: explaining.waiting)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             stack.callback(keeper.close)
-            for pool in (looking, deciding, thinking):
+            for pool in (looking, deciding, explaining):
                 stack.callback(pool.close)
-            prepare_thinking()  # before the others, who then find compiled what they need
-            await asyncio.gather(deciding.start(), thinking.start(), looking.start())
+            prepare_deciding()  # before the workers start, so that they find everything compiled
+            await asyncio.gather(deciding.start(), explaining.start(), looking.start())
             yield
 
     app = FastAPI(
@@ -77,10 +77,10 @@ def create_app(settings: ServeSettings | None = None) -> FastAPI:
     )
     app.router.route_class = StrictRoute
     _answer_errors(app)
-    add_decide_routes(app, settings, deciding, thinking)
+    add_decide_routes(app, settings, deciding, explaining)
     add_scene_routes(app, settings, looking, deciding, shelf, Examples())
     keeper = add_run_routes(app, settings.runs)
-    add_page_routes(app, metrics)
+    add_page_routes(app, metrics, (looking, deciding, explaining))
     return app
 
 

@@ -8,19 +8,24 @@ from starlette.requests import Request as HttpRequest
 
 from cpor.errors import InvalidSettingError
 from cpor.perception.grounding import parse_point
-from cpor.reading import Request
-from cpor.serve.api.messages import LONGEST_TEXT
+from cpor.risk.modes import parse_mode
+from cpor.serve.api.messages import LONGEST_TEXT, SceneDecideRequest
 from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported
 from cpor.serve.http.uploads import Upload
 
-SCENE_PARTS = ("rgb", "depth", "instances", "amodal", "camera", "depth_unit_m")
+SCENE_PARTS = (
+    *("rgb", "depth", "instances", "amodal", "camera", "depth_unit_m"),
+    *("objects", "scores", "sources"),
+)
 """Parts of a request that sends a scene."""
 
-ASK_PARTS = ("target", "point", "request", "tau")
+ASK_PARTS = ("target", "point", "request", "mode", "tau")
 """Parts that ask for a decision besides."""
 
 _FILES = frozenset({"rgb", "depth", "instances", "amodal"})
 _LONGEST_FIELD = 16_384
+_LONGEST = {"objects": 2**18, "scores": 2**20}
+"""These grow with the number of objects and pairs."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +33,7 @@ class AskedForm:
     """A scene, and what is asked about it."""
 
     upload: Upload
-    request: Request
-    tau: float | None
+    request: SceneDecideRequest
 
 
 async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> AskedForm:
@@ -53,8 +57,11 @@ async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> AskedForm:
         amodal=files.get("amodal"),
         camera=_text(given, "camera", _LONGEST_FIELD),
         depth_unit_m=_number(given, "depth_unit_m", 1e-7, 1.0),
+        objects=_text(given, "objects", _LONGEST["objects"]),
+        scores=_text(given, "scores", _LONGEST["scores"]),
+        sources=_text(given, "sources", _LONGEST_FIELD),
     )
-    return AskedForm(upload, _read_request(given), _number(given, "tau", 0.0, 1.0))
+    return AskedForm(upload, _read_request(given))
 
 
 @dataclass
@@ -94,8 +101,9 @@ class _Collector:
         if name in self.parts:
             raise Refusal(f"the part {name} is given twice; keep one")
         self.parts[name] = b"".join(self._chunks)
-        if name not in _FILES and len(self.parts[name]) > _LONGEST_FIELD:
-            raise TooMuch(f"{name} has more than {_LONGEST_FIELD:,} bytes")
+        longest = _LONGEST.get(name, _LONGEST_FIELD)
+        if name not in _FILES and len(self.parts[name]) > longest:
+            raise TooMuch(f"{name} has more than {longest:,} bytes")
 
     def on_end(self) -> None:
         self.ended = True
@@ -119,14 +127,22 @@ def _split(body: bytes, boundary: bytes, known: tuple[str, ...]) -> dict[str, by
     return collector.parts
 
 
-def _read_request(given: dict[str, bytes]) -> Request:
-    target, point = _text(given, "target"), _text(given, "point")
-    words = _text(given, "request")
+def _read_request(given: dict[str, bytes]) -> SceneDecideRequest:
+    target, point, mode = (_text(given, name) for name in ("target", "point", "mode"))
+    tau = _number(given, "tau", 0.0, 1.0)
+    if mode is not None and tau is not None:
+        raise InvalidSettingError("give mode or tau, not both")
     try:
         obj = None if target is None else int(target)
     except ValueError:
         raise InvalidSettingError("target is not a whole number; give the id of an object") from None
-    return Request(obj, None if point is None else parse_point(point), words)
+    return SceneDecideRequest(
+        target=obj,
+        point=None if point is None else parse_point(point),
+        request=_text(given, "request"),
+        mode=None if mode is None else parse_mode(mode),
+        tau=tau,
+    )
 
 
 def _text(given: dict[str, bytes], name: str, longest: int = LONGEST_TEXT) -> str | None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cpor.risk.modes import MODES
 from cpor.serve.api.messages import ErrorReply
 
 _SAID = {
@@ -32,11 +33,15 @@ _PARTS: dict[str, dict[str, Any]] = {
     "instances": {**_FILE, "description": "PNG of the id that each pixel shows, 0 for background."},
     "amodal": {**_FILE, "description": "npz with ids (n,) and masks (n, h, w): visible and hidden part."},
     "camera": {"type": "string", "description": "JSON: fx, fy, cx, cy, width, height, depth_unit_m."},
-    "depth_unit_m": {"type": "number", "description": "Metres of one step of depth. [default: 0.001]"},
+    "depth_unit_m": {"type": "number", "description": "Metres of one step of depth. [default: guessed]"},
+    "objects": {"type": "string", "description": "JSON as objects.json of a scene folder has it."},
+    "scores": {"type": "string", "description": "JSON as scores.json has it: what a scorer said."},
+    "sources": {"type": "string", "description": "JSON as sources.json has it: who made masks and scores."},
     "target": {"type": "integer", "description": "Id of the object asked for."},
     "point": {"type": "string", "description": "A pixel that shows it: X,Y."},
     "request": {"type": "string", "description": "What it looks like, in words."},
-    "tau": {"type": "number", "minimum": 0, "maximum": 1, "description": "Act above this score."},
+    "mode": {"type": "string", "enum": list(MODES), "description": "How sure it must be before it acts."},
+    "tau": {"type": "number", "minimum": 0, "maximum": 1, "description": "Act above this score instead."},
 }
 
 

@@ -1,7 +1,9 @@
 """The page and its files, the sign of life, and the metrics."""
 
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, Response
@@ -9,7 +11,8 @@ from starlette.responses import PlainTextResponse, Response
 import cpor
 from cpor.serve.api.messages import HealthReply
 from cpor.serve.http.metrics import Metrics
-from cpor.serve.http.refusals import NotKept
+from cpor.serve.http.refusals import Busy, NotKept
+from cpor.serve.jobs.workers import WorkerPool
 
 FOLDER = Path(__file__).parents[1] / "static"
 
@@ -24,12 +27,20 @@ _TYPES = {
 }
 
 
-def add_page_routes(app: FastAPI, metrics: Metrics) -> None:
-    """Add the routes."""
+def add_page_routes(app: FastAPI, metrics: Metrics, pools: Sequence[WorkerPool[Any]]) -> None:
+    """Add the routes.
+
+    Args:
+        app: Where to.
+        metrics: What is counted.
+        pools: Who does the work.
+    """
 
     @app.get("/healthz")
     async def health() -> HealthReply:
-        """Alive, and what there is."""
+        """Alive, and what there is; 503 while there is no worker of some kind."""
+        if missing := [pool.settings.name for pool in pools if not pool.able]:
+            raise Busy(f"no worker is ready for: {', '.join(missing)}; they are being started")
         return HealthReply(
             status="ok",
             version=cpor.__version__,

@@ -21,8 +21,8 @@ class ServeSettings:
         token: What callers must show; None: nothing, on this machine only.
         public_host: Name under which a reverse proxy on this machine passes requests on; needs a token.
         analysis_workers: Processes that look at pictures.
-        thinking_workers: Processes that answer large questions, as many for decisions as for explanations and
-            plans; small questions are answered at once.
+        deciding_workers: Processes for large decisions, and as many more for explanations and plans; small
+            questions are answered at once.
         most_waiting: Requests that may wait for a worker; one more is told to come back later.
         time_limit_s: Longest that a request may take to arrive, wait and be worked on, together; also the
             longest that a worker works at one. [s]
@@ -43,7 +43,7 @@ class ServeSettings:
     token: str | None = None
     public_host: str | None = None
     analysis_workers: int = 1
-    thinking_workers: int = 1
+    deciding_workers: int = 1
     most_waiting: int = 32
     time_limit_s: float = 30.0
     deadline_ms: float = 2_000.0
@@ -72,7 +72,7 @@ class ServeSettings:
             self._check_public_host(self.public_host)
         if not 0 <= self.port <= 65535:
             raise InvalidSettingError(f"the port is {self.port}; give one from 0 to 65535")
-        for name in ("analysis_workers", "thinking_workers"):
+        for name in ("analysis_workers", "deciding_workers"):
             if getattr(self, name) < 1:
                 raise InvalidSettingError(f"{name} is {getattr(self, name)}; at least 1 is needed")
         if self.most_waiting < 0 or not (self.time_limit_s > 0.0 and self.deadline_ms > 0.0):

@@ -1,12 +1,14 @@
-"""JSON bodies read strictly: a key given twice, or a number that is none, is refused, not guessed at."""
+"""JSON bodies read strictly; see `cpor.files.strict_json`."""
 
 import json
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn
+from typing import Any
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
+
+from cpor.files.strict_json import StrictJsonError, parse_strict
 
 
 class StrictRequest(Request):
@@ -14,12 +16,10 @@ class StrictRequest(Request):
 
     async def json(self) -> Any:
         """The body; of a key given twice, readers keep the last in silence, and a relation may be lost."""
-        body = await self.body()
         try:
-            return json.loads(body, object_pairs_hook=_refuse_repeats, parse_constant=_refuse_constant)
-        except (RecursionError, UnicodeDecodeError) as error:
-            what = "too deeply nested" if isinstance(error, RecursionError) else "not UTF-8"
-            raise json.JSONDecodeError(what, "", 0) from None
+            return parse_strict(await self.body(), _MOST_KEYS)
+        except StrictJsonError as error:
+            raise json.JSONDecodeError(str(error), "", 0) from None
 
 
 class StrictRoute(APIRoute):
@@ -37,16 +37,3 @@ class StrictRoute(APIRoute):
 
 _MOST_KEYS = 32
 """Of one object; no message has as many. Each unknown one would cost time to be complained about."""
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > _MOST_KEYS:
-        raise json.JSONDecodeError(f"an object has more than {_MOST_KEYS} keys", "", 0)
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise json.JSONDecodeError("a key is given twice in one object; keep one", "", 0)
-    return content
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{name} is no number; write null where there was no answer", "", 0)

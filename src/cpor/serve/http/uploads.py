@@ -4,34 +4,24 @@ Nothing is written to disk, and no path of a caller's is opened.
 """
 
 import io
-import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import UInt8
-from PIL import ExifTags, Image, ImageOps
 
 from cpor.data import folder_files as files
-from cpor.data.scene_folder import (
-    DEPTH_MODES,
-    DEPTH_REMEDY,
-    INSTANCE_MODES,
-    INSTANCE_REMEDY,
-    make_camera,
-    to_metres,
-)
+from cpor.data.frame_files import make_observation
+from cpor.data.scene_folder import make_camera, make_scores
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.scene import Camera, DetectedObject, Intrinsics, MaskCrop, Observation, Scene
+from cpor.files import images
+from cpor.scene import Camera, DetectedObject, Intrinsics, MaskCrop, PixelPoint, Scene, Sources
 from cpor.serve.api.messages import MOST_OBJECTS
 from cpor.serve.http.refusals import TooMuch, Unsupported
 
 ANALYSED_PIXELS = 2_500_000
 """Larger pictures are analysed at a fraction of their size, so that memory and time stay bounded."""
-
-_KINDS = {"PNG": b"\x89PNG\r\n\x1a\n", "JPEG": b"\xff\xd8\xff", "WEBP": b"RIFF"}
-_RGB_MODES = ("RGB", "RGBA", "L", "LA", "P", "1", "CMYK")
 
 
 @dataclass(frozen=True)
@@ -44,8 +34,10 @@ class Upload:
         instances: A PNG file of ids.
         amodal: An npz file of masks.
         camera: JSON as `camera.json` has it.
-        depth_unit_m: Metres of one step of depth; None: what `camera` says, else 0.001. [m]
-        objects: JSON as `objects.json` has it, with names; only our own examples have it.
+        depth_unit_m: Metres of one step of depth; None: what `camera` says, else it is guessed. [m]
+        objects: JSON as `objects.json` has it, with names.
+        scores: JSON as `scores.json` has it: what a scorer said.
+        sources: JSON as `sources.json` has it: who made masks and scores.
     """
 
     rgb: bytes
@@ -55,6 +47,8 @@ class Upload:
     camera: str | None = None
     depth_unit_m: float | None = None
     objects: str | None = None
+    scores: str | None = None
+    sources: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,11 +67,13 @@ class Received:
         scene: The frame as it is analysed, with the masks that came with it.
         shrunk: Pixels of the picture to one of `scene`, along each side.
         size: Width and height of the picture. [px]
+        notes: What to know of the unit of its depth, in sentences.
     """
 
     scene: Scene
     shrunk: int
     size: tuple[int, int]
+    notes: tuple[str, ...] = ()
 
 
 def read_upload(upload: Upload, limits: UploadLimits) -> Received:
@@ -89,102 +85,66 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
         SceneFileError: A damaged file, or files that contradict each other.
     """
     companions = [name for name in ("depth", "instances", "amodal", "camera") if getattr(upload, name)]
-    rgb, shape, step = _read_rgb(upload.rgb, limits.pixels, companions)
+    with _refusing():
+        photograph = images.decode_photograph(
+            upload.rgb, "rgb", companions, limits.pixels, shrink_above=ANALYSED_PIXELS
+        )
+    shape, step = photograph.shape, photograph.step
     camera, unit = _read_camera(upload, shape)
-    depth = None
+    steps = None
     if upload.depth is not None:
-        steps = _read_png(upload.depth, "depth", DEPTH_MODES, DEPTH_REMEDY, shape, limits.pixels)
-        depth = to_metres(steps[::step, ::step], unit)
+        with _refusing():
+            steps = images.decode_grey(upload.depth, "depth", images.DEPTH, limits.pixels, shape)
+        steps = steps[::step, ::step]
     visible_ids = None
     ids: set[int] = set()
     if upload.instances is not None:
-        image = _read_png(
-            upload.instances, "instances", INSTANCE_MODES, INSTANCE_REMEDY, shape, limits.pixels
-        )
+        with _refusing():
+            image = images.decode_grey(upload.instances, "instances", images.IDS, limits.pixels, shape)
         visible_ids = image[::step, ::step].astype(np.int32)
         ids.update(_ids_in(visible_ids))
         if step > 1:
             _refuse_lost("instances", set(_ids_in(image)) - ids, step)
+    for name in ("amodal", "objects", "scores", "sources"):
+        if getattr(upload, name) and upload.instances is None:
+            raise InvalidSettingError(f"{name} goes with instances, which says what shows; send both")
+    named: dict[int, files.ObjectEntry] = {}
+    if upload.objects is not None:
+        named = {o.id: o for o in files.parse_json(upload.objects, files.ObjectsFile, "objects").objects}
+        ids.update(named)
     amodal: dict[int, MaskCrop] = {}
     if upload.amodal is not None:
-        if upload.instances is None:
-            raise InvalidSettingError("amodal goes with instances, which says what shows; send both")
         amodal = _read_amodal(upload.amodal, shape, step, limits.mask_pixels)
         ids.update(amodal)
     if len(ids) > MOST_OBJECTS:
-        raise TooMuch(f"instances and amodal list {len(ids)} objects; at most {MOST_OBJECTS} are taken")
-    observation = Observation(rgb, depth, _shrink_camera(camera, step))
-    names: dict[int, str | None] = {}
-    if upload.objects is not None:
-        names = {o.id: o.name for o in files.parse_json(upload.objects, files.ObjectsFile, "objects").objects}
-    objects = tuple(DetectedObject(k, amodal.get(k), names.get(k)) for k in sorted(ids))
-    return Received(Scene(observation, objects, visible_ids), step, (shape[1], shape[0]))
+        raise TooMuch(
+            f"instances, amodal and objects list {len(ids)} objects; at most {MOST_OBJECTS} are taken"
+        )
+    observation, notes = make_observation(photograph.pixels, steps, _shrink_camera(camera, step), unit)
+    entries = [named.get(k, files.ObjectEntry(id=k)) for k in sorted(ids)]
+    objects = tuple(DetectedObject(e.id, amodal.get(e.id), e.name, e.score, e.occluded) for e in entries)
+    scores = sources = None
+    if upload.scores is not None:
+        scores = make_scores(files.parse_json(upload.scores, files.ScoresFile, "scores"), "scores", ids)
+    if upload.sources is not None and step == 1:  # of a smaller picture they say nothing
+        sources = Sources(**files.parse_json(upload.sources, files.SourcesFile, "sources").model_dump())
+    scene = Scene(observation, objects, visible_ids, semantic_scores=scores, sources=sources)
+    return Received(scene, step, (shape[1], shape[0]), notes)
 
 
-def _read_rgb(
-    data: bytes, most_pixels: int, companions: Sequence[str] = ()
-) -> tuple[UInt8[np.ndarray, "h w 3"], tuple[int, int], int]:
-    """The photograph as it is analysed, upright; its height and width as it came; by what it was shrunk.
-
-    A large one shrinks before it becomes an array, so that memory holds it once.
-
-    Args:
-        data: The file.
-        most_pixels: That it may have.
-        companions: Parts that came with it, which no orientation turns.
-    """
-    kind = next((kind for kind, mark in _KINDS.items() if data.startswith(mark)), None)
-    if kind is None or (kind == "WEBP" and data[8:12] != b"WEBP"):
-        raise Unsupported("rgb is not a PNG, JPEG or WebP image; save it as one of them")
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Images of another kind or size than is taken have an HTTP status of their own."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=(kind,)) as image:
-                _check_pixels("rgb", image.width, image.height, most_pixels)
-                if image.mode not in _RGB_MODES:
-                    raise Unsupported(f"rgb holds {image.mode} pixels; save it with 8 bits a channel")
-                image.load()
-                if companions and image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
-                    raise SceneFileError(
-                        f"rgb is stored on its side or mirrored, {companions[0]} is not; save rgb upright, "
-                        "without an orientation"
-                    )
-                ImageOps.exif_transpose(image, in_place=True)
-                shape = image.height, image.width
-                step = 1
-                while shape[0] * shape[1] > ANALYSED_PIXELS * step**2:
-                    step += 1
-                return np.array(_as_rgb(image).reduce(step)), shape, step
-    except SceneFileError:
-        raise
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise TooMuch(f"rgb has more than {most_pixels:,} pixels; make it smaller") from None
-    except files.DAMAGED as error:
-        raise SceneFileError(f"rgb is damaged ({_say(error)}); write or fetch it again") from None
+        yield
+    except images.ImageKindError as error:
+        raise Unsupported(str(error)) from None
+    except images.ImageSizeError as error:
+        raise TooMuch(str(error)) from None
 
 
-def _read_png(
-    data: bytes,
-    name: str,
-    modes: tuple[str, ...],
-    remedy: str,
-    shape: tuple[int, int],
-    most_pixels: int,
-) -> np.ndarray:
-    if not data.startswith(_KINDS["PNG"]):
-        raise Unsupported(f"{name} is not a PNG image; save it as PNG")
-    if len(data) >= 24:
-        width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-        _check_pixels(name, width, height, most_pixels)
-        if (height, width) != shape:
-            raise SceneFileError(
-                f"{name} is {width} x {height} pixels, rgb {shape[1]} x {shape[0]}; bring them to one size"
-            )
-    return files.decode_png(data, name, modes, remedy, most_pixels=most_pixels)
-
-
-def _read_camera(upload: Upload, shape: tuple[int, int]) -> tuple[Camera, float]:
-    """The camera, and the metres of one step of depth."""
+def _read_camera(upload: Upload, shape: tuple[int, int]) -> tuple[Camera, float | None]:
+    """The camera, and the metres of one step of depth; None where nobody said."""
     file = files.CameraFile()
     if upload.camera is not None and upload.camera.strip():
         file = files.parse_json(upload.camera, files.CameraFile, "camera")
@@ -194,7 +154,7 @@ def _read_camera(upload: Upload, shape: tuple[int, int]) -> tuple[Camera, float]
                 f"camera says {size[1]} x {size[0]} pixels, rgb has {shape[1]} x {shape[0]}; send the camera "
                 "of this picture"
             )
-    unit = upload.depth_unit_m or file.depth_unit_m or 0.001
+    unit = upload.depth_unit_m or file.depth_unit_m
     return make_camera(file.model_copy(update={"depth_unit_m": unit}), "camera"), unit
 
 
@@ -204,8 +164,9 @@ def _read_amodal(data: bytes, shape: tuple[int, int], step: int, most_pixels: in
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
-    except files.DAMAGED as error:
-        raise SceneFileError(f"amodal is damaged ({_say(error)}); write or fetch it again") from None
+    except images.DAMAGED as error:
+        what = images.say_damage(error)
+        raise SceneFileError(f"amodal is damaged ({what}); write or fetch it again") from None
     if len(entries) > 16 or sum(entry.file_size for entry in entries) > most_pixels + 2**21:
         raise TooMuch(f"amodal unpacks to more than {most_pixels:,} pixels; send fewer or smaller masks")
     masks = files.decode_masks(io.BytesIO(data), "amodal", shape, most_pixels)
@@ -236,25 +197,12 @@ def _refuse_lost(name: str, lost: set[int], step: int) -> None:
         )
 
 
-def _check_pixels(name: str, width: int, height: int, most: int) -> None:
-    if width * height > most:
-        raise TooMuch(f"{name} has {width} x {height} pixels; at most {most:,} are taken")
-
-
-def _as_rgb(image: Image.Image) -> Image.Image:
-    if image.mode == "P":
-        image = image.convert("RGBA")  # a palette may say what shows through
-    return image if image.mode == "RGB" else image.convert("RGB")
-
-
 def _shrink_camera(camera: Camera, step: int) -> Camera:
-    k = camera.intrinsics
-    if step == 1 or k is None:
+    if step == 1:
         return camera
-    smaller = Intrinsics(k.fx / step, k.fy / step, (k.cx + 0.5) / step - 0.5, (k.cy + 0.5) / step - 0.5)
-    return Camera(smaller, camera.T_world_camera, camera.depth_unit_m)
-
-
-def _say(error: BaseException) -> str:
-    """A decoder's complaint in a few words; it knows no path, since it was given none."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:120]
+    k, corners = camera.intrinsics, camera.workspace
+    if k is not None:
+        k = Intrinsics(k.fx / step, k.fy / step, (k.cx + 0.5) / step - 0.5, (k.cy + 0.5) / step - 0.5)
+    if corners is not None:
+        corners = tuple(PixelPoint(x / step, y / step) for x, y in corners)
+    return Camera(k, camera.T_world_camera, camera.depth_unit_m, corners)

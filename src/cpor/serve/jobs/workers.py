@@ -12,7 +12,6 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -29,7 +28,13 @@ _Tools = TypeVar("_Tools")
 _START_LIMIT_S = 600.0
 """For the first start on a machine, which compiles. [s]"""
 
-_ALARM_S = 5.0
+_LOOK_S = 0.25
+"""How often to look whether an idle worker has died. [s]"""
+
+_REST_S = 5.0
+"""How long a worker that could not be started is left alone. [s]"""
+
+_ALARM_S = 2.0
 """How much longer than its limit a worker may go on that nobody ends, since the service is gone. [s]"""
 
 
@@ -67,6 +72,7 @@ class WorkerPool(Generic[_Tools]):
     _threads: ThreadPoolExecutor = field(init=False, repr=False)
     _free: "asyncio.Queue[_Worker]" = field(init=False, repr=False)
     _all: "list[_Worker]" = field(init=False, repr=False)
+    _watch: "asyncio.Task[None] | None" = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         # One more than workers, so that a worker can be started anew while the others work.
@@ -83,6 +89,12 @@ class WorkerPool(Generic[_Tools]):
         await asyncio.gather(*(loop.run_in_executor(self._threads, worker.start) for worker in self._all))
         for worker in self._all:
             self._free.put_nowait(worker)
+        self._watch = asyncio.create_task(self._replace_dead())
+
+    @property
+    def able(self) -> int:
+        """How many workers are at work or could take a job now."""
+        return sum(worker.is_ready for worker in self._all)
 
     async def run(
         self, job: Callable[Concatenate[_Tools, _P], _T], *args: _P.args, **kwargs: _P.kwargs
@@ -102,7 +114,7 @@ class WorkerPool(Generic[_Tools]):
         Raises:
             Busy: Too many wait already, or its turn came late or never within the request's time.
             TooSlow: It was not done within the request's time, most of which it had to itself.
-            Failed: The worker died.
+            Failed: The worker died at this job. One that died before the job began is replaced instead.
             CporError: Whatever error of ours the job raised.
         """
         limit = self.settings.time_limit_s
@@ -140,8 +152,17 @@ class WorkerPool(Generic[_Tools]):
         start = asyncio.get_running_loop().run_in_executor(self._threads, worker.start_again)
         start.add_done_callback(lambda _: self._free.put_nowait(worker))
 
+    async def _replace_dead(self) -> None:
+        """Start idle workers anew that have died, before somebody needs them."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for _ in range(self._free.qsize()):
+                self._hand_back(self._free.get_nowait())
+
     def close(self) -> None:
         """End the workers."""
+        if self._watch is not None:
+            self._watch.cancel()
         for worker in self._all:
             worker.end()
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -163,25 +184,30 @@ class _Worker:
         self._name, self._prepare, self._limit_s = name, prepare, limit_s
         self._process: SpawnProcess | None = None
         self._pipe: Connection | None = None
-        self._closed = False
+        self._prepared = False
+        self._closed = threading.Event()
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes a job at once."""
-        return self._pipe is not None
+        """Whether it lives and has prepared itself; it may be at work."""
+        process = self._process
+        return self._prepared and process is not None and not _has_ended(process)
 
     @property
     def is_closed(self) -> bool:
         """Whether it was ended for good."""
-        return self._closed
+        return self._closed.is_set()
 
     def start_again(self) -> None:
-        """Start where it has ended; where that fails, the next job tries again and says so."""
-        with suppress(Failed, Busy):
+        """Start where it has ended; where that fails, it is tried again after a rest."""
+        try:
             self.start()
+        except (Failed, Busy):
+            self._closed.wait(_REST_S)
 
     def start(self) -> Connection:
-        """Start the process and wait until it is ready."""
+        """Start the process, in place of one that has died, and wait until it is ready."""
+        self.end(for_good=False)
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         work = (theirs, self._prepare, self._limit_s)
@@ -189,7 +215,7 @@ class _Worker:
         process.start()
         theirs.close()  # so that its death is seen as the end of the pipe
         self._process, self._pipe = process, ours
-        if self._closed:  # meanwhile
+        if self.is_closed:  # meanwhile
             self.end()
             raise Busy(_ENDING)
         try:
@@ -199,18 +225,16 @@ class _Worker:
         if not ready:
             self.end(for_good=False)
             raise Failed(f"a worker ({self._name}) did not start; its output says more")
+        self._prepared = True
         return ours
 
     def call(self, job: object, args: object, kwargs: object) -> object:
         """What a job returns; the process is ended where it takes too long, and started anew for the next."""
-        if self._closed:
+        if self.is_closed:
             raise Busy(_ENDING)
-        pipe = self._pipe or self.start()
         try:
-            pipe.send((job, args, kwargs))
-            if not pipe.poll(self._limit_s):
-                self.end(for_good=False)
-                raise TooSlow(_TOO_SLOW)
+            pipe = self._hand_over((job, args, kwargs))
+            self._wait(pipe)
             right, answer = pipe.recv()
         except (EOFError, OSError):
             self.end(for_good=False)
@@ -220,9 +244,34 @@ class _Worker:
             raise answer
         return answer
 
+    def _hand_over(self, work: object) -> Connection:
+        """Give a job to the process and hear that it begins; one that dies before that is replaced, once."""
+        try:
+            return self._offer(work)
+        except (EOFError, OSError):
+            if self.is_closed:
+                raise
+            self.end(for_good=False)
+            return self._offer(work)
+
+    def _offer(self, work: object) -> Connection:
+        pipe = self._pipe if self.is_ready else None
+        pipe = pipe or self.start()
+        pipe.send(work)
+        self._wait(pipe)
+        pipe.recv()
+        return pipe
+
+    def _wait(self, pipe: Connection) -> None:
+        if not pipe.poll(self._limit_s):
+            self.end(for_good=False)
+            raise TooSlow(_TOO_SLOW)
+
     def end(self, for_good: bool = True) -> None:
         """End the process."""
-        self._closed |= for_good
+        if for_good:
+            self._closed.set()
+        self._prepared = False
         process, self._process = self._process, None
         pipe, self._pipe = self._pipe, None
         if process is not None:
@@ -230,6 +279,13 @@ class _Worker:
             process.join()
         if pipe is not None:
             pipe.close()
+
+
+_BEGUN = "begun"
+
+
+def _has_ended(process: SpawnProcess) -> bool:
+    return bool(multiprocessing.connection.wait([process.sentinel], 0))
 
 
 def _work(pipe: Connection, prepare: Callable[[], object], limit_s: float) -> None:
@@ -242,6 +298,7 @@ def _work(pipe: Connection, prepare: Callable[[], object], limit_s: float) -> No
         try:
             pipe.send(answer)
             job, args, kwargs = pipe.recv()
+            pipe.send(_BEGUN)
         except (EOFError, OSError):  # the service is gone
             return
         _set_alarm(limit_s + _ALARM_S)

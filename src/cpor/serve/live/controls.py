@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from cpor.robot.cycle import Cycle
 from cpor.serve.api.messages import RunState
-from cpor.serve.live.told import Order
+from cpor.serve.live.pipe_messages import Order
 
 
 class RunControls:

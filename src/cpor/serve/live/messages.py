@@ -1,15 +1,18 @@
 """A cycle of a run as it goes over the wire, and its picture."""
 
+from cpor.answer import Answer
+from cpor.records.decision import record_action
 from cpor.relations import ObstructionPosterior, Relation
+from cpor.risk.modes import Mode
 from cpor.robot.cycle import Cycle
 from cpor.scene import BlockedBy
-from cpor.serve.api.deciding import describe_action, describe_decision
-from cpor.serve.api.describing import describe_objects
+from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.api.messages import CycleMessage, DecideReply
+from cpor.serve.api.object_outlines import describe_objects
 from cpor.serve.live.pictures import encode_jpeg
 from cpor.sim.dataset.verdict import Verdict
 from cpor.viz.overlay import Marks, Window, draw_scene
-from cpor.viz.words import OUTCOMES, namer, say_success, with_names
+from cpor.viz.words import OUTCOMES, namer, with_names
 
 
 def draw_cycle(cycle: Cycle, window: Window) -> bytes:
@@ -19,7 +22,12 @@ def draw_cycle(cycle: Cycle, window: Window) -> bytes:
 
 
 def describe_cycle(
-    cycle: Cycle, picture: str, window: Window, verdict: Verdict | None = None, done: bool = False
+    cycle: Cycle,
+    picture: str,
+    window: Window,
+    mode: Mode,
+    verdict: Verdict | None = None,
+    done: bool = False,
 ) -> CycleMessage:
     """A cycle as it goes over the wire.
 
@@ -27,6 +35,7 @@ def describe_cycle(
         cycle: What was seen, decided and, where it is over, done.
         picture: Path of its picture.
         window: Part of the frame that it shows.
+        mode: The risk setting of the run.
         verdict: What the truth says of its action.
         done: Whether it is over.
     """
@@ -40,8 +49,8 @@ def describe_cycle(
         objects=describe_objects(cycle.scene),
         target=cycle.target,
         retargeted=cycle.retargeted,
-        decision=_describe_decision(cycle),
-        action=None if cycle.action is None else describe_action(cycle.action),
+        decision=_describe_decision(cycle, mode),
+        action=None if cycle.action is None else record_action(cycle.action),
         outcome=_say_outcome(cycle) if done else None,
         verdict=None if verdict is None else _say_verdict(verdict),
         right=None if verdict is None else not verdict.is_wrong,
@@ -50,15 +59,14 @@ def describe_cycle(
     )
 
 
-def _describe_decision(cycle: Cycle) -> DecideReply | None:
+def _describe_decision(cycle: Cycle, mode: Mode) -> DecideReply | None:
     if cycle.decision is None or cycle.target is None:
         return None
     relations = [Relation(b.blocked, b.blocker, b.p) for b in cycle.beliefs if b.p is None or b.p > 0.0]
     posterior = ObstructionPosterior.from_relations(cycle.scene.ids, cycle.target, relations)
-    name = namer(cycle.scene)
-    reply = describe_decision(posterior, cycle.decision, (), None, {}, name)
-    success = say_success(cycle.p_success)
-    return reply.model_copy(update={"why": f"{reply.why} {success}"}) if success else reply
+    tau = cycle.decision.tau
+    answer = Answer(cycle.decision, posterior, None, None, mode, tau, p_success=cycle.p_success)
+    return DecideReply.model_validate(describe_answer(answer, 0, name=namer(cycle.scene)))
 
 
 def _say_outcome(cycle: Cycle) -> str:

@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 from cpor.serve.api.messages import RunRequest
 from cpor.serve.live.limits import RunLimits
-from cpor.serve.live.told import Done, Order, Told
+from cpor.serve.live.pipe_messages import Done, Order, Told
 
 
 def live(pipe: Connection, request: RunRequest, limits: RunLimits, pictures: str) -> None:

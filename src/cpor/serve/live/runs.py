@@ -7,12 +7,13 @@ import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
+from cpor.robot.cycle import Ended
 from cpor.serve.api.messages import ControlRequest, FilmMessage, RunEvent, RunReply, RunRequest
 from cpor.serve.http.refusals import Busy, Conflict, NotKept, Refusal, TooSlow
 from cpor.serve.live.events import EventLog, Listener, Pictures
 from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.pipe_messages import CycleTold, FrameTold, Order, StateTold, Told
 from cpor.serve.live.process import live
-from cpor.serve.live.told import CycleTold, FrameTold, Order, StateTold, Told
 
 _LOOK_S = 0.25
 """How often is looked whether a run was abandoned. [s]"""
@@ -51,6 +52,7 @@ class Run:
         self._interest_s = time.monotonic()
         self._stop_by_s: float | None = None
         self._why_stopped: str | None = None
+        self._is_abandoned = False
         self._reply = self._say(StateTold("preparing", 0, None, None))
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -169,7 +171,9 @@ class Run:
         """The state of a process that ended without a word."""
         last = self._reply
         if self._why_stopped is not None:
-            return StateTold("ended", last.cycle, last.target, last.target_name, "stopped", self._why_stopped)
+            return StateTold(
+                "ended", last.cycle, last.target, last.target_name, Ended.STOPPED, self._why_stopped
+            )
         code = self._process.exitcode or 0
         how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         detail = f"the simulation ended unexpectedly ({how}); start another run"
@@ -182,6 +186,7 @@ class Run:
         with self._change:
             unheeded = not listeners and now - self._interest_s > self._limits.abandoned_s
             if unheeded and self._why_stopped is None and self._reply.state not in _OVER:
+                self._is_abandoned = True
                 self._must_end(f"stopped, since nobody has followed it for {self._limits.abandoned_s:g} s")
                 self._pipe.send(Order(0, "stop"))
             late = self._stop_by_s is not None and now > self._stop_by_s
@@ -224,7 +229,7 @@ class Run:
 
     def _say(self, told: StateTold) -> RunReply:
         detail = told.detail
-        if told.ended == "stopped" and self._why_stopped is not None and "nobody" in self._why_stopped:
+        if told.ended == Ended.STOPPED and self._is_abandoned:
             detail = self._why_stopped
         return RunReply(
             run_id=self.run_id,
@@ -266,8 +271,8 @@ class RunKeeper:
                 raise Busy("the service is being shut down")
             running = [run for run in self._runs.values() if not run.is_over]
             if len(running) >= self.limits.most_running:
-                what = "a run goes" if len(running) == 1 else f"{len(running)} runs go"
-                raise RunsBusy(f"{what} on already, and no more may at a time; stop it or wait for its end")
+                active = "Another run is" if len(running) == 1 else f"{len(running)} runs are"
+                raise RunsBusy(f"{active} active. Rejoin it or stop it first.")
             while len(self._runs) >= self.limits.most_kept:
                 oldest = next(run_id for run_id, run in self._runs.items() if run.is_over)
                 del self._runs[oldest]

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 from cpor.decision import Action, Grasp, Remove
 from cpor.errors import CameraError, CporError, RobotError, SimulationError
-from cpor.robot.cycle import Cycle
+from cpor.robot.cycle import Cycle, Ended
 from cpor.serve.api.messages import RunRequest, RunState
 from cpor.serve.live.controls import RunControls
 from cpor.serve.live.film import LiveFilm
 from cpor.serve.live.limits import RunLimits
 from cpor.serve.live.messages import describe_cycle, draw_cycle
-from cpor.serve.live.told import CycleTold, FrameTold, StateTold, Told
+from cpor.serve.live.pipe_messages import CycleTold, FrameTold, StateTold, Told
 from cpor.sim.dataset.verdict import Verdict
 from cpor.sim.staged_run import Demonstration, DemoSettings, Stage, demonstrate, set_stage
 from cpor.viz.overlay import Window, window_around
@@ -61,8 +61,7 @@ class Show:
             self._film.end()
 
     def _perform(self) -> Demonstration:
-        settings = DemoSettings(tier=self._request.tier, eyes=self._request.eyes)
-        pipeline = settings.pipeline()
+        settings = _demo_settings(self._request)
         stage = set_stage(self._request.seed, settings, self._film.watch)
         self._target_name = stage.target_name
         self._target = stage.heap.target if stage.ids_are_kept else None
@@ -71,7 +70,7 @@ class Show:
         done = demonstrate(
             stage,
             settings,
-            pipeline,
+            settings.decider(),
             on_decision=self._decided,
             on_cycle=lambda cycle, verdict: self._over(stage, cycle, verdict),
             ask=self._ask,
@@ -90,7 +89,7 @@ class Show:
         obj = self.controls.wait_for_answer()
         if obj is None:
             return None
-        return Grasp(obj) if obj == cycle.target else Remove(obj)
+        return Grasp(obj) if cycle.target in (obj, None) else Remove(obj)
 
     def _over(self, stage: Stage, cycle: Cycle, verdict: Verdict | None) -> None:
         self._film.show(stage.world)
@@ -113,21 +112,28 @@ class Show:
             self._drawings += 1
             picture = draw_cycle(cycle, self._window)
         path = f"{self._pictures}/cycle_{self._drawings:03d}.jpg"
-        self._tell(CycleTold(describe_cycle(cycle, path, self._window, verdict, done), picture))
+        self._tell(
+            CycleTold(describe_cycle(cycle, path, self._window, self._request.mode, verdict, done), picture)
+        )
         if changed:
             self._say_state("running")
 
-    def _say_state(self, state: RunState, ended: str | None = None, detail: str | None = None) -> None:
+    def _say_state(self, state: RunState, ended: Ended | None = None, detail: str | None = None) -> None:
         self._tell(StateTold(state, self._cycle, self._target, self._target_name, ended, detail))
 
     def _say_end(self, done: Demonstration) -> None:
         result = done.result
-        ended, detail = str(result.ended), result.detail
+        ended, detail = result.ended, result.detail
         if result.retrieved and not done.delivered:
-            ended, detail = "target_lost", "the robot took it for delivered, but it is not in the tray"
+            ended, detail = Ended.TARGET_LOST, "the robot took it for delivered, but it is not in the tray"
         elif result.error is not None:
             detail = _say_error(result.error)
         self._say_state("ended", ended, detail)
+
+
+def _demo_settings(request: RunRequest) -> DemoSettings:
+    """What the stage is told of a request."""
+    return DemoSettings(tier=request.tier, eyes=request.eyes, mode=request.mode)
 
 
 def _say_error(error: CporError) -> str:

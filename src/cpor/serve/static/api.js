@@ -64,17 +64,71 @@ export const examples = () => read("/v1/examples");
 export const examplePicture = async (example) => (await call(`/v1/examples/${name(example)}/rgb.png`)).blob();
 export const openExample = (example, givenMasks) =>
   read(`/v1/examples/${name(example)}${givenMasks ? "?masks=given" : ""}`, { method: "POST" });
-export const decide = (request) => post("/v1/decide", request);
-export const explain = (request, signal) => post("/v1/explain", request, signal);
-export const plan = (request, signal) => post("/v1/plan", request, signal);
-export const ground = (scene, words) => post(`/v1/scenes/${name(scene)}/ground`, { words });
+export const decideScene = async (scene, request) => forPage(await post(`/v1/scenes/${name(scene)}/decide`, request));
+export const explain = (request, signal) => explainFor(request, signal);
+export const plan = (request, signal) => planFor(request, signal);
 
-/** Send a scene; `files` maps rgb, depth, camera, instances, amodal to File. */
+const CERTIFIED = ["exact", "action", "defer"];
+const UNSEEN = 0; // the number of what nobody segmented: it has no place in the picture, and nobody can remove it
+const NOT_SEEN = "something that is not seen";
+
+/**
+ * An answer as the page draws it: its words on top, and scores as a list, the best first, each with the interval
+ * that holds it. An answer that asks back has no scores.
+ */
+export function forPage(said) {
+  if (!said || said.action === null) return said;
+  const { certificate, target, scores, edges, top_graphs: graphs, words } = said;
+  const known = said.score_ranges ?? said.score_bounds;
+  const around = (score) => [Math.max(0, score - certificate.epsilon), Math.min(1, score + certificate.epsilon)];
+  const seen = Object.entries(scores).filter(([id]) => Number(id) !== UNSEEN);
+  const ranked = seen.map(([id, score]) => {
+    const [low, high] = known?.[id] ?? around(score);
+    return { object: Number(id), score: Math.min(Math.max(score, 0), 1), low, high };
+  });
+  ranked.sort((a, b) => b.score - a.score || (b.object === target) - (a.object === target));
+  const certified = CERTIFIED.includes(certificate.kind);
+  const relations = edges.filter((each) => each.blocker !== UNSEEN);
+  const unseen = edges.filter((each) => each.blocker === UNSEEN);
+  const proof = { ...certificate, certified };
+  return { ...said, ...words, scores: ranked, relations, unseen, graphs, certificate: proof };
+}
+
+/** The probabilities of an answer as `explain` and `plan` take them; what is not seen goes by a name. */
+export function probabilitiesOf(scene, { target, tau, relations, unseen }) {
+  const objects = scene.objects.map((each) => each.id);
+  if (unseen.length > 0) objects.push(NOT_SEEN);
+  const given = [...relations, ...unseen.map((each) => ({ ...each, blocker: NOT_SEEN }))];
+  return { objects, target, tau, relations: given.map(({ blocked, blocker, p }) => ({ blocked, blocker, p })) };
+}
+
+/** What would change the decision, as the page draws it: what is not seen can only be asked about. */
+async function explainFor(request, signal) {
+  const said = await post("/v1/explain", request, signal);
+  const settled = (action) => (action?.object === NOT_SEEN ? { type: "defer", object: null, reason: null } : action);
+  const effects = said.effects
+    .filter((each) => each.blocker !== NOT_SEEN)
+    .map((each) => ({ ...each, flips_to: settled(each.flips_to) }));
+  const ask = said.ask_next?.blocker === NOT_SEEN ? null : said.ask_next;
+  return { ...said, effects, ask_next: ask };
+}
+
+async function planFor(request, signal) {
+  const said = await post("/v1/plan", request, signal);
+  return said.steps.some((each) => each.object === NOT_SEEN) ? null : said;
+}
+
+const TEXTS = ["camera", "objects", "scores", "sources"];
+
+/** Send a scene; `files` maps rgb, depth, instances, amodal and the JSON files of a scene folder to File. */
 export async function sendScene(files) {
   const form = new FormData();
   for (const part of ["rgb", "depth", "instances", "amodal"]) {
     if (files[part]) form.append(part, files[part], files[part].name);
   }
-  if (files.camera) form.append("camera", await files.camera.text());
+  for (const part of TEXTS) {
+    const goesWithMasks = part !== "camera";
+    if (files[part] && (files.instances || !goesWithMasks)) form.append(part, await files[part].text());
+  }
   return read("/v1/scenes", { method: "POST", body: form });
 }

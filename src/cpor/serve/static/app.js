@@ -11,7 +11,7 @@ import { mountGraphs } from "./graphs.js";
 import { listenForKeys } from "./keys.js";
 import { Relations } from "./relations.js";
 import { mountLegend, Stage } from "./stage.js";
-import { Store, key } from "./store.js";
+import { Store, key, riskOf } from "./store.js";
 import { listenForDrops, mountWelcome } from "./welcome.js";
 
 const RETRY_MS = 2000;
@@ -64,7 +64,24 @@ async function busyWith(words, work) {
   }
 }
 
-const decider = new Decider(store, report, lost);
+let resending = null; // the picture on its way to a service that forgot it
+
+/** Ask about the scene; a service that forgot it is sent it again. */
+async function ask(request) {
+  const { scene } = store.state;
+  try {
+    return await api.decideScene(scene.id, request);
+  } catch (problem) {
+    if (problem.status !== 404 || store.state.scene !== scene) throw problem;
+    resending ??= (opened ? api.openExample(opened.name, givenMasks()) : api.sendScene(parts)).finally(() => {
+      resending = null;
+    });
+    scene.id = (await resending).id;
+    return api.decideScene(scene.id, request);
+  }
+}
+
+const decider = new Decider(store, ask, report, lost);
 const decide = (options) => decider.decide(options);
 
 // What a person can do
@@ -93,7 +110,12 @@ function choose(id, words = "") {
 
 function setTau(tau) {
   if (tau === store.state.tau) return;
-  store.set({ tau });
+  store.set({ tau, mode: null });
+  decide({ onlyTau: true });
+}
+
+function setMode(mode) {
+  store.set({ mode, tau: store.state.scene.modes[mode] });
   decide({ onlyTau: true });
 }
 
@@ -133,39 +155,19 @@ function fitting(candidates) {
   return (some.length > 0 ? some : candidates).map((each) => each.id);
 }
 
-/** Ask which object is meant; a service that forgot the scene is sent it again. */
-async function ground(words) {
-  const { scene } = store.state;
-  try {
-    return await api.ground(scene.scene_id, words);
-  } catch (problem) {
-    if (problem.status !== 404 || store.state.scene !== scene) throw problem;
-    const again = await (opened ? api.openExample(opened.name, givenMasks()) : api.sendScene(parts));
-    if (store.state.scene === scene) scene.scene_id = again.scene_id;
-    return api.ground(again.scene_id, words);
-  }
-}
-
-/** What to say where words were not understood and so fit everything; null where they were. */
-function unknownWords({ unchecked, candidates }, scene) {
-  if (unchecked.length === 0 || candidates.length < scene.objects.length) return null;
-  const words = unchecked.map((each) => `“${each}”`).join(", ");
-  return `I do not know the ${unchecked.length === 1 ? "word" : "words"} ${words}. Click the object, or name its colour or place.`;
-}
-
 async function askFor(words) {
   const { scene } = store.state;
   if (!words || !scene) return;
-  const said = await busyWith("Looking for it…", () => ground(words));
+  const said = await busyWith("Looking for it…", () => ask({ request: words, ...riskOf(store.state), graphs: 0 }));
   if (said === null || scene !== store.state.scene) return;
-  if (said.state === "found") return choose(said.id, words);
-  if (said.state === "ambiguous") {
+  if (said.action !== null) return choose(said.target, words);
+  if (said.candidates.length > 0) {
     store.set(
       {
         ...decider.forget(),
         target: null,
         phase: "ambiguous",
-        question: unknownWords(said, scene) ?? said.question,
+        question: said.question,
         candidates: fitting(said.candidates),
       },
     );
@@ -195,6 +197,7 @@ function openScene(scene, blob, title, note = null) {
     picture: URL.createObjectURL(blob),
     title,
     target: null,
+    mode: scene.mode,
     tau: scene.tau,
     phase: "choose",
     edits: new Map(), selected: null, question: null, candidates: [], error: null, allArrows: false, note,
@@ -291,7 +294,7 @@ function mount() {
     undoAll: () => changeTo(new Map()),
     again: () => decide(),
   });
-  const bars = new Bars(byId("bars"), store, setTau);
+  const bars = new Bars(byId("bars"), store, { setTau, setMode });
   mountGraphs(byId("graphs"), store);
   mountChanges(byId("changes"), store, select, answer);
   const relations = new Relations(byId("relations"), store, { select, edit, reset });
@@ -365,7 +368,7 @@ async function openAddress() {
   try {
     if (opened !== example && !(await openExample(example))) return;
     const tau = Number(wanted.get("tau"));
-    if (wanted.has("tau") && tau >= 0 && tau <= 1) store.set({ tau });
+    if (wanted.has("tau") && tau >= 0 && tau <= 1) store.set({ tau, mode: null });
     const target = Number(wanted.get("target"));
     if (store.state.scene.objects.some((each) => each.id === target)) choose(target);
     else store.set({ ...decider.forget(), target: null, phase: "choose", selected: null });

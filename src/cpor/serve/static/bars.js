@@ -3,12 +3,18 @@
 import { clamp, el, show } from "./dom.js";
 import { apart, chip, isExact, likely, percent, sayObject, scoreProof, scoreText } from "./words.js";
 
+const MODES = {
+  cautious: "As sure as was tested, where an error rate is promised",
+  balanced: "Acts more often, and is wrong more often",
+  bold: "Acts wherever that is likelier right than wrong",
+};
 const STEP = 0.01;
 const BIG_STEP = 0.1;
 
 export class Bars {
   #store;
   #setTau;
+  #modes;
   #rows;
   #track;
   #line;
@@ -20,9 +26,14 @@ export class Bars {
   #fork = el("span", { hidden: true }, "The fork around its end is proven to hold the exact value. ");
   #shown = null;
 
-  constructor(root, store, setTau) {
+  /** actions: setTau(tau), setMode(mode). */
+  constructor(root, store, { setTau, setMode }) {
     this.#store = store;
     this.#setTau = setTau;
+    this.#modes = el("div", { class: "modes", role: "group", "aria-label": "How sure the robot must be" },
+      Object.entries(MODES).map(([mode, means]) =>
+        el("button", { type: "button", class: "toggle", title: means, "aria-pressed": "false", "data-mode": mode, "data-testid": `mode-${mode}`,
+          onclick: () => setMode(mode) }, mode)));
     this.#handle = el(
       "div",
       {
@@ -44,6 +55,7 @@ export class Bars {
       el("div", { class: "zone", "aria-hidden": "true" }), this.#promiseLine, this.#line);
     this.#rows = el("ul", { class: "rows" });
     root.append(
+      this.#modes,
       el(
         "div",
         { class: "sides small dim", "aria-hidden": "true" },
@@ -60,6 +72,7 @@ export class Bars {
     this.#listen(this.#line);
     store.view((state, before) => {
       if (state.tau !== before.tau || state.reply !== before.reply) this.#drawTau(state);
+      if (state.mode !== before.mode || state.scene !== before.scene) this.#drawModes(state);
       if (state.scene !== before.scene) this.#drawPromise(state.scene);
     });
     store.steadyView(["reply"], (state) => this.#drawRows(state));
@@ -97,9 +110,17 @@ export class Bars {
     grip.addEventListener("pointercancel", stop);
   }
 
+  #drawModes({ mode, scene }) {
+    for (const button of this.#modes.children) {
+      const tau = scene?.modes[button.dataset.mode];
+      button.setAttribute("aria-pressed", String(button.dataset.mode === mode));
+      button.title = tau === undefined ? "" : `${MODES[button.dataset.mode]}: acts above ${percent(tau)}`;
+    }
+  }
+
   /** From where on the error rate of actions was tested. */
   #drawPromise(scene) {
-    const above = scene?.promised_above ?? null;
+    const above = promisedAbove(scene);
     for (const each of [this.#promise, this.#promiseText, this.#promiseLine]) {
       each.hidden = above === null;
       each.style.setProperty("--promised", String(above ?? 0));
@@ -121,7 +142,7 @@ export class Bars {
   #drawRows(state) {
     const reply = state.reply;
     const scores = reply?.scores ?? [];
-    const fingerprint = JSON.stringify([state.scene?.scene_id, state.target, scores]);
+    const fingerprint = JSON.stringify([state.scene?.id, state.target, scores]);
     if (fingerprint !== this.#shown) {
       this.#shown = fingerprint;
       this.#fork.hidden = !scores.some((each) => !isExact(each));
@@ -173,8 +194,9 @@ export class Bars {
   }
 }
 
-/** What was tested above the tick: the scene's own words where it has some. */
-export function promiseWords(scene) {
-  const said = scene.notes.find((note) => /wrong/.test(note) && /%/.test(note));
-  return said?.replace(/(\d)%/g, "$1 %") ?? `At most 20 % of actions wrong was tested only above ${percent(scene.promised_above)}`;
-}
+/** The line that the promise was tested with; null where nothing is promised of such a picture. */
+export const promisedAbove = (scene) => (scene?.promise ? scene.modes.cautious : null);
+
+/** What is promised, in words. */
+export const promiseWords = (scene) =>
+  `In the mode cautious at most ${percent(scene.promise.alpha)} of the actions taken are wrong (confidence ${percent(scene.promise.confidence)})`;

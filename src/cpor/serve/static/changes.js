@@ -37,7 +37,13 @@ export function mountChanges(root, store, select, answer) {
         `${state.explained.not_examined} relations were not examined: the scene is large.`,
       )
       : null;
-    show(root, ask, el("ul", { class: "change-list" }, rows), none, unseen,
+    const notSeen = (state.reply.unseen ?? []).filter((each) => each.p === null).map((each) => each.blocked);
+    const hidden = notSeen.length > 0
+      ? el("p", { class: "small", "data-testid": "not-seen" },
+        ...withChips(state, `Nobody can say what lies on ${notSeen.map((id) => `object ${id}`).join(", ")}: part of it ` +
+          "is hidden by something that was not found, or lies outside of the picture.", { name: false }))
+      : null;
+    show(root, ask, hidden, el("ul", { class: "change-list" }, rows), none, unseen,
       state.explained || missing.length > 0 ? null : el("p", { class: "small dim" }, "Thinking…"));
   }
 
@@ -117,7 +123,7 @@ function thresholdRow(state) {
     if (!acted || acted.score > SURE) return null;
     return el("span", {}, `If it had to be surer than ${apart(acted.score, tau)[0]}: ask first.`);
   }
-  if (!best || best.score <= 0 || best.score >= tau || action.reason === "no_evidence") return null;
+  if (!best || best.score <= 0 || best.score >= tau || ["no_evidence", "unseen_blocker"].includes(action.reason)) return null;
   const type = String(best.object) === String(state.target) ? "grasp" : "remove";
   return el(
     "span",

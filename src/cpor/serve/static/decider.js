@@ -19,11 +19,11 @@ export class Decider {
   #last = null; // what was asked last
   #graphsOf = null; // the edits that the graphs on screen belong to
 
-  /** report: of a failure, lost: when the service does not answer. */
-  constructor(store, report, lost) {
+  /** ask: a request about the scene, report: of a failure, lost: when the service does not answer. */
+  constructor(store, ask, report, lost) {
     this.#store = store;
     this.#deciding = new Latest(
-      ({ request }) => api.decide(request),
+      ({ request }) => ask(request),
       (reply, asked) => this.#show(reply, asked),
       (problem) => {
         this.#lateSoon.cancel();
@@ -72,14 +72,21 @@ export class Decider {
     // The graphs do not depend on tau: while only that moves, those already there stay.
     const graphs = request.graphs > 0 ? reply.graphs : (this.#store.state.reply?.graphs ?? []);
     if (request.graphs > 0) this.#graphsOf = edits;
+    if (reply.action === null) {
+      // Such as an object outside of the workspace: it may be seen, but not asked for.
+      this.#store.set({ reply: null, target: null, phase: "choose", unanswered: null, error: reply.question });
+      return;
+    }
     this.#store.set({ reply: { ...reply, graphs }, phase: "decided", error: null });
-    this.#explainSoon(request);
+    // Where a check failed no relation matters; what is wrong with the input stands above the decision.
+    if (reply.action.reason !== "failed_check") this.#explainSoon(reply);
   }
 
-  #explain(request) {
-    this.#explaining.push({ ...request, graphs: 0 });
-    const { objects, target, relations, tau } = request;
-    const answered = relations.every((each) => each.p !== null);
-    if (objects.length <= LARGEST_PLAN && answered) this.#planning.push({ objects, target, relations, tau });
+  /** Why, and what comes after: from the very probabilities and the line that decided. */
+  #explain(reply) {
+    const asked = api.probabilitiesOf(this.#store.state.scene, reply);
+    this.#explaining.push({ ...asked, graphs: 0 });
+    const answered = asked.relations.every((each) => each.p !== null);
+    if (asked.objects.length <= LARGEST_PLAN && answered) this.#planning.push(asked);
   }
 }

@@ -1,9 +1,9 @@
 // The decision in one big sentence, why, what is proven, and what comes after.
 
-import { promiseWords } from "./bars.js";
+import { promisedAbove, promiseWords } from "./bars.js";
 import { answers, questionParts } from "./changes.js";
 import { el, keepingFocus, show, svg } from "./dom.js";
-import { actionParts, apart, chip, finely, likely, percent, withChips } from "./words.js";
+import { actionParts, apart, chip, likely, percent, withChips } from "./words.js";
 
 const icon = (name) => svg(
   "svg",
@@ -13,6 +13,7 @@ const icon = (name) => svg(
 
 /** The decision as a sentence for somebody who never heard of it. */
 function sentence(state, action) {
+  if (action.reason === "failed_check") return ["Do not act: the picture is not right"];
   if (action.type === "defer") return ["Do not act yet: ask first"];
   return action.type === "grasp" ? ["Grasp ", chip(state, action.object), " now"] : [
     "Remove ",
@@ -66,6 +67,7 @@ export function mountDecision(root, store, actions) {
         `${found === 1 ? "1 object was" : `${found} objects were`} found. Click one in the picture, press its number, or type what it looks like.`,
       ];
     show(root, icon("point"), el("div", { class: "verdict-main" },
+      checks(state.scene.checks),
       el("p", { class: "headline", "data-testid": "headline" }, words[0]), el("p", { class: "why", "data-testid": "why" }, words[1])), notes(state));
   }
 
@@ -84,6 +86,7 @@ export function mountDecision(root, store, actions) {
       root,
       icon(reply.action.type),
       el("div", { class: "verdict-main" },
+        checks(reply.checks),
         el(
           "p",
           { class: "headline", "data-testid": "headline", title: reply.headline },
@@ -105,19 +108,23 @@ export function mountDecision(root, store, actions) {
     return [" Best: ", ...actionParts(state, { type, object: best.object }, { name: false }), `, ${score}; the line is at ${tau}.`];
   }
 
-  /** Whoever lets it act below the tested line must know that nothing is promised there. */
+  /** Whoever lets it act where nothing was tested must know that nothing is promised there. */
   function untested(state, reply) {
-    const above = state.scene.promised_above ?? null;
-    if (above === null || reply.action.type === "defer") return null;
-    if (reply.tau >= above && state.edits.size === 0) return null;
-    const acted = reply.scores.find((each) => String(each.object) === String(reply.action.object));
+    if (promisedAbove(state.scene) === null || reply.promise !== null || reply.action.type === "defer") return null;
     const words = state.edits.size > 0
-      ? ["No error rate is promised for what was changed by hand."]
-      : acted && acted.score > above
-        ? [`This action lies above the tested line (${finely(above)}); with yours at ${percent(reply.tau)}, no error rate is promised for others.`]
-        // Below the line one of grasping and removing may still pass the threshold that was tested.
-        : ["No error rate is promised for acting here: below ", `${finely(above)} `, el("code", {}, "cpor decide"), " would ask, unless its own tested threshold lets this one pass."];
-    return el("p", { class: "untested", "data-testid": "untested", title: promiseWords(state.scene) }, el("b", {}, "⚠ "), ...words);
+      ? "No error rate is promised for what was changed by hand."
+      : "No error rate is promised for this line; it was tested in the mode cautious only.";
+    return el("p", { class: "untested", "data-testid": "untested", title: promiseWords(state.scene) }, el("b", {}, "⚠ "), words);
+  }
+
+  /** What is wrong or doubtful about the input, and what to do about it; the failed first. */
+  function checks(all) {
+    const bad = ["fail", "doubt"].flatMap((state) => all.filter((each) => each.state === state));
+    if (bad.length === 0) return null;
+    return el("ul", { class: "checks", "data-testid": "checks" }, bad.map((each) =>
+      el("li", { class: `check ${each.state}`, "data-testid": `check-${each.name}`, "data-check": each.state },
+        el("b", {}, each.state === "fail" ? "✗ Failed: " : "⚠ In doubt: "), `${each.says} `,
+        el("span", { class: "dim" }, each.remedy))));
   }
 
   function tellIt(state, pair) {
@@ -171,10 +178,8 @@ export function mountDecision(root, store, actions) {
 
   /** What weakens the decision stays beside it. */
   function caveats(state) {
-    const { scene } = state;
-    const weak = scene.notes.filter((note) => /1\/\d+ of its size|^No error rate is promised/.test(note) || (!scene.has_depth && /depth/i.test(note)));
-    if (!scene.has_depth && weak.length === 0) weak.push("No depth: pairs that touch have no geometric answer.");
-    return weak.length === 0 ? null : el("p", { class: "dim", "data-testid": "caveats" }, ...withChips(state, `⚠ ${weak.join(" ")}`));
+    const weak = state.reply.notes.filter((note) => /^No (error rate|depth|semantic scores)|^Promised|^The unit of depth|^Mode /.test(note));
+    return weak.length === 0 ? null : el("p", { class: "dim", "data-testid": "caveats" }, ...withChips(state, weak.join(" ")));
   }
 
   function notes(state) {

@@ -3,7 +3,8 @@
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const MASK_NAME = /instance|mask|label|seg/i;
 const DEPTH_NAME = /depth|dist|range/i;
-const OTHER_JSON = /relations|objects|points|scores|manifest/i;
+const OTHER_JSON = /relations|points|manifest/i;
+const MASK_JSON = /^(objects|scores|sources)\.json$/;
 
 /** Bits a channel and colour type of a PNG; null for other files. */
 async function pngKind(file) {
@@ -15,6 +16,7 @@ async function pngKind(file) {
 async function partOf(file) {
   const name = file.name.toLowerCase();
   if (name.endsWith(".npz")) return "amodal";
+  if (MASK_JSON.test(name)) return name.slice(0, -5);
   if (name.endsWith(".json")) return OTHER_JSON.test(name) ? null : "camera";
   if (name.endsWith(".txt")) return name.startsWith("request") ? "request" : null;
   const kind = await pngKind(file);

@@ -1,6 +1,6 @@
 // The live page: begin a run of the simulated arm, follow it, steer it.
 
-import { GoneError, health, keepToken, post, read, ServiceError } from "./api.js";
+import { forPage, GoneError, health, keepToken, post, read, ServiceError } from "./api.js";
 import { byId } from "./dom.js";
 import { follow, Screen } from "./live_stream.js";
 import { drawBars, drawHits, drawOutcome, drawSteps, drawVerdict, nameOf } from "./live_view.js";
@@ -8,6 +8,7 @@ import { drawBars, drawHits, drawOutcome, drawSteps, drawVerdict, nameOf } from 
 const FORM = "cpor-live-form";
 const OVER = new Set(["ended", "failed"]);
 const ENDS = {
+  unconfirmed: "the robot says that it delivered it, and no look proves it",
   budget: "the allowed number of actions is spent",
   deferred: "it was unsure too often, and nobody told it what to do",
   stopped: "it was stopped",
@@ -66,7 +67,7 @@ function fillForm() {
     // without storage the form begins as it is
   }
   if (kept === null || typeof kept !== "object") return;
-  for (const name of ["tier", "seed", "eyes", "speed"]) {
+  for (const name of ["tier", "seed", "eyes", "mode", "speed"]) {
     byId(name).value = String(kept[name]);
     if (byId(name).selectedIndex === -1) byId(name).selectedIndex = 0;
   }
@@ -86,6 +87,7 @@ async function begin() {
     tier: byId("tier").value,
     seed: Number(byId("seed").value),
     eyes: byId("eyes").value,
+    mode: byId("mode").value,
     speed: Number(byId("speed").value),
     paused: byId("paused").checked,
   };
@@ -129,9 +131,10 @@ function hear(event) {
   }
   if (event.cycle) {
     const before = newest();
-    cycles.set(event.cycle.index, event.cycle);
-    if (event.cycle.retargeted || (before && event.cycle.index > before.index && wish === event.cycle.target)) wish = null;
-    if (looksAt === event.cycle.index - 1 && newest() === event.cycle) looksAt = null; // it goes on: follow it
+    const cycle = { ...event.cycle, decision: forPage(event.cycle.decision) };
+    cycles.set(cycle.index, cycle);
+    if (cycle.retargeted || (before && cycle.index > before.index && wish === cycle.target)) wish = null;
+    if (looksAt === cycle.index - 1 && newest() === cycle) looksAt = null; // it goes on: follow it
   }
   if (event.run) {
     run = event.run;

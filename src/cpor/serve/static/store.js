@@ -14,10 +14,11 @@ export const START = Object.freeze({
   picture: null, // URL of the colour picture
   title: null,
   target: null,
-  tau: 0.5,
+  mode: "cautious", // the risk setting; null where the line was dragged
+  tau: 0.9, // the line: the threshold of the mode, or where it was dragged to
   edits: new Map(), // "blocker>blocked" -> p or null (no answer)
   selected: null, // {blocked, blocker}
-  reply: null, // DecideReply
+  reply: null, // the answer, as api.js shapes it
   unanswered: null, // why the reply is not of what is asked now: "late", "failed"; null where it is
   explained: null, // ExplainReply
   plan: null, // PlanReply
@@ -72,15 +73,16 @@ export function relationsOf(state) {
   return given;
 }
 
-/** What the service is asked. */
+/** How sure it must be: the mode, or the line where that was dragged. */
+export const riskOf = (state) => (state.mode === null ? { tau: state.tau } : { mode: state.mode });
+
+/** What the service is asked of the scene it keeps: for whom, how sure, and what was changed by hand. */
 export function requestOf(state, graphs) {
-  return {
-    objects: state.scene.objects.map((each) => each.id),
-    target: state.target,
-    relations: relationsOf(state),
-    tau: state.tau,
-    graphs,
-  };
+  const relations = [...state.edits].map(([name, p]) => {
+    const [blocker, blocked] = name.split(">").map(Number);
+    return { blocked, blocker, p };
+  });
+  return { target: state.target, ...riskOf(state), relations, graphs };
 }
 
 /** The relations nobody could say anything of, those that matter to the target first. */

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.errors import RobotError, SimulationError
+from cpor.robot.dead_man import DeadMan
 from cpor.sim.arm import ur3e
 from cpor.sim.physics.world import World
 
@@ -58,19 +59,25 @@ class Motion:
         world: With an arm.
         stop: Set from anywhere to end a motion at the next control step.
         watch: Told the world after every control step, for films; it must not change it.
+        dead_man: Must be fed, or the motion ends at the next control step; None needs no feeding.
 
     Raises:
         SimulationError: The world has no arm.
     """
 
     def __init__(
-        self, world: World, stop: threading.Event, watch: Callable[[World], None] | None = None
+        self,
+        world: World,
+        stop: threading.Event,
+        watch: Callable[[World], None] | None = None,
+        dead_man: DeadMan | None = None,
     ) -> None:
         if not world.has_arm:
             raise SimulationError("this world has no arm; build it with arm=True")
         self.world = world
         self._stop = stop
         self._watch = watch
+        self._dead_man = dead_man
         model = world.model
         self._qpos = np.array([model.joint(name).qposadr[0] for name in ur3e.JOINTS])
         self._dofs = np.array([model.joint(name).dofadr[0] for name in ur3e.JOINTS])
@@ -248,6 +255,10 @@ class Motion:
         if self._stop.is_set():
             self.hold()
             raise MotionEndedError("stopped", "stopped on request; the arm holds its position")
+        if self._dead_man is not None and not self._dead_man.is_fed():
+            self._stop.set()
+            self.hold()
+            raise MotionEndedError("stopped", "no heartbeat; the arm holds its position")
         if wanted is not None:
             error = np.abs(self.joints - wanted)
             self._lost = self._lost + 1 if error.max() > LOST_TRACK else 0

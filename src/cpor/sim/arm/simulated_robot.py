@@ -6,20 +6,25 @@ robot knows what its camera, joints and fingers tell it; `in_tray` and `in_bin` 
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from cpor.errors import list_labels
+from cpor.robot.dead_man import DeadMan
 from cpor.robot.grasps import GraspPose, GraspSettings, find_grasps
-from cpor.robot.protocol import Outcome, OutcomeKind, RobotState, RobotStatus
+from cpor.robot.protocol import HEARTBEAT_S, Outcome, OutcomeKind, RobotState, RobotStatus
 from cpor.scene import Observation, Scene
 from cpor.sim.arm import ur3e
 from cpor.sim.arm.motion import Motion, MotionEndedError
 from cpor.sim.arm.pick import Picker
-from cpor.sim.camera.look import Look
+from cpor.sim.camera.look import Look, plain_look
 from cpor.sim.camera.photograph import photograph
-from cpor.sim.camera.sensor import SensorModel
+from cpor.sim.camera.sensor import SensorModel, sensor_preset
 from cpor.sim.camera.views import CameraSetup, Views, cast_views
+from cpor.sim.dataset.manifest import Tier
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.trays import Tray, Trays
 from cpor.sim.physics.world import HEAP_CENTRE, World
 
@@ -43,6 +48,8 @@ class SimulatedRobot:
         rng: Where the sensor's errors come from.
         settings: How grasps are looked for; `GraspSettings()` by default.
         watch: Told the world after every control step, for films; it must not change it.
+        late_s: A heartbeat later than this ends a motion. Longer than for a real arm: nothing can be hurt,
+            and the process has a world to compute meanwhile. [s]
 
     Raises:
         SimulationError: The world has no arm.
@@ -57,6 +64,7 @@ class SimulatedRobot:
         rng: np.random.Generator,
         settings: GraspSettings | None = None,
         watch: Callable[[World], None] | None = None,
+        late_s: float = 5 * HEARTBEAT_S,
     ) -> None:
         self.world = world
         self.camera = camera
@@ -65,7 +73,8 @@ class SimulatedRobot:
         self._rng = rng
         self._settings = settings
         self._stop = threading.Event()
-        self._motion = Motion(world, self._stop, watch)
+        self._dead_man = DeadMan(self._stop.set, late_s)
+        self._motion = Motion(world, self._stop, watch, self._dead_man)
         self._picker = Picker(self._motion)
         self._trays = Trays(self._motion)
         self._state: RobotState = "ready"
@@ -73,14 +82,17 @@ class SimulatedRobot:
         self._locked = False
         self._failed: list[GraspPose] = []  # since something was last taken out
         self._seen: tuple[Observation, Views] | None = None
+        self._frames = 0
         self._motion.place(np.array(ur3e.HOME), ur3e.HOME_OPENING)
 
     def observe(self) -> Observation:
         """Take a picture; at home, where every action leaves it, the arm is out of view."""
         views = cast_views(self.world, self.camera)
         scene = photograph(self.world, self.camera, self._look, self._sensor, self._rng, views=views)
-        self._seen = scene.observation, views
-        return scene.observation
+        self._frames += 1
+        taken = replace(scene.observation, time_s=self._motion.time_s, number=self._frames)
+        self._seen = taken, views
+        return taken
 
     def grasp(self, scene: Scene, obj: int) -> Outcome:
         """Take an object, as seen in `scene`, and deliver it."""
@@ -105,6 +117,10 @@ class SimulatedRobot:
         """Stop at once; safe from another thread or a signal handler."""
         self._stop.set()
 
+    def heartbeat(self) -> None:
+        """Say that whoever wants the arm to move is alive."""
+        self._dead_man.beat()
+
     def unlock(self) -> None:
         """Say that it is safe to go on after a protective stop; `home` then clears it."""
         self._locked = False
@@ -118,7 +134,7 @@ class SimulatedRobot:
             state, detail = "stopped", "stopped on request; call home to go on"
         elif state == "moving":
             detail = "on the way"
-        return RobotStatus(state, detail, self._motion.holding)
+        return RobotStatus(state, detail, self._motion.holding, time_s=self._motion.time_s)
 
     def views_of(self, observation: Observation) -> Views:
         """What a camera without noise saw when `observation` was taken; the present view if it is older."""
@@ -160,7 +176,7 @@ class SimulatedRobot:
             self._state, self._detail = "stopped", "an error ended the motion; call home to go on"
             raise
         self._detail = outcome.detail
-        return Outcome(outcome.kind, outcome.detail, self._motion.time_s - began)
+        return replace(outcome, duration_s=self._motion.time_s - began)
 
     def _pick(self, scene: Scene, obj: int, tray: Tray) -> Outcome:
         grasps = find_grasps(scene, obj, ur3e.GRIPPER, self._settings)
@@ -178,7 +194,7 @@ class SimulatedRobot:
                 tries = f"with grasp {len(failures) + 1} of at most {MAX_TRIES}"
                 if arrived:
                     self._failed.clear()
-                    return Outcome("done", f"object {obj} put into the {tray} tray {tries}")
+                    return Outcome("done", f"object {obj} put into the {tray} tray {tries}", holding=True)
                 return Outcome("dropped", f"object {obj} taken {tries}, but lost on the way")
             failures.append(failure)
             self._failed.append(plan.grasp)
@@ -201,6 +217,21 @@ class SimulatedRobot:
             detail = "at home; what was in the gripper was put into the discard tray"
         self._picker.go_home()
         return Outcome("done", detail)
+
+
+def build(seed: int = 0, tier: Tier | None = None, sensor: str = "default") -> SimulatedRobot:
+    """The robot `simulated` of `cpor.robots`: a UR3e beside a bin with a heap in it.
+
+    Args:
+        seed: Random seed for the heap and the camera noise.
+        tier: How deep one of the objects is buried; None: anything.
+        sensor: How the camera fails; see `sensor_preset`.
+    """
+    heap = make_heap(seed, HeapSettings(tier=tier))
+    poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
+    world = build_world(heap.world.objects, poses, heap.world.bin, arm=True)
+    rng = np.random.default_rng(seed)
+    return SimulatedRobot(world, heap.camera, plain_look(), sensor_preset(sensor), rng)
 
 
 def _alike(a: GraspPose, b: GraspPose) -> bool:

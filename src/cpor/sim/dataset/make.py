@@ -7,21 +7,22 @@
 One case an image: each scene has one target, so that cases are independent and need no grouping.
 """
 
-import shutil
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import InvalidSettingError
-from cpor.files.locks import held_alone
-from cpor.files.workers import check_workers, do_all
+from cpor.files.pool import make_pool
+from cpor.files.resumable import ResumableFolder, open_resumable, refuse_other
+from cpor.files.whole_files import write_bytes
 from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.manifest import (
     MANIFEST,
@@ -117,36 +118,39 @@ def plan_split(name: SplitName, settings: DatasetSettings | None = None) -> Data
 
 
 def write_dataset(
-    plan: DatasetPlan, out: Path, workers: int = 1, progress: Progress = lambda what, done, total: None
+    plan: DatasetPlan,
+    out: Path,
+    workers: int = 1,
+    progress: Progress = lambda what, done, total: None,
+    engine: str = "local",
 ) -> Manifest:
     """Make a data set; killed and called again, it goes on, and the bytes are those of an undisturbed run.
 
     Args:
         plan: What to make.
         out: Its folder; made, with its parents, if absent.
-        workers: Processes; they do not change a byte.
+        workers: Number of worker processes. The bytes are the same for any number.
         progress: Told `(what, done, total)`.
+        engine: `local`, or `ray`: on a cluster whose nodes all see `out`.
 
     Raises:
         DatasetError: The folder holds another data set or other files, or another process writes to it.
         SimulationError: A scene cannot be made.
     """
-    check_workers(workers)
-    _make_folder(out)
-    with held_alone(out, DatasetError):
-        done = _begin(plan, out)
+    pool = make_pool(workers, engine)
+    with open_resumable(out, f"{_MAKING}/plan.json", _MAKING, DatasetError) as folder:
+        done = _begin(plan, folder)
         todo = [case for case in plan.cases if case.name not in done]
         if todo:  # by now all that the manifest says stands in .making too
             (out / MANIFEST).unlink(missing_ok=True)
         progress("scenes", len(done), len(plan.cases))
         make = partial(_write_case, settings=plan.settings, out=out)
-        for case, entry in do_all(make, todo, workers):
-            _write_whole(out / _MAKING / f"{case.name}.json", entry.model_dump_json().encode())
+        for case, entry in pool.do_all(make, todo):
+            folder.keep(f"{case.name}.json", entry.model_dump_json().encode())
             done[case.name] = entry
             progress("scenes", len(done), len(plan.cases))
         manifest = _manifest(plan, [done[case.name] for case in plan.cases])
-        _write_whole(out / MANIFEST, encode_manifest(manifest))
-        shutil.rmtree(out / _MAKING, ignore_errors=True)
+        folder.finish(MANIFEST, encode_manifest(manifest))
     return manifest
 
 
@@ -157,85 +161,40 @@ def _cases(seeds: Sequence[int], tier: Tier | None) -> tuple[CasePlan, ...]:
     )
 
 
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise DatasetError(f"{out} is a file, and scenes go into a folder; choose another --out") from None
-    except OSError as error:
-        raise DatasetError(f"cannot make the folder {out}: {error.strerror}; choose another --out") from None
-
-
-def _begin(plan: DatasetPlan, out: Path) -> dict[str, CaseEntry]:
-    """What is finished already; everything half done is dropped."""
-    making = out / _MAKING
-    there = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
+def _begin(plan: DatasetPlan, folder: ResumableFolder) -> dict[str, CaseEntry]:
+    """What is finished already."""
+    out = folder.path
     planned = {case.name for case in plan.cases}
-    if beyond := [name for name in there if name.startswith("scene_") and name not in planned]:
+    scenes = sorted(path.name for path in out.glob("scene_*"))
+    if beyond := [name for name in scenes if name not in planned]:
         raise DatasetError(
             f"{out} holds scenes beyond the {len(planned)} asked for ({beyond[0]}); ask for as many with a "
             "larger --scenes, or choose another --out"
         )
-    if (out / MANIFEST).is_file():
+    claim = _claim(plan.split, plan.settings, versions())
+    if (out / MANIFEST).is_file():  # made already: a larger set begins with it
         old = read_manifest(out)
-        _refuse_other(plan, out, _Plan(split=old.split, settings=old.settings, versions=old.versions))
-        making.mkdir(exist_ok=True)
-        _write_whole(making / "plan.json", _Plan.of(plan).model_dump_json().encode())
+        refuse_other(out, _claim(old.split, old.settings, old.versions), claim, DatasetError)
         for known in old.cases:
-            _write_whole(making / f"{known.name}.json", known.model_dump_json().encode())
-    elif (making / "plan.json").is_file():
-        _refuse_other(plan, out, _read_plan(making / "plan.json"))
-    elif there:
-        raise DatasetError(f"{out} holds no data set but other files ({there[0]}); choose another --out")
-    else:
-        making.mkdir(exist_ok=True)
-        _write_whole(making / "plan.json", _Plan.of(plan).model_dump_json().encode())
-    for scratch in out.glob(".scene-*"):
-        shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
-    return {name: entry for name in planned if (entry := _finished(out, name)) is not None}
+            folder.keep(f"{known.name}.json", known.model_dump_json().encode())
+        write_bytes(folder.claim_file, json.dumps(claim).encode())
+    folder.claim(claim)
+    return {name: entry for name in planned if (entry := _finished(folder, name)) is not None}
 
 
-def _finished(out: Path, name: str) -> CaseEntry | None:
-    place = out / _MAKING / f"{name}.json"
-    if not (place.is_file() and (out / name / "rgb.png").is_file()):
-        return None
-    try:
-        return CaseEntry.model_validate_json(place.read_bytes())
-    except ValidationError:
-        return None
-
-
-class _Plan(BaseModel):
+def _claim(split: str, settings: DatasetSettings, versions: dict[str, str]) -> dict[str, Any]:
     """What must be the same for a data set to be gone on with."""
-
-    split: str
-    settings: DatasetSettings
-    versions: dict[str, str]
-
-    @classmethod
-    def of(cls, plan: DatasetPlan) -> "_Plan":
-        return cls(split=plan.split, settings=plan.settings, versions=versions())
+    return {"split": split, "settings": settings.model_dump(mode="json"), "versions": versions}
 
 
-def _read_plan(place: Path) -> _Plan:
+def _finished(folder: ResumableFolder, name: str) -> CaseEntry | None:
+    entry = folder.kept(f"{name}.json")
+    if entry is None or not (folder.path / name / "rgb.png").is_file():
+        return None
     try:
-        return _Plan.model_validate_json(place.read_bytes())
+        return CaseEntry.model_validate_json(entry)
     except ValidationError:
-        raise DatasetError(
-            f"{place} is damaged, so nobody knows what was begun there; delete {place.parents[1]}, or choose "
-            "another --out"
-        ) from None
-
-
-def _refuse_other(plan: DatasetPlan, out: Path, there: _Plan) -> None:
-    wanted = _Plan.of(plan)
-    for part in ("split", "settings", "versions"):
-        old, new = getattr(there, part), getattr(wanted, part)
-        if old != new:
-            raise DatasetError(
-                f"{out} holds a data set with other {part}: {old}, now {new}; choose another --out, or "
-                "delete it"
-            )
+        return None
 
 
 def _manifest(plan: DatasetPlan, entries: list[CaseEntry]) -> Manifest:
@@ -256,9 +215,3 @@ def _write_case(case: CasePlan, settings: DatasetSettings, out: Path) -> CaseEnt
     scene, entry = simulate_case(case, settings)
     write_scene_folder(scene, out / case.name, overwrite=True)
     return entry
-
-
-def _write_whole(place: Path, content: bytes) -> None:
-    scratch = place.with_name(f".scene-{place.name}")
-    scratch.write_bytes(content)
-    scratch.replace(place)

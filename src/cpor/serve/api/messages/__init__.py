@@ -1,13 +1,10 @@
-"""Everything that goes over the wire: the only place that knows the JSON of the service.
+"""Everything that goes over the wire beside the records of `cpor.records`, which all surfaces share.
 
 Numbers are probabilities in [0, 1], lengths are pixels, times are milliseconds. A probability of null is no
 answer, never "does not obstruct". Objects keep the labels the caller gave them.
 """
 
 from cpor.serve.api.messages.answered import (
-    ActionMessage,
-    CandidateMessage,
-    CertificateMessage,
     DecideReply,
     EdgeMessage,
     EffectMessage,
@@ -16,25 +13,24 @@ from cpor.serve.api.messages.answered import (
     EvidenceMessage,
     ExampleMessage,
     ExplainReply,
-    GraphMessage,
-    GroundReply,
     HealthReply,
     ObjectMessage,
-    PairMessage,
     PlanReply,
     PlanStepMessage,
+    SceneDecideReply,
     SceneReply,
-    ScoreMessage,
-    SeenDecideReply,
+    WordsMessage,
 )
 from cpor.serve.api.messages.asked import (
     ControlRequest,
     DecideRequest,
     ExplainRequest,
-    GroundRequest,
+    GivenScene,
+    OverrideMessage,
     PlanRequest,
     RelationMessage,
     RunRequest,
+    SceneDecideRequest,
 )
 from cpor.serve.api.messages.base import (
     LONGEST_TEXT,
@@ -51,9 +47,6 @@ __all__ = [
     "LONGEST_TEXT",
     "MOST_OBJECTS",
     "MOST_RELATIONS",
-    "ActionMessage",
-    "CandidateMessage",
-    "CertificateMessage",
     "ControlRequest",
     "CycleMessage",
     "DecideReply",
@@ -67,13 +60,11 @@ __all__ = [
     "ExplainReply",
     "ExplainRequest",
     "FilmMessage",
-    "GraphMessage",
-    "GroundReply",
-    "GroundRequest",
+    "GivenScene",
     "HealthReply",
     "Message",
     "ObjectMessage",
-    "PairMessage",
+    "OverrideMessage",
     "PlanReply",
     "PlanRequest",
     "PlanStepMessage",
@@ -84,8 +75,9 @@ __all__ = [
     "RunReply",
     "RunRequest",
     "RunState",
+    "SceneDecideReply",
+    "SceneDecideRequest",
     "SceneReply",
-    "ScoreMessage",
-    "SeenDecideReply",
     "WireLabel",
+    "WordsMessage",
 ]

@@ -1,39 +1,26 @@
-"""What callers are told."""
+"""What callers are told; decisions are the records that every surface writes, see `cpor.records.answer`."""
 
 from typing import Literal, TypeAlias
 
-from cpor.decision import CertificateKind, DeferReason, Method
+from cpor.records.answer import AnswerRecord, PromiseRecord
+from cpor.records.decision import ActionRecord, CheckRecord, PairRecord
+from cpor.risk.modes import Mode
 from cpor.serve.api.messages.asked import RelationMessage
 from cpor.serve.api.messages.base import Message, Point, Probability, WireLabel
 
 
-class ActionMessage(Message):
-    """`grasp` or `remove` an object, or `defer` for a reason."""
+class WordsMessage(Message):
+    """A decision in sentences.
 
-    type: Literal["grasp", "remove", "defer"]
-    object: WireLabel | None = None
-    reason: DeferReason | None = None
+    Attributes:
+        headline: What to do.
+        why: One or two sentences on it; the question to ask back where nothing was decided.
+        proof: What is proven, and what was left out because the time was up.
+    """
 
-
-class ScoreMessage(Message):
-    """How likely acting on an object next is right; the exact value is proven to lie from `low` to `high`."""
-
-    object: WireLabel
-    score: Probability
-    low: Probability
-    high: Probability
-    is_blocker: bool
-
-
-class CertificateMessage(Message):
-    """What is proven about the decision; as `cpor.Certificate`."""
-
-    kind: CertificateKind
-    certified: bool
-    epsilon: float
-    k: int | None
-    exact: bool
-    blockers_certified: bool
+    headline: str
+    why: str
+    proof: str
 
 
 class EdgeMessage(Message):
@@ -52,50 +39,22 @@ class EdgeMessage(Message):
     in_cycle: bool
 
 
-class PairMessage(Message):
-    """An ordered pair."""
-
-    blocked: WireLabel
-    blocker: WireLabel
-
-
-class GraphMessage(Message):
-    """One of the likeliest graphs; `share` is its posterior probability, null where out of reach."""
-
-    share: Probability | None
-    relations: list[PairMessage]
-
-
-class DecideReply(Message):
-    """A decision.
+class DecideReply(AnswerRecord):
+    """An answer in the one form that every surface gives, and two fields for those who show it.
 
     Attributes:
-        action: What to do.
-        headline: The same in words.
-        why: One or two sentences on it.
-        proof: What the certificate says, in words, and what was left out because the time was up.
-        scores: Of every object, the best first.
-        certificate: What is proven.
-        relations: What it was decided from.
-        graphs: The likeliest ones; none where answers are missing, fewer where the time was up.
-        method: Of inference.
-        tau: The score above which it acts; null where a success rate decides instead.
-        mu: Probability that independent relations contradict each other; null where unknown.
-        times_ms: Time of each stage.
+        words: The decision in sentences.
+        edges: `relations` with what the page shows of each.
     """
 
-    action: ActionMessage
-    headline: str
-    why: str
-    proof: str
-    scores: list[ScoreMessage]
-    certificate: CertificateMessage
-    relations: list[EdgeMessage]
-    graphs: list[GraphMessage]
-    method: Method
-    tau: Probability | None
-    mu: Probability | None
-    times_ms: dict[str, float]
+    words: WordsMessage
+    edges: list[EdgeMessage]
+
+
+class SceneDecideReply(DecideReply):
+    """The same; `id` names the scene to `/v1/scenes/{id}/decide` for a while."""
+
+    id: str
 
 
 class EffectMessage(Message):
@@ -111,9 +70,9 @@ class EffectMessage(Message):
     assumed: bool
     p_posterior: Probability
     flips_at: Probability | None
-    flips_to: ActionMessage | None
-    if_true: ActionMessage
-    if_false: ActionMessage
+    flips_to: ActionRecord | None
+    if_true: ActionRecord
+    if_false: ActionRecord
     value_of_asking: float
     words: str
 
@@ -123,7 +82,7 @@ class ExplainReply(Message):
 
     decision: DecideReply
     effects: list[EffectMessage]
-    ask_next: PairMessage | None
+    ask_next: PairRecord | None
     not_examined: int
 
 
@@ -145,7 +104,7 @@ class PlanReply(Message):
     value: float
     value_of_asking: float
     ask: bool
-    first_action: ActionMessage
+    first_action: ActionRecord
     note: str | None
 
 
@@ -204,7 +163,7 @@ class SceneReply(Message):
     """What was seen in a picture, ready to be decided on for any target.
 
     Attributes:
-        scene_id: Names the scene to `/v1/scenes/{scene_id}/ground` for a while.
+        id: Names the scene to `/v1/scenes/{id}/decide` for a while.
         width, height: Of the picture.
         has_depth: Whether depth came with it.
         masks: Whose masks: `given`, or a segmenter's name.
@@ -212,15 +171,16 @@ class SceneReply(Message):
         objects: What was found, by id.
         evidence: Every pair that may obstruct.
         relations: The same as `DecideRequest` wants them.
-        tau: The threshold to begin with.
-        promised_above: The promised error rate is that of acting by success rates, as `/v1/decide/rgbd` does
-            without `tau`. Every action whose score lies above this one is also taken then; below, only some
-            or none are. null where nothing is promised of such a picture, its masks or its scorer.
+        checks: What was found about the input.
+        mode: The risk setting where none is asked for.
+        tau: Its threshold.
+        modes: Threshold of each mode.
+        promise: The promised error rate in that mode; null where none is made, and `notes` say why.
         notes: What a person should know, in sentences.
         times_ms: Time of each stage.
     """
 
-    scene_id: str
+    id: str
     width: int
     height: int
     has_depth: bool
@@ -229,49 +189,13 @@ class SceneReply(Message):
     objects: list[ObjectMessage]
     evidence: list[EvidenceMessage]
     relations: list[RelationMessage]
+    checks: list[CheckRecord]
+    mode: Mode
     tau: Probability
-    promised_above: Probability | None
+    modes: dict[Mode, Probability]
+    promise: PromiseRecord | None
     notes: list[str]
     times_ms: dict[str, float]
-
-
-class CandidateMessage(Message):
-    """An object that may be meant, and how well it fits."""
-
-    id: int
-    fit: float
-
-
-class GroundReply(Message):
-    """Which object is meant: `found`, `ambiguous` (ask `question`) or `not_found`."""
-
-    state: Literal["found", "ambiguous", "not_found"]
-    id: int | None
-    question: str | None
-    candidates: list[CandidateMessage]
-    unchecked: list[str]
-
-
-class SeenDecideReply(Message):
-    """Picture and request to decision in one call.
-
-    Attributes:
-        scene: What was seen.
-        meant: Which object the request means.
-        target: Its id; null where that is not clear.
-        decision: null where it is not clear what is meant.
-        p_success: How often actions with such a score succeed; null where unknown, or where it defers.
-        tau_success: It acts only where `p_success` is above this; null where `decision.tau` decides.
-        promise: The promised error rate in words, or why none is promised.
-    """
-
-    scene: SceneReply
-    meant: GroundReply
-    target: int | None
-    decision: DecideReply | None
-    p_success: Probability | None
-    tau_success: Probability | None
-    promise: str | None
 
 
 class ExampleMessage(Message):

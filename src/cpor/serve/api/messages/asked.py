@@ -1,9 +1,11 @@
 """What callers ask."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, model_validator
 
+from cpor.answer import N_GRAPHS
+from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.serve.api.messages.base import (
     LONGEST_TEXT,
     MOST_OBJECTS,
@@ -14,6 +16,9 @@ from cpor.serve.api.messages.base import (
     WireLabel,
 )
 
+GraphCount: TypeAlias = Annotated[int, Field(ge=0, le=20, strict=True)]
+ObjectId: TypeAlias = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
+
 
 class RelationMessage(Message):
     """`blocker` obstructs `blocked` with probability `p`; null where no answer came."""
@@ -23,27 +28,51 @@ class RelationMessage(Message):
     p: Probability | None
 
 
-class DecideRequest(Message):
-    """Decide from probabilities.
+class RiskSetting(Message):
+    """How sure it must be before it acts: a mode, or a threshold; `cautious` where neither is given.
+
+    Attributes:
+        mode: `cautious`, `balanced` or `bold`.
+        tau: Act only above this probability of being right.
+    """
+
+    mode: Mode | None = None
+    tau: Probability | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.mode is not None and self.tau is not None:
+            raise ValueError("give mode or tau, not both")
+        return self
+
+
+class GivenScene(RiskSetting):
+    """Objects and probabilities that the caller gives.
 
     Attributes:
         objects: Labels of all objects.
         target: The one asked for.
         relations: Every pair that may obstruct; one that is left out is known not to.
-        tau: Act only above this probability of being right.
-        method: As `cpor.decide` has it.
         prior: Probability to assume where there was no answer; null defers instead.
-        graphs: How many of the likeliest graphs to list.
-        require_certificate: Defer unless proven to be the exact answer.
     """
 
     objects: Annotated[list[WireLabel], Field(min_length=1, max_length=MOST_OBJECTS, fail_fast=True)]
     target: WireLabel
     relations: Annotated[list[RelationMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)]
-    tau: Probability = 0.5
-    method: Literal["auto", "exact", "topk"] = "auto"
     prior: Probability | None = None
-    graphs: Annotated[int, Field(ge=0, le=20, strict=True)] = 3
+
+
+class DecideRequest(GivenScene):
+    """Decide from probabilities.
+
+    Attributes:
+        method: `exact`, or `auto`: exact where that is not too much work, else proven bounds.
+        graphs: How many of the likeliest graphs to list.
+        require_certificate: Defer unless proven to be the exact answer.
+    """
+
+    method: Literal["auto", "exact"] = "auto"
+    graphs: GraphCount = N_GRAPHS
     require_certificate: StrictBool = False
 
 
@@ -51,25 +80,43 @@ class ExplainRequest(DecideRequest):
     """Explain the decision that `DecideRequest` would bring."""
 
 
-class PlanRequest(Message):
+class PlanRequest(GivenScene):
     """The removals, in order, that lead to the target; as `cpor.plan` has it."""
 
-    objects: Annotated[list[WireLabel], Field(min_length=1, max_length=MOST_OBJECTS, fail_fast=True)]
-    target: WireLabel
-    relations: Annotated[list[RelationMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)]
-    tau: Probability = 0.5
-    prior: Probability | None = None
     max_steps: Annotated[int, Field(ge=0, le=MOST_OBJECTS, strict=True)] | None = None
     cost_removal: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 0.05
     cost_wrong: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 1.0
     cost_ask: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 0.5
 
 
-class GroundRequest(Message):
-    """Which object of a scene is meant: by words or by a point, one of the two."""
+class OverrideMessage(Message):
+    """A relation changed by hand: use `p` in place of what is believed; null is no answer."""
 
-    words: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)] | None = None
+    blocked: ObjectId
+    blocker: ObjectId
+    p: Probability | None
+
+
+class SceneDecideRequest(RiskSetting):
+    """Decide for an object of a picture, asked for in one way: by id, by a point, or in words.
+
+    Attributes:
+        target: Its id.
+        point: A pixel that shows it, in the picture as it was sent.
+        request: What it looks like, in words.
+        relations: Relations changed by hand; nothing is promised then.
+        graphs: How many of the likeliest graphs to list.
+        ignore_checks: Act although a check of the input failed; nothing is promised then.
+    """
+
+    target: ObjectId | None = None
     point: Point | None = None
+    request: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)] | None = None
+    relations: Annotated[list[OverrideMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)] = Field(
+        default_factory=list
+    )
+    graphs: GraphCount = N_GRAPHS
+    ignore_checks: StrictBool = False
 
 
 class RunRequest(Message):
@@ -79,13 +126,15 @@ class RunRequest(Message):
         seed: Of the heap.
         tier: How deep the target lies.
         eyes: Who finds the objects: our networks, or the simulator's truth.
+        mode: The risk setting.
         paused: Wait before every action until told to go on.
         speed: How many times as fast as its own clock the arm moves at most.
     """
 
     seed: Annotated[int, Field(ge=0, le=10**9, strict=True)] = 0
     tier: Literal["easy", "medium", "hard"] = "hard"
-    eyes: Literal["networks", "truth"] = "truth"
+    eyes: Literal["networks", "truth"] = "networks"
+    mode: Mode = DEFAULT_MODE
     paused: StrictBool = False
     speed: Annotated[float, Field(ge=0.25, le=100.0, allow_inf_nan=False, strict=True)] = 2.0
 

@@ -2,7 +2,8 @@
 
 from typing import Literal, TypeAlias
 
-from cpor.serve.api.messages.answered import ActionMessage, DecideReply, ObjectMessage
+from cpor.records.decision import ActionRecord
+from cpor.serve.api.messages.answered import DecideReply, ObjectMessage
 from cpor.serve.api.messages.base import Message
 
 RunState: TypeAlias = Literal["preparing", "running", "paused", "asking", "ended", "failed"]
@@ -49,7 +50,7 @@ class CycleMessage(Message):
     target: int | None
     retargeted: bool
     decision: DecideReply | None
-    action: ActionMessage | None
+    action: ActionRecord | None
     outcome: str | None
     verdict: str | None
     right: bool | None

@@ -1,0 +1,257 @@
+"""What `System.decide` says: an action with everything behind it, in one form for people and programs."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cpor.decision import Action, Decision
+from cpor.errors import TooLargeError
+from cpor.inference.decide import MethodChoice, decide
+from cpor.inference.graphs import GraphShare, likeliest_graphs
+from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Grounding, NotFound
+from cpor.records.decision import record_decision, record_relations
+from cpor.relations import Label, ObstructionPosterior
+from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode
+
+if TYPE_CHECKING:  # a file of probabilities is decided on without loading what looks at pictures
+    from cpor.gate.check import Check
+    from cpor.perception.object_list import ListedObject
+    from cpor.pipeline import PairBeliefs
+    from cpor.scene import Scene, SemanticScores, Sources
+
+N_GRAPHS = 3
+"""Likeliest graphs that an answer lists."""
+
+
+@dataclass(frozen=True)
+class DecideSettings:
+    """How to decide, beside the threshold.
+
+    Attributes:
+        method: Of inference.
+        deadline_ms: Answer within this time; None: as long as it takes. [ms]
+        require_certificate: Defer unless proven to be the exact answer.
+        prior: Probability to assume where no source has an answer; None: such a pair may be anything.
+        questions: Ask the scorer only what matters, and no more than this; None: every pair it asks about.
+        ignore_checks: Act although a check of the input failed; nothing is promised then.
+        seed: Of the answers drawn to tell which questions matter.
+    """
+
+    method: MethodChoice = "auto"
+    deadline_ms: float | None = None
+    require_certificate: bool = False
+    prior: float | None = None
+    questions: int | None = None
+    ignore_checks: bool = False
+    seed: int = 0
+
+
+class Promise(NamedTuple):
+    """At most a share `alpha` of the actions taken is wrong, with this confidence."""
+
+    alpha: float
+    confidence: float
+
+    def in_words(self) -> str:
+        """For people."""
+        return (
+            f"Promised: at most {self.alpha:.0%} of the actions taken are wrong "
+            f"(confidence {self.confidence:.0%}, scenes like those it was tested on)."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Believed:
+    """What is believed of every pair of a view, and who said so.
+
+    Attributes:
+        beliefs: What each stage says of each pair.
+        sources: Digests of frame, masks and scores, and who made them.
+        semantic: The semantic scores; None: geometry alone.
+        asked_all: Whether every pair that the scorer asks about was asked, as the test of a promise supposes.
+        note: What asking took, in a sentence; empty where there is nothing to say.
+    """
+
+    beliefs: "PairBeliefs"
+    sources: "Sources"
+    semantic: "SemanticScores | None"
+    asked_all: bool = True
+    note: str = ""
+
+
+@dataclass(eq=False)
+class View:
+    """What was seen in one frame, kept: deciding for another target costs milliseconds.
+
+    Attributes:
+        scene: The frame and its objects.
+        masks: Whose masks: `given`, or the segmenter's name.
+        sources: Digests of frame and masks, and who made them.
+        checks: What was found about the input.
+        notes: What to know of the masks, in sentences.
+        times_ms: Time of each stage. [ms]
+        believed: What is believed of every pair; filled by the first decision.
+    """
+
+    scene: "Scene"
+    masks: str
+    sources: "Sources"
+    checks: "tuple[Check, ...]"
+    notes: tuple[str, ...] = ()
+    times_ms: Mapping[str, float] = field(default_factory=dict)
+    believed: Believed | None = None
+
+    @cached_property
+    def objects(self) -> "tuple[ListedObject, ...]":
+        """The objects as other programs want them; looked up once."""
+        from cpor.perception.object_list import list_objects
+
+        return tuple(list_objects(self.scene))
+
+
+class Outlook(NamedTuple):
+    """What holds for every target of a view, before one is asked for.
+
+    Attributes:
+        taus: Threshold of each mode.
+        checks: What was found about the input.
+        promise: The promised error rate of the default mode; None where none is made.
+        notes: What to know, in sentences; the last one says the promise, or why there is none.
+    """
+
+    taus: dict[Mode, float]
+    checks: "tuple[Check, ...]"
+    promise: Promise | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A decision, or a question where it is not clear which object is meant.
+
+    Attributes:
+        decision: The decision; None where it is not clear which object is meant.
+        posterior: What it was decided from; None likewise.
+        view: What was seen; None where probabilities were given.
+        meant: Which object is meant; None where probabilities were given.
+        mode: The risk setting; None where a threshold was given instead.
+        tau: The threshold in force: it acts where the score of an action is above. None: nothing was decided.
+        promise: The promised error rate; None where none is made, and `notes` say why.
+        checks: What was found about the input; only where all pass anything is promised.
+        prior: Probability that was assumed where there was no answer; None: none was.
+        p_success: How often actions with such a score were right in labelled scenes; None where unknown.
+        notes: What a person should know, in sentences.
+        times_ms: Time of each stage. [ms]
+    """
+
+    decision: Decision | None
+    posterior: ObstructionPosterior | None
+    view: View | None
+    meant: Grounding | None
+    mode: Mode | None
+    tau: float | None
+    promise: Promise | None = None
+    checks: "tuple[Check, ...]" = ()
+    p_success: float | None = None
+    prior: float | None = None
+    notes: tuple[str, ...] = ()
+    times_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def action(self) -> Action | None:
+        """What to do; None: answer `question` first."""
+        return None if self.decision is None else self.decision.action
+
+    @property
+    def scores(self) -> Mapping[Label, float]:
+        """Probability of each action to be right, by object."""
+        return {} if self.decision is None else self.decision.scores
+
+    @property
+    def target(self) -> Label | None:
+        """The object asked for; None where that is not clear."""
+        return None if self.posterior is None else self.posterior.target
+
+    @property
+    def question(self) -> str | None:
+        """What to ask back, where it is not clear which object is meant."""
+        if isinstance(self.meant, AmbiguousRequest):
+            return self.meant.question
+        return f"{self.meant.reason} Which object do you mean?" if isinstance(self.meant, NotFound) else None
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The objects that may be meant, the likeliest first."""
+        return self.meant.candidates if isinstance(self.meant, AmbiguousRequest) else ()
+
+    def top_graphs(self, k: int = N_GRAPHS) -> tuple[GraphShare, ...]:
+        """The likeliest graphs; none where answers are missing, or finding them is too much work."""
+        if self.posterior is None:
+            return ()
+        known = self.posterior.with_prior(self.prior)
+        if known.has_unanswered:
+            return ()
+        try:
+            return likeliest_graphs(known, k)
+        except TooLargeError:
+            return ()
+
+    def to_json(self, graphs: int | tuple[GraphShare, ...] = N_GRAPHS) -> dict[str, Any]:
+        """The one JSON form of an answer, see `cpor.records.answer.AnswerRecord`.
+
+        Args:
+            graphs: How many of the likeliest graphs to list; or these, where they were found already.
+        """
+        said: dict[str, Any] = {"action": None, "target": self.target, "question": self.question}
+        if self.decision is not None and self.posterior is not None:
+            listed = self.top_graphs(graphs) if isinstance(graphs, int) else graphs
+            said |= record_decision(self.decision, listed).model_dump(mode="json")
+            said["relations"] = [each.model_dump(mode="json") for each in record_relations(self.posterior)]
+        scorer = None
+        objects: list[Any] = list(self.posterior.objects) if self.posterior is not None else []
+        if self.view is not None:
+            objects = list(self.view.objects)
+            semantic = self.view.believed.semantic if self.view.believed is not None else None
+            scorer = semantic.scorer if semantic is not None else None
+        by_id = {each["id"]: each for each in objects} if self.view is not None else {}
+        return said | {
+            "candidates": [{**by_id[each.id], "fit": each.fit} for each in self.candidates],
+            "mode": self.mode,
+            "tau": self.tau,
+            "promise": None if self.promise is None else self.promise._asdict(),
+            "checks": [each.to_json() for each in self.checks],
+            "p_success": self.p_success,
+            "notes": list(self.notes),
+            "objects": objects,
+            "masks": None if self.view is None else self.view.masks,
+            "scorer": scorer,
+            "times_ms": {stage: round(value, 3) for stage, value in self.times_ms.items()},
+        }
+
+
+def decide_given(
+    posterior: ObstructionPosterior,
+    *,
+    mode: Mode | str = DEFAULT_MODE,
+    tau: float | None = None,
+    settings: DecideSettings | None = None,
+) -> Answer:
+    """Decide from relation probabilities that somebody gives; nothing is promised of them.
+
+    Args:
+        posterior: Objects, target and probabilities.
+        mode: The risk setting.
+        tau: Act above this score instead.
+        settings: How to decide.
+    """
+    settings = settings or DecideSettings()
+    chosen = None if tau is not None else parse_mode(mode)
+    level = mode_tau(chosen) if chosen is not None else tau
+    assert level is not None
+    start = time.perf_counter()
+    limits = settings.deadline_ms, settings.require_certificate
+    decision = decide(posterior, level, settings.method, *limits, prior=settings.prior)
+    times_ms = {"decide": 1e3 * (time.perf_counter() - start)}
+    return Answer(decision, posterior, None, None, chosen, level, prior=settings.prior, times_ms=times_ms)

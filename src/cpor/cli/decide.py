@@ -1,0 +1,215 @@
+"""The command `decide`: from whatever is given to what to do next, and why."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cpor.cli.options import (
+    DECIDE,
+    MORE,
+    AsJson,
+    DepthUnit,
+    IgnoreGiven,
+    MasksFile,
+    MethodName,
+    ModelFile,
+    ModeName,
+    RerunOption,
+    ScorerName,
+    SegmenterName,
+    Tau,
+    WeightsFile,
+    Workspace,
+    choose_segmenter,
+    look,
+    make_system,
+    print_json,
+    print_rich,
+)
+from cpor.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from cpor.answer import Answer
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(rich_help_panel=DECIDE)(decide)
+
+
+def decide(
+    source: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SCENE_FOLDER | RGB [DEPTH] | SCENE.json",
+            help="Scene folder, image files, or a file with relation probabilities.",
+        ),
+    ],
+    target: Annotated[int | None, typer.Option(help="Id of the object asked for.")] = None,
+    point: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="A pixel that shows the object asked for.")
+    ] = None,
+    request: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", help="The object asked for, in words. (default: as request.txt says)"),
+    ] = None,
+    mode: ModeName = None,
+    workspace: Workspace = None,
+    tau: Tau = None,
+    segmenter: SegmenterName = None,
+    masks: MasksFile = None,
+    weights: WeightsFile = None,
+    ignore_given_masks: IgnoreGiven = False,
+    scorer: ScorerName = None,
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            min=0, rich_help_panel=MORE, help="Ask the scorer only what matters, at most so many questions."
+        ),
+    ] = None,
+    model: ModelFile = None,
+    depth_unit_m: DepthUnit = None,
+    ignore_checks: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-checks", rich_help_panel=MORE, help="Act although a check of the input failed."
+        ),
+    ] = False,
+    method: MethodName = "auto",
+    deadline_ms: Annotated[
+        float | None, typer.Option(rich_help_panel=MORE, help="Answer within so many milliseconds.")
+    ] = None,
+    require_certificate: Annotated[
+        bool,
+        typer.Option(
+            "--require-certificate",
+            rich_help_panel=MORE,
+            help="Act only where the action is proven to be that of exact inference.",
+        ),
+    ] = False,
+    prior: Annotated[
+        float | None,
+        typer.Option(rich_help_panel=MORE, help="Assume this probability where there is no answer."),
+    ] = None,
+    graphs: Annotated[
+        int, typer.Option(min=0, rich_help_panel=MORE, help="List so many of the likeliest arrangements.")
+    ] = 3,
+    rerun: RerunOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide what to do about an object of a scene, and say why.
+
+    If the request may mean several objects, or none, the command asks back and exits with code 2.
+    """
+    _start_numba_without_blas()
+    if sum(way is not None for way in (target, point, request)) > 1:
+        raise InvalidSettingError("ask in one way only: --target, --point or --request")
+    if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
+        others = (
+            target,
+            point,
+            request,
+            segmenter,
+            masks,
+            weights,
+            scorer,
+            questions,
+            model,
+            depth_unit_m,
+            workspace,
+            rerun,
+        )
+        if any(each is not None for each in others) or ignore_given_masks:
+            raise InvalidSettingError(
+                f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
+                "options about pictures, targets, scorers and models"
+            )
+        from cpor.answer import DecideSettings, decide_given
+        from cpor.data.scene_file import read_scene_file
+        from cpor.inference.decide import parse_method
+        from cpor.risk.modes import DEFAULT_MODE
+
+        settings = DecideSettings(parse_method(method), deadline_ms, require_certificate, prior)
+        posterior = read_scene_file(source[0])
+        answer = decide_given(posterior, mode=mode or DEFAULT_MODE, tau=tau, settings=settings)
+    else:
+        if questions is not None and scorer is None:
+            raise InvalidSettingError("--questions needs --scorer, which says who is asked")
+        if rerun is not None:
+            from cpor.viz.rerun_file import check_recording
+
+            check_recording(rerun)
+        from cpor.answer import DecideSettings
+        from cpor.inference.decide import parse_method
+        from cpor.perception.grounding import parse_point
+
+        settings = DecideSettings(
+            parse_method(method), deadline_ms, require_certificate, prior, questions, ignore_checks
+        )
+        system = make_system(
+            choose_segmenter(segmenter, masks, weights, ignore_given_masks), scorer, model, mode
+        )
+        view = look(system, source, depth_unit_m, workspace)
+        place = None if point is None else parse_point(point)
+        answer = system.decide(view, target, point=place, request=request, tau=tau, settings=settings)
+    if rerun is not None and answer.decision is not None:
+        _write_rerun(rerun, answer)
+    if as_json:
+        print_json(answer.to_json(graphs))
+    elif answer.decision is None:
+        typer.echo(_ask_back(answer))
+    else:
+        from cpor.inference.explain import explain
+        from cpor.viz.card import decision_card
+
+        assert answer.posterior is not None
+        explanation = explain(answer.posterior, answer.decision, k=graphs, prior=prior)
+        print_rich(decision_card(explanation, answer.p_success, (*_say_checks(answer), *answer.notes)))
+    if answer.decision is None:
+        raise typer.Exit(2)
+
+
+def _say_checks(answer: "Answer") -> list[str]:
+    """What is wrong or doubtful about the input, and what to do about it."""
+    state = {"fail": "Failed", "doubt": "In doubt"}
+    return [f"{state[c.state]}: {c.says} {c.remedy}".rstrip() for c in answer.checks if c.state in state]
+
+
+def _ask_back(answer: "Answer") -> str:
+    """What is not clear about a request, with the objects it may mean."""
+    from cpor.perception.object_list import list_objects
+
+    assert answer.view is not None and answer.question is not None
+    objects = {each["id"]: each for each in list_objects(answer.view.scene)}
+    lines = [answer.question[:1].upper() + answer.question[1:]]
+    for o in [objects[each.id] for each in answer.candidates] or objects.values():
+        name = f" ({o['name']})" if o["name"] else ""
+        where = f"at {o['point'][0]},{o['point'][1]}" if o["point"] else "not visible"
+        lines.append(f"  object {o['id']}{name} {where}")
+    return "\n".join([*lines, *answer.notes, "Say --target ID or --point X,Y."])
+
+
+def _write_rerun(file: Path, answer: "Answer") -> None:
+    """Write the recording of a scene and what was decided in it."""
+    from cpor.viz.overlay import Marks, relations_to_draw
+    from cpor.viz.rerun_scene import write_scene
+
+    posterior, decision = answer.posterior, answer.decision
+    assert answer.view is not None and posterior is not None and decision is not None
+    assert isinstance(posterior.target, int)
+    marks = Marks(posterior.target, decision.action, relations_to_draw(posterior))
+    write_scene(file, answer.view.scene, marks, decision, answer.p_success)
+
+
+def _start_numba_without_blas() -> None:
+    """Save a fifth of the start-up: numba looks for a BLAS in SciPy, and no kernel of ours uses one."""
+    if "scipy.linalg" in sys.modules or "numba" in sys.modules:
+        return
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        del sys.modules["scipy.linalg"]

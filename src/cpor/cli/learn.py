@@ -1,0 +1,129 @@
+"""The commands `fit`, `calibrate` and `drift`: learn from labelled scenes, and notice when they change."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cpor.cli.options import LEARN, MORE, AsJson, print_json, print_rich
+from cpor.errors import InvalidSettingError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    for command in (fit, calibrate, drift):
+        app.command(rich_help_panel=LEARN)(command)
+
+
+def calibrate(
+    scores: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES.csv", help="Table with the columns image, prob_edge, N_cand, label."),
+    ],
+    method: Annotated[
+        str, typer.Option(help="Calibrator: adaptive-platt, platt, temperature or isotonic.")
+    ] = "adaptive-platt",
+    penalty: Annotated[
+        float | None,
+        typer.Option(help="Penalty of adaptive-platt. (default: chosen by cross-validation over images)"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the calibrator to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a calibrator to a table of labelled scores."""
+    from cpor.data.score_log import read_score_log
+    from cpor.fitting.score_log import calibrate_log
+    from cpor.viz.tables import calibration_table, calibration_to_json
+
+    found = calibrate_log(read_score_log(scores), method, penalty)
+    if out is not None:
+        found.calibrator.save(out)
+    if as_json:
+        print_json(calibration_to_json(found))
+    else:
+        print_rich(calibration_table(found))
+
+
+def fit(
+    scenes: Annotated[
+        Path, typer.Argument(metavar="LABELLED_SCENES", help="Folder of labelled scene folders.")
+    ],
+    out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.json"),
+    alpha: Annotated[float, typer.Option(help="Promise at most this share of wrong actions.")] = 0.1,
+    delta: Annotated[
+        float, typer.Option(help="Allow this probability that the promise does not hold.")
+    ] = 0.1,
+    seed: Annotated[
+        int, typer.Option(min=0, rich_help_panel=MORE, help="Random seed for the split and the targets.")
+    ] = 0,
+    condition: Annotated[
+        bool, typer.Option(rich_help_panel=MORE, help="Also look at the target's chain of blockers.")
+    ] = False,
+    truth: Annotated[
+        str, typer.Option(help="True relations to learn: occlusion, sweep, or any (either of the two).")
+    ] = "occlusion",
+    geometry: Annotated[
+        str, typer.Option(help="Geometric evidence: learnt (our network) or paper (the paper's formula).")
+    ] = "learnt",
+    plots: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=MORE, help="Folder for reliability plots. (default: beside the model)"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn calibration, fusion and a promised error rate from labelled scenes."""
+    from cpor.data.scene_set import read_scenes
+    from cpor.evidence.learnt import parse_geometry
+    from cpor.fitting import FitSettings, fit_model
+    from cpor.truth import parse_truth
+    from cpor.viz.progress import progress_bars
+    from cpor.viz.reliability import write_reliability_plots
+    from cpor.viz.tables import fit_table, fit_to_json
+
+    settings = FitSettings(
+        alpha,
+        delta,
+        seed,
+        condition,
+        geometry_kind=parse_geometry(geometry),
+        truth=parse_truth(truth),
+    )
+    if not out.parent.is_dir():
+        raise InvalidSettingError(
+            f"the folder {out.parent} does not exist; create it, or choose another --out"
+        )
+    with progress_bars(quiet=as_json) as progress:
+        report = fit_model(read_scenes(scenes, progress), settings, progress)
+    report.model.save(out)
+    folder = plots or out.parent / f"{out.stem}_plots"
+    write_reliability_plots(report.reliability, folder)
+    if as_json:
+        print_json(fit_to_json(report))
+    else:
+        print_rich(fit_table(report, out, folder))
+
+
+def drift(
+    scenes: Annotated[Path, typer.Argument(metavar="SCENES", help="Folder of scene folders.")],
+    model: Annotated[Path, typer.Option(help="Model file that `cpor fit` wrote.")],
+    level: Annotated[float, typer.Option(help="Allow this probability of a false alarm.")] = 0.01,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the targets and the test.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Test whether new scenes still look like those the model was fitted to."""
+    import numpy as np
+
+    from cpor.data.scene_set import read_scenes
+    from cpor.fitting.drift import decide_random_targets
+    from cpor.model import FittedModel
+    from cpor.viz.progress import progress_bars
+
+    rng, fitted = np.random.default_rng(seed), FittedModel.load(model)
+    with progress_bars(quiet=as_json) as progress:
+        results = decide_random_targets(fitted, read_scenes(scenes, progress), rng)
+    report = fitted.check_drift(results, rng, level)
+    if as_json:
+        print_json(asdict(report))
+    else:
+        typer.echo(report.reason)

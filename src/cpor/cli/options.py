@@ -1,0 +1,175 @@
+"""Options that several commands share, and what they stand for."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cpor.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from cpor.answer import View
+    from cpor.perception.segmenter import Segmenter
+    from cpor.scene import PixelPoint
+    from cpor.system import System
+
+DECIDE = "Decide"
+SEE = "See and ask"
+LEARN = "Learn from your scenes"
+DATA_SETS = "Whole data sets and the paper"
+SIMULATE = "Simulate and run"
+SERVICE = "Service"
+"""Groups of commands in `cpor --help`."""
+
+MORE = "More options"
+"""Below the options that most calls need."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+ModeName = Annotated[
+    str | None,
+    typer.Option("--mode", help="How much risk to take: cautious, balanced or bold. (default: cautious)"),
+]
+Tau = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=MORE, help="Act above this probability of being right, instead of --mode."),
+]
+Workspace = Annotated[
+    str | None,
+    typer.Option(
+        metavar='"X,Y X,Y X,Y ..."',
+        help="Polygon in pixels; only objects inside it can be asked for. (default: as camera.json says)",
+    ),
+]
+SegmenterName = Annotated[
+    str | None,
+    typer.Option(
+        "--segmenter",
+        rich_help_panel=MORE,
+        help="Who finds the objects: embedded, depth, another name, or module:attribute. "
+        "(default: the masks of the folder, else embedded)",
+    ),
+]
+MasksFile = Annotated[
+    Path | None,
+    typer.Option(rich_help_panel=MORE, help="Masks that another program wrote: COCO JSON or npz."),
+]
+WeightsFile = Annotated[
+    Path | None, typer.Option(rich_help_panel=MORE, help="ONNX network for the embedded segmenter.")
+]
+IgnoreGiven = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-given-masks",
+        rich_help_panel=MORE,
+        help="Find the objects again although the scene folder has masks.",
+    ),
+]
+ScorerName = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=MORE,
+        help="Who scores relations: a name, a TOML file, module:attribute, or none. "
+        "(default: scores.json of the folder, else our network)",
+    ),
+]
+ModelFile = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=MORE, help="Model file, or none. (default: the bundled model for such scores)"
+    ),
+]
+DepthUnit = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=MORE,
+        help="Metres per step of depth. (default: as camera.json says, else guessed)",
+    ),
+]
+WorkersOption = Annotated[
+    int, typer.Option(help="Number of worker processes. The result is the same for any number.")
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=MORE,
+        help="Where the workers run: local, or ray (the cluster that RAY_ADDRESS names).",
+    ),
+]
+MethodName = Annotated[
+    str,
+    typer.Option(rich_help_panel=MORE, help="Inference: auto, exact, or topk (the paper's, to compare)."),
+]
+RerunOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rerun",
+        metavar="FILE.rrd",
+        rich_help_panel=MORE,
+        help="Also write a recording for the Rerun viewer.",
+    ),
+]
+
+
+def parse_workspace(text: str) -> "tuple[PixelPoint, ...]":
+    """A polygon written as `X,Y X,Y X,Y ...` in pixels."""
+    from cpor.perception.grounding import parse_point
+
+    corners = tuple(parse_point(each) for each in text.split())
+    if len(set(corners)) < 3:
+        raise InvalidSettingError(
+            f'--workspace is {text!r}; give at least 3 different corners, such as "100,50 500,50 500,400"'
+        )
+    return corners
+
+
+def look(system: "System", source: list[Path], depth_unit_m: float | None, workspace: str | None) -> "View":
+    """What a system sees in a scene folder, or in a photograph and its depth."""
+    if len(source) > 2:
+        raise InvalidSettingError("give a scene folder, or a photograph and at most one depth image")
+    corners = None if workspace is None else parse_workspace(workspace)
+    depth = source[1] if len(source) == 2 else None
+    return system.look(source[0], depth, depth_unit_m=depth_unit_m, workspace=corners)
+
+
+def choose_segmenter(
+    name: str | None, masks: Path | None, weights: Path | None, ignore_given: bool
+) -> "Segmenter | str | None":
+    """The segmenter that the options ask for; None: the masks of the scene, else ours."""
+    from cpor.perception.registry import DEFAULT, make_segmenter
+
+    if masks is not None:
+        if name not in (None, "file"):
+            raise InvalidSettingError(
+                f"only the segmenter `file` reads --masks, not {name!r}; drop one of the two"
+            )
+        return make_segmenter("file", path=masks)
+    if weights is not None:
+        if name not in (None, DEFAULT):
+            raise InvalidSettingError(
+                f"only the segmenter `embedded` takes --weights, not {name!r}; drop one of the two"
+            )
+        return make_segmenter(DEFAULT, path=weights)
+    return DEFAULT if name is None and ignore_given else name
+
+
+def make_system(
+    segmenter: "Segmenter | str | None", scorer: str | None, model: str | None, mode: str | None
+) -> "System":
+    """The system that the options describe."""
+    from cpor.risk.modes import DEFAULT_MODE
+    from cpor.system import System
+
+    return System(segmenter, scorer, model, mode or DEFAULT_MODE)
+
+
+def print_json(content: object) -> None:
+    """Print JSON for programs."""
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_rich(*renderables: object) -> None:
+    """Print for people, one below the other."""
+    from rich.console import Console
+
+    Console().print(*renderables, sep="\n")

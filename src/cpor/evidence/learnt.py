@@ -1,0 +1,163 @@
+"""Learnt geometry: a small network on depth and masks in place of eq. geometry-score.
+
+It sees no colour, so that it stays a source of its own beside the semantic scores. For every pair of
+neighbours it tells how likely it is that one hides the other, that one stands in the way when the other is
+lifted straight up, and that either holds; one picture of a pair answers both directions.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import expit
+
+from cpor.errors import InvalidSettingError
+from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
+from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
+from cpor.evidence.settings import GeometrySettings
+from cpor.perception.network_file import (
+    PACKAGED,
+    MissingExtraError,
+    Session,
+    WeightsError,
+    open_network,
+    read_network,
+)
+from cpor.scene import Scene
+
+RelationKind: TypeAlias = Literal["occlusion", "sweep", "either"]
+RELATIONS: tuple[RelationKind, ...] = get_args(RelationKind)
+"""What a relation network tells of a direction, in the order of its outputs."""
+
+GeometryKind: TypeAlias = Literal["paper", "learnt"]
+"""Whose geometric evidence: that of the paper's formula, or that of the network."""
+
+MOST_AT_ONCE = 64
+"""Pairs in one batch; more would only take memory."""
+
+
+def parse_geometry(name: str) -> GeometryKind:
+    """The kind of geometric evidence a person named.
+
+    Raises:
+        InvalidSettingError: There is no such kind.
+    """
+    kinds: tuple[GeometryKind, ...] = get_args(GeometryKind)
+    for kind in kinds:
+        if name == kind:
+            return kind
+    raise InvalidSettingError(f"unknown geometry {name!r}; choose one of: {', '.join(kinds)}")
+
+
+@dataclass(frozen=True)
+class LearntGeometry:
+    """Geometric evidence of a scene by the network; called as `geometric_evidence` is.
+
+    The network is read when first used. It takes `crops` (n, 6, 96, 96) uint8 as `geometry_crops` cuts them
+    and gives `logit` (n, 2, 3): [pair, (i blocked by j, j blocked by i), RELATIONS].
+
+    A pair that is not near is NO_CONTACT. A near pair is UNANSWERED where a mask is missing, or where either
+    object has depth on less than `settings.min_readings` of its visible pixels.
+
+    Attributes:
+        path: The network; the one that comes with the package by default.
+        kind: Which relation its probability is of.
+        settings: Of the cues that go with it, and of the paper's formula, which takes the network's place
+            where onnxruntime or the weights are absent; `fallback` then says so.
+    """
+
+    path: Path = PACKAGED / "geometry.onnx"
+    kind: RelationKind = "either"
+    settings: GeometrySettings = field(default_factory=GeometrySettings)
+
+    def __post_init__(self) -> None:
+        if self.kind not in RELATIONS:
+            raise InvalidSettingError(f"unknown kind {self.kind!r}; one of: {', '.join(RELATIONS)}")
+
+    def __call__(self, scene: Scene) -> GeometricEvidence:
+        """Cues, states and the network's probabilities of all ordered pairs of a scene."""
+        paper = geometric_evidence(scene, self.settings)
+        if self.fallback is not None:
+            return paper
+        ids = paper.ids
+        place = {label: k for k, label in enumerate(ids)}
+        unknown = np.isnan(paper.hidden_overlap)
+        state = np.full(paper.state.shape, PairState.NO_CONTACT, np.int8)
+        state[unknown] = PairState.UNANSWERED
+        np.fill_diagonal(state, PairState.NO_CONTACT)
+        logit = np.full(state.shape, np.nan)
+        asked: list[Pair] = []
+        for first, second in unordered(near_pairs(scene)):
+            i, j = place[first], place[second]
+            poor = paper.reliability[i, j] < self.settings.min_readings
+            if poor or unknown[i, j] or unknown[j, i]:
+                state[i, j] = state[j, i] = PairState.UNANSWERED
+            else:
+                state[i, j] = state[j, i] = PairState.CANDIDATE
+                asked.append((first, second))
+        for (first, second), told in zip(asked, self.judge(scene, asked), strict=True):
+            i, j = place[first], place[second]
+            logit[i, j], logit[j, i] = told[:, RELATIONS.index(self.kind)]
+        logit[~np.isfinite(logit)] = np.nan
+        state[(state == PairState.CANDIDATE) & np.isnan(logit)] = PairState.UNANSWERED
+        # A sigmoid that underflows to 0 would read as "known not to obstruct".
+        p = np.maximum(expit(logit), np.finfo(np.float64).tiny)
+        p[state == PairState.NO_CONTACT] = 0.0
+        for array in (state, logit, p):
+            array.flags.writeable = False
+        return replace(paper, state=state, logit_geometry=logit, p_geometry=p)
+
+    def judge(self, scene: Scene, pairs: Sequence[Pair]) -> Float[np.ndarray, "n 2 3"]:
+        """Log-odds of both directions and all `RELATIONS` of pairs whose objects show. Shape (n, 2, 3)."""
+        return run_pairs(self._session, self.path, pairs, lambda batch: geometry_crops(scene, batch))
+
+    @cached_property
+    def fallback(self) -> str | None:
+        """Why the paper's formula answers in place of the network; None where the network answers."""
+        if not self.path.is_file():
+            return f"the paper's formula stands in for the learnt geometry: {self.path} is not there"
+        try:
+            self._session  # noqa: B018
+        except MissingExtraError as error:
+            return f"the paper's formula stands in for the learnt geometry: {error}"
+        return None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the weights in hex, which a model fitted to them names."""
+        return hashlib.sha256(read_network(self.path)).hexdigest()
+
+    @cached_property
+    def _session(self) -> Session:
+        return open_network(self.path, ("crops",), ("logit",))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the open network, so that worker processes can have a copy."""
+        kept = ("path", "kind", "settings")
+        return {name: self.__dict__[name] for name in kept}
+
+
+def run_pairs(session: Session, path: Path, pairs: Sequence[Pair], cut: Any) -> Float[np.ndarray, "n 2 3"]:
+    """What a relation network says of pairs, batch by batch. Shape (n, 2, 3).
+
+    Args:
+        session: The network.
+        path: Its file, to name in errors.
+        pairs: What to ask about.
+        cut: From some of the pairs to their pictures.
+    """
+    said = np.empty((len(pairs), 2, len(RELATIONS)))
+    for start in range(0, len(pairs), MOST_AT_ONCE):
+        batch = pairs[start : start + MOST_AT_ONCE]
+        logit = np.asarray(session.run(["logit"], {"crops": cut(batch)})[0], dtype=np.float64)
+        if logit.shape != (len(batch), 2, len(RELATIONS)):
+            raise WeightsError(
+                f"{path} gave {logit.shape} for {len(batch)} pairs; expected (n, 2, {len(RELATIONS)})"
+            )
+        said[start : start + len(batch)] = logit
+    return said

@@ -1,0 +1,199 @@
+"""Images in files: photographs, depth and ids, read the same way wherever they come from.
+
+Sizes are checked before anything is decoded, and a photograph is turned upright as its EXIF says.
+"""
+
+import io
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+from PIL import ExifTags, Image, ImageOps
+
+from cpor.errors import SceneFileError
+
+MAX_PIXELS = 64_000_000
+"""A larger image is taken for a decompression bomb; Pillow only begins to warn at 89 million."""
+
+DAMAGED = (
+    OSError, SyntaxError, ValueError, EOFError, KeyError, IndexError, TypeError, OverflowError, RuntimeError,
+    struct.error, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""What the readers of images and archives raise at content that is damaged."""
+
+_STARTS = {"PNG": b"\x89PNG\r\n\x1a\n", "JPEG": b"\xff\xd8\xff", "WEBP": b"RIFF"}
+_PHOTOGRAPH_MODES = ("RGB", "RGBA", "L", "LA", "P", "1", "CMYK")
+
+
+class ImageKindError(SceneFileError):
+    """An image of a kind we do not read."""
+
+
+class ImageSizeError(SceneFileError):
+    """An image with more pixels than are read."""
+
+
+@dataclass(frozen=True)
+class GreyImage:
+    """A kind of image with one number a pixel.
+
+    Attributes:
+        modes: Kinds of pixel that are allowed, as Pillow names them.
+        remedy: What to do about another kind.
+    """
+
+    modes: tuple[str, ...]
+    remedy: str
+
+
+DEPTH = GreyImage(("I;16",), "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m")
+IDS = GreyImage(("L", "P", "I;16"), "save ids as 8- or 16-bit grey")
+
+
+@dataclass(frozen=True, eq=False)
+class Photograph:
+    """A photograph that was read.
+
+    Attributes:
+        pixels: Upright, and shrunk where it was too large. Shape (h, w, 3).
+        shape: Height and width of the whole picture, upright. [px]
+        step: Pixels of the picture to one of `pixels`, along each side.
+    """
+
+    pixels: UInt8[np.ndarray, "h w 3"]
+    shape: tuple[int, int]
+    step: int
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def decode_photograph(
+    data: bytes,
+    name: Path | str,
+    companions: Sequence[str] = (),
+    most_pixels: int = MAX_PIXELS,
+    shrink_above: int | None = None,
+) -> Photograph:
+    """Read the bytes of a PNG, JPEG or WebP file.
+
+    Args:
+        data: The bytes.
+        name: What errors call the file.
+        companions: Parts of the same frame, such as depth, which no orientation turns.
+        most_pixels: That it may have.
+        shrink_above: A picture with more pixels shrinks before it becomes an array; None: none does.
+
+    Raises:
+        ImageKindError: Another kind of file or of pixels.
+        ImageSizeError: More pixels than allowed.
+        SceneFileError: It is damaged, or stored on its side although it has companions.
+    """
+    with _opened(data, name, tuple(_STARTS), most_pixels) as image:
+        if image.mode not in _PHOTOGRAPH_MODES:
+            raise ImageKindError(f"{name} holds {image.mode} pixels; save it with 8 bits per channel")
+        image.load()
+        if companions and image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
+            raise SceneFileError(
+                f"{name} is stored on its side or mirrored, {companions[0]} is not; save {name} upright, "
+                "without an orientation"
+            )
+        ImageOps.exif_transpose(image, in_place=True)
+        shape = image.height, image.width
+        step = 1
+        while shrink_above is not None and shape[0] * shape[1] > shrink_above * step**2:
+            step += 1
+        return Photograph(np.array(_as_rgb(image).reduce(step)), shape, step)
+
+
+def decode_grey(
+    data: bytes,
+    name: Path | str,
+    kind: GreyImage,
+    most_pixels: int = MAX_PIXELS,
+    shape: tuple[int, int] | None = None,
+) -> Shaped[np.ndarray, "h w"]:
+    """Read the bytes of a PNG file of depth or ids, as they are stored.
+
+    Args:
+        data: The bytes.
+        name: What errors call the file.
+        kind: `DEPTH` or `IDS`.
+        most_pixels: That it may have.
+        shape: Height and width of the photograph it belongs to; None: any.
+    """
+    with _opened(data, name, ("PNG",), most_pixels) as image:
+        if shape is not None and (image.height, image.width) != shape:
+            raise SceneFileError(
+                f"{name} is {image.width} x {image.height} pixels, rgb {shape[1]} x {shape[0]}; bring them "
+                "to one size"
+            )
+        if image.mode not in kind.modes:
+            raise SceneFileError(f"{name} holds {image.mode} pixels; {kind.remedy}")
+        return np.array(image)
+
+
+def encode_png(pixels: Shaped[np.ndarray, "..."]) -> bytes:
+    """Bytes of a PNG file of uint8 or uint16 pixels."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def say_damage(error: BaseException) -> str:
+    """A decoder's complaint in a few words; it knows no path, since it was given none."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:120]
+
+
+@contextmanager
+def _opened(data: bytes, name: Path | str, kinds: tuple[str, ...], most_pixels: int) -> Iterator[Image.Image]:
+    """The image of some bytes, its size checked and nothing decoded yet."""
+    kind = next((kind for kind in kinds if data.startswith(_STARTS[kind])), None)
+    if kind is None or (kind == "WEBP" and data[8:12] != b"WEBP"):
+        wanted = "a PNG image; save it as PNG" if kinds == ("PNG",) else "a PNG, JPEG or WebP image"
+        raise ImageKindError(f"{name} is not {wanted}")
+    if kind == "PNG" and len(data) >= 24:  # before Pillow, which may refuse a large one in its own words
+        width, height = struct.unpack(">II", data[16:24])
+        _check_pixels(name, width, height, most_pixels)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # checked here
+            with Image.open(io.BytesIO(data), formats=(kind,)) as image:
+                # A second header would count: what is decoded must be what was checked.
+                if kind == "PNG" and image.size != struct.unpack(">II", data[16:24]):
+                    raise Image.DecompressionBombError
+                _check_pixels(name, image.width, image.height, most_pixels)
+                yield image
+    except SceneFileError:
+        raise
+    except Image.DecompressionBombError:
+        if kind == "PNG":
+            raise SceneFileError(f"{name} is damaged (it has two sizes); write or fetch it again") from None
+        raise ImageSizeError(f"{name} has more than {most_pixels:,} pixels; make it smaller") from None
+    except DAMAGED as error:
+        raise SceneFileError(f"{name} is damaged ({say_damage(error)}); write or fetch it again") from error
+
+
+def _check_pixels(name: Path | str, width: int, height: int, most: int) -> None:
+    if width * height == 0:
+        raise SceneFileError(f"{name} is damaged (it has no pixels); write or fetch it again")
+    if width * height > most:
+        raise ImageSizeError(f"{name} has {width} x {height} pixels; at most {most:,} are read")
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "P":
+        image = image.convert("RGBA")  # a palette may say what shows through
+    return image if image.mode == "RGB" else image.convert("RGB")

@@ -1,0 +1,6 @@
+"""What may be wrong with an input, found before anything is decided.
+
+check_frame    the picture and its depth, no masks needed
+check_masks    the masks against both
+guess_depth_unit    what one step of a depth file means
+"""

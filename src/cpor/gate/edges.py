@@ -1,0 +1,169 @@
+"""Whether edges found in one picture lie where another picture has edges, on a small copy of both.
+
+Strength of an edge: its gradient over the mean gradient around it, so that 1 is no better than chance.
+`here`: mean strength under the edges of the other picture, at the best shift of at most NEAR.
+`elsewhere`: the best mean strength with the edges shifted farther away.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int32, UInt8
+from scipy import ndimage
+
+WORK_WIDTH = 160
+"""Pictures are brought to about this width: 4 px of a 640 px wide picture become one. [px]"""
+
+NEAR = 2
+"""Registration may be off by this much: 8 px at 640, the worst of the photographs we have. [work px]"""
+
+REACH = 10
+"""Shifts up to this are tried: 40 px at 640. [work px]"""
+
+APART = 3
+"""Shifts beyond this count as elsewhere. [work px]"""
+
+DEPTH_STEP = 0.03
+"""A depth edge is a step of this share of the distance: at 0.01, noise of a Kinect makes most of them."""
+
+HOLE = 2
+"""A depth edge may hide in a hole this wide: sensors lose readings there. [work px]"""
+
+GREY_NOISE = 4.0
+"""Gradients of this size are noise: keeps the strength in even areas near 0. [levels]"""
+
+FEW = 0.05
+"""Likewise for a map of yes and no: the share of edges that is next to none."""
+
+
+class Edges(NamedTuple):
+    """Edges between left and right neighbours and between upper and lower ones. Shape (h, w) each."""
+
+    across: np.ndarray
+    down: np.ndarray
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well edges fit; the head of this module says what the figures are.
+
+    Attributes:
+        count: Edge pixels compared.
+        shift: By which they fit best, in pixels of the full picture: right, down. [px]
+    """
+
+    here: float
+    elsewhere: float
+    count: int
+    shift: tuple[int, int]
+
+
+def work_factor(shape: tuple[int, int]) -> int:
+    """Pixels of the picture per pixel of the small copy."""
+    return max(1, round(shape[1] / WORK_WIDTH))
+
+
+def colour_strength(rgb: UInt8[np.ndarray, "h w 3"]) -> Edges:
+    """Strength of the colour edges of a picture, at work size."""
+    small = _shrink_colour(rgb, work_factor(rgb.shape[:2]))
+    across = np.zeros(small.shape[:2], np.float32)
+    down = np.zeros_like(across)
+    across[:, 1:-1] = np.abs(small[:, 2:] - small[:, :-2]).max(axis=2)
+    down[1:-1] = np.abs(small[2:] - small[:-2]).max(axis=2)
+    return Edges(_over_surroundings(across, GREY_NOISE), _over_surroundings(down, GREY_NOISE))
+
+
+def edge_strength(edges: Edges) -> Edges:
+    """The same for edges that are there or not."""
+    return Edges(*(_over_surroundings(each.astype(np.float32), FEW) for each in edges))
+
+
+def depth_edges(depth: Float32[np.ndarray, "h w"]) -> Edges:
+    """Where depth jumps, on the nearer side, at work size."""
+    small = _shrink_depth(depth, work_factor(depth.shape))
+    return Edges(_depth_steps(small), _depth_steps(small.T).T)
+
+
+def mask_edges(ids: Int32[np.ndarray, "h w"]) -> Edges:
+    """Where the ids of neighbours differ, at work size."""
+    small = shrink_ids(ids)
+    across = np.zeros(small.shape, np.bool_)
+    down = np.zeros_like(across)
+    across[:, :-1] = small[:, 1:] != small[:, :-1]
+    down[:-1] = small[1:] != small[:-1]
+    return Edges(across, down)
+
+
+def shrink_ids(ids: Int32[np.ndarray, "h w"]) -> Int32[np.ndarray, "h w"]:
+    """Every so manieth id, the same pixels as the small copies of the pictures."""
+    factor = work_factor(ids.shape)
+    rows, cols = (size // factor * factor for size in ids.shape)
+    return ids[factor // 2 : rows : factor, factor // 2 : cols : factor]
+
+
+def compare_edges(edges: Edges, strength: Edges, factor: int) -> Agreement | None:
+    """How strong one picture's edges are under another's; None where there is nothing to compare.
+
+    Args:
+        edges: Where one picture has edges.
+        strength: How strong the other's are.
+        factor: Pixels of the full pictures per pixel here.
+    """
+    height, width = edges.across.shape
+    inside = np.zeros((height, width), np.bool_)
+    inside[REACH : height - REACH, REACH : width - REACH] = True
+    offsets = np.arange(-REACH, REACH + 1)
+    flat_offsets = (offsets[:, None] * width + offsets).reshape(-1)
+    total, count = np.zeros(flat_offsets.size), 0
+    for edge, field in zip(edges, strength, strict=True):
+        at = np.flatnonzero(edge & inside)
+        total += field.reshape(-1)[at[:, None] + flat_offsets].sum(axis=0)
+        count += at.size
+    if count == 0:
+        return None
+    mean = (total / count).reshape(offsets.size, offsets.size)
+    length = np.maximum(np.abs(offsets)[:, None], np.abs(offsets))
+    near, far = length <= NEAR, length > APART
+    row, col = np.unravel_index(int(mean.argmax()), mean.shape)
+    shift = (int(offsets[col]) * factor, int(offsets[row]) * factor)
+    return Agreement(float(mean[near].max()), float(mean[far].max()), count, shift)
+
+
+def _over_surroundings(gradient: Float32[np.ndarray, "h w"], floor: float) -> Float32[np.ndarray, "h w"]:
+    around: np.ndarray = ndimage.uniform_filter(gradient, 2 * REACH + 1)
+    return gradient / (around + np.float32(floor))
+
+
+def _shrink_colour(rgb: UInt8[np.ndarray, "h w 3"], factor: int) -> Float32[np.ndarray, "rows cols 3"]:
+    """Means over squares. Rows first: whole rows add up fast."""
+    rows, cols = rgb.shape[0] // factor, rgb.shape[1] // factor
+    bands = rgb[: rows * factor].reshape(rows, factor, -1).sum(axis=1, dtype=np.uint16)
+    squares: np.ndarray = (
+        bands[:, : cols * factor * 3].reshape(rows, cols, factor, 3).sum(axis=2, dtype=np.float32)
+    )
+    squares /= factor * factor
+    return squares
+
+
+def _shrink_depth(depth: Float32[np.ndarray, "h w"], factor: int) -> Float32[np.ndarray, "rows cols"]:
+    """The nearest reading of each square; NaN where it has none."""
+    rows, cols = depth.shape[0] // factor, depth.shape[1] // factor
+    bands: np.ndarray = np.fmin.reduce(depth[: rows * factor].reshape(rows, factor, -1), axis=1)
+    nearest: np.ndarray = np.fmin.reduce(bands[:, : cols * factor].reshape(rows, cols, factor), axis=2)
+    return nearest
+
+
+def _depth_steps(depth: Float32[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """Readings far nearer than the next one to their left or right, at most HOLE empty pixels away."""
+    found = np.zeros(depth.shape, np.bool_)
+    empty = np.isnan(depth)
+    for gap in range(1, HOLE + 2):
+        left, right = depth[:, :-gap], depth[:, gap:]
+        between = np.ones(left.shape, np.bool_)
+        for k in range(1, gap):
+            between &= empty[:, k : k + left.shape[1]]
+        # Comparing with NaN is false: no reading, no step.
+        found[:, :-gap] |= between & (right > (1.0 + DEPTH_STEP) * left)
+        found[:, gap:] |= between & (left > (1.0 + DEPTH_STEP) * right)
+    return found

@@ -1,0 +1,139 @@
+"""Where a model's promise holds: an equality over what it was tested with, and every check passed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cpor.answer import Promise
+from cpor.gate.check import Check
+from cpor.model import FittedModel, belief_features
+from cpor.pipeline import PairBeliefs
+from cpor.scene import Scene, SemanticScores, Sources
+from cpor.sources import verified_sources
+
+LIKE_MARGIN = 0.25
+"""How far outside of the range of the tested scenes a figure may lie, as a share of that range."""
+
+_FIGURES = {
+    "n_objects": "number of objects",
+    "n_candidates": "number of pairs that may obstruct",
+    "mean_p": "mean probability of obstruction",
+    "n_unanswered": "number of pairs without an answer",
+}
+
+
+def check_masks_source(given: Scene, maker: str | None) -> Check:
+    """Whether the masks were made for this very frame, and who made them.
+
+    Args:
+        given: The scene as it came.
+        maker: Fingerprint of who made the masks in use; None where nobody recorded it.
+    """
+    claimed, holds = given.sources, verified_sources(given)
+    is_wrong = (
+        claimed is not None and claimed.masks is not None and given.visible_ids is not None
+        and (holds is None or holds.masks is None)
+    )  # fmt: skip
+    return _check_source("masks_source", "masks", is_wrong, maker)
+
+
+def check_scores_source(given: Scene, semantic: SemanticScores | None, maker: str | None) -> Check:
+    """Whether the semantic scores were made for this very frame and these masks, and who made them.
+
+    Args:
+        given: The scene as it came.
+        semantic: The scores in use; None: geometry decides alone.
+        maker: Fingerprint of who made them; None where nobody recorded it.
+    """
+    if semantic is None:
+        return Check("scores_source", "pass", "No semantic scores are used.")
+    claimed, holds = given.sources, verified_sources(given)
+    is_wrong = (
+        claimed is not None and claimed.scores is not None and given.semantic_scores is not None
+        and (holds is None or holds.scores is None)
+    )  # fmt: skip
+    return _check_source("scores_source", "scores", is_wrong, maker)
+
+
+def check_like_tested(model: FittedModel | None, beliefs: PairBeliefs) -> tuple[Check, ...]:
+    """Whether the scene looks like those that the model was tested on."""
+    if model is None:
+        return ()
+    for name, value in belief_features(beliefs).items():
+        tested = np.array([v for v in model.reference.get(name, ()) if v is not None], np.float64)
+        if np.isnan(value) or not tested.size:
+            continue
+        low, high = float(tested.min()), float(tested.max())
+        room = LIKE_MARGIN * max(high - low, 1e-9)
+        if not low - room <= value <= high + room:
+            says = (
+                f"The {_FIGURES[name]} is {value:.3g}; in the tested scenes it was {low:.3g} to {high:.3g}."
+            )
+            remedy = "Nothing is promised for such scenes; fit a model to scenes like these with `cpor fit`."
+            return (Check("like_tested", "doubt", says, remedy),)
+    return (Check("like_tested", "pass", "The scene looks like those that the model was tested on."),)
+
+
+def make_promise(
+    model: FittedModel | None,
+    sources: Sources,
+    geometry: str | None,
+    checks: Sequence[Check],
+    as_tested: bool,
+) -> tuple[Promise | None, str]:
+    """The promise, or None; and a sentence that says it, or why there is none.
+
+    Args:
+        model: The fitted model.
+        sources: Who made masks and scores of the view.
+        geometry: Fingerprint of the network that measured it; None: the paper's formula did.
+        checks: Of the input.
+        as_tested: Whether it is decided as in the test: mode `cautious`, nothing set or edited, all asked.
+    """
+    reason = _why_not(model, sources, geometry, checks, as_tested)
+    if reason is not None or model is None:
+        return None, f"No error rate is promised: {reason}."
+    promise = Promise(model.promise.alpha, 1.0 - model.promise.delta)
+    return promise, promise.in_words()
+
+
+def _why_not(
+    model: FittedModel | None,
+    sources: Sources,
+    geometry: str | None,
+    checks: Sequence[Check],
+    as_tested: bool,
+) -> str | None:
+    if model is None:
+        return "no model was fitted to such scores"
+    if model.promise.tau is None:
+        return model.promise.reason
+    if not as_tested:
+        return "it was tested in mode cautious, with every pair asked and nothing set or edited"
+    tested = model.tested_with
+    if tested is None:
+        return "nobody recorded which masks and scores the model was tested with"
+    for kind, made, wanted in (
+        ("masks", sources.segmenter, tested.segmenter),
+        ("scores", sources.scorer, tested.scorer),
+    ):
+        if made != wanted:
+            return f"it was tested with the {kind} of {_name(wanted)}, not of {_name(made)}"
+    if geometry != model.geometry_weights:
+        return "it was tested with another measure of geometry"
+    doubted = next((check for check in checks if check.state != "pass"), None)
+    return None if doubted is None else f"a check did not pass. {doubted.says.rstrip('.')}"
+
+
+def _name(fingerprint: str | None) -> str:
+    return "an unknown source" if fingerprint is None else fingerprint.split(" @")[0]
+
+
+def _check_source(name: str, what: str, is_wrong: bool, maker: str | None) -> Check:
+    if maker is not None:
+        return Check(name, "pass", f"The {what} were made for this picture by {_name(maker)}.")
+    if is_wrong:
+        says = f"The record that came with the {what} is about another picture, or about other {what}."
+        return Check(name, "fail", says, f"Make the {what} again for this picture, or delete sources.json.")
+    says = f"Nobody recorded who made the {what}, and for which picture."
+    return Check(name, "doubt", says, "Make them with `cpor perceive` and `cpor score`, which record it.")

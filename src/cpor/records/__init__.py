@@ -1,0 +1,1 @@
+"""How decisions are written: one JSON form for every surface."""

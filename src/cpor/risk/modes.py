@@ -1,0 +1,75 @@
+"""One risk setting with three names: how sure the robot must be before it acts.
+
+The score of an action is the probability that it is right. `cautious` acts above the threshold that a model's
+promise was tested with, or above 90 % where nothing is promised; `balanced` above 50 %, `bold` above 30 %.
+A bolder mode never asks for more than a more cautious one.
+"""
+
+from typing import Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from cpor.errors import InvalidSettingError
+
+Mode: TypeAlias = Literal["cautious", "balanced", "bold"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+DEFAULT_MODE: Mode = "cautious"
+"""Of every surface."""
+
+LEAST_SCORE: dict[Mode, float] = {"cautious": 0.9, "balanced": 0.5, "bold": 0.3}
+"""Act above this probability of being right, where no tested threshold is lower."""
+
+
+class ModeFigures(BaseModel):
+    """What a mode did on labelled scenes that no other part of the fit had seen.
+
+    Attributes:
+        tau: Its threshold.
+        n: Scenes, one target each.
+        n_acted: Those in which it acted.
+        n_wrong: Wrong actions among these.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    tau: float
+    n: int
+    n_acted: int
+    n_wrong: int
+
+    def in_words(self) -> str:
+        """Such as "in tests, about 1 in 10 such actions was wrong"."""
+        if self.n_acted == 0:
+            return f"in tests on {self.n} scenes it never acted"
+        counted = f"{self.n_wrong} of {self.n_acted}, in {self.n} scenes"
+        if self.n_wrong == 0:
+            return f"in tests, none of {self.n_acted} such actions was wrong ({self.n} scenes)"
+        share = max(2, round(self.n_acted / self.n_wrong))
+        if self.n_wrong / self.n_acted > 0.4:
+            return f"in tests, about half of such actions were wrong ({counted})"
+        return f"in tests, about 1 in {share} such actions was wrong ({counted})"
+
+
+def parse_mode(name: str) -> Mode:
+    """The mode of a name.
+
+    Raises:
+        InvalidSettingError: There is no such mode.
+    """
+    for mode in MODES:
+        if name == mode:
+            return mode
+    raise InvalidSettingError(f"unknown mode {name!r}; choose one of: {', '.join(MODES)}")
+
+
+def mode_tau(mode: Mode, promised: float | None = None) -> float:
+    """The threshold of a mode.
+
+    Args:
+        mode: The mode.
+        promised: The threshold that a promise was tested with; None: nothing is promised.
+    """
+    if promised is None:
+        return LEAST_SCORE[mode]
+    return promised if mode == "cautious" else min(promised, LEAST_SCORE[mode])

@@ -1,0 +1,183 @@
+"""Whether the target is out, by positive evidence from a look after the robot said that it delivered it.
+
+`out` needs all of it: a look that can be trusted, the gripper's own sign where it has one, the target nowhere
+to be seen, and the place where it lay seen to be empty. A look in doubt proves nothing: `not_known`.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from cpor.robot.carry_over import Memory
+from cpor.robot.looks import (
+    SAME_COLOUR,
+    SAME_PLACE,
+    UNCHANGED_DEPTH_M,
+    Look,
+    contradicted,
+    covered,
+    is_unchanged,
+    look_at,
+    recognise,
+)
+from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.scene import Observation, Scene
+
+Known: TypeAlias = Literal["out", "not_out", "not_known"]
+
+LEAST_DEPTH = 0.5
+"""Share of the depth readings of the look before that a look must still have."""
+
+ALIKE_DEPTH_M = 0.015
+"""Most change of depth at a pixel that still shows the same thing: noise of a pixel, not of a median. [m]"""
+
+SEEN_AGAIN = 0.6
+"""Least share of alike pixels for an object, or for what is behind all objects, to be seen again."""
+
+OTHERS_SEEN = 0.5
+"""Least share of the other objects that must be seen again where they were. A grasp may topple some."""
+
+EMPTIED = 0.5
+"""Least share of the target's old pixels that must show something deeper, or another known object."""
+
+LEAST_READ = 0.3
+"""Least share of the target's old pixels about which the two looks together can say something."""
+
+EDGE_LEVELS = 30.0
+"""Step of brightness between neighbouring pixels that is an edge and no noise, of 255."""
+
+LEAST_EDGES = 60
+"""Fewer pixels than this on fixed edges tell nothing about a camera that was moved."""
+
+
+class Delivery(NamedTuple):
+    """What is known of a target that the robot says it delivered, and why."""
+
+    known: Known
+    why: str
+
+
+def confirm_delivery(
+    before: Memory, target: int, scene: Scene, ids_are_kept: bool, outcome: Outcome, status: RobotStatus
+) -> Delivery:
+    """Whether the target is out.
+
+    Args:
+        before: What was known before the attempt, with the frame it was decided on.
+        target: The target's id then.
+        scene: A look after the attempt.
+        ids_are_kept: Whether the segmenter says to give an object the same id in every frame.
+        outcome: What the robot says of the attempt.
+        status: How the robot is after it.
+    """
+    if outcome.holding is False:
+        return Delivery("not_out", "its gripper felt nothing")
+    if status.holding:
+        return Delivery("not_out", "its gripper still holds something")
+    then = before.frame
+    if then is None or then.visible_ids is None or scene.visible_ids is None:
+        return Delivery("not_known", "there are no masks by which its place is known")
+    looks = {k: look for k, look in look_at(scene).items() if look.area}
+    same = _who_is_who(before, looks, ids_are_kept)
+    was = before.known[target].last
+    there = [looks[k] for k, old in same.items() if old == target]
+    if any(is_unchanged(was, look) for look in there):
+        return Delivery("not_out", "the target lies where it lay")
+    still = Delivery("not_out", "the target, or what looks like it, is still seen")
+    if any(covered(was.mask, look.mask) >= SAME_PLACE for look in there):
+        return still
+    if why := _why_no_proof(before, target, scene, has_sign=outcome.holding is True):
+        return Delivery("not_known", why)  # what lies elsewhere in such a look is no place to reach for
+    if there:
+        return still
+    strangers = [look for k, look in looks.items() if k not in same and np.isnan(look.depth)]
+    if not np.isnan(was.depth) and any(covered(was.mask, look.mask) >= SAME_PLACE for look in strangers):
+        return Delivery("not_known", "something without depth is where the target lay")
+    others = [k for k, old in same.items() if old != target]
+    if not _is_empty(then, target, scene, np.isin(scene.visible_ids, others)):
+        return Delivery("not_known", "the place where the target lay is not seen to be empty")
+    return Delivery("out", "the place where it lay is empty")
+
+
+def _who_is_who(before: Memory, looks: Mapping[int, Look], ids_are_kept: bool) -> dict[int, int]:
+    """The old id of each object of a look; whatever is said to be taken may still be there."""
+    old = {k: known.last for k, known in before.known.items()}
+    if not ids_are_kept:
+        return recognise(old, looks)
+    wrong = contradicted(old, looks)
+    kept = {k: k for k in looks if k in old and k not in wrong}
+    strangers = {k: look for k, look in looks.items() if k not in kept}
+    gone = {k: look for k, look in old.items() if k not in kept}
+    return kept | recognise(gone, strangers)
+
+
+def _why_no_proof(before: Memory, target: int, scene: Scene, has_sign: bool) -> str | None:
+    """Why a look cannot be trusted to show the same table as before; None where it can."""
+    assert before.frame is not None
+    then, now = before.frame.observation, scene.observation
+    if then.shape != now.shape:
+        return f"the look after it has another size, {now.shape[1]} x {now.shape[0]} pixels"
+    if then.depth is not None:
+        read = ~np.isnan(then.depth)
+        still = read & ~np.isnan(now.depth) if now.depth is not None else np.zeros_like(read)
+        if still.sum() < LEAST_DEPTH * read.sum():
+            return "the look after it has no depth, or too little, so nobody knows whether the target is out"
+    alike = _alike(then, now)
+    ids_then, ids_now = before.frame.visible_ids, scene.visible_ids
+    assert ids_then is not None and ids_now is not None
+    behind = (ids_then == 0) & (ids_now == 0)
+    if behind.any() and alike[behind].mean() < SEEN_AGAIN:
+        return "what is behind the objects looks another way: the camera is covered, moved or out of order"
+    masks = [ids_then == k for k, known in before.known.items() if k != target and known.last.area]
+    seen = sum(float(alike[mask].mean()) >= SEEN_AGAIN for mask in masks)
+    if masks and seen < max(1.0, OTHERS_SEEN * len(masks)):
+        return f"only {seen} of {len(masks)} other objects are seen again where they were"
+    if not masks and not has_sign and not _edges_stay(then, now, behind):
+        return "nothing else is in the picture by which to tell that the camera still sees the same place"
+    return None
+
+
+def _is_empty(then: Scene, target: int, now: Scene, others: Bool[np.ndarray, "h w"]) -> bool:
+    """Whether the target's old pixels show something deeper, or another object that is known.
+
+    Where the target had no depth reading itself, the colour has to have changed.
+    """
+    place = np.asarray(then.visible_ids == target)
+    if not place.any():
+        return False
+    before, after = then.observation.depth, now.observation.depth
+    if before is not None and (~np.isnan(before[place])).mean() >= LEAST_READ:
+        deeper = after - before if after is not None else np.full(place.shape, np.nan)
+        told = place & (others | ~np.isnan(deeper))
+        empty = others | (deeper > UNCHANGED_DEPTH_M)  # NaN compares false
+    else:
+        told = place
+        empty = others | (_colour_distance(then.observation, now.observation) >= SAME_COLOUR)
+    enough = told.sum() >= LEAST_READ * place.sum()
+    return bool(enough and empty[told].mean() >= EMPTIED)
+
+
+def _alike(then: Observation, now: Observation) -> Bool[np.ndarray, "h w"]:
+    """Where two looks show the same thing, by colour, and by depth where both read. Shape (h, w)."""
+    alike: np.ndarray = _colour_distance(then, now) < SAME_COLOUR
+    if then.depth is not None and now.depth is not None:
+        alike &= ~(np.abs(now.depth - then.depth) > ALIKE_DEPTH_M)  # NaN contradicts nothing
+    return alike
+
+
+def _colour_distance(then: Observation, now: Observation) -> Float[np.ndarray, "h w"]:
+    return np.asarray(np.linalg.norm(now.rgb.astype(np.float64) - then.rgb, axis=2))
+
+
+def _edges_stay(then: Observation, now: Observation, where: Bool[np.ndarray, "h w"]) -> bool:
+    """Whether edges behind the objects, of a bin for example, are where they were; False without any."""
+    before, after = (_edges(seen.rgb.mean(axis=2)) & where[:-1, :-1] for seen in (then, now))
+    n = int(before.sum())
+    return n >= LEAST_EDGES and int((before & after).sum()) >= SEEN_AGAIN * n
+
+
+def _edges(grey: Float[np.ndarray, "h w"]) -> Bool[np.ndarray, "h1 w1"]:
+    across, down = np.abs(np.diff(grey, axis=1))[:-1], np.abs(np.diff(grey, axis=0))[:, :-1]
+    return np.asarray(np.maximum(across, down) > EDGE_LEVELS)

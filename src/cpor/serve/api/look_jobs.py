@@ -1,0 +1,162 @@
+"""What the workers that look at pictures do: an upload becomes a view, and what is said of it."""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cpor.errors import TooLargeError
+from cpor.evidence import PairState
+from cpor.evidence.pair_crops import near_pairs
+from cpor.gate.check import Check
+from cpor.perception.network_file import MissingExtraError
+from cpor.pipeline import PairBeliefs
+from cpor.risk.modes import DEFAULT_MODE
+from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
+from cpor.serve.api.kept_views import KeptView
+from cpor.serve.api.messages import (
+    MOST_RELATIONS,
+    EvidenceMessage,
+    RelationMessage,
+    SceneDecideRequest,
+    SceneReply,
+)
+from cpor.serve.api.object_outlines import describe_objects
+from cpor.serve.api.view_decisions import decide_on_view
+from cpor.serve.http.uploads import Received, Upload, UploadLimits, read_upload
+from cpor.system import System
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What looking at an upload gives: the reply, without an id yet, and what to keep."""
+
+    reply: SceneReply
+    kept: KeptView
+
+
+def load_system() -> System:
+    """Ours, with everything read and compiled, so that no caller waits for it."""
+    system = System()
+    ids = np.zeros((48, 64), np.int32)
+    ids[8:40, 8:32], ids[8:40, 32:56] = 1, 2
+    objects = tuple(DetectedObject(k, MaskCrop.from_mask(ids == k)) for k in (1, 2))
+    frame = Observation(np.full((48, 64, 3), 99, np.uint8), np.full((48, 64), 0.8, np.float32))
+    with suppress(MissingExtraError):  # masks that are given can still be decided on
+        system.look(frame)
+    received = Received(Scene(frame, objects, ids), 1, (64, 48))
+    kept = _view(system, received, {})
+    _describe(system, kept, received)
+    decide_on_view(kept, SceneDecideRequest(target=1))
+    return system
+
+
+def look(system: System, upload: Upload, limits: UploadLimits) -> Seen:
+    """Read an upload, find its objects, and say what is believed of every pair."""
+    kept, received = _read(system, upload, limits)
+    return Seen(_describe(system, kept, received), kept)
+
+
+def look_and_decide(
+    system: System, upload: Upload, limits: UploadLimits, request: SceneDecideRequest
+) -> tuple[dict[str, Any], KeptView]:
+    """Read an upload, and decide for the object asked for."""
+    kept, _ = _read(system, upload, limits)
+    return decide_on_view(kept, request), kept
+
+
+def _read(system: System, upload: Upload, limits: UploadLimits) -> tuple[KeptView, Received]:
+    start = time.perf_counter()
+    received = read_upload(upload, limits)
+    return _view(system, received, {"read": 1e3 * (time.perf_counter() - start)}), received
+
+
+def _view(system: System, received: Received, times_ms: dict[str, float]) -> KeptView:
+    """The view of an upload, with its beliefs."""
+    view = system.look(received.scene)
+    view = replace(
+        view,
+        checks=view.checks + _check_size(received.shrunk),
+        notes=received.notes + view.notes,
+        times_ms=dict(view.times_ms) | times_ms,
+    )
+    if (near := len(near_pairs(view.scene))) > MOST_RELATIONS:
+        raise TooLargeError(f"{near} pairs of objects are near each other; send fewer objects")
+    looked_ms = view.times_ms
+    believed = system.believe(view)
+    view.times_ms = dict(looked_ms) | dict(view.times_ms)
+    if (count := int(np.count_nonzero(believed.beliefs.p_fused))) > MOST_RELATIONS:
+        raise TooLargeError(
+            f"{count} pairs of objects may obstruct each other; at most {MOST_RELATIONS} are decided on. "
+            "Send fewer objects, or masks for all of them"
+        )
+    return KeptView(view, received.shrunk)
+
+
+def _check_size(shrunk: int) -> tuple[Check, ...]:
+    """A picture that was made smaller is not what the promise was tested with."""
+    if shrunk == 1:
+        return ()
+    says = f"The picture is large: it was analysed at 1/{shrunk} of its size."
+    return (Check("picture_size", "doubt", says, "Send a picture of at most 2.5 million pixels."),)
+
+
+def _describe(system: System, kept: KeptView, received: Received) -> SceneReply:
+    start = time.perf_counter()
+    view, outlook = kept.view, system.outlook(kept.view)
+    assert view.believed is not None
+    evidence = _describe_evidence(view.believed.beliefs)
+    objects = describe_objects(view.scene, kept.shrunk, view.objects)
+    width, height = received.size
+    times = {**view.times_ms, "describe": 1e3 * (time.perf_counter() - start)}
+    return SceneReply.model_validate(
+        {
+            "id": "",
+            "width": width,
+            "height": height,
+            "has_depth": view.scene.observation.depth is not None,
+            "masks": view.masks,
+            "scorer": view.believed.beliefs.scorer,
+            "objects": objects,
+            "evidence": evidence,
+            "relations": [RelationMessage(blocked=e.blocked, blocker=e.blocker, p=e.p) for e in evidence],
+            "checks": [check.to_json() for check in outlook.checks],
+            "mode": DEFAULT_MODE,
+            "tau": outlook.taus[DEFAULT_MODE],
+            "modes": outlook.taus,
+            "promise": None if outlook.promise is None else outlook.promise._asdict(),
+            "notes": list(outlook.notes),
+            "times_ms": {stage: round(value, 3) for stage, value in times.items()},
+        }
+    )
+
+
+def _describe_evidence(beliefs: PairBeliefs) -> list[EvidenceMessage]:
+    """What each stage says of every pair that may obstruct."""
+    geometry = beliefs.geometry
+    messages = []
+    for i, j in zip(*np.nonzero(beliefs.p_fused), strict=True):
+        state = PairState(int(geometry.state[i, j]))
+        messages.append(
+            EvidenceMessage(
+                blocked=beliefs.ids[i],
+                blocker=beliefs.ids[j],
+                state=state.name.lower(),
+                hidden_overlap=_number(geometry.hidden_overlap[i, j]),
+                clearance=_number(geometry.clearance[i, j]),
+                depth_order=_number(geometry.depth_order[i, j]),
+                reliability=_number(geometry.reliability[i, j]),
+                p_geometry=_number(beliefs.p_geometry[i, j]),
+                score_semantic=_number(beliefs.score_semantic[i, j]),
+                p_semantic=_number(beliefs.p_semantic[i, j]),
+                p=_number(beliefs.p_fused[i, j]),
+            )
+        )
+    return messages
+
+
+def _number(value: float) -> float | None:
+    """NaN, which is no answer, as null."""
+    return None if np.isnan(value) else float(value)

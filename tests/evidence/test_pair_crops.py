@@ -1,0 +1,83 @@
+import numpy as np
+from support.layered import draw_layered_scene
+from support.networks import paint
+
+from cpor.evidence import PairState, geometric_evidence
+from cpor.evidence.pair_crops import DEPTH_STEP, colour_crops, geometry_crops, near_pairs, unordered
+from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene
+
+SHAPE = (480, 640)
+BOXES = {"red": (0.2, 0.2, 0.5, 0.4), "blue": (0.3, 0.4, 0.4, 0.5), "green": (0.8, 0.8, 0.9, 0.95)}
+
+
+def make_scene(depth=None):
+    """Three rectangles; 4 shows nowhere."""
+    ids = np.zeros(SHAPE, np.int32)
+    for k, (top, left, bottom, right) in enumerate(BOXES.values(), start=1):
+        ids[round(top * 480) : round(bottom * 480), round(left * 640) : round(right * 640)] = k
+    objects = [DetectedObject(k, MaskCrop.from_mask(ids == k)) for k in (1, 2, 3)]
+    return Scene(Observation(paint(SHAPE, **BOXES), depth), (*objects, DetectedObject(4)), ids)
+
+
+def test_colour_crops_show_the_square_around_both():
+    scene = make_scene()
+    crop, far = colour_crops(scene.observation.rgb, scene.visible_ids, [(1, 2), (1, 3)])
+    assert crop.shape == (5, 96, 96)
+    # 1 and 2 fill columns 128 to 320, so the square is 192 * 1.2 = 230.4 px wide and a pixel of it 2.4 px.
+    scale = 96 / 230.4
+    for k in (1, 2):
+        true = (scene.visible_ids == k).sum() * scale**2
+        assert abs(crop[2 + k].sum() - true) < 0.08 * true
+    cols = np.flatnonzero((crop[3] | crop[4]).any(axis=0))
+    assert abs(cols[0] + cols[-1] + 1 - 96) <= 2, "centred"
+    assert (crop[:3, crop[3] > 0].T == (200, 30, 30)).all(), "colours lie under their masks"
+    assert far[3].any() and far[4].any()
+
+
+def test_beyond_the_image_crops_are_black():
+    ids = np.zeros((40, 200), np.int32)
+    ids[:, :100], ids[:, 100:] = 1, 2
+    crop = colour_crops(np.full((40, 200, 3), 90, np.uint8), ids, [(1, 2)])[0]
+    assert not crop[:, :30].any() and not crop[:, -30:].any() and crop[0, 48, 48] == 90
+
+
+def test_geometry_crops_hold_depth_around_the_pair_and_all_masks():
+    ids = np.zeros((60, 120), np.int32)
+    ids[20:40, 20:60], ids[20:40, 60:80], ids[50:55, 90:100] = 1, 2, 3
+    whole = np.zeros_like(ids, dtype=bool)
+    whole[20:40, 20:70] = True
+    depth = np.full(ids.shape, 0.8, np.float32)
+    depth[ids == 2] = 0.8 - 10 * DEPTH_STEP
+    depth[:, 30] = np.nan
+    objects = [DetectedObject(k, MaskCrop.from_mask(whole if k == 1 else ids == k)) for k in (1, 2, 3)]
+    scene = Scene(Observation(np.zeros((60, 120, 3), np.uint8), depth), tuple(objects), ids)
+    crop = geometry_crops(scene, [(1, 2)])[0]
+    z, first, second, amodal_i, amodal_j, others = crop
+    assert set(np.unique(z[first > 0]).tolist()) == {0, 128} and set(np.unique(z[second > 0])) == {138}
+    assert ((amodal_i > 0) & (second > 0)).any() and (amodal_i >= first).all()
+    assert np.array_equal(amodal_j, second) and not (others & (first | second)).any()
+    blind = Scene(Observation(scene.observation.rgb), scene.objects, ids)
+    assert not geometry_crops(blind, [(1, 2)])[0, 0].any()
+
+
+def test_a_pair_is_asked_about_once():
+    assert unordered([BlockedBy(2, 1), BlockedBy(1, 2), BlockedBy(3, 1)]) == [(1, 2), (1, 3)]
+
+
+def test_pairs_worth_asking_are_near_or_hide_each_other(rng):
+    assert near_pairs(make_scene()) == (BlockedBy(1, 2), BlockedBy(2, 1))
+    scene = make_scene()
+    whole = np.zeros(SHAPE, dtype=bool)
+    whole[100:400, 128:620] = True  # 1 goes on far under 3
+    objects = (DetectedObject(1, MaskCrop.from_mask(whole)), *scene.objects[1:])
+    assert BlockedBy(1, 3) in near_pairs(Scene(scene.observation, objects, scene.visible_ids))
+    assert near_pairs(Scene(scene.observation)) == ()
+
+
+def test_near_pairs_hold_all_that_geometry_calls_touching(rng):
+    for _ in range(5):
+        scene = draw_layered_scene(rng, (240, 320), 8)
+        found = geometric_evidence(scene)
+        touching = np.argwhere(found.state == PairState.CANDIDATE)
+        pairs = {BlockedBy(found.ids[i], found.ids[j]) for i, j in touching}
+        assert pairs <= set(near_pairs(scene, within=16))

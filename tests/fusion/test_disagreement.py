@@ -1,0 +1,48 @@
+"""Semantics may add an obstruction; only agreement removes one that geometry saw."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpor.fusion import MOST_DISAGREEMENT, learn_most_disagreement, settle_disagreement
+from cpor.fusion.disagreement import disagreement
+
+PROBABILITY = st.floats(0.001, 0.999)
+
+
+def settle(fused, semantic, geometry, most=MOST_DISAGREEMENT):
+    return settle_disagreement(np.array([fused]), np.array([semantic]), np.array([geometry]), most)[0]
+
+
+def test_the_gap_by_hand():
+    assert disagreement(np.array([0.1]), np.array([0.8]))[0] == pytest.approx(np.log(9.0) + np.log(4.0))
+    assert disagreement(np.array([0.8, 0.1, np.nan]), np.array([0.1, 0.1, 0.9])).tolist() == [0.0] * 3
+
+
+def test_one_reply_does_not_overrule_clear_geometry():
+    assert settle(0.02, 0.08, 0.97) == 0.97
+    assert settle(0.3, 0.4, 0.6) == 0.6
+    assert np.isnan(settle(0.001, 0.001, 0.999))
+    assert settle(0.9, 0.99, 0.05) == 0.9  # it may add
+    assert settle(0.02, 0.01, 0.05) == 0.02  # both say no
+
+
+@given(PROBABILITY, PROBABILITY, PROBABILITY)
+def test_nothing_is_removed_and_nothing_else_is_touched(fused, semantic, geometry):
+    settled = settle(fused, semantic, geometry)
+    if semantic >= 0.5 or geometry <= 0.5:
+        assert settled == fused
+    else:
+        assert np.isnan(settled) or settled == max(fused, geometry)
+
+
+def test_the_limit_is_learnt_from_contradictions_alone():
+    rng = np.random.default_rng(0)
+    geometry, semantic = rng.uniform(0.6, 0.9, 200), rng.uniform(0.1, 0.4, 200)
+    learnt = learn_most_disagreement(semantic, geometry)
+    assert 0.98 <= (disagreement(semantic, geometry) <= learnt).mean() < 1.0
+    agreeing = np.full(1000, 0.99)
+    both = np.concatenate([semantic, agreeing]), np.concatenate([geometry, agreeing])
+    assert learn_most_disagreement(*both) == learnt
+    assert learn_most_disagreement(semantic[:5], geometry[:5]) is None

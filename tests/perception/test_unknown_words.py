@@ -1,0 +1,65 @@
+"""A request with a word that is not known is never acted on, whatever the other words say."""
+
+from functools import cache
+from pathlib import Path
+
+from perception.test_grounding import forms, palette_scene
+from support.data import DATA
+
+from cpor.data.scene_folder import read_scene_folder
+from cpor.perception.grounding import AmbiguousRequest, Found, NotFound, ground_words
+from cpor.perception.request_words import parse_request, split_words
+
+SIM = Path("examples/scenes/sim")
+NOUNS = [
+    *("can", "bowl", "car", "mug", "drill", "spoon", "fork", "pliers", "teapot", "scissors", "stapler"),
+    *("robot", "hand", "pick", "lift", "bin", "table", "picture", "pass", "will", "image", "scene"),
+    *("kettle", "wallet", "marker", "duck", "dinosaur", "sponge", "candle", "whisk", "padlock", "hammer"),
+    *("glove", "tape", "battery", "lighter", "comb", "charger", "trowel", "zucchini"),
+]
+REQUESTS = [
+    "the red {}",
+    "the {} on the left",
+    "hand me the biggest {}, please",
+    "{} on the right",
+    "a round {}",
+]
+
+
+def nameless(scene):
+    """The scene as a segmenter gives it."""
+    objects = tuple(type(o)(o.id, o.amodal) for o in scene.objects)
+    return type(scene)(scene.observation, objects, scene.visible_ids)
+
+
+@cache
+def scenes():
+    found = {"palette": palette_scene(), "forms": forms()}
+    for name in ("scene_00000", "scene_00007"):
+        named = read_scene_folder(SIM / name)
+        found |= {name: named, f"{name} nameless": nameless(named)}
+    for path in sorted((DATA / "osd_learn").glob("learn1*"))[:4]:
+        found[path.name] = read_scene_folder(path)
+    return found
+
+
+def test_requests_with_an_unknown_noun_are_asked_back(evidence):
+    assert len(NOUNS) == len(set(NOUNS)) == 40
+    names, n, acted = list(scenes()), len(scenes()), []
+    for k, text in enumerate(NOUNS):
+        (noun,) = parse_request(f"the {text}", frozenset()).names  # it stays in the request
+        words = REQUESTS[k % len(REQUESTS)].format(text)
+        for name in (names[k % n], names[(k + 3) % n], names[(k + 4) % n]):
+            scene = scenes()[name]
+            if any(noun in split_words(o.name or "") for o in scene.objects):
+                continue  # there the word is known
+            answer = ground_words(scene, words)
+            if isinstance(answer, Found):
+                acted.append((name, words))
+                continue
+            said = answer.question if isinstance(answer, AmbiguousRequest) else answer.reason
+            assert f'"{noun}"' in said, (name, words, said)
+            named = all(o.name for o in scene.objects)
+            assert isinstance(answer, NotFound) or (not named and answer.candidates), (name, words)
+    evidence("safe", "40 requests with an unknown noun, each on 3 scenes", "0", f"{len(acted)} acted on")
+    assert not acted

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import torch
+
+from cpor.evidence.pair_crops import colour_crops, geometry_crops, near_pairs, unordered
+from training.config import HeapConfig
+from training.export import export_relations
+from training.relation_data import Pairs, catalogue_case, cut, degrade, view_pairs, wide_heap
+from training.relation_network import LAYERS, RelationNet
+from training.relation_training import PairStore, _turned, measure, train
+from training.run_relations import draw_wide
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return catalogue_case(2**41 + 11, looks=2, ours=False)
+
+
+@pytest.fixture(scope="module")
+def store(pairs):
+    store = PairStore(len(pairs) + 10, torch.device("cpu"))
+    store.add(pairs)
+    return store
+
+
+def test_a_case_gives_pairs_of_first_and_later_looks_with_labels(pairs):
+    assert {0, 1} <= set(pairs.kind.tolist()) and len(pairs) > 20
+    assert pairs.label.any() and not pairs.label.all()
+    assert np.array_equal(pairs.label[..., 2], pairs.label[..., 0] | pairs.label[..., 1])
+
+
+def test_networks_are_shown_what_the_product_cuts(labelled):
+    store = PairStore(100, torch.device("cpu"))
+    made = cut(labelled, "true", 0)
+    store.add(made)
+    at = torch.arange(len(made))
+    wanted = unordered(near_pairs(labelled))
+    assert np.array_equal(store.crops("geometry", at).numpy(), geometry_crops(labelled, wanted))
+    colour = colour_crops(labelled.observation.rgb, labelled.visible_ids, wanted)
+    assert np.array_equal(store.crops("scorer", at).numpy(), colour)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory, tiny_config):
+    """One batch of wide views as the training hands it over."""
+
+    class Desk:
+        def put(self, job):
+            self.job = job
+
+    class Factory:
+        urgent = Desk()
+
+    wide = [(k, *each) for k in range(3) for each in wide_heap(k, tiny_config.heaps)]
+    folder, factory = tmp_path_factory.mktemp("views"), Factory()
+    assert draw_wide(wide, factory, 60.0, 1, torch.device("cpu"), folder, 0.0, tiny_config) == 2
+    return factory.urgent.job
+
+
+@pytest.fixture(scope="module")
+def labelled(drawn):
+    from training.relation_data import read_views
+
+    return next(scene for scene in read_views(drawn[1][0]) if len(near_pairs(scene)) > 2)
+
+
+def test_drawn_views_become_labelled_pairs(drawn, labelled):
+    rng = np.random.default_rng(0)
+    spoilt = degrade(labelled, rng)
+    assert spoilt.true_sweep is not None and len(cut(spoilt, "degraded", 3).kind) >= 0
+    made = view_pairs(*drawn[1])
+    assert isinstance(made, Pairs) and (made.kind == 3).all()
+
+
+def test_removed_objects_leave_the_heap_and_its_relations():
+    (full, swept), (fewer, left) = wide_heap(4, HeapConfig(min_objects=7, max_objects=9, settle_steps=120))
+    here = {int(k) for k in np.unique(fewer.objects) if k}
+    assert here < {int(k) for k in np.unique(full.objects) if k}
+    gone = {int(k) for k in np.unique(full.objects) if k} - here
+    assert left == [(i, j) for i, j in swept if gone.isdisjoint((i, j))]
+
+
+@pytest.mark.parametrize("source", ["geometry", "scorer"])
+def test_a_network_is_trained_and_its_export_says_the_same(store, source, tmp_path):
+    lines = []
+    net = train(source, store, 0.01, lines.append, batch=8)
+    assert any("2 steps" in line for line in lines)
+    figures = measure(net, store)
+    assert all(0.0 <= row["auroc"] <= 1.0 for row in figures.values()) and figures
+    assert export_relations(net, tmp_path / "net.onnx", "test") < 0.005
+
+
+@pytest.mark.parametrize("source", ["geometry", "scorer"])
+def test_turning_keeps_masks_and_labels_together(source):
+    """Object i fills the upper left corner, j the rest, and i is blocked: whoever is small stays blocked."""
+    n = 64
+    crops = torch.zeros((n, LAYERS[source], 96, 96), dtype=torch.uint8)
+    first = 1 if source == "geometry" else 3
+    crops[:, first, :20, :20] = 1
+    crops[:, first + 1] = 1 - crops[:, first]
+    label = torch.zeros((n, 2, 3), dtype=torch.bool)
+    label[:, 0] = True
+    kind = torch.zeros(n, dtype=torch.uint8)
+    turned, told = _turned(source, crops, label, kind, torch.Generator().manual_seed(0))
+    small = turned[:, first].sum((1, 2)) < turned[:, first + 1].sum((1, 2))
+    assert torch.equal(told[:, 0, 0], small) and torch.equal(told[:, 1, 0], ~small)
+    assert 10 < int(small.sum()) < 54 and RelationNet(source).source == source

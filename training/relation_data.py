@@ -1,0 +1,304 @@
+"""Pictures of pairs to train the relation networks on, made on the CPU with the product's own code; no torch.
+
+Two kinds of heaps: those `cpor simulate` makes (`catalogue_case`), photographed by the product's camera, at
+first and after removals; and random heaps (`wide_heap`), which the training draws on the GPU and hands back
+(`view_pairs`). Each view is seen with true masks, with degraded ones, or with those of our segmenter.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+from scipy import ndimage
+
+from cpor.errors import CporError, SimulationError
+from cpor.evidence.learnt import RELATIONS
+from cpor.evidence.pair_crops import CROP_SIZE, colour_crops, geometry_crops, near_pairs, unordered
+from cpor.experiments.perceived import PerceptionSettings, see
+from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, TrueRelations
+from cpor.sim.camera.look import random_look
+from cpor.sim.camera.photograph import photograph
+from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.camera.views import cast_views, overhead_camera
+from cpor.sim.dataset.manifest import Tier
+from cpor.sim.dataset.recognition import Recognition
+from cpor.sim.physics.build import build_world
+from cpor.sim.physics.clutter import Container, Density, HeapSettings, make_heap
+from cpor.sim.physics.settle import settle_roughly
+from cpor.sim.physics.sweep import sweep_relations
+from cpor.sim.physics.truth import HIDDEN_SHARE, occlusion_relations
+from cpor.sim.physics.world import World
+from training.config import HeapConfig
+from training.heaps import PER_SHAPE, HeapArrays, settle_heap
+
+MASKS = ("true", "degraded", "ours")
+KINDS = ("catalogue, first look", "catalogue, later look", "catalogue, any camera", "wide")
+OURS = PerceptionSettings(scorer=False)
+FEWEST_LEFT = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pictures of pairs with labels; masks of a picture are bits of one layer.
+
+    Attributes:
+        geometry: Depth, and the five masks as bits. Shape (n, 2, 96, 96), uint8.
+        colour: Red, green, blue, and the two masks as bits. Shape (n, 4, 96, 96), uint8.
+        label: Whether each relation holds, [pair, direction, RELATIONS]. Shape (n, 2, 3).
+        masks: Index into MASKS. Shape (n,).
+        kind: Index into KINDS. Shape (n,).
+    """
+
+    geometry: np.ndarray
+    colour: np.ndarray
+    label: np.ndarray
+    masks: np.ndarray
+    kind: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @staticmethod
+    def join(many: "list[Pairs]") -> "Pairs":
+        """All of them; none at all is fine."""
+        if not many:
+            size = (CROP_SIZE, CROP_SIZE)
+            return Pairs(
+                np.zeros((0, 2, *size), np.uint8), np.zeros((0, 4, *size), np.uint8),
+                np.zeros((0, 2, len(RELATIONS)), bool), np.zeros(0, np.uint8), np.zeros(0, np.uint8),
+            )  # fmt: skip
+        return Pairs(*(np.concatenate([getattr(each, f.name) for each in many]) for f in fields(Pairs)))
+
+
+def cut(scene: Scene, masks: str, kind: int) -> Pairs:
+    """Pictures and labels of all near pairs of a scene that has both truths."""
+    assert scene.true_occlusion is not None and scene.true_sweep is not None
+    assert scene.visible_ids is not None
+    pairs = unordered(near_pairs(scene))
+    depth = geometry_crops(scene, pairs)
+    colour = colour_crops(scene.observation.rgb, scene.visible_ids, pairs)
+    label = np.zeros((len(pairs), 2, len(RELATIONS)), bool)
+    for k, (i, j) in enumerate(pairs):
+        for d, pair in enumerate((BlockedBy(i, j), BlockedBy(j, i))):
+            told = [pair in truth.pairs for truth in (scene.true_occlusion, scene.true_sweep)]
+            label[k, d] = (*told, any(told))
+    return Pairs(
+        np.stack([depth[:, 0], _bits(depth[:, 1:])], 1),
+        np.concatenate([colour[:, :3], _bits(colour[:, 3:])[:, None]], 1),
+        label,
+        np.full(len(pairs), MASKS.index(masks), np.uint8),
+        np.full(len(pairs), kind, np.uint8),
+    )
+
+
+def _bits(layers: np.ndarray) -> np.ndarray:
+    """Masks (n, k, s, s) as bits of one layer (n, s, s)."""
+    weights = (1 << np.arange(layers.shape[1])).astype(np.uint8)
+    return np.asarray((layers * weights[None, :, None, None]).sum(1, dtype=np.uint8))
+
+
+def catalogue_case(seed: int, looks: int = 4, ours: bool = True) -> Pairs:
+    """A heap as `cpor simulate` makes them, several looks at it; empty where no heap comes of the seed."""
+    rng = np.random.default_rng((seed, 0x9A125))
+    tiers: tuple[Tier | None, ...] = (None, None, "hard")
+    tier = tiers[int(rng.integers(3))]
+    densities: tuple[Density, ...] = ("dense", "dense", "dense", "heaped", "loose")
+    density = densities[int(rng.integers(5))]
+    container: Container = "table" if rng.random() < 0.15 else "bin"
+    try:
+        heap = make_heap(seed, HeapSettings(container, density, tier, max_tries=60))
+    except SimulationError:
+        return Pairs.join([])
+    made = []
+    for look in range(looks):
+        kind = (0, 1, 2, 1)[look % 4]
+        world = heap.world
+        if kind == 1 or (kind == 2 and rng.random() < 0.5):
+            world = _after_removals(world, rng)
+        camera = overhead_camera()
+        if kind == 2:
+            camera = overhead_camera(
+                tilt_deg=rng.uniform(0.0, 60.0),
+                azimuth_deg=rng.uniform(0.0, 360.0),
+                distance=rng.uniform(0.5, 0.95),
+                fov_deg=rng.uniform(26.0, 42.0),
+            )
+        sensor = sensor_preset(("default", "default", "default", "harsh")[int(rng.integers(4))])
+        views = cast_views(world, camera)
+        scene = replace(
+            photograph(world, camera, random_look(rng), sensor, rng, views=views),
+            true_occlusion=occlusion_relations(views),
+            true_sweep=sweep_relations(world),
+        )
+        made.append(cut(scene, "true", kind))
+        if ours:
+            made.append(cut(see(scene, OURS)[0], "ours", kind))
+        if rng.random() < 0.3:
+            made.append(cut(degrade(scene, rng), "degraded", kind))
+    return Pairs.join(made)
+
+
+def _after_removals(world: World, rng: np.random.Generator) -> World:
+    """The world after some objects that lay free were taken away, at rest again."""
+    left = sorted(world.objects)
+    blocked_by = sweep_relations(world).pairs
+    for _ in range(int(rng.integers(1, 6))):
+        if len(left) <= FEWEST_LEFT:
+            break
+        free = [k for k in left if not any(p.blocked == k and p.blocker in left for p in blocked_by)]
+        left.remove(int(rng.choice(free or left)))
+    ids = dict(enumerate(left, start=1))
+    after = build_world(
+        {k: world.objects[obj] for k, obj in ids.items()},
+        {k: world.pose(obj) for k, obj in ids.items()},
+        world.bin,
+    )
+    settle_roughly(after)
+    return after
+
+
+def wide_heap(seed: int, config: HeapConfig | None = None) -> list[tuple[HeapArrays, list[tuple[int, int]]]]:
+    """A random heap, and the same after removals, each with its sweep relations; empty where none settles."""
+    rng = np.random.default_rng((seed, 0x71DE))
+    try:
+        heap, world = settle_heap(rng, config or HeapConfig())
+    except (CporError, ValueError):
+        return []  # MuJoCo refuses a degenerate hull with a ValueError
+    swept = [(int(p.blocked), int(p.blocker)) for p in sweep_relations(world).pairs]
+    here = [int(k) for k in np.unique(heap.objects) if k]
+    made = [(heap, swept)]
+    if len(here) > FEWEST_LEFT + 1:
+        gone: list[int] = []
+        for _ in range(int(rng.integers(1, min(6, len(here) - FEWEST_LEFT)))):
+            left = [k for k in here if k not in gone]
+            free = [k for k in left if not any(i == k and j in left for i, j in swept)]
+            gone.append(int(rng.choice(free or left)))
+        keep = ~np.isin(heap.objects, gone)
+        fewer = {name: getattr(heap, name)[keep] for name in PER_SHAPE}
+        left_over = [(i, j) for i, j in swept if i not in gone and j not in gone]
+        made.append((replace(heap, **fewer, starts=np.array([0, int(keep.sum())])), left_over))
+    return made
+
+
+def view_pairs(path: str, ours: float, seed: int) -> Pairs:
+    """Pairs of views that the training drew and left in a file, which is deleted.
+
+    Args:
+        path: Of an .npz with rgb, depth [m], ids, amodal as `training.buffer.Batch` has them, and the sweep
+            relations of each view.
+        ours: Share of the views that our segmenter sees too.
+        seed: Of the degraded masks.
+    """
+    rng = np.random.default_rng((seed, 0xDE6))
+    made = []
+    for scene in read_views(path):
+        made.append(cut(scene, "true", 3) if rng.random() < 0.5 else cut(degrade(scene, rng), "degraded", 3))
+        if rng.random() < ours:
+            made.append(cut(see(scene, OURS)[0], "ours", 3))
+    Path(path).unlink()
+    return Pairs.join(made)
+
+
+def read_views(path: str) -> Iterator[Scene]:
+    """The drawn views of a file as labelled scenes; those of fewer than two objects are left out."""
+    with np.load(path, allow_pickle=True) as held:
+        views = {name: held[name] for name in held.files}
+    for k in range(len(views["ids"])):
+        scene = _scene({name: value[k] for name, value in views.items()})
+        if len(scene.objects) > 1:
+            yield scene
+
+
+def _scene(view: Mapping[str, np.ndarray]) -> Scene:
+    """One drawn view as a labelled scene; hidden parts are known at every second pixel."""
+    ids = view["ids"].astype(np.int32)
+    whole: dict[int, np.ndarray] = {}
+    hides: list[BlockedBy] = []
+    coarse = ids[::2, ::2]
+    shown = [int(k) for k in np.flatnonzero(np.bincount(ids.reshape(-1))) if k]
+    for k in shown:
+        mask = ((view["amodal"] >> k) & 1).astype(bool)
+        counts = np.bincount(coarse[mask], minlength=1)
+        front = np.flatnonzero(counts > HIDDEN_SHARE * max(1, int(counts.sum())))
+        hides += [BlockedBy(k, int(j)) for j in front if j not in (0, k) and int(j) in shown]
+        whole[k] = np.repeat(np.repeat(mask, 2, 0), 2, 1) | (ids == k)
+    known = frozenset(shown)
+    swept = frozenset(BlockedBy(int(i), int(j)) for i, j in view["sweep"] if {int(i), int(j)} <= known)
+    return Scene(
+        Observation(np.ascontiguousarray(view["rgb"]), view["depth"].astype(np.float32)),
+        tuple(DetectedObject(k, MaskCrop.from_mask(whole[k])) for k in shown),
+        ids,
+        true_occlusion=TrueRelations(known, frozenset(hides)),
+        true_sweep=TrueRelations(known, swept),
+    )
+
+
+def degrade(scene: Scene, rng: np.random.Generator) -> Scene:
+    """The scene with masks as a segmenter draws them: edges wander, objects merge, split and go missing.
+
+    Hidden parts are shifted, too small, too large, or not seen at all. The truth follows by `Recognition`.
+    """
+    assert scene.visible_ids is not None and scene.true_occlusion and scene.true_sweep
+    true = scene.visible_ids
+    found = _wander(true, rng, 2.5 * rng.random())
+    whole = {o.id: o.amodal.to_mask(true.shape) for o in scene.objects if o.amodal is not None}
+    for first, second in _some_neighbours(scene, rng):
+        found[found == second] = first
+        whole[first] = whole[first] | whole[second]
+    for k in [int(k) for k in np.unique(found) if k]:
+        luck = rng.random()
+        mask = found == k
+        if luck < 0.03:
+            found[mask] = 0
+        elif luck < 0.08:
+            y, x = np.nonzero(mask)
+            angle = rng.uniform(0.0, np.pi)
+            side = np.cos(angle) * (x - x.mean()) + np.sin(angle) * (y - y.mean()) > rng.normal(0.0, 5.0)
+            new = int(found.max()) + 1
+            found[y[side], x[side]] = new
+            whole[new] = found == new
+    objects = []
+    for k in [int(k) for k in np.unique(found) if k]:
+        seen = found == k
+        objects.append(DetectedObject(k, MaskCrop.from_mask(seen | _blurred(whole[k], seen, rng))))
+    ids = tuple(o.id for o in objects)
+    known = Recognition.match(ids, found, scene.ids, true)
+    return replace(
+        scene,
+        objects=tuple(objects),
+        visible_ids=found,
+        true_occlusion=known.translate(scene.true_occlusion),
+        true_sweep=known.translate(scene.true_sweep),
+    )
+
+
+def _wander(ids: np.ndarray, rng: np.random.Generator, amount: float) -> np.ndarray:
+    """Ids read from places that are a little off. [px]."""
+    h, w = ids.shape
+    rough = rng.normal(0.0, amount, (2, h // 16 + 2, w // 16 + 2))
+    field = ndimage.zoom(rough, (1, 16, 16), order=1)[:, :h, :w]
+    rows = np.clip(np.rint(np.arange(h)[:, None] + field[0]), 0, h - 1).astype(np.int64)
+    cols = np.clip(np.rint(np.arange(w)[None] + field[1]), 0, w - 1).astype(np.int64)
+    return np.ascontiguousarray(ids[rows, cols])
+
+
+def _some_neighbours(scene: Scene, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+    """At most one pair of neighbours that the segmenter takes for one object."""
+    if rng.random() < 0.25:
+        near = unordered(near_pairs(scene, within=2))
+        if near:
+            yield near[int(rng.integers(len(near)))]
+
+
+def _blurred(whole: np.ndarray, seen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A hidden part that was guessed: not at all, shifted, smaller or larger."""
+    luck = rng.random()
+    if luck < 0.12:
+        return seen
+    shifted = np.roll(whole, rng.normal(0.0, 1.5, 2).round().astype(int).tolist(), (0, 1))
+    if luck < 0.45:
+        size = 2 * int(rng.integers(1, 4)) + 1
+        change = ndimage.minimum_filter if luck < 0.3 else ndimage.maximum_filter
+        return np.asarray(change(shifted.astype(np.uint8), size=size)) > 0
+    return shifted
