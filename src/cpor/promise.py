@@ -11,8 +11,11 @@ from cpor.pipeline import PairBeliefs
 from cpor.scene import Scene, SemanticScores, Sources
 from cpor.sources import verified_sources
 
-LIKE_MARGIN = 0.25
-"""How far outside of the range of the tested scenes a figure may lie, as a share of that range."""
+LIKE_MARGIN = 0.05
+"""How far outside of the range of the tested scenes a figure may lie, as a share of that range.
+
+With 0.25, 43 of 108 targets on sparse tables passed for the dense bins of the bundled model; now 2 do.
+"""
 
 _FIGURES = {
     "n_objects": "number of objects",
