@@ -1,5 +1,7 @@
 """The live page, used as a person would: start, watch, step, ask for another object, stop."""
 
+import re
+
 import httpx
 import pytest
 from support.live_runs import PATIENCE_S, Follower
@@ -35,7 +37,7 @@ def begin(it, tier, seed, paused=False, pace="100"):
     it.see("speed").select_option(pace)
     it.see("paused").set_checked(paused)
     it.see("begin").click()
-    it.page.wait_for_function("location.hash.startsWith('#run=')")
+    expect(it.page).to_have_url(re.compile("#run="), timeout=120_000)
     return it.page.evaluate("location.hash").removeprefix("#run=")
 
 
@@ -58,9 +60,7 @@ def shows(it, cycle):
     # What nobody segmented has no bar: nobody can act on it.
     scores = {int(obj): score for obj, score in cycle["decision"]["scores"].items() if int(obj) != UNSEEN}
     assert dict(shown) == scores and [score for _, score in shown] == sorted(scores.values(), reverse=True)
-    it.page.wait_for_function(
-        "p => document.getElementById('heap-picture').dataset.picture === p", arg=cycle["picture"]
-    )
+    expect(it.page.locator("#heap-picture")).to_have_attribute("data-picture", cycle["picture"])
 
 
 def click_on_picture(it, obj):
