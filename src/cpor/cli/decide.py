@@ -1,12 +1,11 @@
 """The command `decide`: from whatever is given to what to do next, and why."""
 
-import importlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli.first_use import start_loops
 from cpor.cli.options import (
     DECIDE,
     MORE,
@@ -104,7 +103,6 @@ def decide(
 
     If the request may mean several objects, or none, the command asks back and exits with code 2.
     """
-    _start_numba_without_blas()
     if sum(way is not None for way in (target, point, request)) > 1:
         raise InvalidSettingError("ask in one way only: --target, --point or --request")
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
@@ -127,13 +125,15 @@ def decide(
                 f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
                 "options about pictures, targets, scorers and models"
             )
-        from cpor.answer import DecideSettings, decide_given
         from cpor.data.scene_file import read_scene_file
+
+        posterior = read_scene_file(source[0])
+        start_loops(len(posterior.objects))
+        from cpor.answer import DecideSettings, decide_given
         from cpor.inference.decide import parse_method
         from cpor.risk.modes import DEFAULT_MODE
 
         settings = DecideSettings(parse_method(method), deadline_ms, require_certificate, prior)
-        posterior = read_scene_file(source[0])
         answer = decide_given(posterior, mode=mode or DEFAULT_MODE, tau=tau, settings=settings)
     else:
         if questions is not None and scorer is None:
@@ -202,14 +202,3 @@ def _write_rerun(file: Path, answer: "Answer") -> None:
     assert isinstance(posterior.target, int)
     marks = Marks(posterior.target, decision.action, relations_to_draw(posterior))
     write_scene(file, answer.view.scene, marks, decision, answer.p_success)
-
-
-def _start_numba_without_blas() -> None:
-    """Save a fifth of the start-up: numba looks for a BLAS in SciPy, and no kernel of ours uses one."""
-    if "scipy.linalg" in sys.modules or "numba" in sys.modules:
-        return
-    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        del sys.modules["scipy.linalg"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli.first_use import start_loops
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def make_system(
     segmenter: "Segmenter | str | None", scorer: str | None, model: str | None, mode: str | None
 ) -> "System":
     """The system that the options describe."""
+    start_loops()
     from cpor.risk.modes import DEFAULT_MODE
     from cpor.system import System
 

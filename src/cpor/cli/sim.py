@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
 
 import typer
 
+from cpor.cli.first_use import start_loops
 from cpor.cli.options import (
     MORE,
     SIMULATE,
@@ -118,6 +119,7 @@ def demo(
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
+    start_loops(bar=False)
     from cpor.apps.demo import DemoShow
     from cpor.risk.modes import DEFAULT_MODE, parse_mode
     from cpor.sim.dataset.manifest import TIERS

@@ -117,7 +117,9 @@ def count_contacts(
 
     # An amodal mask contains the visible one by definition; a segmenter's need not, so unite them.
     inside = np.zeros((height, width), np.bool_)
-    inside[top - first_row : top - first_row + rows, left - first_col : left - first_col + cols] = crop
+    for r in range(rows):
+        for c in range(cols):
+            inside[top - first_row + r, left - first_col + c] = crop[r, c]
     for r in range(box[0], box[1]):
         for c in range(box[2], box[3]):
             if index_image[r, c] == i:

@@ -74,11 +74,13 @@ def order_edges(p, zeta, blocked, blocker, weight, reverse):
                 log_pair_bound += np.log((1.0 - value) + value * (1.0 - other))
             e += 1
     order = np.argsort(-np.abs(weight), kind="mergesort")
-    blocked[:] = blocked[order]
-    blocker[:] = blocker[order]
-    weight[:] = weight[order]
+    # Loops in place of slices: numba compiles `a[:] = b` for seconds.
+    listed = (blocked.copy(), blocker.copy(), weight.copy())
     place = np.full((n, n), -1, np.int64)
     for e in range(weight.shape[0]):
+        blocked[e] = listed[0][order[e]]
+        blocker[e] = listed[1][order[e]]
+        weight[e] = listed[2][order[e]]
         place[blocked[e], blocker[e]] = e
     for e in range(weight.shape[0]):
         reverse[e] = place[blocker[e], blocked[e]]

@@ -57,7 +57,13 @@ def sweep_order(linked, order):
                 k += 1
     best_cost = np.inf
     work = n * n
-    for start in np.argsort(degree, kind="mergesort")[:STARTS]:  # the periphery makes good starts
+    started = np.zeros(n, np.bool_)
+    for _ in range(min(STARTS, n)):
+        start = -1  # the periphery makes good starts
+        for v in range(n):
+            if not started[v] and (start < 0 or degree[v] < degree[start]):
+                start = v
+        started[start] = True
         entered = np.zeros(n, np.bool_)
         waiting = degree.copy()
         links = np.zeros(n, np.int64)
@@ -99,7 +105,8 @@ def sweep_order(linked, order):
                 break
         if cost < best_cost:
             best_cost = cost
-            order[:] = trial
+            for v in range(n):
+                order[v] = trial[v]
     return best_cost, work
 
 

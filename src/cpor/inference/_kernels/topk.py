@@ -181,7 +181,9 @@ def next_graph(blocked, blocker, weight, reverse, n, nodes, heap, counters, chos
                 depth += 1
                 continue
             counters[WORK] += step_work
-            with_edge[:] = reach
+            for v in range(n):
+                for word in range(reach.shape[1]):
+                    with_edge[v, word] = reach[v, word]
             add_edge(with_edge, a, b)
             bound_with = (
                 gain + weight[depth] + possible_gain(with_edge, blocked, blocker, weight, reverse, depth + 1)
@@ -260,7 +262,8 @@ def mark_actions(blocked, blocker, chosen, target, free):
             if chosen[e] and reached[blocked[e]] and not reached[blocker[e]]:
                 reached[blocker[e]] = True
                 changed = True
-    free[:] = reached
+    for v in range(n):
+        free[v] = reached[v]
     for e in range(m):
         if chosen[e]:
             free[blocked[e]] = False

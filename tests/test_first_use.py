@@ -1,0 +1,28 @@
+"""The first minute: a small scene needs no compiler, and whoever waits for it is told."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from cpor.cli.first_use import _Teller
+
+HEAP = Path(__file__).parents[1] / "examples" / "scenes" / "heap.json"
+
+
+def test_a_small_scene_is_decided_at_once_on_a_new_machine(tmp_path):
+    command = [sys.executable, "-c", "from cpor.cli.app import main; main()", "decide", str(HEAP)]
+    new = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    said = subprocess.run(command, env=new, capture_output=True, text=True, check=True)
+    assert "remove screwdriver       81.4%" in said.stdout
+    assert said.stderr == "" and not list(tmp_path.rglob("*.nbi"))
+
+
+def test_compiling_is_said_once_where_no_bar_can_be_shown(capsys):
+    teller = _Teller(with_bar=False)
+    for _ in range(2):
+        teller.begin()
+        teller.begin()  # on the way to the first
+        teller.end(ours=False)
+        teller.end(ours=True)
+    assert capsys.readouterr().err.count("Compiling for this machine, once") == 1
