@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --retries 5
 
-.PHONY: demo quick test check bench evidence format clean
+.PHONY: demo quick test check bench evidence dist format clean
 
 # Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
 demo: $(VENV)/.sim
@@ -30,6 +30,18 @@ bench: $(VENV)/.dev
 
 evidence: $(VENV)/.dev
 	@$(BIN)/python benchmarks/evidence_table.py
+
+# Wheel and sdist, the same bytes for the same commit; beside them what they bring in, and under which licences.
+SHIPPED := out/shipped
+dist: $(VENV)/.dev
+	@rm -rf dist $(SHIPPED)
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist . | tail -1
+	@$(PYTHON) -m venv $(SHIPPED)
+	@$(SHIPPED)/bin/python -m pip install --quiet --constraint constraints.txt --retries 5 "$$(ls dist/*.whl)[perception,serve,sim,viz,vlm]"
+	@$(INSTALL) cyclonedx-bom pip-licenses
+	@$(BIN)/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom.json $(SHIPPED)/bin/python
+	@$(BIN)/pip-licenses --python $(SHIPPED)/bin/python --format=markdown --with-urls --output-file dist/licences.md
+	@ls -l dist
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format .

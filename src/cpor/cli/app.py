@@ -1,7 +1,9 @@
 """The command line: reads arguments, calls the library, prints. `cpor --help` lists the commands."""
 
 import io
+import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,8 +25,32 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from cpor import __version__
 
-        typer.echo(f"cpor {__version__}")
+        commit = _commit()
+        typer.echo(f"cpor {__version__}" + (f" ({commit})" if commit else ""))
         raise typer.Exit
+
+
+def _commit() -> str:
+    """The commit this was built from, or that a checkout is at; empty where nobody knows."""
+    import cpor
+
+    package = Path(cpor.__file__).parent
+    built_from = package / "commit.txt"
+    if built_from.exists():
+        return built_from.read_text().strip()
+    root = package.parents[1]
+    if not (root / ".git").exists():
+        return ""
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return said.stdout.strip()
 
 
 @app.callback()
