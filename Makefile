@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --retries 5
 
-.PHONY: demo quick test check bench evidence dist format clean
+.PHONY: demo quick test check bench evidence docs dist format clean
 
 # Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
 demo: $(VENV)/.sim
@@ -30,6 +30,11 @@ bench: $(VENV)/.dev
 
 evidence: $(VENV)/.dev
 	@$(BIN)/python benchmarks/evidence_table.py
+
+# The site: static, opens from disk, asks no other host. A broken link fails the build.
+docs: $(VENV)/.dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "out/site/index.html"
 
 # Wheel and sdist, the same bytes for the same commit; beside them what they bring in, and under which licences.
 SHIPPED := out/shipped

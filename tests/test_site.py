@@ -1,0 +1,52 @@
+"""The site: it builds without a broken link, asks no other host, and its tutorials do what they say."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+OURS = "examples/"
+"""Commands on files that come with the repository are run; others name files of the reader's."""
+
+CPOR = [sys.executable, "-c", "from cpor.cli.app import main; main()"]
+
+
+@pytest.mark.slow
+def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path):
+    pytest.importorskip("mkdocs", reason="needs mkdocs (extra dev)")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > 25
+    for page in pages:
+        asked = re.findall(
+            r"""<(?:script|img|link|iframe)[^>]+(?:src|href)=["']?(https?:)?//""", page.read_text()
+        )
+        assert not asked, page
+    commands = (tmp_path / "reference" / "cli.html").read_text()
+    assert "cpor decide" in commands and "--depth-unit-m" in commands
+    first = tmp_path / "index.html"
+    assert first.stat().st_size < 100_000 and "Grasp it, remove something first, or ask" in first.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs_as_it_is_written(tutorial, tmp_path):
+    for needed in ("onnxruntime", "mujoco"):
+        pytest.importorskip(needed, reason="needs the extras perception and sim")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    text = tutorial.read_text(encoding="utf-8")
+    lines = re.findall(r"^\$ (cpor .*)$", text, re.MULTILINE)
+    runs = [[*CPOR, *shlex.split(line)[1:]] for line in lines if OURS in line]
+    runs += [[sys.executable, "-c", code] for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+    for command in runs:
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0 and ran.stdout, ran.stderr
