@@ -34,6 +34,8 @@ evidence: $(VENV)/.dev
 # The site: static, opens from disk, asks no other host. A broken link fails the build.
 docs: $(VENV)/.dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "Recording a decision for the start page (a minute or two) …"
+	@$(BIN)/python docs/record_page.py out/site/try.html
 	@echo "out/site/index.html"
 
 # Wheel and sdist, the same bytes for the same commit; beside them what they bring in, and under which licences.

@@ -3,71 +3,48 @@
 `see` simulates `dev`, fresh scenes and `test`, sees every case with our segmenter's masks and with true ones,
 and measures the paper's geometry, the learnt geometry and the scorer on both; pictures are not kept. `judge`
 fits a model for each combination on `dev` and the fresh scenes, and counts on `test` how often the first
-action is right. It writes results.json and the models of the product. Cases that are not done when the time
-is up are left out, and n says how many there were.
+action is right: summed over acyclic graphs, over all graphs, and of the likeliest graph alone. It writes
+results.json, goes on where it stopped, and writes the models of the product. Cases that are not done when the
+time is up are left out, and n says how many there were.
 
 Run: python benchmarks/box_evaluate.py see --out DIR [--workers 16] [--seconds 380], then
-     python benchmarks/box_evaluate.py judge --facts DIR --out DIR [--workers 2]
+     python benchmarks/box_evaluate.py judge --facts DIR --out DIR
 """
 
 import argparse
+import itertools
 import json
 import pickle
 import time
 import zlib
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from box_judge import SOURCES, judge, raw_learnt, with_true_relations
 
-from cpor.decision import Defer, Grasp
 from cpor.errors import SimulationError
 from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
+from cpor.evidence.joined import join_geometry
 from cpor.evidence.learnt import RELATIONS, GeometryKind, LearntGeometry
-from cpor.experiments.first_decisions import LabelledCase, measure_first_decisions
 from cpor.experiments.perceived import PerceptionSettings, SegmenterKind, see
-from cpor.fitting import FitSettings
-from cpor.fitting.fit import fit_labelled
+from cpor.experiments.robot_table import Rate
 from cpor.fitting.labelled import LabelledScene
-from cpor.metrics import summarise_reliability
-from cpor.metrics.ranking import auroc
-from cpor.model import FittedModel
 from cpor.perception import network_file
 from cpor.pipeline import Pipeline
-from cpor.risk.modes import MODES
 from cpor.scene import DetectedObject, Observation, Scene, SemanticScores
 from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split
 from cpor.sim.dataset.manifest import CasePlan
-from cpor.truth import is_wrong, truth_of
 
 MASKS: dict[SegmenterKind, str] = {"ours": "our masks", "given": "true masks"}
 
-SOURCES: dict[str, tuple[GeometryKind | None, bool]] = {
-    "paper geometry": ("paper", False),
-    "learnt geometry": ("learnt", False),
-    "scorer": (None, True),
-    "paper geometry + scorer": ("paper", True),
-    "learnt geometry + scorer": ("learnt", True),
-}
-"""Whose geometry, and whether the scorer is asked."""
-
 FRESH_SEED = 20261116
 """Of the scenes that are added to `dev`: nothing was chosen or trained on them."""
-
-ALPHAS = (0.1, 0.2)
-"""Allowed rates of wrong actions that models are fitted for."""
-
-KEPT: dict[tuple[SegmenterKind, str], str] = {
-    ("ours", "learnt geometry + scorer"): "embedded",
-    ("given", "learnt geometry"): "geometry",
-}
-"""Models that come with the package."""
-
 
 _NO_BELIEFS: Any = None
 
@@ -79,7 +56,7 @@ class Facts:
     Attributes:
         scene: Objects and truths over a picture of one pixel, which differs from case to case.
         target, tier: What is asked for, and how deep it lies.
-        geometry: By whose.
+        geometry: Of the paper and of the network, by whose.
         learnt: Log-odds of the learnt geometry for occlusion, sweep and either. Shape (n, n, 3).
         semantic: What the scorer said.
         labelled: The case as fitting reads it.
@@ -103,6 +80,9 @@ class Facts:
 
     def evidence(self, kind: GeometryKind | None) -> GeometricEvidence:
         """Of one kind; None: geometry knows nothing."""
+        if kind == "both":
+            hides = self.learnt[..., RELATIONS.index("occlusion")]
+            return join_geometry(self.geometry["paper"], self.geometry["learnt"], hides)
         if kind is not None:
             return self.geometry[kind]
         plain = self.geometry["paper"]
@@ -112,7 +92,7 @@ class Facts:
 
 @lru_cache(maxsize=1)
 def _geometry() -> LearntGeometry:
-    return LearntGeometry()
+    return LearntGeometry(joined=False)
 
 
 def _one_thread() -> None:
@@ -161,87 +141,6 @@ def look(split: str, number: int, case: CasePlan) -> dict[SegmenterKind, bytes] 
     return found
 
 
-def judge(masks: SegmenterKind, source: str, dev: list[Facts], test: list[Facts]) -> dict[str, Any]:
-    """One combination: fitted on dev for each alpha, decided on test."""
-    kind, asks = SOURCES[source]
-
-    def stages(facts: list[Facts]) -> Pipeline:
-        by_name = {each.scene.request: each for each in facts}
-        return Pipeline(
-            measure=lambda scene: by_name[scene.request].evidence(kind),
-            score=lambda scene: by_name[scene.request].semantic if asks else None,
-        )
-
-    raw, deciding = stages(dev), stages(test)
-    read = [each.read(kind, asks, raw) for each in dev]
-    settings = FitSettings(geometry_kind=kind or "paper", truth="any")
-    models = {alpha: fit_labelled(read, replace(settings, alpha=alpha)).model for alpha in ALPHAS}
-    model = models[ALPHAS[0]]
-    fitted = replace(
-        model.pipeline(tau=0.0, fill_missing=True), measure=deciding.measure, score=deciding.score
-    )
-    cases = [LabelledCase(str(each.scene.request), each.scene, each.target, each.tier) for each in test]
-    first = measure_first_decisions(cases, fitted, np.random.default_rng(0))
-    told = [each.read(kind, asks, fitted) for each in test]
-    looked = [~np.isnan(each.beliefs.p_fused) & (each.beliefs.p_fused > 0.0) for each in told]
-    p = np.concatenate([each.beliefs.p_fused[at] for each, at in zip(told, looked, strict=True)])
-    label = np.concatenate([each.label[at] for each, at in zip(told, looked, strict=True)])
-    promised = {
-        str(alpha): {"tau": each.promise.tau, "reason": each.promise.reason} for alpha, each in models.items()
-    }
-    row = {
-        "n": len(test),
-        "n_lost": sum(case.target not in case.scene.ids for case in cases),
-        "first": first.to_json(),
-        "relations": {
-            "auroc": auroc(p, label),
-            "ece": float(summarise_reliability(p, label).ece),
-            "n": int(label.size),
-        },
-        "promise": promised,
-        "modes": {str(alpha): _modes(each, deciding, cases) for alpha, each in models.items()},
-    }
-    kept = KEPT.get((masks, source))
-    return {"row": row, "models": {a: m.to_json() for a, m in models.items()} if kept else {}, "kept": kept}
-
-
-def _modes(model: FittedModel, deciding: Pipeline, cases: list[LabelledCase]) -> dict[str, dict[str, int]]:
-    """What each mode does on the test cases whose target was found, under the strict policy."""
-    counted = {}
-    for mode in MODES:
-        stages = replace(model.pipeline(model.tau(mode)), measure=deciding.measure, score=deciding.score)
-        acted = wrong = free = n = 0
-        for case in cases:
-            if case.target not in case.scene.ids:
-                continue
-            truth = truth_of(case.scene, "any").pairs
-            action = stages.run(case.scene, case.target).decision.action
-            n += 1
-            acted += not isinstance(action, Defer)
-            wrong += is_wrong(action, case.target, truth)
-            free += isinstance(action, Grasp) and is_wrong(action, case.target, truth)
-        counted[mode] = {"n": n, "acted": acted, "wrong": wrong, "obstructed_called_free": free}
-    return counted
-
-
-def raw_learnt(facts: list[Facts]) -> dict[str, dict[str, float]]:
-    """The network's own probabilities against the truth it was taught, before any fitting."""
-    told = {}
-    for k, kind in enumerate(RELATIONS):
-        p, label = [], []
-        for each in facts:
-            truths = {"occlusion": each.scene.true_occlusion, "sweep": each.scene.true_sweep}
-            wanted = [t for name, t in truths.items() if kind in ("either", name) and t is not None]
-            ids = each.geometry["learnt"].ids
-            for i, j in np.argwhere(~np.isnan(each.learnt[..., k])):
-                p.append(1.0 / (1.0 + np.exp(-each.learnt[i, j, k])))
-                label.append(any((ids[i], ids[j]) in truth.pairs for truth in wanted))
-        scores, true = np.array(p), np.array(label, bool)
-        ece = float(summarise_reliability(scores, true).ece)
-        told[kind] = {"auroc": auroc(scores, true), "ece": ece, "n": float(true.size)}
-    return told
-
-
 def see_all(out: Path, workers: int, dev: int, fresh: int, test: int, seconds: float) -> None:
     """Simulate and see the cases, and keep what was measured in files of at most 15 MB."""
     start = time.monotonic()
@@ -276,7 +175,7 @@ def see_all(out: Path, workers: int, dev: int, fresh: int, test: int, seconds: f
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def judge_all(out: Path, facts: Path, workers: int, sources: list[str]) -> None:
+def judge_all(out: Path, facts: Path, sources: list[str], cases: int | None) -> None:
     """Fit and judge every combination on the facts of a folder."""
     found: dict[tuple[str, SegmenterKind], list[Facts]] = {(s, m): [] for s in ("dev", "test") for m in MASKS}
     for split, masks in found:
@@ -285,30 +184,31 @@ def judge_all(out: Path, facts: Path, workers: int, sources: list[str]) -> None:
                 pickle.loads(zlib.decompress(each)) for each in pickle.loads(path.read_bytes())
             ]
         found[split, masks].sort(key=lambda each: str(each.scene.request))
+        if split == "test":
+            drawn = np.random.default_rng(0).permutation(len(found[split, masks]))[:cases]
+            found[split, masks] = [found[split, masks][k] for k in sorted(drawn.tolist())]
     before = out / "results.json"
     results: dict[str, Any] = (
         json.loads(before.read_text())
         if before.is_file()
-        else {MASKS[m]: {"learnt geometry, before fitting": raw_learnt(found["test", m])} for m in MASKS}
+        else {
+            MASKS[m]: {
+                "learnt geometry, before fitting": raw_learnt(found["test", m]),
+                "true relations": {"right": {"any": {"truth": with_true_relations(found["test", m])}}},
+            }
+            for m in MASKS
+        }
     )
     print({key: len(each) for key, each in found.items()}, flush=True)
-    with ProcessPoolExecutor(workers) as pool:
-        judged = {
-            pool.submit(judge, masks, source, found["dev", masks], found["test", masks]): (masks, source)
-            for source in sources
-            for masks in MASKS
-        }
-        for job in as_completed(judged):
-            masks, source = judged[job]
-            if (error := job.exception()) is not None:  # the other combinations are worth having
-                print(f"{MASKS[masks]}, {source} failed: {error!r}", flush=True)
-                continue
-            told = job.result()
-            results[MASKS[masks]][source] = told["row"]
-            for alpha, text in told["models"].items():
-                (out / f"{told['kept']}_a{round(100 * alpha)}.json").write_text(text + "\n")
-            (out / "results.json").write_text(json.dumps(results, indent=1, default=asdict) + "\n")
-            _say(MASKS[masks], source, told["row"])
+    for source, masks in itertools.product(sources, MASKS):
+        if source in results[MASKS[masks]]:
+            continue
+        told = judge(masks, source, found["dev", masks], found["test", masks])
+        results[MASKS[masks]][source] = told["row"]
+        if told["model"] is not None:
+            (out / f"simulated_{told['kept']}.json").write_text(told["model"] + "\n")
+        before.write_text(json.dumps(results, indent=1) + "\n")
+        _say(MASKS[masks], source, told["row"])
 
 
 def main() -> None:
@@ -318,6 +218,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sources", nargs="*", default=list(SOURCES), help="combinations to judge")
     parser.add_argument("--facts", type=Path, help="where `see` wrote, for `judge`")
+    parser.add_argument(
+        "--cases", type=int, help="judge on so many test cases, drawn at random (default: all)"
+    )
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--dev", type=int, default=550)
     parser.add_argument("--fresh", type=int, default=450, help="further scenes to fit with")
@@ -328,19 +231,16 @@ def main() -> None:
     if asked.stage == "see":
         see_all(asked.out, asked.workers, asked.dev, asked.fresh, asked.test, asked.seconds)
     else:
-        judge_all(asked.out, asked.facts or asked.out, asked.workers, asked.sources)
+        judge_all(asked.out, asked.facts or asked.out, asked.sources, asked.cases)
 
 
 def _say(masks: str, source: str, row: dict[str, Any]) -> None:
-    relations = row["relations"]
-    print(
-        f"{masks}, {source}: AUROC {relations['auroc']:.4f}, ECE {relations['ece']:.4f}, {row['promise']}",
-        flush=True,
+    told = ", ".join(
+        f"{method} {Rate.of([c == '1' for c in ''.join(by_tier.values())]).share:.3f}"
+        for method, by_tier in row["right"]["any"].items()
     )
-    for method, by_tier in row["first"]["rsr"]["any"].items():
-        shares = ", ".join(f"{tier} {value[0]:.3f}" for tier, value in by_tier.items())
-        low, high = by_tier["all"][1]
-        print(f"    {method}: {shares} [{low:.3f}, {high:.3f}], n {row['n']}")
+    relations = row["relations"]
+    print(f"{masks}, {source}: {told}; AUROC {relations['auroc'][0]:.4f}, ECE {relations['ece'][0]:.4f}")
 
 
 if __name__ == "__main__":

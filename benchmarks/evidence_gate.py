@@ -12,10 +12,10 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from evidence_page import keep
@@ -24,7 +24,6 @@ from long_parts import Row
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.data.scene_set import list_scene_folders
-from cpor.decision import Action, Defer
 from cpor.gate.check import Check
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
@@ -32,7 +31,6 @@ from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Scene
 from cpor.sim.dataset.make import plan_dataset, write_dataset
 from cpor.sim.dataset.manifest import DatasetSettings
-from cpor.truth import is_wrong
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("CPOR_DATA") or ROOT.parent / "shared" / "data")
@@ -47,41 +45,16 @@ KINDS = {
 
 UNTOUCHED, GIVEN = "untouched", "untouched, masks as given"
 
-NEVER = ("zero depth", "constant depth", "unit x10", "unit x0.1")
-"""Faults under which no wrong action may be promised."""
-
-
-class Answer(Protocol):
-    """What a decision says, as far as it is counted here."""
-
-    @property
-    def action(self) -> Action:
-        """What to do."""
-        ...
-
-    @property
-    def promise(self) -> object | None:
-        """None where none is made."""
-        ...
-
-
-Decide = Callable[[Scene, int], Answer]
-"""Decides on a scene, gate and all; its target is an id of the scene."""
-
 
 @dataclass
 class Tally:
-    """One fault in one set. `by_frame`: caught without masks. The last four count decisions, if any."""
+    """One fault in one set. `by_frame`: caught without masks."""
 
     n: int = 0
     by_frame: int = 0
     doubted: int = 0
     failed: int = 0
     checks: dict[str, int] = field(default_factory=dict)
-    decided: int = 0
-    acting: int = 0
-    promised: int = 0
-    wrong_and_promised: int = 0
 
     @property
     def caught(self) -> int:
@@ -98,24 +71,13 @@ class Tally:
         for check in bad:
             self.checks[check.name] = self.checks.get(check.name, 0) + 1
 
-    def count_answer(self, scene: Scene, target: int, answer: Answer) -> None:
-        """Add what was decided on a case."""
-        acts = not isinstance(answer.action, Defer)
-        promised = answer.promise is not None
-        self.decided += 1
-        self.acting += acts
-        self.promised += promised
-        if acts and promised and scene.true_occlusion is not None:
-            self.wrong_and_promised += is_wrong(answer.action, target, scene.true_occlusion.pairs)
-
 
 class Bench:
     """Tallies of one set of scenes."""
 
-    def __init__(self, decide: Decide | None = None) -> None:
+    def __init__(self) -> None:
         self.tallies: dict[str, Tally] = {}
         self.times_ms: dict[str, list[float]] = {"check_frame": [], "check_masks": []}
-        self._decide = decide
         self._segmenter = OnnxSegmenter()
 
     def add(self, scenes: Sequence[Scene]) -> None:
@@ -149,10 +111,6 @@ class Bench:
             self.times_ms["check_frame"].append(1e3 * (middle - start))
             self.times_ms["check_masks"].append(1e3 * (time.perf_counter() - middle))
         tally.count(frame, masks)
-        truth = faulty.scene.true_occlusion
-        targets = sorted(truth.objects & set(faulty.scene.ids)) if truth else list(faulty.scene.ids)
-        if self._decide is not None and targets and name != UNTOUCHED:
-            tally.count_answer(faulty.scene, targets[0], self._decide(faulty.scene, targets[0]))
 
 
 def read_set(name: str, simulated: int) -> list[list[Scene]]:
@@ -168,11 +126,11 @@ def read_set(name: str, simulated: int) -> list[list[Scene]]:
     return groups
 
 
-def measure(sets: Sequence[str], simulated: int, decide: Decide | None = None) -> dict[str, object]:
-    """Tallies and times by set; with a way to decide, also what is still done."""
+def measure(sets: Sequence[str], simulated: int) -> dict[str, object]:
+    """Tallies and times by set."""
     figures: dict[str, object] = {}
     for name in sets:
-        bench = Bench(decide)
+        bench = Bench()
         for scenes in read_set(name, simulated):
             bench.add(scenes)
         _print(name, bench)
@@ -200,12 +158,6 @@ def rows_of(figures: dict[str, Any]) -> list[Row]:
                 rows.append(("safe", f"false alarms of the gate, {name}, {fault}", "at most 2 %", told))
             else:
                 rows.append(("safe", f"caught by the gate, {name}: {fault}", "reported", told))
-            if tally["decided"]:
-                point = f"promised and wrong, {name}: {fault}"
-                asked = "0" if fault in NEVER else "reported"
-                rows.append(("safe", point, asked, f"{tally['wrong_and_promised']} of {tally['decided']}"))
-                acting = f"{tally['acting']} of {tally['decided']}"
-                rows.append(("safe", f"still acting, {name}: {fault}", "reported", acting))
     return rows
 
 

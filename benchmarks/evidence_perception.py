@@ -1,10 +1,10 @@
-"""The long measurements of our networks: masks on the test split, the ablation chain, other masks, the robot.
+"""The long measurements of our networks: masks on the test split, the ablation chain, other masks.
 
 Hours of one core in all, so each part keeps what is done and goes on where it stopped. Figures go to
 docs/evidence.json, from where evidence_table.py writes the page.
 
 Run: python benchmarks/evidence_perception.py [--workers 2] [--only masks,chain,...]
-Parts: masks, chain, others, frame_speed, robot_networks.
+Parts: masks, chain, others, frame_speed.
 """
 
 import resource
@@ -19,18 +19,14 @@ from long_parts import Row, measure_parts
 from cpor.data.scene_folder import read_scene_folder
 from cpor.data.scene_set import list_scene_folders
 from cpor.experiments.chain import ChainTable, measure_chain
-from cpor.experiments.deciders import MethodName
 from cpor.experiments.geometry import measure_geometry
 from cpor.experiments.mask_table import MaskFigure, measure_masks
 from cpor.experiments.pair_log import log_pairs, read_pair_log, write_pair_log
 from cpor.experiments.perceived import Perceived, PerceptionSettings, SegmenterKind, perceive_split
-from cpor.experiments.robot_table import run_robot_table, summarise
-from cpor.experiments.scenarios import ScenarioSettings
 from cpor.fitting import FitSettings, fit_model
 from cpor.model import FittedModel, bundled_model
 from cpor.sim.dataset.make import SplitName, plan_split, write_dataset
 from cpor.system import System
-from cpor.viz.robot_table import METHOD_NAMES
 
 OUT = Path(__file__).resolve().parents[1] / "out"
 
@@ -53,8 +49,6 @@ MASK_POINTS = {
 }
 
 OTHERS: dict[SegmenterKind, str] = {"given": "the true masks", "depth": "the classical depth segmenter"}
-
-ROBOT_ROWS: tuple[MethodName, ...] = ("raw_argmax", "geometry_argmax", "single_map", "cpor")
 
 TIMED = 60
 """Scenes of the test split that a decision is timed on."""
@@ -123,24 +117,6 @@ def speed(workers: int) -> list[Row]:
     ]
 
 
-def robot(workers: int) -> list[Row]:
-    """The robot table again, seen by our networks."""
-    settings = ScenarioSettings(model=bundled_model("embedded"), eyes="networks")
-    records = run_robot_table(OUT / "robot_table_networks.jsonl", settings, 15, ROBOT_ROWS, workers)
-    rows = []
-    for method, found in summarise(records, np.random.default_rng(0)).items():
-        name = f"robot table with our networks, {METHOD_NAMES[method]}, {found.success['all'].n} scenarios"
-        tiers = " / ".join(f"{found.success[t].share:.1%}" for t in ("easy", "medium", "hard"))
-        success, out = found.success["all"], found.retrieved["all"]
-        told = f"success {success.share:.1%} [{success.ci.low:.3f}, {success.ci.high:.3f}] ({tiers}), "
-        told += f"retrieved {out.share:.1%} [{out.ci.low:.3f}, {out.ci.high:.3f}]"
-        if found.paired is not None:
-            change = f"{found.paired.delta:+.3f} [{found.paired.ci.low:+.3f}, {found.paired.ci.high:+.3f}]"
-            told += f"; CPOR against it {found.paired.corrections} : {found.paired.regressions}, {change}"
-        rows.append(("acts", name, "reported", told))
-    return rows
-
-
 def _split(split: SplitName, workers: int) -> Path:
     folder = OUT / "splits" / split
     write_dataset(plan_split(split), folder, workers)
@@ -194,7 +170,6 @@ PARTS: dict[str, Callable[[int], list[Row]]] = {
     "chain": chain,
     "others": others,
     "frame_speed": speed,
-    "robot_networks": robot,
 }
 
 

@@ -1,9 +1,9 @@
-"""The long measurements on the simulator: heaps, decisions and asking on the splits, the robot table.
+"""The long measurements on the simulator: heaps, decisions and asking on the splits.
 
 Hours of one core in all, so each part keeps what is done and goes on where it stopped. Figures go to
 docs/evidence.json, from where evidence_table.py writes the page.
 
-Run: python benchmarks/evidence_sim.py [--workers 2] [--only heaps,decisions,asking,robot]
+Run: python benchmarks/evidence_sim.py [--workers 2] [--only heaps,decisions,asking]
 """
 
 import json
@@ -18,10 +18,8 @@ from long_parts import Row, measure_parts
 
 from cpor.asking import AskingSettings
 from cpor.experiments.active_asking import answer_spread, case_of_scene, measure_active_asking
-from cpor.experiments.deciders import MethodName
 from cpor.experiments.first_decisions import LabelledCase, measure_first_decisions
-from cpor.experiments.robot_table import RobotRow, run_robot_table, summarise
-from cpor.experiments.scenarios import ScenarioSettings, fitted_pipeline
+from cpor.experiments.scenarios import fitted_pipeline
 from cpor.fitting import FitSettings, fit_model
 from cpor.model import bundled_model
 from cpor.semantics.embedded import EmbeddedScorer
@@ -37,14 +35,6 @@ ASKING_FIT, ASKING_TEST = 240, 600
 
 ASKING_TAU = 0.3
 """As the demo acts."""
-
-ROWS: tuple[MethodName, ...] = ("geometry_argmax", "no_acyclicity", "single_map", "cpor", "oracle")
-"""With true masks there are no semantic scores, so no row of raw ones."""
-
-ASKED = {
-    "cpor": {"easy": ">= 80 %", "medium": ">= 70 %", "hard": ">= 55 %"},
-    "oracle": {"easy": "> 90 %", "medium": "> 85 %", "hard": "> 75 %"},
-}
 
 
 def heaps(workers: int) -> list[Row]:
@@ -147,41 +137,6 @@ def asking(workers: int) -> list[Row]:
     ]
 
 
-def robot(workers: int) -> list[Row]:
-    file, settings = OUT / "robot_table.jsonl", ScenarioSettings(model=bundled_model(), eyes="truth")
-    rng = np.random.default_rng(0)
-    paper = summarise(run_robot_table(file, settings, 15, ROWS, workers), rng)
-    rows = [row for method, found in paper.items() for row in _success(METHOD_NAMES[method], found)]
-    more = summarise(run_robot_table(file, settings, 60, ("cpor", "oracle"), workers), rng)
-    for method, asked in ASKED.items():
-        for tier, least in asked.items():
-            rate = more[method].retrieved[tier]
-            shown = f"{rate.share:.1%} [{rate.ci.low:.3f}, {rate.ci.high:.3f}] of {rate.n}"
-            rows.append(("acts", f"retrieved, {METHOD_NAMES[method]}, {tier}", least, shown))
-        rows += _success(METHOD_NAMES[method], more[method])
-    return rows
-
-
-def _success(name: str, row: RobotRow) -> list[Row]:
-    n = row.success["all"].n
-    tiers = " / ".join(f"{row.success[t].share:.1%}" for t in ("easy", "medium", "hard"))
-    ci = row.success["all"].ci
-    causes = ", ".join(f"{count} {cause}" for cause, count in sorted(row.causes.items())) or "none"
-    share = f"{row.success['all'].share:.1%} [{ci.low:.3f}, {ci.high:.3f}] ({tiers})"
-    rows = [("acts", f"robot table, {n} scenarios, success of {name}", "", f"{share}; failures: {causes}")]
-    if row.paired is not None:
-        change = f"{row.paired.delta:+.3f} [{row.paired.ci.low:+.3f}, {row.paired.ci.high:+.3f}]"
-        rows.append(
-            (
-                "acts",
-                f"robot table, {row.paired.n} scenarios, CPOR against {name}",
-                "",
-                f"{row.paired.corrections} : {row.paired.regressions}, {change}",
-            )
-        )
-    return rows
-
-
 def _mm(figure: dict[str, float]) -> str:
     return f"{figure['most']:.2f} mm (median {figure['median']:.2f})"
 
@@ -190,7 +145,6 @@ PARTS: dict[str, Callable[[int], list[Row]]] = {
     "heaps": heaps,
     "decisions": decisions,
     "asking": asking,
-    "robot": robot,
 }
 
 

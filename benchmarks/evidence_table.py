@@ -28,20 +28,39 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out"
 
 SIM, PERCEPTION = "benchmarks/evidence_sim.py", "benchmarks/evidence_perception.py"
+LOOP = "benchmarks/evidence_loop_causes.py"
 
+INPUTS = "benchmarks/evidence_inputs.py"
 LONG: dict[str, tuple[str, Wanted]] = {
     "heaps": (SIM, Wanted("acts", "200 simulated heaps come to rest")),
     "decisions": (SIM, Wanted("decides", "first actions on the test split, true masks")),
     "asking": (SIM, Wanted("asks", "active asking on the test split")),
-    "robot": (SIM, Wanted("acts", "the robot table with true masks")),
+    "robot": (LOOP, Wanted("acts", "the robot table with true masks")),
     "masks": (PERCEPTION, Wanted("sees", "masks on the test split")),
     "chain": (PERCEPTION, Wanted("decides", "from raw scores to CPOR with our masks")),
     "others": (PERCEPTION, Wanted("decides", "the same with true masks and with the depth segmenter's")),
     "frame_speed": (PERCEPTION, Wanted("fast", "a frame to a decision")),
-    "robot_networks": (PERCEPTION, Wanted("acts", "the robot table, seen by our networks")),
+    "robot_networks": (LOOP, Wanted("acts", "the robot table, seen by our networks")),
+    "loop_causes": (LOOP, Wanted("acts", "why actions of the closed loop are wrong")),
+    "late_looks": (LOOP, Wanted("decides", "first actions in the middle of a run")),
+    "identity": ("benchmarks/evidence_identity.py", Wanted("acts", "ids and beliefs over time")),
     "loop_faults": ("benchmarks/evidence_loop_faults.py", Wanted("safe", "the loop with faults")),
     "gate": ("benchmarks/evidence_gate.py", Wanted("safe", "faulty frames and masks, caught by the gate")),
+    "lab_osd": ("benchmarks/evidence_lab.py", Wanted("calibrated", "a model fitted to photographs of a lab")),
+    "editing": ("benchmarks/evidence_editing.py", Wanted("serves", "masks corrected by hand")),
+    "input_forms": (INPUTS, Wanted("decides", "one frame in many forms of files")),
+    "input_broken": (INPUTS, Wanted("safe", "broken files")),
+    "input_point": (INPUTS, Wanted("decides", "photographs as two files and a point")),
+    "doctor_faults": (INPUTS, Wanted("safe", "faults named by the doctor")),
+    "doctor_clean": (INPUTS, Wanted("safe", "complaints of the doctor about clean data")),
+    "bridges": ("benchmarks/evidence_bridges.py", Wanted("serves", "bags, agents and grasps at size")),
+    "ros2": ("benchmarks/evidence_ros2.py", Wanted("safe", "the ROS 2 node over DDS with faults")),
+    "words": ("benchmarks/evidence_words.py", Wanted("sees", "names of objects, and words that find them")),
     "unseen": ("benchmarks/evidence_unseen.py", Wanted("safe", "blockers that nobody segmented")),
+    "fuzz": ("benchmarks/evidence_fuzz.py", Wanted("safe", "thousands of broken inputs")),
+    "drops": ("benchmarks/evidence_drops.py", Wanted("safe", "masks dropped at random")),
+    "merged": ("benchmarks/evidence_merged.py", Wanted("safe", "masks that hold two objects")),
+    "gate_acts": ("benchmarks/evidence_gate_acts.py", Wanted("safe", "what is still done under faults")),
 }
 """Long parts: the script, which keeps its rows itself, and what is missing without it."""
 
@@ -69,7 +88,7 @@ def measure(name: str) -> None:
     """Measure a part and keep it."""
     if name in LONG:
         script = LONG[name][0]
-        run(script, *(("--only", name) if script in (SIM, PERCEPTION) else ()))
+        run(script, *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS) else ()))
     elif name in SHORT:
         keep({name: SHORT[name]()})
     elif name.startswith("tests"):

@@ -12,6 +12,7 @@ from cpor.cli.app import app
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import BlockedBy
 from cpor.semantics.scorer import touching_pairs
+from cpor.sources import verified_sources
 
 ROOT = Path(__file__).parents[1]
 KEY = "sk-cli-test-0123456789"
@@ -228,3 +229,17 @@ def test_scoring_then_deciding_is_deciding(tmp_path, monkeypatch):
     scored = [json.loads(run(*arguments).stdout) for arguments in asked]
     for one, other in zip(direct, scored, strict=True):
         assert one["action"] == other["action"] and one["scores"] == pytest.approx(other["scores"], abs=1e-12)
+
+
+def test_a_folder_without_masks_gets_some_first(tmp_path, scene_folder):
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("rgb.png", "depth.png", "camera.json"):
+        shutil.copy(ROOT / "examples" / "scenes" / "sim" / "scene_00000" / name, bare)
+    ran = run("score", bare, "--scorer", "embedded")
+    assert ran.exit_code == 0 and "objects found, and kept in" in ran.output, ran.output
+    scene = read_scene_folder(bare)
+    assert scene.semantic_scores.scores and verified_sources(scene).scores is not None
+    for path, said in ((tmp_path / "absent", "there is no folder"), (tmp_path / "scorers", "cpor perceive")):
+        refused = run("score", path, "--scorer", "embedded")
+        assert said in str(refused.exception)

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 from support.networks import paint, write_area_scorer, write_colour_segmenter
 from typer.testing import CliRunner
 
@@ -71,7 +72,7 @@ def told(*arguments, code=0):
 
 
 def test_a_photograph_with_depth_is_enough(folder, tiny):
-    said = told(folder, "--request", "the green box", *tiny)
+    said = told(folder, "--request", "the green one", *tiny)
     assert said["action"]["type"] in ("grasp", "remove", "defer")
     assert said["masks"] == "embedded tiny"
     meant = next(o for o in said["objects"] if o["id"] == said["target"])
@@ -105,19 +106,19 @@ def test_unusable_requests_are_refused(folder, tiny, arguments, said):
 
 
 def test_the_folders_own_request_counts_where_nothing_is_said(tmp_path, tiny):
-    write_scene_folder(Scene(frame(), request="the blue box"), tmp_path / "asked")
+    write_scene_folder(Scene(frame(), request="the blue one"), tmp_path / "asked")
     said = told(tmp_path / "asked", *tiny)
-    assert any("request.txt asks for: the blue box" in note for note in said["notes"])
-    assert told(tmp_path / "asked", "--request", "the red box", *tiny)["target"] != said["target"]
+    assert any("request.txt asks for: the blue one" in note for note in said["notes"])
+    assert told(tmp_path / "asked", "--request", "the red one", *tiny)["target"] != said["target"]
 
 
 def test_what_is_not_clear_is_asked_back(folder, tiny):
-    said = told(folder, "--request", "the box", *tiny, code=2)
+    said = told(folder, "--request", "the object", *tiny, code=2)
     assert said["action"] is None and said["target"] is None
     assert said["question"].endswith("?")
     assert {o["id"] for o in said["candidates"]} <= {o["id"] for o in said["objects"]}
     assert len(said["candidates"]) > 1 and {"id", "name", "point", "box", "fit"} <= set(said["candidates"][0])
-    ran = decide(folder, "--request", "the box", *tiny)
+    ran = decide(folder, "--request", "the object", *tiny)
     assert ran.exit_code == 2
     assert "Which one do you mean?" in ran.output and "Say --target ID or --point X,Y." in ran.output
 
@@ -131,13 +132,13 @@ def test_an_object_that_is_not_there_is_not_made_up(folder, tiny):
 
 
 def test_a_word_that_is_not_known_is_asked_back(folder, tiny):
-    said = told(folder, "--request", "the red mug", *tiny, code=2)
+    said = told(folder, "--request", "the red gizmo", *tiny, code=2)
     assert said["action"] is None and len(said["candidates"]) == 1
-    assert said["question"] == 'I do not know the word "mug". Which object do you mean?'
+    assert said["question"] == 'I do not know the word "gizmo". Which object do you mean?'
 
 
 def test_only_what_lies_in_the_workspace_may_be_asked_for(folder, tiny, tmp_path):
-    left = "0,0 140,0 140,239 0,239"  # the red box and the blue one's left half
+    left = "0,0 140,0 140,239 0,239"  # the red one and the blue one's left half
     told(folder, "--request", "the red one", "--workspace", left, *tiny)
     files = (folder / "rgb.png", folder / "depth.png")
     for source in ((folder,), files):
@@ -200,7 +201,37 @@ def test_two_files_are_enough(folder, tiny):
     files = (folder / "rgb.png", folder / "depth.png")
     by_files = told(*files, "--request", "the green one", *tiny)
     assert by_files["scores"] == by_folder["scores"] and by_files["checks"] == by_folder["checks"]
-    assert any("one step is 0.001 m" in note for note in by_files["notes"])
+    assert any("One step of depth is 0.001 m, by camera.json" in note for note in by_files["notes"])
+    (folder / "camera.json").unlink()
+    for source in (files, (folder,)):
+        guessed = told(*source, "--request", "the green one", *tiny)
+        assert guessed["scores"] == by_folder["scores"]
+        assert any("one step is 0.001 m" in note for note in guessed["notes"])
+
+
+def test_a_picture_a_page_and_a_record_are_written(folder, tiny, tmp_path):
+    out = tmp_path / "new" / "out"
+    said = told(folder, "--request", "the green one", "--out", out, *tiny)
+    kept = json.loads((out / "decision.json").read_text())
+    assert kept | {"times_ms": 0} == said | {"times_ms": 0}
+    page = (out / "decision.html").read_text()
+    assert "data:image/webp;base64," in page and "http" not in page.replace("http-equiv", "")
+    assert "Content-Security-Policy" in page and "object" in page
+    with Image.open(out / "decision.png") as picture:
+        shown = np.asarray(picture)
+    # Objects keep their own colours but for badges, arrows and thin outlines.
+    own = np.asarray(Image.fromarray(frame().rgb).resize((960, 720), Image.Resampling.LANCZOS))
+    assert (shown[:720] == own).all(axis=2).mean() > 0.9
+    asked = decide(folder, "--request", "the object", "--out", out, *tiny)
+    assert asked.exit_code == 2 and "Wrote" in asked.output
+    assert "Which one do you mean?" in (out / "decision.html").read_text()
+    with pytest.raises(CporError, match="cannot create the folder"):
+        decide(folder, "--request", "the green one", "--out", folder / "rgb.png" / "x", *tiny)
+
+
+def test_a_camera_without_its_library_says_what_to_install(tiny):
+    with pytest.raises(CporError, match=r"pip install 'cpor-grasp\[robot\]'|no RealSense gives"):
+        decide("realsense", "--point", "3,4", *tiny)
 
 
 def test_modes_set_the_threshold(folder, tiny):
@@ -227,7 +258,7 @@ def test_our_own_networks_decide_a_simulated_scene(evidence):
 
 def test_an_empty_table_has_nothing_to_decide(tmp_path, tiny):
     write_scene_folder(Scene(Observation(paint(SHAPE))), tmp_path / "empty")
-    said = told(tmp_path / "empty", "--request", "the red box", *tiny, code=2)
+    said = told(tmp_path / "empty", "--request", "the red one", *tiny, code=2)
     assert said["objects"] == [] and "no object" in said["question"]
 
 

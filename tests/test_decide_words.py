@@ -74,7 +74,9 @@ def test_what_the_model_finds_unclear_is_asked_back_and_no_pair_is_paid_for(kind
     said = json.loads(ran.output)
     assert said["action"] is None and said["target"] is None
     assert [(each["id"], each["fit"]) for each in said["candidates"]] == [(7, 0.9), (4, 0.8)]
-    assert said["question"] == '"the mug" fits objects 7, 4. Which one do you mean?'
+    named = {each["id"]: each["name"] for each in said["objects"]}
+    fitting = f"7 ({named[7]}), 4 ({named[4]})"
+    assert said["question"] == f'"the mug" fits {fitting}. Which one do you mean?'
     assert len(plan.seen) == 1
     none = decide(kind, Plan(meant=says()), "--request", "the mug", "--json")
     assert none.exit_code == 2 and "mine finds no object that fits" in json.loads(none.output)["question"]
@@ -86,9 +88,9 @@ def test_a_lost_answer_is_told_and_only_a_sure_judge_steps_in(kind, decide):
     said = json.loads(decide(kind, Plan(**lost), "--request", "the blue one", "--json").output)
     assert said["target"] == 9
     assert any("mine did not tell which object is meant (server: 500" in note for note in said["notes"])
-    ran = decide(kind, Plan(**lost), "--request", "the blue mug")
+    ran = decide(kind, Plan(**lost), "--request", "the blue gizmo")
     assert ran.exit_code == 2
-    assert 'I do not know the word "mug". Which object do you mean?' in ran.output
+    assert 'I do not know the word "gizmo". Which object do you mean?' in ran.output
     assert "object 9 " in ran.output and "object 4 " not in ran.output and "So you are asked." in ran.output
 
 

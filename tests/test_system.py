@@ -52,7 +52,7 @@ def test_beliefs_are_kept_with_the_view(system):
 
 def test_what_is_not_clear_is_not_decided(system):
     view = system.look(frame(**BOXES))
-    several = system.decide(view, request="the box")
+    several = system.decide(view, request="the object")
     assert isinstance(several.meant, AmbiguousRequest) and several.action is None and several.question
     assert view.believed is None  # nobody is asked, and paid, before it is clear what is meant
     nothing = system.decide(system.look(frame()), request="the red box")
@@ -149,3 +149,13 @@ def test_the_json_form_holds_what_every_surface_prints(system):
     assert set(keys.split()) <= set(said)
     assert set(said["objects"][0]) >= {"id", "name", "point", "box"}
     assert said["promise"] is None and said["mode"] == "cautious" and said["tau"] == 0.9
+
+
+def test_a_neighbour_without_depth_earns_no_promise(system):
+    seen = frame(**BOXES)
+    view = system.look(seen)
+    red, green = (system.decide(view, request=f"the {name} one").target for name in ("red", "green"))
+    depth = np.where(view.scene.visible_ids == green, np.nan, seen.depth).astype(np.float32)
+    for observation, state in ((seen, "pass"), (replace(seen, depth=depth), "doubt")):
+        answer = system.decide(system.look(observation), red)
+        assert [check.state for check in answer.checks if check.name == "measured"] == [state]

@@ -10,7 +10,7 @@ from cpor.decision import Action, Decision
 from cpor.errors import TooLargeError
 from cpor.inference.decide import MethodChoice, decide
 from cpor.inference.graphs import GraphShare, likeliest_graphs
-from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Grounding, NotFound
+from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Found, Grounding, NotFound
 from cpor.records.decision import record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
 from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a file of probabilities is decided on without loading what 
     from cpor.perception.object_list import ListedObject
     from cpor.pipeline import PairBeliefs
     from cpor.scene import Scene, SemanticScores, Sources
+    from cpor.tracking.pair_filter import PairFilter
 
 N_GRAPHS = 3
 """Likeliest graphs that an answer lists."""
@@ -93,6 +94,8 @@ class View:
         notes: What to know of the masks, in sentences.
         times_ms: Time of each stage. [ms]
         believed: What is believed of every pair; filled by the first decision.
+        relations: What a person said of pairs, by `(blocked, blocker)`; decided from in place of beliefs.
+        carried: What earlier looks at the same things said; None: nothing.
     """
 
     scene: "Scene"
@@ -102,6 +105,8 @@ class View:
     notes: tuple[str, ...] = ()
     times_ms: Mapping[str, float] = field(default_factory=dict)
     believed: Believed | None = None
+    relations: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
+    carried: "PairFilter | None" = None
 
     @cached_property
     def objects(self) -> "tuple[ListedObject, ...]":
@@ -182,6 +187,12 @@ class Answer:
         return f"{self.meant.reason} Which object do you mean?" if isinstance(self.meant, NotFound) else None
 
     @property
+    def names(self) -> dict[Label, str]:
+        """What the objects are called, by id; empty where probabilities were given."""
+        objects = () if self.view is None else self.view.objects
+        return {each["id"]: name for each in objects if (name := each["name"])}
+
+    @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The objects that may be meant, the likeliest first."""
         return self.meant.candidates if isinstance(self.meant, AmbiguousRequest) else ()
@@ -197,6 +208,14 @@ class Answer:
             return likeliest_graphs(known, k)
         except TooLargeError:
             return ()
+
+    def _reading(self, objects: "Mapping[int, ListedObject]") -> dict[str, Any] | None:
+        """How well the words fit the object they were read as, and the one that they fit next best."""
+        ranked = self.meant.ranked if isinstance(self.meant, Found) else ()
+        if not ranked:
+            return None
+        runner_up = {**objects[ranked[1].id], "fit": ranked[1].fit} if len(ranked) > 1 else None
+        return {"fit": ranked[0].fit, "runner_up": runner_up}
 
     def to_json(self, graphs: int | tuple[GraphShare, ...] = N_GRAPHS) -> dict[str, Any]:
         """The one JSON form of an answer, see `cpor.records.answer.AnswerRecord`.
@@ -218,6 +237,7 @@ class Answer:
         by_id = {each["id"]: each for each in objects} if self.view is not None else {}
         return said | {
             "candidates": [{**by_id[each.id], "fit": each.fit} for each in self.candidates],
+            "reading": self._reading(by_id),
             "mode": self.mode,
             "tau": self.tau,
             "promise": None if self.promise is None else self.promise._asdict(),

@@ -236,13 +236,59 @@ def _chance_of_change(
     """How likely answers to all open questions are to change the action."""
     if not open_pairs:
         return 0.0
-    pairs = sorted(open_pairs)
+    scenes = _draw(posterior, sorted(open_pairs), settings.answer_spread, settings.samples, rng)
+    return float(np.mean([not same_action(d.action, decision.action) for d in decide_all(scenes)]))
+
+
+def expected_gain(
+    posterior: ObstructionPosterior,
+    decision: Decision,
+    pairs: Sequence[BlockedBy],
+    rng: np.random.Generator,
+    settings: AskingSettings,
+    decide_all: Decide = decide_many,
+) -> float:
+    """How much likelier a right action gets, on average, by answers to all of these questions at once.
+
+    To act is worth the least score of the action, to defer is worth tau: it acts where that is more. A look
+    is a question about every pair it shows, with the spread that looks have been seen to have.
+
+    Args:
+        posterior: What is believed.
+        decision: What would be done now.
+        pairs: What would be answered.
+        rng: Draws the answers.
+        settings: How far an answer moves a relation, and how many to draw.
+        decide_all: Makes decisions.
+    """
+    if not pairs:
+        return 0.0
+    scenes = _draw(posterior, sorted(pairs), settings.answer_spread, settings.samples, rng)
+    # Both by the same draws: what is done now is worth as much on average after any answers.
+    after = np.mean([worth(each) for each in decide_all(scenes)])
+    return max(0.0, float(after) - worth(decision))
+
+
+def worth(decision: Decision) -> float:
+    """The probability that what is done is right; of deferring, the one above which it would act."""
+    action = decision.action
+    return decision.tau if isinstance(action, Defer) else decision.interval(action.obj)[0]
+
+
+def _draw(
+    posterior: ObstructionPosterior,
+    pairs: Sequence[BlockedBy],
+    d: float,
+    samples: int,
+    rng: np.random.Generator,
+) -> list[ObstructionPosterior]:
+    """What may be believed once all of these questions are answered."""
     rows = np.array([posterior.index(pair.blocked) for pair in pairs])
     cols = np.array([posterior.index(pair.blocker) for pair in pairs])
     p = posterior.p_obstructs[rows, cols]
     candidate = p != 0.0
     p = np.clip(np.where(np.isnan(p), NO_ANSWER, p), 1e-9, 1.0 - 1e-9)
-    shape, d = (settings.samples, len(pairs)), settings.answer_spread
+    shape = (samples, len(pairs))
     sign = np.where(rng.random(shape) < p, 1.0, -1.0)
     logit = np.log(p) - np.log1p(-p) + sign * d * d / 2.0 + d * rng.standard_normal(shape)
     drawn = np.where(candidate, 1.0 / (1.0 + np.exp(-np.clip(logit, -40.0, 40.0))), 0.0)
@@ -251,7 +297,7 @@ def _chance_of_change(
         filled = posterior.p_obstructs.copy()
         filled[rows, cols] = answers
         scenes.append(posterior.replace_p(filled))
-    return float(np.mean([not same_action(d.action, decision.action) for d in decide_all(scenes)]))
+    return scenes
 
 
 def _next_question(

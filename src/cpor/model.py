@@ -88,7 +88,7 @@ class FittedModel(VersionedModel):
             is promised, whatever the test said.
         geometry: Settings of the geometric evidence.
         geometry_kind: Whose geometric evidence it was fitted to.
-        geometry_weights: SHA-256 of the network it was fitted to; None for the paper's formula.
+        geometry_weights: Fingerprint of the network it was fitted to; None for the paper's formula.
         calibration: For semantic scores; None where there were none.
         geometry_calibration: For geometric confidences.
         fusion: Of both sources.

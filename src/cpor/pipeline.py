@@ -12,6 +12,7 @@ rate       the action's score         -> how often it succeeds       (ours)
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ from cpor.calibration import (
     UnseenCalibrator,
     graph_features,
 )
-from cpor.decision import Decision, Defer, Grasp, Remove
+from cpor.decision import Decision, Defer, Grasp
 from cpor.errors import InvalidSceneError, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, PairState, geometric_evidence
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
@@ -66,6 +67,7 @@ class PairBeliefs:
         p_unseen: Probability that something nobody segmented obstructs each object; 0 where all that is
             hidden of it is accounted for. Shape (n,).
         scorer: Who gave the semantic scores, where known.
+        p_look: What this look alone says, where `p_fused` counts earlier ones in; None: it does not.
     """
 
     ids: tuple[int, ...]
@@ -77,6 +79,7 @@ class PairBeliefs:
     p_fused: Float[np.ndarray, "n n"]
     p_unseen: Float[np.ndarray, " n"]
     scorer: str | None = None
+    p_look: Float[np.ndarray, "n n"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +135,20 @@ class Pipeline:
     most_disagreement: float = MOST_DISAGREEMENT
     most_mu: float = MOST_MU
 
-    def run(self, scene: Scene, target: int) -> PipelineResult:
-        """Decide for one target of a scene."""
+    def run(
+        self, scene: Scene, target: int, carry: Callable[[PairBeliefs], PairBeliefs] | None = None
+    ) -> PipelineResult:
+        """Decide for one target of a scene.
+
+        Args:
+            scene: What was seen.
+            target: Id of the object asked for.
+            carry: Counts in what earlier looks said.
+        """
         watch = Stopwatch()
         beliefs = self.believe(scene, watch)
+        if carry is not None:
+            beliefs = carry(beliefs)
         posterior = self.posterior(beliefs, target)
         watch.lap("condition")
         decision = self.decide(posterior)
@@ -202,15 +215,11 @@ class Pipeline:
         return self.settle(decide(posterior, self.tau, self.method, *limits, prior=self.prior))
 
     def settle(self, decision: Decision) -> Decision:
-        """A decision that defers where it would act on the unseen, or where too much contradicts itself."""
-        decision = replace(decision, blockers=decision.blockers - {UNSEEN})
-        if isinstance(decision.action, Defer):
+        """A decision that defers where too much contradicts itself."""
+        conflict = decision.mu_target is not None and decision.mu_target > self.most_mu
+        if isinstance(decision.action, Defer) or not conflict:
             return decision
-        if decision.action == Remove(UNSEEN):
-            return replace(decision, action=Defer("unseen_blocker"))
-        if decision.mu_target is not None and decision.mu_target > self.most_mu:
-            return replace(decision, action=Defer("conflicting_evidence"))
-        return decision
+        return replace(decision, action=Defer("conflicting_evidence"))
 
     def success_rate(self, decision: Decision) -> float | None:
         """How often an action with the least score of the one decided on succeeds; None where not known."""
@@ -224,9 +233,17 @@ class Pipeline:
 def measure_with(
     settings: GeometrySettings, kind: GeometryKind = "paper"
 ) -> Callable[[Scene], GeometricEvidence]:
-    """The geometric stage: the paper's formula, or our network, with these settings."""
-    if kind == "learnt":
-        return LearntGeometry(settings=settings)
+    """The geometric stage with these settings: the paper's formula, our network, or both joined."""
+    return _network(kind == "both", settings) if kind != "paper" else _formula(settings)
+
+
+@lru_cache(maxsize=8)
+def _network(joined: bool, settings: GeometrySettings) -> LearntGeometry:
+    """One for all pipelines alike: opening the network takes longer than deciding."""
+    return LearntGeometry(joined=joined, settings=settings)
+
+
+def _formula(settings: GeometrySettings) -> Callable[[Scene], GeometricEvidence]:
     return lambda scene: geometric_evidence(scene, settings)
 
 
@@ -241,7 +258,7 @@ def add_unseen(known: ObstructionPosterior, p_unseen: Float[np.ndarray, " n"]) -
     p = np.zeros((len(known) + 1, len(known) + 1))
     p[:-1, :-1] = known.p_obstructs
     p[:-1, -1] = p_unseen
-    return ObstructionPosterior((*known.objects, UNSEEN), known.target, p)
+    return ObstructionPosterior((*known.objects, UNSEEN), known.target, p, UNSEEN)
 
 
 def pair_features(beliefs: PairBeliefs, target: int) -> GraphFeatures:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cpor.answer import Promise
+from cpor.answer import Believed, Promise, View
+from cpor.decision import Action, Defer
 from cpor.gate.check import Check
 from cpor.model import FittedModel, belief_features
 from cpor.pipeline import PairBeliefs
@@ -75,6 +76,25 @@ def check_like_tested(model: FittedModel | None, beliefs: PairBeliefs) -> tuple[
             remedy = "Nothing is promised for such scenes; fit a model to scenes like these with `cpor fit`."
             return (Check("like_tested", "doubt", says, remedy),)
     return (Check("like_tested", "pass", "The scene looks like those that the model was tested on."),)
+
+
+def check_used(view: View, believed: Believed, model: FittedModel | None) -> tuple[Check, ...]:
+    """The checks of a view, and those of the scores and the model used on it."""
+    made = check_scores_source(view.scene, believed.semantic, believed.sources.scorer)
+    return (*view.checks, made, *check_like_tested(model, believed.beliefs))
+
+
+def check_measured(beliefs: PairBeliefs, target: int, action: Action) -> Check:
+    """Whether geometry knows every neighbour of the target and of what is acted on.
+
+    Where it does not, the scorer alone may decide, but that earns no promise.
+    """
+    about = {target} if isinstance(action, Defer) else {target, action.obj}
+    rows = [k for k, label in enumerate(beliefs.ids) if label in about]
+    if not beliefs.geometry.is_unanswered[rows].any():
+        return Check("measured", "pass", "Masks and depth tell of every neighbour.")
+    says = "Depth or a mask is missing on a neighbour, so masks and depth cannot tell whether it obstructs."
+    return Check("measured", "doubt", says, "Look again, from another side or with more light.")
 
 
 def make_promise(

@@ -39,11 +39,14 @@ class ObstructionPosterior:
         p_obstructs: `p_obstructs[i, j]` is the probability that object j obstructs object i.
             NaN: no answer. Shape (n, n), read-only. The constructor also takes a mapping
             `(blocked, blocker) -> probability or None`.
+        unseen: The label that stands for what nobody segmented; None: everything has been. It may obstruct,
+            nothing obstructs it, and nobody acts on it.
     """
 
     objects: tuple[Label, ...]
     target: Label
     p_obstructs: Float[np.ndarray, "n n"]
+    unseen: Label | None
     target_index: int = field(init=False, repr=False)
     has_unanswered: bool = field(init=False, repr=False)
 
@@ -52,6 +55,7 @@ class ObstructionPosterior:
         objects: Iterable[Label],
         target: Label,
         p_obstructs: Mapping[tuple[Label, Label], float | None] | Float[np.ndarray, "n n"],
+        unseen: Label | None = None,
     ) -> None:
         labels, index = _index_labels(objects)
         target_index = index.get(target) if _is_hashable(target) else None
@@ -63,17 +67,24 @@ class ObstructionPosterior:
             p, unanswered = _read_mapping(p_obstructs, labels, index)
         else:
             p, unanswered = _read_array(p_obstructs, labels)
+        if unseen is not None:
+            _check_unseen(unseen, target_index, p, index)
         p.flags.writeable = False
         put = object.__setattr__
         put(self, "objects", labels)
         put(self, "target", labels[target_index])  # as the objects spell it: 1.0 asks for 1
         put(self, "p_obstructs", p)
+        put(self, "unseen", unseen)
         put(self, "target_index", target_index)
         put(self, "has_unanswered", unanswered)
 
     @classmethod
     def from_relations(
-        cls, objects: Iterable[Label], target: Label, relations: Iterable[tuple[Label, Label, float | None]]
+        cls,
+        objects: Iterable[Label],
+        target: Label,
+        relations: Iterable[tuple[Label, Label, float | None]],
+        unseen: Label | None = None,
     ) -> "ObstructionPosterior":
         """Build from `(blocked, blocker, p)` triples; a pair given twice must agree with itself."""
         seen: dict[tuple[Label, Label], float | None] = {}
@@ -87,10 +98,10 @@ class ObstructionPosterior:
                     f"{seen[pair]} and {p}; keep one"
                 )
             seen[pair] = p
-        return cls(objects, target, seen)
+        return cls(objects, target, seen, unseen)
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return ObstructionPosterior, (self.objects, self.target, self.p_obstructs)
+        return ObstructionPosterior, (self.objects, self.target, self.p_obstructs, self.unseen)
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -101,11 +112,12 @@ class ObstructionPosterior:
         return (
             self.objects == other.objects
             and self.target == other.target
+            and self.unseen == other.unseen
             and np.array_equal(self.p_obstructs, other.p_obstructs, equal_nan=True)
         )
 
     def __hash__(self) -> int:
-        return hash((self.objects, self.target, self.p_obstructs.tobytes()))
+        return hash((self.objects, self.target, self.unseen, self.p_obstructs.tobytes()))
 
     def index(self, label: Label) -> int:
         """Position of an object; an unknown label is an error that lists the known ones."""
@@ -122,7 +134,21 @@ class ObstructionPosterior:
 
     def replace_p(self, p_obstructs: Float[np.ndarray, "n n"]) -> "ObstructionPosterior":
         """The same objects and target with other probabilities."""
-        return ObstructionPosterior(self.objects, self.target, p_obstructs)
+        return ObstructionPosterior(self.objects, self.target, p_obstructs, self.unseen)
+
+    def with_answers(
+        self, answers: Iterable[tuple[tuple[Label, Label], float | None]]
+    ) -> "ObstructionPosterior":
+        """The same scene with other probabilities for some `(blocked, blocker)`; None is no answer."""
+        p = self.p_obstructs.copy()
+        for (blocked, blocker), value in answers:
+            if blocked == blocker or (value is not None and not 0.0 <= value <= 1.0):
+                raise InvalidSceneError(
+                    f"relation ({blocked}, {blocker}) = {value}: name two objects and give a probability, "
+                    "or null"
+                )
+            p[self.index(blocked), self.index(blocker)] = np.nan if value is None else value
+        return self.replace_p(p)
 
     def with_prior(self, prior: float | None) -> "ObstructionPosterior":
         """The same scene with `prior` where there was no answer; unchanged where `prior` is None."""
@@ -137,6 +163,16 @@ def _is_hashable(label: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _check_unseen(
+    unseen: Label, target_index: int, p: Float[np.ndarray, "n n"], index: Mapping[Label, int]
+) -> None:
+    at = index.get(unseen) if _is_hashable(unseen) else None
+    if at is None or at == target_index or p[at].any():
+        raise InvalidSceneError(
+            f"unseen is {unseen!r}; it must be one of the objects, not the target, and unobstructed"
+        )
 
 
 def _index_labels(objects: Iterable[Label]) -> tuple[tuple[Label, ...], dict[Label, int]]:

@@ -60,12 +60,14 @@ class Camera(_ComparesByValue):
         T_world_camera: Pose of the camera in the world, None where unknown. Shape (4, 4). [m]
         depth_unit_m: Step in which the sensor or file counts depth, which in memory is in metres. [m]
         workspace: Corners of the polygon in which objects may be asked for, None where not given. [px]
+        p_unit: Probability that `depth_unit_m` is right: 1 where somebody said it, less where it was guessed.
     """
 
     intrinsics: Intrinsics | None = None
     T_world_camera: Float[np.ndarray, "4 4"] | None = None
     depth_unit_m: float = 0.001
     workspace: tuple[PixelPoint, ...] | None = None
+    p_unit: float = 1.0
 
     def __post_init__(self) -> None:
         k = self.intrinsics
@@ -166,9 +168,11 @@ class DetectedObject:
         id: 1 to 65535.
         amodal: Visible and hidden part together. None, or empty, where the hidden part is not known:
             that is no answer, not "nothing is hidden".
-        name: What it is called.
+        name: What somebody calls it; None where nobody said.
         score: Confidence of the detector, in [0, 1].
         occluded: Whether the detector says that part of it is hidden; None where it does not say.
+        called: What every surface calls it, unique in the scene: see `cpor.perception.names`. None: nobody
+            looked at it yet.
     """
 
     id: int
@@ -176,6 +180,12 @@ class DetectedObject:
     name: str | None = None
     score: float | None = None
     occluded: bool | None = None
+    called: str | None = None
+
+    @property
+    def title(self) -> str | None:
+        """What to show: what it is called, unless somebody gave it another name since."""
+        return self.called if self.called and self.called.startswith(self.name or "") else self.name
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,11 @@ def test_a_run_that_is_gone_and_one_that_may_not_begin_are_said(open_live, clien
     begun = client.post("/v1/runs", json={"tier": "easy", "seed": 4, "paused": True})
     it.see("begin").click()
     expect(it.see("problem")).to_contain_text("Another run is active")
+    it.see("rejoin").click()
+    expect(it.page).to_have_url(re.compile(begun.json()["run_id"]))
+    it = open_live()  # another tab
+    it.see("stop-other").click()
+    expect(it.see("rejoin")).to_have_count(0)
     client.delete(f"/v1/runs/{begun.json()['run_id']}")
 
 

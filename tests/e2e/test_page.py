@@ -310,10 +310,10 @@ def test_typed_request_finds_the_target(open_page, words):
 def test_a_word_that_is_not_known_is_asked_back(open_page):
     it = open_page()
     it.drop_scene(SCENE)
-    it.see("words").fill("the pink jar")
+    it.see("words").fill("the pink gizmo")
     it.see("ask").click()
     it.wait_for("ambiguous")
-    expect(it.see("question")).to_have_text('I do not know the word "jar". Which object do you mean?')
+    expect(it.see("question")).to_have_text('I do not know the word "gizmo". Which object do you mean?')
 
 
 def test_ambiguous_request_asks_back_and_a_click_answers(open_page):

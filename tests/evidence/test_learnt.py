@@ -8,6 +8,7 @@ from support.networks import write_area_network
 
 from cpor.errors import InvalidSettingError
 from cpor.evidence import PairState, geometric_evidence
+from cpor.evidence.joined import join_geometry
 from cpor.evidence.learnt import LearntGeometry, parse_geometry
 from cpor.evidence.pair_crops import near_pairs
 from cpor.scene import DetectedObject, Observation, Scene
@@ -15,7 +16,8 @@ from cpor.scene import DetectedObject, Observation, Scene
 
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory):
-    return LearntGeometry(write_area_network(tmp_path_factory.mktemp("weights") / "geometry.onnx", 6, 1))
+    path = write_area_network(tmp_path_factory.mktemp("weights") / "geometry.onnx", 6, 1)
+    return LearntGeometry(path, joined=False)
 
 
 @pytest.fixture
@@ -65,6 +67,16 @@ def test_where_the_weights_are_missing_the_formula_answers_and_says_so(scene, tm
     assert np.array_equal(missing(scene).p_geometry, geometric_evidence(scene).p_geometry, equal_nan=True)
 
 
+def test_joined_with_the_paper_it_is_another_measure(learnt, scene):
+    joined = replace(learnt, joined=True)
+    told, paper = joined(scene), geometric_evidence(scene)
+    hides = replace(learnt, kind="occlusion")(scene).logit_geometry
+    by_hand = join_geometry(paper, learnt(scene), hides)
+    assert np.array_equal(told.p_geometry, by_hand.p_geometry, equal_nan=True)
+    assert not np.array_equal(told.p_geometry, learnt(scene).p_geometry, equal_nan=True)
+    assert joined.fingerprint != learnt.fingerprint, "a promise for one does not hold for the other"
+
+
 def test_it_travels_to_another_process(learnt, scene):
     here = learnt(scene).p_geometry
     there = pickle.loads(pickle.dumps(learnt))(scene).p_geometry
@@ -73,5 +85,5 @@ def test_it_travels_to_another_process(learnt, scene):
 
 def test_kinds_of_geometry_are_known_by_name():
     assert parse_geometry("learnt") == "learnt"
-    with pytest.raises(InvalidSettingError, match="paper, learnt"):
+    with pytest.raises(InvalidSettingError, match="paper, learnt, both"):
         parse_geometry("magic")

@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 import time
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -18,11 +20,12 @@ from cpor.data.unobench import Case, read_fused_scores, read_truth
 from cpor.decoding.chains import reach_and_acyclic, weigh_graphs
 from cpor.experiments.cases import ScoredCase, score_cases
 from cpor.experiments.mechanism import measure_conflict_effect, measure_conflict_spread
-from cpor.experiments.paired import product_scores
+from cpor.experiments.paired import likeliest_graph, product_scores
 from cpor.experiments.reproduce import reproduce
 from cpor.experiments.selective import measure_selective
 from cpor.experiments.structure import is_certified
 from cpor.experiments.tables import reproduction_tables
+from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior
 
 UNOBENCH = DATA / "unobench"
@@ -53,7 +56,7 @@ def released(tmp_path_factory):
     start = time.perf_counter()
     text = call(
         *("reproduce", "--scores", SCORES, "--truth", TRUTH, "--missing", "unobstructed", "--json"),
-        *("--export", out),
+        *("--export", out, "--out", out.with_name("paper.html")),
     )
     return json.loads(text), out, time.perf_counter() - start
 
@@ -135,6 +138,21 @@ def test_paired(released, evidence):
             f"{corrections} / {regressions}",
             [found["corrections"], found["regressions"]],
         )
+
+
+@needs_data
+def test_every_figure_gets_a_verdict_on_the_page(released):
+    page = released[1].with_name("paper.html").read_text()
+    rows = {
+        name: (verdict, why)
+        for name, verdict, why in re.findall(
+            r'<th scope="row">(.*?)</th>.*?<td>([^<]*)</td><td>([^<]*)</td></tr>', page
+        )
+    }
+    assert rows["Hard: mp_ned"] == rows["mean_dags"] == ("✓ matches", "")
+    assert rows["mu_positive, Hard"][0] == "✗ differs" and rows["fused: object F1"][0] == "? cannot be known"
+    assert all(why for verdict, why in rows.values() if verdict != "✓ matches")
+    assert "247 of 1800 cases have no candidate relation. Here they count as unobstructed." in page
 
 
 @needs_data
@@ -263,6 +281,27 @@ def test_product_scores_equal_those_of_every_graph():
             for v in range(4)
         ]
         assert product_scores(ObstructionPosterior(range(4), 0, p)) == pytest.approx(expected, abs=1e-7)
+
+
+def test_larger_product_scores_equal_the_sum_over_sets_reached(rng):
+    p = random_matrix(rng, 9, 0.5)
+    reached = {}  # by set: P(the target reaches all of it inside it)
+    for members in (s for k in range(9) for s in combinations(range(1, 9), k)):
+        whole = frozenset((0, *members))
+        inner = (k for k in reached if k < whole)
+        missed = sum(reached[k] * (1.0 - p[np.ix_([*k], [*(whole - k)])]).prod() for k in inner)
+        reached[whole] = 1.0 - missed
+    rest = frozenset(range(9))
+    ends = {s: m * (1.0 - p[np.ix_([*s], [*(rest - s)])]).prod() for s, m in reached.items()}
+    expected = [(1.0 - p[v]).prod() * sum(m for s, m in ends.items() if v in s) for v in range(9)]
+    assert product_scores(ObstructionPosterior(range(9), 0, p)) == pytest.approx(expected, abs=1e-7)
+
+
+def test_the_likeliest_graph_is_the_first_of_all(rng):
+    for _ in range(20):
+        p = random_matrix(rng, 7, 0.8)
+        first = next(iterate_graphs(p)).edges.tolist()
+        assert np.argwhere(likeliest_graph(p)).tolist() == sorted(first)
 
 
 def test_the_corollary_by_hand():

@@ -21,12 +21,13 @@ from cpor.experiments.robot_table import (
     run_robot_table,
     summarise,
 )
-from cpor.experiments.scenarios import ScenarioRecord, ScenarioSettings, cause_of
+from cpor.experiments.scenarios import Person, ScenarioRecord, ScenarioSettings, cause_of
 from cpor.files.locks import held_alone
 from cpor.model import FittedModel, bundled_model
 from cpor.robot.cycle import Cycle, RunResult
 from cpor.scene import Scene
 from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage
+from cpor.truth import right_actions
 
 
 def record(tier, seed, method, success, **changes):
@@ -126,11 +127,11 @@ def test_an_error_of_the_program_is_no_outcome_of_a_scenario(tmp_path, monkeypat
     assert read_records(tmp_path / "records.jsonl") == []
 
 
-def test_rates_have_exact_intervals():
-    # Clopper-Pearson for 8 of 10, as tables print it.
+def test_rates_have_wilson_intervals():
+    # Wilson for 8 of 10, as tables print it.
     rate = Rate.of([True] * 8 + [False] * 2)
     assert (rate.share, rate.n) == (0.8, 10)
-    assert rate.ci == pytest.approx((0.4439, 0.9748), abs=1e-4)
+    assert rate.ci == pytest.approx((0.4902, 0.9433), abs=1e-4)
     assert np.isnan(Rate.of([]).share)
 
 
@@ -236,3 +237,15 @@ def test_the_bundled_model_learnt_what_an_arm_meets():
     model = FittedModel.load(bundled_model())
     assert model.truth == "any" and model.scorer is None
     assert 0.0 < model.p_unanswered < 0.5
+
+
+@pytest.mark.slow
+def test_what_a_person_says_is_theirs_and_where_the_target_is_out_they_say_nothing():
+    stage = set_stage(FIRST_SEED, DemoSettings("easy", eyes="truth"))
+    person, scene = Person(stage), stage.look_at_it()
+    seen = Cycle(4, scene, stage.heap.target, action=Defer("weak_evidence"))
+    right = right_actions(stage.heap.target, stage.truth())
+    assert person(seen).obj in right and person.told == {4}
+    # Asked whether the target is out, they say that it is not; the grasp stays the robot's own.
+    assert person(replace(seen, index=5, attempt="ended")) == Grasp(stage.heap.target)
+    assert person.told == {4} and person.asked == 2

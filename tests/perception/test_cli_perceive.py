@@ -130,8 +130,8 @@ def test_wrong_options_say_what_to_do(call, folder, tmp_path, options, message):
 def test_wrong_files_say_what_to_do(call, tmp_path):
     (tmp_path / "broken.png").write_bytes(b"no image")
     for args, message in [
-        ([tmp_path / "absent"], r"absent cannot be read: No such file"),
-        ([tmp_path / "broken.png"], r"broken\.png is not a PNG, JPEG or WebP image"),
+        ([tmp_path / "absent"], "there is no file or folder .*absent"),
+        ([tmp_path / "broken.png"], r"broken\.png is not a PNG, JPEG, WebP or TIFF image"),
         ([tmp_path / "a", tmp_path / "b", tmp_path / "c"], "at most one depth image"),
     ]:
         with pytest.raises(CporError, match=message):

@@ -202,7 +202,7 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"PK no")
     with pytest.raises(SceneFileError, match="damaged"):
         FileMasks(tmp_path / "broken.npz").segment(FRAME)
-    with pytest.raises(SceneFileError, match=r"neither \.json nor \.npz"):
+    with pytest.raises(SceneFileError, match=r"no \.json, \.npz, \.png or folder"):
         FileMasks(tmp_path / "masks.pkl").segment(FRAME)
 
 

@@ -16,9 +16,9 @@ from cpor.robot.ur import connect_ur
 ROOT = Path(__file__).parents[2]
 
 
-def test_both_robots_are_registered_and_can_be_loaded():
+def test_the_robots_are_registered_and_can_be_loaded():
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][ROBOTS.name]
-    assert set(points) == {"simulated", "ur"}
+    assert set(points) == {"simulated", "template", "ur"}
     for name, value in points.items():
         assert callable(EntryPoint(name, value, ROBOTS.name).load())
 

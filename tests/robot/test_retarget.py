@@ -5,10 +5,12 @@ from support.box_table import BoxTable, TableMasks
 
 from cpor.decision import Certificate, Decision, Defer, Grasp
 from cpor.pipeline import Pipeline
+from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from cpor.viz.story import story_of_run, story_page
+from cpor.viz.words import namer
 
 YELLOW = (200, 200, 30)
 
@@ -56,7 +58,8 @@ def test_a_wish_before_the_action_keeps_the_robot_from_being_sent(tmp_path, rng,
     assert record.head.retargeted == 1 and [c.retargeted for c in record.cycles] == [False, True]
     assert record.head.actions == 1
     page = story_page(story_of_run(tmp_path / "run"))
-    assert f"Object {second.target} was retrieved" in page and "once" in page
+    name = namer(second.scene)(second.target)
+    assert f"{name[0].upper()}{name[1:]} was retrieved" in page and "once" in page
 
 
 def test_a_wish_while_the_target_is_delivered_goes_on_with_the_other(tmp_path):
@@ -128,7 +131,7 @@ def test_a_wish_is_an_answer_where_the_loop_asks():
         table,
         TableMasks(table),
         1,
-        unsure_of_the_first,
+        Declared(unsure_of_the_first),
         LoopSettings(ids_are_kept=True),
         ask=ask,
         retarget=lambda: wishes.pop() if wishes else None,

@@ -32,7 +32,7 @@ def test_reads_back_what_was_done(recorded):
     assert run.head.settings["budget"] == 12 and run.head.robot.state == "ready"
     for then, now in zip(result.cycles, run.cycles, strict=True):
         assert now.decision == then.decision and now.beliefs == then.beliefs and now.times_s == then.times_s
-        assert now.same_as == then.same_as and now.unchanged == then.unchanged and now.scene == then.scene
+        assert now.p_same == then.p_same and now.unchanged == then.unchanged and now.scene == then.scene
 
 
 def test_replay_decides_alike_and_tells_where_another_decider_differs(recorded):

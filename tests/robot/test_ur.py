@@ -14,6 +14,7 @@ from cpor.pipeline import Pipeline
 from cpor.robot import arm as arms
 from cpor.robot.arm import DryRunArm, MotionStoppedError, RtdeArm, from_ur_pose, to_ur_pose
 from cpor.robot.cameras import FrameCamera
+from cpor.robot.cycle import LoopSettings
 from cpor.robot.grippers import DryRunGripper
 from cpor.robot.limits import Box as Region
 from cpor.robot.limits import Limits
@@ -202,7 +203,7 @@ def test_a_gripper_that_feels_nothing_just_opens_on_the_way_home():
 def test_the_loop_runs_dry_and_says_so_when_nothing_changes():
     robot = dry()
     result = retrieve(robot, TableMasks(robot.camera.table), 1, Pipeline())
-    assert result.ended == "deferred" and result.actions == 2
+    assert result.ended == "deferred" and result.actions == LoopSettings().failures_before_asking
     assert "a dry run: nothing moved" in " ".join(result.cycles[0].notes)
 
 

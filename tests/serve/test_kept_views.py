@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from support.labelled import draw_labelled_scene
 
 from cpor.answer import View
+from cpor.fitting import fit_model
 from cpor.scene import Observation, Scene
+from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.http.refusals import NotKept
 from cpor.sources import describe_sources
@@ -10,7 +15,7 @@ from cpor.sources import describe_sources
 
 def kept(side=10):
     scene = Scene(Observation(np.zeros((side, side, 3), np.uint8)))
-    return KeptView(View(scene, "given", describe_sources(scene, None, None), ()), 1)
+    return KeptView(View(scene, "given", describe_sources(scene, None, None), ()), 1, (8, 8))
 
 
 def test_ids_are_long_and_different():
@@ -48,3 +53,16 @@ def test_a_scene_is_forgotten_after_a_while():
     assert len(shelf) == 0
     with pytest.raises(NotKept):
         shelf.get(name)
+
+
+def test_drift_is_told_after_a_window_of_other_pictures_and_not_of_the_same():
+    rng = np.random.default_rng(5)
+    model = fit_model((f"{k}", draw_labelled_scene(rng)) for k in range(40)).model
+    alike = [model.pipeline().believe(draw_labelled_scene(rng)) for _ in range(30)]
+    watch = DriftWatch(model)
+    for beliefs in alike:
+        watch.add(beliefs)
+    assert watch.warning == ""
+    for beliefs in alike:
+        watch.add(replace(beliefs, p_fused=np.where(beliefs.p_fused > 0.0, 0.5, 0.0)))
+    assert "differ" in watch.warning

@@ -31,6 +31,12 @@ def test_dense_heaps_lie_still_without_overlap(dense, evidence):
     assert moved < 1e-3
 
 
+def test_a_quiet_heap_is_watched_for_half_as_long(dense):
+    world = dense[0].world
+    assert drift(world, quiet_m=1.0) == drift(world, seconds=0.5)
+    assert drift(world, quiet_m=0.0) == drift(world)
+
+
 def test_everything_lies_in_the_bin(dense):
     few, many = CROWDS["dense"].count
     for heap in dense:

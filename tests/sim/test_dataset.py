@@ -113,6 +113,16 @@ def test_the_audit_of_lifts_is_made_when_asked_for():
     assert entry.n_relations["relations_lift.json"] == len(scene.true_lift.pairs)
 
 
+def test_a_scene_from_the_middle_of_a_run_lacks_the_blockers_that_were_removed(made):
+    late = SMALL.model_copy(update={"removed": 2})
+    scene, entry = simulate_case(plan_dataset(N, 5, settings=SMALL).cases[2], late)
+    first = read_manifest(made).cases[2]
+    assert 1 <= first.n_objects - entry.n_objects <= 2
+    assert entry.request == first.request and entry.target in scene.ids
+    # A first look is written as before there were others.
+    assert "removed" not in SMALL.model_dump() and late.model_dump()["removed"] == 2
+
+
 def test_the_commands_that_read_scenes_read_a_data_set(made):
     names = [name for name, _ in read_scenes(made, lambda what, done, total: None)]
     assert names == ["scene_00000", "scene_00001", "scene_00002"]

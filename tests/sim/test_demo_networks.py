@@ -27,8 +27,7 @@ def test_what_is_found_is_judged_by_what_it_truly_is(stage):
     for obj in scene.ids:
         action = Grasp(obj) if obj == target else Remove(obj)
         cycle, witness = Cycle(0, scene, target, action=action), Witness(stage)
-        witness.look(cycle)
-        verdict = witness.judge(cycle)
+        verdict = witness.judge(cycle, witness.look(cycle))
         assert verdict.is_wrong == (obj not in right), (obj, verdict)
         assert bool(verdict.because) == verdict.is_wrong
 

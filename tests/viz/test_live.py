@@ -8,6 +8,7 @@ from support.box_table import BoxTable, TableMasks
 
 from cpor.decision import Certificate, Decision, Defer
 from cpor.pipeline import Pipeline
+from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.viz.live import LiveView
@@ -23,7 +24,7 @@ def watch(terminal, decider=None, title="Fetching the red box", **settings):
             table,
             TableMasks(table),
             1,
-            decider or Pipeline(),
+            Declared(decider) if decider else Pipeline(),
             LoopSettings(**settings),
             on_cycle=view.acted,
             on_decision=view.decided,

@@ -28,8 +28,9 @@ def count(picture, colour):
 
 def test_the_picture_is_wide_enough_to_read_and_never_smaller_than_the_photograph(scene):
     height, width = scene.observation.shape
-    picture = draw_scene(scene, Marks(), width=960)
+    picture = draw_scene(scene, Marks(1), width=960)
     assert picture.width == max(960, width)
+    assert draw_scene(scene, Marks(), width=960).height == picture.width * height / width
     assert picture.height > picture.width * height / width  # a legend stands below
 
 

@@ -23,7 +23,7 @@ from cpor.viz.overlay import Marks, relations_to_draw
 from cpor.viz.rerun_file import RerunFile, check_recording
 from cpor.viz.rerun_run import log_cycle, log_end
 from cpor.viz.rerun_scene import MOST_POINTS, write_scene
-from cpor.viz.words import NOBODY_SEGMENTED
+from cpor.viz.words import NOBODY_SEGMENTED, namer
 
 chunks = pytest.importorskip("rerun", reason="needs the extra viz").chunk
 SCENE = SCENES / "scene_00003"
@@ -145,7 +145,7 @@ def test_a_run_lies_along_the_cycles(tmp_path):
     assert [row["cycle"] for row in words] == list(range(len(result.cycles)))
     for row, cycle in zip(words, result.cycles, strict=True):
         verb = "Grasp" if isinstance(cycle.action, Grasp) else "Remove"
-        assert row["TextDocument:text"][0].startswith(f"# {verb} object {cycle.action.obj}")
+        assert row["TextDocument:text"][0].startswith(f"# {verb} {namer(cycle.scene)(cycle.action.obj)}")
     assert "The fingers closed on nothing" in words[1]["TextDocument:text"][0]
     log = [text for value in it.values("/log", "TextLog:text") for text in value]
     assert log[-1].startswith("The red box was retrieved")

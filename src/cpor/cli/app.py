@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from cpor.cli import decide, learn, perceive, reproduce, score, serve, sim
+from cpor.cli import (
+    bridges,
+    decide,
+    doctor,
+    first_use,
+    learn,
+    perceive,
+    reproduce,
+    retrieve,
+    score,
+    serve,
+    sim,
+)
 from cpor.cli import run as run_commands
 from cpor.errors import CporError
 
@@ -64,12 +76,15 @@ def _root(
 
 # In the order that `cpor --help` shows them.
 decide.add_to(app)
+doctor.add_to(app)
 perceive.add_to(app)
 score.add_to(app)
 learn.add_to(app)
 run_commands.add_to(app)
 reproduce.add_to(app)
 sim.add_to(app)
+bridges.add_to(app)
+retrieve.add_to(app)
 serve.add_to(app)
 
 
@@ -78,6 +93,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our characters gets "?"
+    first_use.one_command = True
     try:
         app()
     except CporError as error:

@@ -1,5 +1,6 @@
 """The command `decide`: from whatever is given to what to do next, and why."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +11,13 @@ from cpor.cli.options import (
     DECIDE,
     MORE,
     AsJson,
+    AtTime,
+    ColorTopic,
+    DepthTopic,
     DepthUnit,
+    FrameNumber,
     IgnoreGiven,
+    InBag,
     MasksFile,
     MethodName,
     ModelFile,
@@ -31,7 +37,9 @@ from cpor.cli.options import (
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
-    from cpor.answer import Answer
+    from cpor.answer import Answer, DecideSettings
+    from cpor.scene import PixelPoint
+    from cpor.system import System
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,8 +51,9 @@ def decide(
     source: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SCENE_FOLDER | RGB [DEPTH] | SCENE.json",
-            help="Scene folder, image files, or a file with relation probabilities.",
+            metavar="FOLDER | RGB [DEPTH] | BAG | realsense | SCENE.json",
+            help="Folder of a scene or of frames, image files, a bag, a live camera, or a file with relation "
+            "probabilities.",
         ),
     ],
     target: Annotated[int | None, typer.Option(help="Id of the object asked for.")] = None,
@@ -55,8 +64,22 @@ def decide(
         str | None,
         typer.Option(metavar="WORDS", help="The object asked for, in words. (default: as request.txt says)"),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write decision.png, decision.json and decision.html here."),
+    ] = None,
     mode: ModeName = None,
     workspace: Workspace = None,
+    frame: FrameNumber = None,
+    color: ColorTopic = None,
+    depth: DepthTopic = None,
+    at: AtTime = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="Follow the object through all frames of a folder; decide in each of them."
+        ),
+    ] = False,
     tau: Tau = None,
     segmenter: SegmenterName = None,
     masks: MasksFile = None,
@@ -118,7 +141,12 @@ def decide(
             model,
             depth_unit_m,
             workspace,
+            color,
+            depth,
+            at,
             rerun,
+            out,
+            frame,
         )
         if any(each is not None for each in others) or ignore_given_masks:
             raise InvalidSettingError(
@@ -152,11 +180,18 @@ def decide(
         system = make_system(
             choose_segmenter(segmenter, masks, weights, ignore_given_masks), scorer, model, mode
         )
-        view = look(system, source, depth_unit_m, workspace)
         place = None if point is None else parse_point(point)
+        if follow:
+            _follow(system, source, depth_unit_m, workspace, (target, place, request), tau, settings, as_json)
+            return
+        view = look(system, source, depth_unit_m, workspace, frame, InBag(color, depth, at))
         answer = system.decide(view, target, point=place, request=request, tau=tau, settings=settings)
     if rerun is not None and answer.decision is not None:
         _write_rerun(rerun, answer)
+    if out is not None:
+        from cpor.viz.answer_page import write_answer
+
+        write_answer(answer, out, graphs)
     if as_json:
         print_json(answer.to_json(graphs))
     elif answer.decision is None:
@@ -167,9 +202,59 @@ def decide(
 
         assert answer.posterior is not None
         explanation = explain(answer.posterior, answer.decision, k=graphs, prior=prior)
-        print_rich(decision_card(explanation, answer.p_success, (*_say_checks(answer), *answer.notes)))
+        notes = (*_say_checks(answer), *answer.notes)
+        print_rich(decision_card(explanation, answer.p_success, notes, answer.names))
+    if not as_json:
+        _show(answer, out)
     if answer.decision is None:
         raise typer.Exit(2)
+
+
+def _follow(
+    system: "System",
+    source: list[Path],
+    depth_unit_m: float | None,
+    workspace: str | None,
+    asked: "tuple[int | None, PixelPoint | None, str | None]",
+    tau: float | None,
+    settings: "DecideSettings",
+    as_json: bool,
+) -> None:
+    """One line a frame, as it is decided; with --json one object a line."""
+    import json
+
+    from cpor.data.frame_folder import find_frames
+    from cpor.robot.follow_frames import follow
+    from cpor.viz.words import namer, say_step
+
+    if len(source) != 1 or not source[0].is_dir():
+        raise InvalidSettingError("--follow needs a folder of frames")
+    views = (
+        look(system, source, depth_unit_m, workspace, number) for number in range(len(find_frames(source[0])))
+    )
+    target, point, request = asked
+    answers = follow(system, views, target, point=point, request=request, tau=tau, settings=settings)
+    for number, answer in enumerate(answers):
+        if as_json:
+            typer.echo(json.dumps(answer.to_json(0)))
+        elif answer.action is None:
+            typer.echo(f"frame {number}: {answer.question}")
+        else:
+            assert answer.view is not None
+            name = namer(answer.view.scene)
+            typer.echo(f"frame {number}: {say_step(answer.action, name)}, for {name(answer.target)}")
+
+
+def _show(answer: "Answer", out: Path | None) -> None:
+    """A small picture where the terminal shows one, and where the larger one is."""
+    if answer.view is not None and sys.stdout.isatty():
+        from cpor.viz.answer_page import draw_answer
+        from cpor.viz.terminal_picture import picture_way, show_picture
+
+        if picture_way(sys.stdout) is not None:
+            show_picture(draw_answer(answer))
+    if out is not None:
+        typer.echo(f"Wrote {out / 'decision.html'}, decision.png and decision.json.")
 
 
 def _say_checks(answer: "Answer") -> list[str]:

@@ -1,7 +1,6 @@
 """The first minute: the loops are compiled once on each machine, and whoever waits for that is told."""
 
 import importlib
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
 
 INTERPRETED_OBJECTS = 7
 """Scenes of up to so many objects are decided sooner by the uncompiled loops than the compiled ones load."""
+
+one_command = False
+"""Whether this process ends with its command: `main` says so. Elsewhere later calls need compiled loops."""
 
 _USUAL_LOOPS = 40
 """About so many loops are compiled for a first decision; the bar grows where there are more."""
@@ -30,10 +32,14 @@ def start_loops(objects: int | None = None, bar: bool = True) -> None:
         objects: Size of the only scene that is decided, where that is known: a small one is left to Python.
         bar: Whether a terminal sees a bar; False where it shows something else that moves.
     """
-    if objects is not None and objects <= INTERPRETED_OBJECTS:
-        os.environ["NUMBA_DISABLE_JIT"] = "1"
-        np.seterr(over="ignore")  # keys of states wrap around, as they do where they are compiled
+    is_new = "numba" not in sys.modules
     _import_numba_without_blas()
+    if one_command and is_new and objects is not None and objects <= INTERPRETED_OBJECTS:
+        from numba.core import config
+
+        # Not in the environment: a child would inherit that.
+        config.DISABLE_JIT = True  # type: ignore[attr-defined]
+        np.seterr(over="ignore")  # keys of states wrap around, as they do where they are compiled
     from numba.core import event
 
     teller = _Teller(bar and sys.stderr.isatty())

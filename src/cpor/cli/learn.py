@@ -2,12 +2,16 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cpor.cli.options import LEARN, MORE, AsJson, print_json, print_rich
 from cpor.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from cpor.fitting import FitSettings
+    from cpor.model import FittedModel
 
 
 def add_to(app: typer.Typer) -> None:
@@ -64,8 +68,14 @@ def fit(
         str, typer.Option(help="True relations to learn: occlusion, sweep, or any (either of the two).")
     ] = "occlusion",
     geometry: Annotated[
-        str, typer.Option(help="Geometric evidence: learnt (our network) or paper (the paper's formula).")
-    ] = "learnt",
+        str, typer.Option(help="Geometric evidence: paper (its formula), learnt (our network) or both.")
+    ] = "both",
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Model to start from: bundled, none, or a file. (default: bundled if a person labelled)"
+        ),
+    ] = None,
     plots: Annotated[
         Path | None,
         typer.Option(rich_help_panel=MORE, help="Folder for reliability plots. (default: beside the model)"),
@@ -93,6 +103,13 @@ def fit(
         raise InvalidSettingError(
             f"the folder {out.parent} does not exist; create it, or choose another --out"
         )
+    if (start := _prior(scenes, prior)) is not None:
+        if condition or geometry != "both":
+            raise InvalidSettingError(
+                "--condition and --geometry are those of the model it starts from; drop them"
+            )
+        _fit_lab(scenes, start, settings, out, as_json)
+        return
     with progress_bars(quiet=as_json) as progress:
         report = fit_model(read_scenes(scenes, progress), settings, progress)
     report.model.save(out)
@@ -102,6 +119,38 @@ def fit(
         print_json(fit_to_json(report))
     else:
         print_rich(fit_table(report, out, folder))
+
+
+def _prior(scenes: Path, prior: str | None) -> "FittedModel | None":
+    """The model to start from; None: from nothing."""
+    from cpor.apps.lab import is_labelled_by_hand
+    from cpor.data.scene_folder import read_scene_folder
+    from cpor.data.scene_set import list_scene_folders
+    from cpor.model import FittedModel, bundled_model
+
+    if prior is None:
+        first = read_scene_folder(list_scene_folders(scenes)[0])
+        prior = "bundled" if is_labelled_by_hand(first) else "none"
+    if prior == "none":
+        return None
+    return FittedModel.load(bundled_model("embedded") if prior == "bundled" else Path(prior))
+
+
+def _fit_lab(scenes: Path, prior: "FittedModel", settings: "FitSettings", out: Path, as_json: bool) -> None:
+    from cpor.apps.lab import fit_lab, read_why
+    from cpor.data.scene_set import read_scenes
+    from cpor.viz.progress import progress_bars
+    from cpor.viz.tables import lab_table, lab_to_json
+
+    why = read_why(scenes)
+    drawn = None if why is None else {name for name, reason in why.items() if reason == "drawn"}
+    with progress_bars(quiet=as_json) as progress:
+        report = fit_lab(read_scenes(scenes, progress), prior, settings, drawn, progress)
+    report.model.save(out)
+    if as_json:
+        print_json(lab_to_json(report))
+    else:
+        print_rich(lab_table(report, out))
 
 
 def drift(

@@ -1,8 +1,9 @@
 """Options that several commands share, and what they stand for."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -53,7 +54,10 @@ SegmenterName = Annotated[
 ]
 MasksFile = Annotated[
     Path | None,
-    typer.Option(rich_help_panel=MORE, help="Masks that another program wrote: COCO JSON or npz."),
+    typer.Option(
+        rich_help_panel=MORE,
+        help="Masks that another program wrote: COCO JSON, npz, label PNG, or BOP folder.",
+    ),
 ]
 WeightsFile = Annotated[
     Path | None, typer.Option(rich_help_panel=MORE, help="ONNX network for the embedded segmenter.")
@@ -85,6 +89,28 @@ DepthUnit = Annotated[
     typer.Option(
         rich_help_panel=MORE,
         help="Metres per step of depth. (default: as camera.json says, else guessed)",
+    ),
+]
+ColorTopic = Annotated[
+    str | None,
+    typer.Option(
+        "--color", metavar="TOPIC", help="Of a bag: topic of the photographs. (default: found by type)"
+    ),
+]
+DepthTopic = Annotated[
+    str | None,
+    typer.Option("--depth", metavar="TOPIC", help="Of a bag: topic of depth. (default: found by type)"),
+]
+AtTime = Annotated[
+    float | None,
+    typer.Option(
+        "--at", metavar="SECONDS", help="Of a bag: time of the frame since it began. (default: the first)"
+    ),
+]
+FrameNumber = Annotated[
+    int | None,
+    typer.Option(
+        "--frame", min=0, help="Which frame of a folder of frames or of a bag, from 0. (default: the first)"
     ),
 ]
 WorkersOption = Annotated[
@@ -124,13 +150,84 @@ def parse_workspace(text: str) -> "tuple[PixelPoint, ...]":
     return corners
 
 
-def look(system: "System", source: list[Path], depth_unit_m: float | None, workspace: str | None) -> "View":
-    """What a system sees in a scene folder, or in a photograph and its depth."""
+class InBag(NamedTuple):
+    """Which frame of a bag.
+
+    Attributes:
+        color, depth: Topics; None: found by type.
+        at: Time since the bag began; None: the first frame. [s]
+    """
+
+    color: str | None = None
+    depth: str | None = None
+    at: float | None = None
+
+
+def look(
+    system: "System",
+    source: list[Path],
+    depth_unit_m: float | None,
+    workspace: str | None,
+    frame: int | None = None,
+    which: InBag | None = None,
+) -> "View":
+    """What a system sees in a folder, in a photograph and its depth, in a bag, or through a camera."""
+    if looks_like_bag(source[0]):
+        return _look_into_bag(system, source, depth_unit_m, workspace, frame, which or InBag())
+    if which not in (None, InBag()):
+        raise InvalidSettingError(
+            f"--color, --depth and --at are for bags, and {source[0]} is none; drop them"
+        )
     if len(source) > 2:
-        raise InvalidSettingError("give a scene folder, or a photograph and at most one depth image")
+        raise InvalidSettingError("give a folder, or a photograph and at most one depth image")
     corners = None if workspace is None else parse_workspace(workspace)
+    if is_camera(source):
+        if depth_unit_m is not None or frame is not None:
+            raise InvalidSettingError(
+                "a camera knows its unit and its frame; drop --depth-unit-m and --frame"
+            )
+        from cpor.robot.cameras import RealSenseCamera
+
+        with RealSenseCamera() as camera:
+            return system.look(camera.frame(), workspace=corners)
     depth = source[1] if len(source) == 2 else None
-    return system.look(source[0], depth, depth_unit_m=depth_unit_m, workspace=corners)
+    return system.look(source[0], depth, depth_unit_m=depth_unit_m, workspace=corners, frame=frame)
+
+
+def is_camera(source: list[Path]) -> bool:
+    """Whether a live RealSense is meant, and no file or folder of that name is there."""
+    return len(source) == 1 and str(source[0]) in ("realsense", "camera") and not source[0].exists()
+
+
+def looks_like_bag(path: Path) -> bool:
+    """Whether a path is a bag, by its name or by what its folder holds."""
+    from cpor.bridges.bags import is_bag
+
+    return is_bag(path)
+
+
+def _look_into_bag(
+    system: "System",
+    source: list[Path],
+    depth_unit_m: float | None,
+    workspace: str | None,
+    number: int | None,
+    which: InBag,
+) -> "View":
+    from cpor.bridges.bags import Topics, open_bag
+
+    if len(source) > 1:
+        raise InvalidSettingError("give one bag alone; --depth names the topic of its depth")
+    bag = open_bag(source[0], Topics(which.color, which.depth))
+    if number is not None and (which.at is not None or number >= len(bag.frames)):
+        raise InvalidSettingError(f"--frame must be below {len(bag.frames)}, and goes without --at")
+    frame = bag.at(which.at) if number is None else bag.frames[number]
+    corners = None if workspace is None else parse_workspace(workspace)
+    view = system.look(bag.read(frame, depth_unit_m), workspace=corners)
+    seen = (
+        f"Frame {frame.number} of {len(bag.frames)} of {bag.path.name}, {frame.time_s:.2f} s after it began."
+    )
+    return replace(view, notes=(seen, *bag.notes, *view.notes))
 
 
 def choose_segmenter(

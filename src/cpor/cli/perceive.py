@@ -12,8 +12,13 @@ from cpor.cli.options import (
     MORE,
     SEE,
     AsJson,
+    AtTime,
+    ColorTopic,
+    DepthTopic,
     DepthUnit,
+    FrameNumber,
     IgnoreGiven,
+    InBag,
     MasksFile,
     RerunOption,
     SegmenterName,
@@ -44,15 +49,30 @@ def add_to(app: typer.Typer) -> None:
 
 def perceive(
     source: Annotated[
-        list[Path], typer.Argument(metavar="SCENE_FOLDER | RGB [DEPTH]", help="Scene folder, or image files.")
+        list[Path],
+        typer.Argument(
+            metavar="FOLDER | RGB [DEPTH] | BAG | realsense",
+            help="Folder of a scene or of frames, image files, a bag, or a live camera.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Scene folder to write, with masks and an overlay picture.")],
     workspace: Workspace = None,
+    frame: FrameNumber = None,
+    color: ColorTopic = None,
+    depth: DepthTopic = None,
+    at: AtTime = None,
     segmenter: SegmenterName = None,
     masks: MasksFile = None,
     weights: WeightsFile = None,
     ignore_given_masks: IgnoreGiven = False,
     depth_unit_m: DepthUnit = None,
+    coco: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", rich_help_panel=MORE, help="Also write the masks as COCO."),
+    ] = None,
+    bop: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", rich_help_panel=MORE, help="Also write the masks as BOP.")
+    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", rich_help_panel=MORE, help="Replace what an earlier call wrote."),
@@ -65,12 +85,13 @@ def perceive(
         from cpor.viz.rerun_file import check_recording
 
         check_recording(rerun)
+    from cpor.perception.mask_writers import write_bop, write_coco
     from cpor.perception.object_list import list_objects
     from cpor.system import System
     from cpor.viz.gallery import draw_found
 
     system = System(choose_segmenter(segmenter, masks, weights, ignore_given_masks))
-    view = look(system, source, depth_unit_m, workspace)
+    view = look(system, source, depth_unit_m, workspace, frame, InBag(color, depth, at))
     times = dict(view.times_ms)
     scene = replace(view.scene, sources=view.sources)
     start = time.perf_counter()
@@ -79,6 +100,10 @@ def perceive(
     start = time.perf_counter()
     _write(scene, out, overwrite)
     picture.save(out / OVERLAY)
+    if coco is not None:
+        write_coco(scene, coco)
+    if bop is not None:
+        write_bop(scene, bop)
     if rerun is not None:
         from cpor.viz.rerun_scene import write_scene
 

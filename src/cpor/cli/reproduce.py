@@ -30,6 +30,10 @@ def reproduce(
         Path | None, typer.Option(help="Write predictions for UNOGrasp's evaluator to this file.")
     ] = None,
     decoder: Annotated[str, typer.Option(help="Whose predictions to export: paper or expected.")] = "paper",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Also write every figure with a verdict as a page."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute the paper's figures from a score log, and print both side by side."""
@@ -42,6 +46,11 @@ def reproduce(
     found = run(scores, truth, shift, option)
     if export is not None:
         write_export(found, chosen, export)
+    if out is not None:
+        from cpor.files.whole_files import write_text
+        from cpor.viz.paper_page import paper_page
+
+        write_text(out, paper_page(found))
     if as_json:
         print_json(found.to_json())
         return

@@ -30,6 +30,12 @@ def robot(
     eyes: Annotated[
         str, typer.Option(help="networks: our networks find and score; truth: true masks, no scores.")
     ] = "networks",
+    person: Annotated[
+        bool,
+        typer.Option(
+            "--person", help="Ask somebody who knows the truth where the loop defers, and count it."
+        ),
+    ] = False,
     workers: WorkersOption = 1,
     engine: EngineOption = "local",
     as_json: AsJson = False,
@@ -59,6 +65,7 @@ def robot(
         budget=budget,
         finger_friction=finger_friction,
         eyes=chosen,
+        person=person,
     )
     with progress_bars(quiet=as_json) as progress:
         records = run_robot_table(out, settings, per_tier, names, workers, progress, engine)

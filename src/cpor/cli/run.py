@@ -10,6 +10,8 @@ from cpor.cli.options import (
     DATA_SETS,
     MORE,
     AsJson,
+    ColorTopic,
+    DepthTopic,
     EngineOption,
     MethodName,
     ModeName,
@@ -17,6 +19,7 @@ from cpor.cli.options import (
     SegmenterName,
     Tau,
     WorkersOption,
+    looks_like_bag,
     print_json,
 )
 from cpor.errors import InvalidSettingError
@@ -37,7 +40,7 @@ def run(
     dataset: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DATASET", help="Folder of scene folders, or a JSONL file with one scene per line."
+            metavar="DATASET", help="Folder of scene folders, a bag, or a JSONL file with one scene per line."
         ),
     ] = None,
     scores: Annotated[
@@ -73,6 +76,8 @@ def run(
     seed: Annotated[
         int, typer.Option(rich_help_panel=MORE, help="Random seed for the target of each scene folder.")
     ] = 0,
+    color: ColorTopic = None,
+    depth: DepthTopic = None,
     all_targets: Annotated[
         bool, typer.Option("--all-targets", help="Decide for every object of a scene folder, not for one.")
     ] = False,
@@ -94,7 +99,7 @@ def run(
     asking = QuestionSettings(seed, all_targets, shift, parse_missing(missing))
     deciding = Deciding(segmenter, scorer, None, parse_mode(mode or DEFAULT_MODE), tau, parse_method(method))
     with progress_bars(quiet=as_json) as progress:
-        cases = _dataset(dataset, scores, truth, progress)
+        cases = _dataset(dataset, scores, truth, color, depth, progress)
         plan = RunPlan(cases, asking, deciding, model)
         tally = run_all(plan, out, pool, progress)
     if as_json:
@@ -135,11 +140,22 @@ def report(
 
 
 def _dataset(
-    dataset: Path | None, scores: Path | None, truth: Path | None, progress: "Progress"
+    dataset: Path | None,
+    scores: Path | None,
+    truth: Path | None,
+    color: str | None,
+    depth: str | None,
+    progress: "Progress",
 ) -> "Dataset":
     from cpor.experiments.runs.dataset import read_dataset
     from cpor.experiments.runs.score_log import read_logged_dataset
 
+    if dataset is not None and looks_like_bag(dataset) and scores is None and truth is None:
+        from cpor.bridges.bag_dataset import read_bag_dataset
+
+        return read_bag_dataset(dataset, color, depth)
+    if color is not None or depth is not None:
+        raise InvalidSettingError("--color and --depth are for bags; drop them, or give a bag")
     if dataset is not None and scores is None and truth is None:
         return read_dataset(dataset, progress)
     if dataset is None and scores is not None and truth is not None:

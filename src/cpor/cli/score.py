@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cpor.cli.options import MORE, SEE, AsJson, print_json, print_rich
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, SceneFileError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,7 +55,7 @@ def score(
 
     The exit code is 1 if no question was answered. Older scores are kept then.
     """
-    from cpor.data.scene_folder import read_scene_folder
+    from cpor.data.frame_files import read_input
     from cpor.files.whole_files import write_bytes
     from cpor.scene import BlockedBy
     from cpor.semantics.badges import draw_marks
@@ -63,7 +63,13 @@ def score(
     from cpor.semantics.replay import record as recorded
     from cpor.semantics.secrets import scrub
 
-    found = read_scene_folder(scene)
+    if not scene.is_dir():
+        raise SceneFileError(f"there is no folder {scene}; give a scene folder")
+    if not (scene / "rgb.png").is_file():
+        raise SceneFileError(
+            f"{scene} is no scene folder: it has no rgb.png; `cpor perceive {scene} --out NEW` makes one"
+        )
+    found = read_input(scene)[0]
     config = find_config(scorer)
     changes: dict[str, object] = {} if cache else {"cache": False}
     if calls is not None:
@@ -74,6 +80,8 @@ def score(
     goal = out or scene / "scores.json"
     if goal.is_dir() or not goal.parent.is_dir():  # found out before anything is asked, and paid for
         raise InvalidSettingError(f"cannot write {goal}; choose a file in a folder that exists, with --out")
+    if found.visible_ids is None:
+        found = _find_masks(found, scene, as_json)
     everyone = (BlockedBy(a, b) for a in found.ids for b in found.ids if a != b)
     pairs = tuple(everyone) if all_pairs else asked.pairs(found)
     if picture is not None:
@@ -99,6 +107,24 @@ def score(
             typer.echo(f"  … {len(said.problems) - 5} more in {goal.with_suffix('.replies.json')}")
     if in_vain:
         raise typer.Exit(1)
+
+
+def _find_masks(given: "Scene", folder: Path, quiet: bool) -> "Scene":
+    """Find the objects that scores are about, and keep them in the folder: scores alone would name nobody."""
+    from cpor.data.scene_folder import encode_scene
+    from cpor.files.whole_files import write_bytes
+    from cpor.system import System
+
+    view = System().look(given)
+    found = replace(view.scene, sources=view.sources)
+    if not found.objects:
+        raise SceneFileError(f"no object was found in {folder}; look at it with `cpor doctor {folder}`")
+    for name, content in encode_scene(found).items():
+        if name in ("instances.png", "amodal.npz", "objects.json", "sources.json"):
+            write_bytes(folder / name, content)
+    if not quiet:
+        typer.echo(f"The folder had no masks: {len(found.objects)} objects found, and kept in {folder}.")
+    return found
 
 
 def scorers(

@@ -1,4 +1,4 @@
-"""The command `serve`: the web page and the service."""
+"""The commands `serve` and `label`: the web page and the service, and the page as a queue of photographs."""
 
 import importlib.util
 import logging
@@ -8,8 +8,19 @@ from typing import Annotated
 
 import typer
 
-from cpor.cli.options import MORE, SERVICE
+from cpor.cli.options import LEARN, MORE, SERVICE
 from cpor.errors import CporError, InvalidSettingError
+
+TokenEnv = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", rich_help_panel=MORE, help="Environment variable with the token of callers."
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=MORE, help="File with the token of callers."),
+]
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
@@ -19,7 +30,8 @@ class ServeNotInstalledError(CporError):
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the command."""
+    """Register the commands."""
+    app.command(rich_help_panel=LEARN)(label)
     app.command(rich_help_panel=SERVICE)(serve)
 
 
@@ -28,16 +40,8 @@ def serve(
         str, typer.Option(help="Address to listen on. Any but this machine's own needs a token.")
     ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.")] = 8321,
-    token_env: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=MORE, help="Environment variable with the token of callers."
-        ),
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=MORE, help="File with the token of callers."),
-    ] = None,
+    token_env: TokenEnv = None,
+    token_file: TokenFile = None,
     public_host: Annotated[
         str | None,
         typer.Option(
@@ -49,24 +53,26 @@ def serve(
     workers: Annotated[
         int, typer.Option(min=1, max=16, help="Number of processes that look at pictures.")
     ] = 1,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Model file of `cpor fit` to decide with; warns when pictures drift away from it."),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     log: Annotated[
         bool, typer.Option("--log", rich_help_panel=MORE, help="Log one line for every request.")
     ] = False,
 ) -> None:
     """Serve the web page and the REST service, by default to this machine only."""
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise ServeNotInstalledError(
-            f"the service needs {missing[0]}, which is not installed; run: pip install 'cpor-grasp[serve]'"
-        )
+    _check_installed()
     from cpor.serve.http.settings import ServeSettings
 
     settings = ServeSettings(
         host=host,
         port=port,
-        token=_read_token(token_env, token_file),
+        token=read_token(token_env, token_file),
         public_host=public_host,
         analysis_workers=workers,
+        model=model,
     )
     if log:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
@@ -76,7 +82,44 @@ def serve(
     run_server(settings, typer.echo, open_page)
 
 
-def _read_token(env: str | None, file: Path | None) -> str | None:
+def label(
+    photographs: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="Folder of scene folders: photographs with depth."),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Folder for labelled scenes. The same command goes on where it stopped.")
+    ] = Path("labelled"),
+    most: Annotated[int, typer.Option(min=8, help="Number of photographs to label.")] = 50,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.")] = 8321,
+    seed: Annotated[
+        int, typer.Option(min=0, rich_help_panel=MORE, help="Random seed for the photographs drawn.")
+    ] = 0,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+) -> None:
+    """Label photographs of your lab in the page; those whose labels teach most come first. Then: cpor fit."""
+    _check_installed()
+    from cpor.apps.label_queue import plan_queue
+    from cpor.serve.http.server import serve as run_server
+    from cpor.serve.http.settings import ServeSettings
+    from cpor.viz.progress import progress_bars
+
+    settings = ServeSettings(port=port)
+    with progress_bars() as progress:
+        queue = plan_queue(photographs, out, most, seed, progress)
+    typer.echo(f"{len(queue.left)} of {len(queue.photographs)} photographs left; then: cpor fit {out}")
+    run_server(settings, typer.echo, open_page, queue)
+
+
+def _check_installed() -> None:
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise ServeNotInstalledError(
+            f"the service needs {missing[0]}, which is not installed; run: pip install 'cpor-grasp[serve]'"
+        )
+
+
+def read_token(env: str | None, file: Path | None) -> str | None:
+    """The token that the options name; None where they name none."""
     if env is not None and file is not None:
         raise InvalidSettingError("give the token in one way: --token-env or --token-file")
     if env is not None:

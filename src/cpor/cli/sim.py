@@ -57,6 +57,15 @@ def simulate(
             "--lift", rich_help_panel=MORE, help="Also test what lifts what; takes seconds per scene."
         ),
     ] = False,
+    removed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=30,
+            rich_help_panel=MORE,
+            help="Take out up to this many blockers in a right order first, as in the middle of a run.",
+        ),
+    ] = 0,
     workers: WorkersOption = 1,
     engine: EngineOption = "local",
     as_json: AsJson = False,
@@ -70,12 +79,13 @@ def simulate(
 
     own = {"--seed": seed == 0, "--tier": tier == "all", "--container": container == "bin"}
     own |= {"--density": density == "dense", "--sensor": sensor == "default", "--size": size == "640x480"}
+    own |= {"--removed": removed == 0}
     if split is not None and (scenes is not None or not all(own.values())):
         changed = "--scenes" if scenes is not None else next(name for name, same in own.items() if not same)
         raise InvalidSettingError(f"--split fixes all settings; drop {changed}")
     if split is None and scenes is None:
         raise InvalidSettingError("give --scenes N, or --split dev or test")
-    plan = _plan(split, scenes or 0, seed, tier, (container, density, sensor, size, lift))
+    plan = _plan(split, scenes or 0, seed, tier, (container, density, sensor, size, lift), removed)
     with progress_bars(quiet=as_json) as progress:
         manifest = write_dataset(plan, out, workers, progress, engine)
     if as_json:
@@ -166,7 +176,7 @@ def _free_folder(parent: Path, name: str) -> Path:
 
 
 def _plan(
-    split: str | None, scenes: int, seed: int, tier: str, how: tuple[str, str, str, str, bool]
+    split: str | None, scenes: int, seed: int, tier: str, how: tuple[str, str, str, str, bool], removed: int
 ) -> "DatasetPlan":
     from cpor.sim.dataset.make import DatasetSettings, SplitName, plan_dataset, plan_split
     from cpor.sim.dataset.manifest import TIERS
@@ -181,6 +191,7 @@ def _plan(
         width=width,
         height=height,
         lift=lift,
+        removed=removed,
     )
     if split is not None:
         return plan_split(_one_of("--split", split, get_args(SplitName)), settings)

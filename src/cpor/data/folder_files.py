@@ -5,7 +5,6 @@ Each `encode_…` gives the bytes of a file, the same bytes for the same content
 
 import io
 import json
-import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,15 +14,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cpor.errors import SceneFileError, TooLargeError
+from cpor.files.arrays import read_npy_header
 from cpor.files.images import DAMAGED, read_bytes
 from cpor.files.strict_json import StrictJsonError, parse_strict
 from cpor.scene import MAX_OBJECT_ID, MaskCrop
-
-_NPY_HEADER = re.compile(
-    rb"\{ ?'descr': ?'([^']{1,16})', ?'fortran_order': ?(True|False), ?'shape': ?\(([0-9, ]{0,64})\),? ?\}\s*"
-)
-_NPY_TYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c8|c16|[US][0-9]{1,4})")
-_LONGEST_NPY_HEADER = 1024
 
 ObjectId = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID)]
 UnitScore = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -39,8 +33,21 @@ class JsonFile(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
 
+class DepthCameraFile(JsonFile):
+    """`depth_camera` of `camera.json`: where depth is not registered, the camera that took it."""
+
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    T_colour_depth: Annotated[list[Annotated[list[float], _FOUR]], _FOUR] | None = None
+
+
 class CameraFile(JsonFile):
-    """`camera.json`: intrinsics, size, workspace [px], metres of a step of depth, pose, time, number."""
+    """`camera.json`: intrinsics, size, workspace [px], metres of a step of depth, pose, time, number.
+
+    `p_unit`: probability of a unit that was guessed.
+    """
 
     fx: float | None = None
     fy: float | None = None
@@ -49,12 +56,14 @@ class CameraFile(JsonFile):
     width: Positive[int] | None = None
     height: Positive[int] | None = None
     depth_unit_m: Positive[float] | None = None
+    p_unit: UnitScore | None = None
     T_world_camera: Annotated[list[Annotated[list[float], _FOUR]], _FOUR] | None = None
     workspace: Annotated[list[Annotated[list[float], _TWO]], Field(min_length=3, max_length=1000)] | None = (
         None
     )
     time_s: float | None = None
     number: int | None = None
+    depth_camera: DepthCameraFile | None = None
 
 
 class RelationEntry(JsonFile):
@@ -101,6 +110,7 @@ class ObjectEntry(JsonFile):
     name: str | None = None
     score: UnitScore | None = None
     occluded: bool | None = None
+    called: str | None = None
 
 
 class ObjectsFile(JsonFile):
@@ -178,7 +188,7 @@ def decode_masks(
                         f"{path} uses an unknown compression; save it with np.savez_compressed"
                     )
             with archive.open("ids.npy") as stream:
-                size, dtype = _npy_header(path, stream)
+                size, dtype, _ = read_npy_header(path, stream)
                 if len(size) != 1 or size[0] > MAX_OBJECT_ID or dtype.kind not in "iu":
                     raise SceneFileError(f"{path}: ids must be a list of whole numbers; save int64 (n,)")
                 n = size[0]
@@ -186,7 +196,9 @@ def decode_masks(
             if len(ids) != n or len(set(ids)) != n or not all(1 <= k <= MAX_OBJECT_ID for k in ids):
                 raise SceneFileError(f"{path}: ids must be {n} different numbers from 1 to {MAX_OBJECT_ID}")
             with archive.open("masks.npy") as stream:
-                size, dtype = _npy_header(path, stream)
+                size, dtype, columns_first = read_npy_header(path, stream)
+                if columns_first:
+                    raise SceneFileError(f"{path} stores columns first; save np.ascontiguousarray(masks)")
                 if size != (n, *shape) or dtype != np.bool_:
                     wanted = f"bool {(n, *shape)}, as many as ids and as large as rgb.png"
                     raise SceneFileError(f"{path}: masks are {dtype} {size}; they must be {wanted}")
@@ -221,29 +233,6 @@ def _zip_entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name)
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry
-
-
-def _npy_header(path: Path | str, stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array that a stream begins with.
-
-    NumPy's own reader hands the text to Python's parser, which a few hundred bytes can exhaust.
-    """
-    start = stream.read(8)
-    if start[:6] != b"\x93NUMPY" or start[6:] not in (b"\x01\x00", b"\x02\x00"):
-        raise SceneFileError(f"{path} holds no array of a known format; save it with np.savez_compressed")
-    length = int.from_bytes(stream.read(2 if start[6] == 1 else 4), "little")
-    header = _NPY_HEADER.fullmatch(stream.read(min(length, _LONGEST_NPY_HEADER)))
-    if length > _LONGEST_NPY_HEADER or header is None:
-        raise SceneFileError(f"{path} holds arrays that are not plain; save them with np.savez_compressed")
-    kind = header[1].decode("latin-1")
-    if kind.lstrip("<>|=")[:1] == "O":
-        raise SceneFileError(f"{path} holds pickled objects, which are never loaded; save plain arrays")
-    if _NPY_TYPE.fullmatch(kind) is None:
-        raise SceneFileError(f"{path} holds arrays of another type than whole numbers and bool")
-    shape = tuple(int(size) for size in header[3].split(b",") if size.strip())
-    if header[2] == b"True" and len(shape) > 1:
-        raise SceneFileError(f"{path} stores columns first; save np.ascontiguousarray(masks)")
-    return shape, np.dtype(kind)
 
 
 def _read_mask(path: Path | str, stream: Any, shape: tuple[int, int]) -> MaskCrop:

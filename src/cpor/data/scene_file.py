@@ -31,7 +31,7 @@ def read_scene_file(path: Path) -> ObstructionPosterior:
 
 
 def parse_scene(content: object) -> ObstructionPosterior:
-    """A scene from parsed JSON.
+    """A scene from parsed JSON; "unseen", which may be left out, labels what nobody segmented.
 
     Raises:
         InvalidSceneError: With what is wrong.
@@ -53,10 +53,12 @@ def parse_scene(content: object) -> ObstructionPosterior:
         raise InvalidSceneError(
             'two labels in "objects" read the same as text, such as 1 and "1"; rename one'
         )
+    unseen = content.get("unseen")
     return ObstructionPosterior.from_relations(
         labels,
         _label(content["target"], '"target"'),
         [_relation(relation, k) for k, relation in enumerate(relations)],
+        None if unseen is None else _label(unseen, '"unseen"'),
     )
 
 

@@ -2,10 +2,11 @@
 
     rgb.png         the photograph
     depth.png       16-bit steps of depth_unit_m; 0 and 65535 (saturated) are no reading
-    camera.json     fx, fy, cx, cy, width, height, depth_unit_m, T_world_camera, workspace; needed with depth
+    camera.json     fx, fy, cx, cy, width, height, depth_unit_m, T_world_camera, workspace; needed with depth.
+                    `depth_camera`: fx, fy, cx, cy, T_colour_depth, where depth is not registered
     instances.png   id of the object each pixel shows, 0 for background
     amodal.npz      ids (n,), masks (n, h, w) bool: visible and hidden part together
-    objects.json    {"objects": [{"id", "name", "score", "occluded"}]}: what is known of them
+    objects.json    {"objects": [{"id", "name", "score", "occluded", "called"}]}: what is known of them
     relations.json  true occlusions; relations_sweep.json and relations_lift.json likewise
     request.txt     what was asked for
     points.json     id -> [x, y], a point that marks an object
@@ -22,9 +23,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int32, UInt16
+from jaxtyping import Float32, Int32
 
 from cpor.data import folder_files as files
+from cpor.data.depth import DEPTH_RANGE_M, SATURATED, DepthCamera, align_depth, to_metres
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError, list_labels
 from cpor.files import images
 from cpor.scene import (
@@ -40,10 +42,6 @@ from cpor.scene import (
     TrueRelations,
 )
 
-DEPTH_RANGE_M = (0.05, 20.0)
-"""Readings outside are no readings: nearer than depth cameras measure, farther than any table. [m]"""
-
-_SATURATED = 65535
 _TRUTH_FILES = {
     "true_occlusion": "relations.json",
     "true_sweep": "relations_sweep.json",
@@ -95,7 +93,9 @@ def read_scene_folder(
     objects = []
     for k in sorted(ids):
         entry = named.get(k, files.ObjectEntry(id=k))
-        objects.append(DetectedObject(k, amodal.get(k), entry.name, entry.score, entry.occluded))
+        objects.append(
+            DetectedObject(k, amodal.get(k), entry.name, entry.score, entry.occluded, entry.called)
+        )
     return Scene(
         _read_observation(there, rgb, depth_range_m, depth_unit_m),
         tuple(objects),
@@ -165,7 +165,7 @@ def _read_observation(
         size = (file.height or rgb.shape[0], file.width or rgb.shape[1])
         _check_size(camera_path, size, rgb.shape[:2])
     if depth_unit_m is not None:
-        file = file.model_copy(update={"depth_unit_m": depth_unit_m})
+        file = file.model_copy(update={"depth_unit_m": depth_unit_m, "p_unit": None})
     camera = make_camera(file, camera_path or "camera.json")
     depth = None
     if depth_path := there.get("depth.png"):
@@ -174,6 +174,8 @@ def _read_observation(
                 f"{depth_path} has no unit; give depth_unit_m in camera.json (0.001 where a step is 1 mm)"
             )
         depth = read_depth(depth_path, file.depth_unit_m, depth_range_m)
+        if sensor := make_depth_camera(file, camera_path or "camera.json"):
+            depth = align_depth(depth, sensor, camera.intrinsics, rgb.shape[:2])
         _check_size(depth_path, depth.shape, rgb.shape[:2])
     return Observation(rgb, depth, camera, file.time_s, file.number)
 
@@ -186,9 +188,27 @@ def make_camera(file: files.CameraFile, path: Path | str) -> Camera:
     pose = None if file.T_world_camera is None else np.array(file.T_world_camera)
     try:
         corners = None if file.workspace is None else tuple(PixelPoint(x, y) for x, y in file.workspace)
-        return Camera(Intrinsics(*values) if values else None, pose, file.depth_unit_m or 0.001, corners)
+        return Camera(
+            Intrinsics(*values) if values else None,
+            pose,
+            file.depth_unit_m or 0.001,
+            corners,
+            1.0 if file.p_unit is None else file.p_unit,
+        )
     except InvalidSceneError as error:
         raise SceneFileError(f"{path}: {error}") from error
+
+
+def make_depth_camera(file: files.CameraFile, path: Path | str) -> DepthCamera | None:
+    """The depth camera that a `camera.json` describes; None where depth is registered to the photograph."""
+    known = file.depth_camera
+    if known is None:
+        return None
+    pose = None if known.T_colour_depth is None else np.array(known.T_colour_depth)
+    try:
+        return DepthCamera(Intrinsics(known.fx, known.fy, known.cx, known.cy), pose)
+    except InvalidSceneError as error:
+        raise SceneFileError(f"{path}: depth_camera: {error}") from error
 
 
 def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float32[np.ndarray, "h w"]:
@@ -197,17 +217,6 @@ def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float
     if not 0.0 <= low < high:
         raise InvalidSettingError(f"the depth range is {low} to {high} m; give 0 <= low < high")
     return to_metres(images.decode_grey(images.read_bytes(path), path, images.DEPTH), unit_m, range_m)
-
-
-def to_metres(
-    steps: UInt16[np.ndarray, "h w"], unit_m: float, range_m: tuple[float, float] = DEPTH_RANGE_M
-) -> Float32[np.ndarray, "h w"]:
-    """Depth in metres from steps of a unit, NaN where there is no reading. Shape (h, w)."""
-    low, high = range_m
-    metres = (np.arange(_SATURATED + 1) * unit_m).astype(np.float32)
-    metres[(metres < low) | (metres > high)] = np.nan
-    metres[[0, _SATURATED]] = np.nan
-    return np.take(metres, steps)
 
 
 def _read_instances(path: Path, shape: tuple[int, int]) -> Int32[np.ndarray, "h w"]:
@@ -285,6 +294,7 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
             width=width,
             height=height,
             depth_unit_m=camera.depth_unit_m,
+            p_unit=camera.p_unit if camera.p_unit < 1.0 else None,
             T_world_camera=pose,
             workspace=None if camera.workspace is None else [list(each) for each in camera.workspace],
             time_s=seen.time_s,
@@ -293,7 +303,7 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
     )
     if seen.depth is not None:
         steps = np.rint(np.nan_to_num(seen.depth.astype(np.float64)) / camera.depth_unit_m)
-        if steps.max() >= _SATURATED:
+        if steps.max() >= SATURATED:
             raise SceneFileError(
                 f"a depth of {np.nanmax(seen.depth)} m does not fit 16 bits of {camera.depth_unit_m} m; "
                 "give the camera a coarser depth_unit_m"
@@ -315,7 +325,8 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
                 files.RelationsFile(objects=sorted(truth.objects), relations=relations)
             )
     entries = [
-        files.ObjectEntry(id=o.id, name=o.name, score=o.score, occluded=o.occluded) for o in scene.objects
+        files.ObjectEntry(id=o.id, name=o.name, score=o.score, occluded=o.occluded, called=o.called)
+        for o in scene.objects
     ]
     if listed != set(scene.ids) or entries != [files.ObjectEntry(id=k) for k in scene.ids]:
         out["objects.json"] = files.encode_json(files.ObjectsFile(objects=entries))

@@ -116,7 +116,7 @@ def decode_expected(posterior: ObstructionPosterior) -> ExpectedPrediction:
         frozenset(ids[o] for o in objects),
         frozenset(edges[e] for e in relations),
         choice.paths,
-    )
+    ).without(posterior.unseen)
     some = float(chains.p[chains.holds.any(axis=1)].sum())
     return ExpectedPrediction(
         prediction, object_f1, relation_f1 / some if some > 0.0 else 0.0, choice, chains.unlisted

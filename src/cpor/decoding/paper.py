@@ -41,7 +41,8 @@ def decode_paper(posterior: ObstructionPosterior) -> Prediction:
     """
     decision = decide(posterior, tau=0.0)
     scores = dict(zip(object_ids(posterior), decision.scores.values(), strict=True))
-    return assemble_paper(scores, map_graph(posterior), object_ids(posterior)[posterior.target_index])
+    found = assemble_paper(scores, map_graph(posterior), object_ids(posterior)[posterior.target_index])
+    return found.without(posterior.unseen)
 
 
 def assemble_paper(scores: dict[int, float], graph: frozenset[BlockedBy], target: int) -> Prediction:

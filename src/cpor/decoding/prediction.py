@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cpor.metrics.paths import Path, relations_on
+from cpor.relations import Label
 from cpor.scene import BlockedBy
 
 
@@ -26,6 +27,18 @@ class Prediction:
         """A prediction whose relations are those on its paths."""
         paths = tuple(paths)
         return cls(frozenset(objects), relations_on(paths), paths)
+
+    def without(self, label: Label | None) -> "Prediction":
+        """The same less whatever names this label; the top of a path that leads to it is not known.
+
+        Args:
+            label: Of what nobody segmented; None: unchanged.
+        """
+        return Prediction(
+            self.objects - {label},
+            frozenset(pair for pair in self.relations if label not in pair),
+            tuple(path for path in self.paths if label not in path),
+        )
 
     @classmethod
     def unobstructed(cls, target: int) -> "Prediction":

@@ -1,4 +1,4 @@
-"""Learnt geometry: a small network on depth and masks in place of eq. geometry-score.
+"""Learnt geometry: a small network on depth and masks beside eq. geometry-score.
 
 It sees no colour, so that it stays a source of its own beside the semantic scores. For every pair of
 neighbours it tells how likely it is that one hides the other, that one stands in the way when the other is
@@ -18,6 +18,7 @@ from scipy.special import expit
 
 from cpor.errors import InvalidSettingError
 from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
+from cpor.evidence.joined import RULE, join_geometry
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
 from cpor.evidence.settings import GeometrySettings
 from cpor.perception.network_file import (
@@ -34,8 +35,8 @@ RelationKind: TypeAlias = Literal["occlusion", "sweep", "either"]
 RELATIONS: tuple[RelationKind, ...] = get_args(RelationKind)
 """What a relation network tells of a direction, in the order of its outputs."""
 
-GeometryKind: TypeAlias = Literal["paper", "learnt"]
-"""Whose geometric evidence: that of the paper's formula, or that of the network."""
+GeometryKind: TypeAlias = Literal["paper", "learnt", "both"]
+"""Whose geometric evidence: that of the paper's formula, that of the network, or both joined."""
 
 MOST_AT_ONCE = 64
 """Pairs in one batch; more would only take memory."""
@@ -67,12 +68,14 @@ class LearntGeometry:
     Attributes:
         path: The network; the one that comes with the package by default.
         kind: Which relation its probability is of.
+        joined: Whether the paper's formula has a say, as `join_geometry` does it.
         settings: Of the cues that go with it, and of the paper's formula, which takes the network's place
             where onnxruntime or the weights are absent; `fallback` then says so.
     """
 
     path: Path = PACKAGED / "geometry.onnx"
     kind: RelationKind = "either"
+    joined: bool = True
     settings: GeometrySettings = field(default_factory=GeometrySettings)
 
     def __post_init__(self) -> None:
@@ -80,7 +83,7 @@ class LearntGeometry:
             raise InvalidSettingError(f"unknown kind {self.kind!r}; one of: {', '.join(RELATIONS)}")
 
     def __call__(self, scene: Scene) -> GeometricEvidence:
-        """Cues, states and the network's probabilities of all ordered pairs of a scene."""
+        """Cues, states and probabilities of all ordered pairs of a scene."""
         paper = geometric_evidence(scene, self.settings)
         if self.fallback is not None:
             return paper
@@ -90,7 +93,7 @@ class LearntGeometry:
         state = np.full(paper.state.shape, PairState.NO_CONTACT, np.int8)
         state[unknown] = PairState.UNANSWERED
         np.fill_diagonal(state, PairState.NO_CONTACT)
-        logit = np.full(state.shape, np.nan)
+        logit, hides = np.full((2, *state.shape), np.nan)
         asked: list[Pair] = []
         for first, second in unordered(near_pairs(scene)):
             i, j = place[first], place[second]
@@ -103,6 +106,7 @@ class LearntGeometry:
         for (first, second), told in zip(asked, self.judge(scene, asked), strict=True):
             i, j = place[first], place[second]
             logit[i, j], logit[j, i] = told[:, RELATIONS.index(self.kind)]
+            hides[i, j], hides[j, i] = told[:, RELATIONS.index("occlusion")]
         logit[~np.isfinite(logit)] = np.nan
         state[(state == PairState.CANDIDATE) & np.isnan(logit)] = PairState.UNANSWERED
         # A sigmoid that underflows to 0 would read as "known not to obstruct".
@@ -110,7 +114,8 @@ class LearntGeometry:
         p[state == PairState.NO_CONTACT] = 0.0
         for array in (state, logit, p):
             array.flags.writeable = False
-        return replace(paper, state=state, logit_geometry=logit, p_geometry=p)
+        learnt = replace(paper, state=state, logit_geometry=logit, p_geometry=p)
+        return join_geometry(paper, learnt, hides) if self.joined else learnt
 
     def judge(self, scene: Scene, pairs: Sequence[Pair]) -> Float[np.ndarray, "n 2 3"]:
         """Log-odds of both directions and all `RELATIONS` of pairs whose objects show. Shape (n, 2, 3)."""
@@ -129,8 +134,9 @@ class LearntGeometry:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the weights in hex, which a model fitted to them names."""
-        return hashlib.sha256(read_network(self.path)).hexdigest()
+        """SHA-256 in hex of the weights, and of the rule that joins, which a model fitted to them names."""
+        content = read_network(self.path)
+        return hashlib.sha256(content + RULE.encode() if self.joined else content).hexdigest()
 
     @cached_property
     def _session(self) -> Session:
@@ -138,7 +144,7 @@ class LearntGeometry:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open network, so that worker processes can have a copy."""
-        kept = ("path", "kind", "settings")
+        kept = ("path", "kind", "joined", "settings")
         return {name: self.__dict__[name] for name in kept}
 
 

@@ -10,7 +10,7 @@ oracle            the true relations of the moment
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from cpor.decision import Certificate, Decision, Defer
 from cpor.errors import TooLargeError
 from cpor.experiments.paired import map_scores, product_scores
 from cpor.inference.certificate import choose, reason_to_defer
-from cpor.pipeline import UNSEEN, Pipeline, PipelineResult
+from cpor.pipeline import PairBeliefs, Pipeline, PipelineResult
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import chain_of, right_actions
@@ -29,7 +29,16 @@ MethodName: TypeAlias = Literal[
 ]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
 
-Decider: TypeAlias = Callable[[Scene, int], PipelineResult]
+Carry: TypeAlias = Callable[[PairBeliefs], PairBeliefs]
+
+
+class Decider(Protocol):
+    """A row; rows of fitted probabilities count in what earlier looks said."""
+
+    def __call__(self, scene: Scene, target: int, carry: Carry | None = None) -> PipelineResult:
+        """Decide for one target of a scene."""
+        ...
+
 
 _NOTHING_PROVEN = Certificate("tolerance", 1.0, None, exact=False, blockers_certified=False)
 """An ablation's scores may be anywhere, as far as exact inference goes."""
@@ -48,8 +57,8 @@ def deciders(
     """
     raw = Pipeline(measure=pipeline.measure, score=pipeline.score, tau=0.0, prior=pipeline.prior)
     rows: dict[MethodName, Decider] = {
-        "geometry_argmax": _rescored(replace(raw, score=lambda scene: None), argmax_scores),
-        "raw_argmax": _rescored(raw, argmax_scores),
+        "geometry_argmax": _one_look(_rescored(replace(raw, score=lambda scene: None), argmax_scores)),
+        "raw_argmax": _one_look(_rescored(raw, argmax_scores)),
         "no_acyclicity": _rescored(pipeline, product_scores),
         "single_map": _rescored(pipeline, map_scores),
         "cpor": pipeline.run,
@@ -93,8 +102,8 @@ def true_scores(objects: tuple[int, ...], target: int, truth: Set[BlockedBy]) ->
 
 
 def _rescored(pipeline: Pipeline, score: Callable[[ObstructionPosterior], np.ndarray]) -> Decider:
-    def run(scene: Scene, target: int) -> PipelineResult:
-        result = pipeline.run(scene, target)
+    def run(scene: Scene, target: int, carry: Carry | None = None) -> PipelineResult:
+        result = pipeline.run(scene, target, carry)
         posterior = result.posterior.with_prior(pipeline.prior)
         if posterior.has_unanswered:  # nobody may guess here: the full method says what is sure
             return result
@@ -107,12 +116,19 @@ def _rescored(pipeline: Pipeline, score: Callable[[ObstructionPosterior], np.nda
     return run
 
 
+def _one_look(row: Decider) -> Decider:
+    """The row without earlier looks: what is carried are fitted probabilities."""
+    return lambda scene, target, carry=None: row(scene, target)
+
+
 def _oracle(pipeline: Pipeline, truth: Callable[[Scene], Set[BlockedBy]]) -> Decider:
-    def run(scene: Scene, target: int) -> PipelineResult:
+    def run(scene: Scene, target: int, carry: Carry | None = None) -> PipelineResult:
         result = pipeline.run(scene, target)
-        objects = (*result.beliefs.ids, UNSEEN)[: len(result.posterior)]
-        scores = true_scores(objects, target, truth(scene))
-        return replace(result, decision=_decision(result.posterior, scores, 0.0), p_success=None)
+        objects, pairs = result.beliefs.ids, truth(scene)
+        scores = true_scores(objects, target, pairs)
+        p = np.array([[float(BlockedBy(i, j) in pairs) for j in objects] for i in objects])
+        known = ObstructionPosterior(objects, target, p)
+        return replace(result, posterior=known, decision=_decision(known, scores, 0.0), p_success=None)
 
     return run
 

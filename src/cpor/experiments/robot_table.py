@@ -27,6 +27,9 @@ from cpor.sim.physics.installed import versions
 FIRST_SEED = 3_000_000
 """Seeds of the scenarios; those of the dev split begin at 1,000,000, of the test split at 2,000,000."""
 
+DEV_SEED = 3_500_000
+"""Seeds of scenarios to choose with, far from those that are reported."""
+
 REFERENCE: MethodName = "cpor"
 
 
@@ -36,7 +39,7 @@ class RobotTableError(CporError, ValueError):
 
 @dataclass(frozen=True)
 class Rate:
-    """A share with its Clopper-Pearson interval at 95%.
+    """A share with its Wilson interval at 95%.
 
     Attributes:
         hits, n: How many of how many.
@@ -51,7 +54,7 @@ class Rate:
     def of(cls, outcomes: Sequence[bool]) -> "Rate":
         """The share of true outcomes."""
         hits, n = sum(outcomes), len(outcomes)
-        low, high = binomtest(hits, n).proportion_ci(0.95, "exact") if n else (0.0, 1.0)
+        low, high = binomtest(hits, n).proportion_ci(0.95, "wilson") if n else (0.0, 1.0)
         return cls(hits, n, Interval(float(low), float(high)))
 
     @property
@@ -66,20 +69,28 @@ class RobotRow:
 
     Attributes:
         success: As the paper defines it, by tier and over `all`.
+        unasked: The same, and nobody was asked what to do.
         retrieved: Whether the target came out at all, by tier and over `all`.
         causes: Why scenarios were no success.
         mean_actions: Attempts a scenario.
         wrong: Wrong actions in all.
         deferrals: Deferrals in all.
+        asked: Questions to a person in all.
+        needless: Those of them where the robot's own likeliest action was right.
+        pointed: How often somebody had to point at the target again.
         paired: CPOR's success against this row's, on the scenarios both have; None for CPOR itself.
     """
 
     success: Mapping[str, Rate]
+    unasked: Mapping[str, Rate]
     retrieved: Mapping[str, Rate]
     causes: Mapping[str, int]
     mean_actions: float
     wrong: int
     deferrals: int
+    asked: int
+    needless: int
+    pointed: int
     paired: PairedComparison | None
 
 
@@ -91,6 +102,8 @@ def run_robot_table(
     workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
     engine: str = "local",
+    first_seed: int = FIRST_SEED,
+    known: Sequence[ScenarioRecord] = (),
 ) -> list[ScenarioRecord]:
     """Run every method on the same scenarios; what a file of records holds already is not run again.
 
@@ -103,6 +116,8 @@ def run_robot_table(
         workers: Number of worker processes.
         progress: Told of each step: what is done, how much of it, out of how much.
         engine: `local`, or `ray`: on a cluster whose nodes see the model at the same path.
+        first_seed: Of the first scenario; the tiers begin 1,000 apart.
+        known: Records of another file that hold here too; see `hold_at`.
 
     Raises:
         RobotTableError: The file cannot be written, was made with something else, or another process writes
@@ -114,7 +129,7 @@ def run_robot_table(
     head = _made_with(settings)
     _make_file(out)
     with held_alone(out, RobotTableError):
-        return _run_missing(out, head, settings, per_tier, methods, pool, progress)
+        return _run_missing(out, head, settings, per_tier, methods, pool, progress, first_seed, known)
 
 
 def _run_missing(
@@ -125,22 +140,30 @@ def _run_missing(
     methods: Sequence[MethodName],
     pool: Pool,
     progress: Callable[[str, int, int], None] | None,
+    first_seed: int,
+    known: Sequence[ScenarioRecord],
 ) -> list[ScenarioRecord]:
-    done = {(r.tier, r.seed, r.method): r for r in _begin(out, head)}
-    wanted = [
-        (tier, FIRST_SEED + 1000 * TIERS.index(tier) + k, method)
-        for k in range(per_tier)
-        for tier in TIERS
-        for method in methods
-    ]
-    jobs = [Job(*key, settings) for key in wanted if key not in done]
-    for job, record in pool.do_all(run_scenario, jobs):
-        done[job.tier, job.seed, job.method] = record
+    done = {(r.tier, r.seed, r.method): r for r in (*known, *_begin(out, head))}
+    seeds = [(tier, first_seed + 1000 * TIERS.index(tier) + k) for k in range(per_tier) for tier in TIERS]
+    wanted = [(*place, method) for place in seeds for method in methods]
+    missing = {place: tuple(m for m in methods if (*place, m) not in done) for place in seeds}
+    jobs = [Job(*place, left, settings) for place, left in missing.items() if left]
+    for _, records in pool.do_all(run_scenario, jobs):
+        done |= {(record.tier, record.seed, record.method): record for record in records}
         with out.open("a", encoding="utf-8") as file:
-            file.write(record.model_dump_json() + "\n")
+            file.writelines(record.model_dump_json() + "\n" for record in records)
         if progress is not None:
             progress("scenarios", sum(key in done for key in wanted), len(wanted))
     return [done[key] for key in wanted]
+
+
+def hold_at(records: Sequence[ScenarioRecord], tau: float) -> list[ScenarioRecord]:
+    """The records that a run with a higher threshold would have given as well: no action scored below it."""
+    return [
+        record
+        for record in records
+        if all(step.score > tau for step in record.steps if step.did != "defer" and not step.by_person)
+    ]
 
 
 def read_records(path: Path) -> list[ScenarioRecord]:
@@ -188,11 +211,15 @@ def _row(
         paired = compare_paired(own, other, np.arange(len(both)), rng)
     return RobotRow(
         {tier: Rate.of([r.success for r in group]) for tier, group in groups.items()},
+        {tier: Rate.of([r.success and not r.asked for r in group]) for tier, group in groups.items()},
         {tier: Rate.of([r.retrieved for r in group]) for tier, group in groups.items()},
         dict(Counter(r.cause for r in records if r.cause is not None)),
         float(np.mean([r.actions for r in records])),
         sum(r.wrong for r in records),
         sum(r.deferrals for r in records),
+        sum(r.asked for r in records),
+        sum(r.needless for r in records),
+        sum(r.pointed for r in records),
         paired,
     )
 

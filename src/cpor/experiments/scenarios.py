@@ -1,25 +1,30 @@
 """One scenario of the robot table: a heap, a target, a method, the loop closed on the simulated arm."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from cpor.decision import Defer
+from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSettingError, RobotError
-from cpor.experiments.deciders import MethodName, deciders
+from cpor.experiments.deciders import Decider, MethodName, deciders, true_scores
+from cpor.experiments.loop_causes import Step, list_steps
 from cpor.model import FittedModel
-from cpor.pipeline import Pipeline
-from cpor.robot.cycle import Ended, RunResult
+from cpor.pipeline import Pipeline, PipelineResult
+from cpor.robot.choose import why_obstructed
+from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
+from cpor.scene import Scene
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import score_stage
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.sweep import sweep_relations
 from cpor.sim.physics.truth import has_cycle
-from cpor.sim.staged_run import DemoSettings, Eyes, demonstrate, set_stage
+from cpor.sim.staged_run import DemoSettings, Eyes, Stage, demonstrate, set_stage
+from cpor.tracking.pair_filter import PairFilter
 
 Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
 """Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although
@@ -27,6 +32,8 @@ it can be seen. `reasoning`: a wrong action was taken, or none although one was 
 but the gripper did not get hold. `physics`: the pile fell, the target left the view, or the arm stopped
 itself."""
 
+
+_Out = TypeVar("_Out")
 
 SIGNED_OFF = "the robot table: every row decides with the same prior, in simulation only"
 """Why its scenarios may fill missing answers with a prior."""
@@ -42,6 +49,8 @@ class ScenarioSettings:
         budget: Attempts on objects.
         finger_friction: Of the pads.
         eyes: Who finds objects and scores relations: our networks, or true masks and no scores.
+        person: Whether somebody who knows the truth is asked where the loop defers three times in a row. What
+            they say is never held against the method; how often they are asked is counted.
 
     Raises:
         InvalidSettingError: One of them is out of its range.
@@ -52,6 +61,7 @@ class ScenarioSettings:
     budget: int = 12
     finger_friction: float = 0.5
     eyes: Eyes = "networks"
+    person: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.tau <= 1.0:  # nor NaN
@@ -66,11 +76,11 @@ class ScenarioSettings:
 
 @dataclass(frozen=True)
 class Job:
-    """One scenario for one method."""
+    """One scenario for some methods."""
 
     tier: Tier
     seed: int
-    method: MethodName
+    methods: tuple[MethodName, ...]
     settings: ScenarioSettings
 
 
@@ -83,15 +93,17 @@ class ScenarioRecord(BaseModel):
         retrieved: Whether the target is in the delivery tray, by the simulator.
         success: As the paper defines it: retrieved, and every action was right.
         actions: Attempts on objects.
-        wrong: Actions that occlusion or sweep says were wrong.
+        wrong: Actions that occlusion or sweep says were wrong, less those that a person said.
         deferrals: Times it deferred.
         failed_grasps: Attempts that did not end with the object in a tray.
         cause: Why it is no success; None where it is.
         cyclic: Whether the first truth held a cycle.
         n_objects: In the heap.
         detail: How it ended, in words.
-        pointed: How often somebody had to say which object is meant.
+        pointed: How often somebody had to say again which object is meant.
         sign_off_prior: Why missing answers were filled with a prior; None where they were not.
+        asked: How often a person was asked what to do.
+        steps: Every decision, with the cause of each wrong one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -110,17 +122,98 @@ class ScenarioRecord(BaseModel):
     cyclic: bool
     n_objects: int
     detail: str
-    pointed: int = 1
+    pointed: int = 0
     sign_off_prior: str | None = None
+    asked: int = 0
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def needless(self) -> int:
+        """Questions to a person where the robot's own likeliest action was right."""
+        return sum(step.by_person and not step.own_wrong for step in self.steps)
 
 
-def run_scenario(job: Job) -> ScenarioRecord:
-    """Heap, look, decide, act, until the loop ends. The same job gives the same record anywhere.
+class Person:
+    """Somebody who knows the truth and is asked what to do.
+
+    Args:
+        stage: Where it is.
+
+    Attributes:
+        asked: How often they were asked, also which object is the target and whether it is out.
+        told: Cycles in which they said what to do.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.asked = 0
+        self.told: set[int] = set()
+
+    def __call__(self, cycle: Cycle) -> Action | None:
+        """A right action, or which object is the target; None: the target is out, or nothing is right."""
+        self.asked += 1
+        if cycle.attempt != "none":
+            out = self._stage.robot.in_tray(self._stage.heap.target, "delivery")
+            return None if out or cycle.target is None else Grasp(cycle.target)
+        target = self._stage.find_target(cycle.scene)
+        if target is None or target != cycle.target:
+            return None if target is None else Grasp(target)
+        self.told.add(cycle.index)
+        scores = true_scores(cycle.scene.ids, target, self._stage.truth_in(cycle.scene))
+        best = cycle.scene.ids[int(scores.argmax())]
+        return None if not scores.any() else Grasp(best) if best == target else Remove(best)
+
+
+class SideBySide:
+    """Methods that are asked about the same scenes as the one that decides, as long as they say the same.
+
+    A run is decided by its actions alone: a method that says the same throughout would have had the same run.
+
+    Args:
+        leads: Who decides.
+        others: Who else is asked.
+
+    Attributes:
+        said: What each of the others said in each decision, of those that still agree.
+    """
+
+    carries: ClassVar[bool] = True
+
+    def __init__(self, leads: Decider, others: Mapping[MethodName, Decider]) -> None:
+        self._leads, self._others = leads, others
+        self.said: dict[MethodName, list[Decision]] = {method: [] for method in others}
+
+    def __call__(self, scene: Scene, target: int, carried: PairFilter | None = None) -> PipelineResult:
+        """The leading method's result."""
+        carry = carried.apply if carried is not None else None
+        result = self._leads(scene, target, carry)
+        for method in tuple(self.said):
+            other = self._others[method](scene, target, carry)
+            both_act = (why_obstructed(other) is None) == (why_obstructed(result) is None)
+            if other.decision.action == result.decision.action and both_act:
+                self.said[method].append(other.decision)
+            else:
+                del self.said[method]
+        return result
+
+
+def run_scenario(job: Job) -> tuple[ScenarioRecord, ...]:
+    """Heap, look, decide, act, until the loop ends; a record a method.
+
+    The same job gives the same records anywhere. Methods that say the same share a run.
 
     Raises:
         CporError: Neither camera nor arm failed but the program or a setting: that is no scenario's outcome.
         KeyboardInterrupt: Somebody stopped it.
     """
+    done: dict[MethodName, ScenarioRecord] = {}
+    while left := sorted((m for m in job.methods if m not in done), key=lambda m: m != "cpor"):
+        done |= _run_first(job, left)
+    return tuple(done[method] for method in job.methods)
+
+
+def _run_first(job: Job, methods: Sequence[MethodName]) -> dict[MethodName, ScenarioRecord]:
+    """The run of the first method, which is also that of every other one that says the same."""
     of_all = job.settings
     settings = DemoSettings(
         job.tier, finger_friction=of_all.finger_friction, budget=of_all.budget, eyes=of_all.eyes
@@ -128,32 +221,65 @@ def run_scenario(job: Job) -> ScenarioRecord:
     stage = set_stage(job.seed, settings)
     cyclic = any(has_cycle(truth) for truth in (stage.heap.occlusion, sweep_relations(stage.world)))
     pipeline = _scoring_pipeline(of_all.model, of_all.tau)
-    decider = deciders(pipeline, stage.truth_in)[job.method]
-    run = demonstrate(stage, settings, decider, sign_off_prior=SIGNED_OFF)
-    if run.result.error is not None and not isinstance(run.result.error, CameraError | RobotError):
-        raise run.result.error
-    if run.result.ended == Ended.STOPPED and run.result.error is None:
+    pipeline = replace(pipeline, measure=_once(pipeline.measure), score=_once(pipeline.score))
+    rows = deciders(pipeline, stage.truth_in)
+    first, *others = methods
+    decider = SideBySide(rows[first], {method: rows[method] for method in others})
+    person = Person(stage)
+    ask = person if of_all.person else None
+    run = demonstrate(stage, settings, decider, ask=ask, sign_off_prior=SIGNED_OFF)
+    result = run.result
+    if result.error is not None and not isinstance(result.error, CameraError | RobotError):
+        raise result.error
+    if result.ended == Ended.STOPPED and result.error is None:
         raise KeyboardInterrupt
-    wrong = run.wrong_removals + run.wrong_grasps
-    failed = sum(c.outcome is not None and c.outcome.kind != "done" for c in run.result.cycles)
-    return ScenarioRecord(
+    wrong = sum(verdict.is_wrong for k, verdict in run.verdicts.items() if k not in person.told)
+    failed = sum(c.outcome is not None and c.outcome.kind != "done" for c in result.cycles)
+    told = frozenset(person.told)
+    record = ScenarioRecord(
         tier=job.tier,
         seed=job.seed,
-        method=job.method,
-        ended=run.result.ended,
+        method=first,
+        ended=result.ended,
         retrieved=run.delivered,
         success=run.delivered and wrong == 0,
-        actions=run.result.actions,
+        actions=result.actions,
         wrong=wrong,
-        deferrals=run.result.deferrals,
+        deferrals=result.deferrals,
         failed_grasps=failed,
-        cause=cause_of(run.result, run.delivered, wrong, failed, stage.target_shows()),
+        cause=cause_of(result, run.delivered, wrong, failed, stage.target_shows()),
         cyclic=cyclic,
         n_objects=len(stage.world.objects),
-        detail=run.result.detail,
+        detail=result.detail,
         pointed=run.pointed,
         sign_off_prior=SIGNED_OFF,
+        asked=person.asked,
+        steps=list_steps(result.cycles, run.moments, told),
     )
+    records = {first: record}
+    if failed < LoopSettings().failures_before_exclusion:  # else more than the decided actions may count
+        for method, said in decider.said.items():
+            steps = list_steps(_with_decisions(result.cycles, said), run.moments, told)
+            records[method] = record.model_copy(update={"method": method, "steps": steps})
+    return records
+
+
+def _once(stage: Callable[[Scene], _Out]) -> Callable[[Scene], _Out]:
+    """The stage, computed once where it is asked about the same scene several times in a row."""
+    last: list[tuple[Scene, _Out]] = []
+
+    def kept(scene: Scene) -> _Out:
+        if not last or last[0][0] is not scene:
+            last[:] = [(scene, stage(scene))]
+        return last[0][1]
+
+    return kept
+
+
+def _with_decisions(cycles: Sequence[Cycle], said: Sequence[Decision]) -> list[Cycle]:
+    """The cycles of a run as another method decided them."""
+    each = iter(said)
+    return [replace(c, decision=next(each)) if c.decision is not None else c for c in cycles]
 
 
 def cause_of(

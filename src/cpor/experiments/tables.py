@@ -10,6 +10,7 @@ from rich.text import Text
 from cpor.experiments.evaluate import FIGURES, Evaluation
 from cpor.experiments.published import PAPER, UNOGRASP_OVERALL_MP_NED
 from cpor.experiments.reproduce import Reproduction
+from cpor.experiments.verdicts import missing_said
 
 BOTH_NAMES = {
     "object_p": "object P (paper OR-P, UNOGrasp SR-P)",
@@ -25,10 +26,7 @@ BOTH_NAMES = {
 def reproduction_tables(found: Reproduction) -> Group:
     """Every figure of a reproduction beside the paper's."""
     ours = found.to_json()
-    noted = (
-        f"{found.n_missing} of {len(found.cases)} cases have no candidate relation; they count as "
-        f"{found.missing!r}. Shift {found.shift:g}; the authors chose theirs, 0.09, on the test split."
-    )
+    noted = f"{missing_said(found)} Shift {found.shift:g}; the authors chose theirs, 0.09, on the test split."
     printed, computed = UNOGRASP_OVERALL_MP_NED
     return Group(
         Text(noted),

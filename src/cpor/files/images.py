@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
-from PIL import ExifTags, Image, ImageOps
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from cpor.errors import SceneFileError
 
@@ -28,7 +28,17 @@ DAMAGED = (
 )  # fmt: skip
 """What the readers of images and archives raise at content that is damaged."""
 
-_STARTS = {"PNG": b"\x89PNG\r\n\x1a\n", "JPEG": b"\xff\xd8\xff", "WEBP": b"RIFF"}
+_STARTS = {
+    **{"PNG": (b"\x89PNG\r\n\x1a\n",), "JPEG": (b"\xff\xd8\xff",), "WEBP": (b"RIFF",)},
+    "TIFF": (b"II*\0", b"MM\0*"),
+}
+IN_BROWSERS = ("PNG", "JPEG", "WEBP")
+"""Photographs that a browser shows too."""
+
+FROM_FILES = (*IN_BROWSERS, "TIFF")
+"""Photographs in files."""
+
+_KINDS = {"PNG": "PNG", "JPEG": "JPEG", "WEBP": "WebP", "TIFF": "TIFF"}
 _PHOTOGRAPH_MODES = ("RGB", "RGBA", "L", "LA", "P", "1", "CMYK")
 
 
@@ -54,6 +64,7 @@ class GreyImage:
 
 
 DEPTH = GreyImage(("I;16",), "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m")
+DEPTH_FILE = GreyImage(("I;16", "I;16B", "I", "F"), DEPTH.remedy)
 IDS = GreyImage(("L", "P", "I;16"), "save ids as 8- or 16-bit grey")
 
 
@@ -86,8 +97,9 @@ def decode_photograph(
     companions: Sequence[str] = (),
     most_pixels: int = MAX_PIXELS,
     shrink_above: int | None = None,
+    kinds: tuple[str, ...] = IN_BROWSERS,
 ) -> Photograph:
-    """Read the bytes of a PNG, JPEG or WebP file.
+    """Read the bytes of a photograph.
 
     Args:
         data: The bytes.
@@ -95,14 +107,20 @@ def decode_photograph(
         companions: Parts of the same frame, such as depth, which no orientation turns.
         most_pixels: That it may have.
         shrink_above: A picture with more pixels shrinks before it becomes an array; None: none does.
+        kinds: Of file: `IN_BROWSERS`, or `FROM_FILES`.
 
     Raises:
         ImageKindError: Another kind of file or of pixels.
         ImageSizeError: More pixels than allowed.
         SceneFileError: It is damaged, or stored on its side although it has companions.
     """
-    with _opened(data, name, tuple(_STARTS), most_pixels) as image:
+    with _opened(data, name, kinds, most_pixels) as image:
         if image.mode not in _PHOTOGRAPH_MODES:
+            if image.mode.startswith(("I", "F")):
+                raise ImageKindError(
+                    f"{name} holds {image.mode} pixels, as depth does; give the photograph first, and "
+                    "save it with 8 bits per channel"
+                )
             raise ImageKindError(f"{name} holds {image.mode} pixels; save it with 8 bits per channel")
         image.load()
         if companions and image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
@@ -124,8 +142,9 @@ def decode_grey(
     kind: GreyImage,
     most_pixels: int = MAX_PIXELS,
     shape: tuple[int, int] | None = None,
+    kinds: tuple[str, ...] = ("PNG",),
 ) -> Shaped[np.ndarray, "h w"]:
-    """Read the bytes of a PNG file of depth or ids, as they are stored.
+    """Read the bytes of an image of depth or ids, as they are stored.
 
     Args:
         data: The bytes.
@@ -133,8 +152,9 @@ def decode_grey(
         kind: `DEPTH` or `IDS`.
         most_pixels: That it may have.
         shape: Height and width of the photograph it belongs to; None: any.
+        kinds: Of file.
     """
-    with _opened(data, name, ("PNG",), most_pixels) as image:
+    with _opened(data, name, kinds, most_pixels) as image:
         if shape is not None and (image.height, image.width) != shape:
             raise SceneFileError(
                 f"{name} is {image.width} x {image.height} pixels, rgb {shape[1]} x {shape[0]}; bring them "
@@ -162,14 +182,15 @@ def _opened(data: bytes, name: Path | str, kinds: tuple[str, ...], most_pixels: 
     """The image of some bytes, its size checked and nothing decoded yet."""
     kind = next((kind for kind in kinds if data.startswith(_STARTS[kind])), None)
     if kind is None or (kind == "WEBP" and data[8:12] != b"WEBP"):
-        wanted = "a PNG image; save it as PNG" if kinds == ("PNG",) else "a PNG, JPEG or WebP image"
-        raise ImageKindError(f"{name} is not {wanted}")
+        named = [_KINDS[each] for each in kinds]
+        wanted = f"{', '.join(named[:-1])} or {named[-1]}" if named[1:] else named[0]
+        raise ImageKindError(f"{name} is not a {wanted} image; save it as PNG")
     if kind == "PNG" and len(data) >= 24:  # before Pillow, which may refuse a large one in its own words
         width, height = struct.unpack(">II", data[16:24])
         _check_pixels(name, width, height, most_pixels)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # checked here
+            warnings.simplefilter("ignore")  # sizes are checked here, and what is damaged raises
             with Image.open(io.BytesIO(data), formats=(kind,)) as image:
                 # A second header would count: what is decoded must be what was checked.
                 if kind == "PNG" and image.size != struct.unpack(">II", data[16:24]):
@@ -182,6 +203,10 @@ def _opened(data: bytes, name: Path | str, kinds: tuple[str, ...], most_pixels: 
         if kind == "PNG":
             raise SceneFileError(f"{name} is damaged (it has two sizes); write or fetch it again") from None
         raise ImageSizeError(f"{name} has more than {most_pixels:,} pixels; make it smaller") from None
+    except UnidentifiedImageError:
+        raise SceneFileError(
+            f"{name} is damaged, or a {_KINDS[kind]} file of a kind we do not read; save it as PNG"
+        ) from None
     except DAMAGED as error:
         raise SceneFileError(f"{name} is damaged ({say_damage(error)}); write or fetch it again") from error
 

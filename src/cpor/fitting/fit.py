@@ -47,7 +47,7 @@ class FitSettings:
         condition: Whether to fit the stage that conditions on the target's chain. It sharpens relations,
             but on 550 simulated scenes it cost right actions (0.78 instead of 0.88), so it is left out.
         geometry: Settings of the geometric evidence.
-        geometry_kind: Whose geometric evidence: the paper's formula, or our network.
+        geometry_kind: Whose geometric evidence: the paper's formula, our network's, or both joined.
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
     """
@@ -146,7 +146,7 @@ def fit_labelled(
     promise = control_risk(score, wrong, *levels, grid)
     reliability += action_reliability(fitted, decisions, wrong)
     tell("fitting", 4, 4)
-    tested_with = _tested_with(labelled)
+    tested_with = tested_with_of(labelled)
     model = FittedModel(
         scorer=_scorer(labelled),
         truth=settings.truth,
@@ -160,26 +160,26 @@ def fit_labelled(
         condition=fitted.condition,
         rate=fitted.rate,
         promise=promise,
-        modes=_mode_figures(promise.tau if tested_with is not None else None, score, wrong),
+        modes=mode_figures(promise.tau if tested_with is not None else None, score, wrong),
         unseen=fitted.calibrate_unseen,
         most_disagreement=fitted.most_disagreement,
         most_mu=fitted.most_mu,
-        p_unanswered=_unanswered_rate(labelled),
+        p_unanswered=unanswered_rate(labelled),
         parts={part: [each.name for each in parts[part]] for part in PARTS},
         targets=targets,
-        reference=_reference(tested, posteriors, decisions),
+        reference=reference_of(tested, posteriors, decisions),
         seed=settings.seed,
     )
     return FitReport(model, tuple(reliability), len(read) - len(labelled))
 
 
-def _unanswered_rate(labelled: Sequence[LabelledScene]) -> float | None:
+def unanswered_rate(labelled: Sequence[LabelledScene]) -> float | None:
     """How often pairs without any answer truly obstruct; half a count each way keeps it off 0 and 1."""
     missing = np.concatenate([each.label[np.isnan(each.beliefs.p_fused)] for each in labelled])
     return float((missing.sum() + 0.5) / (missing.size + 1.0)) if missing.size else None
 
 
-def _tested_with(labelled: Sequence[LabelledScene]) -> TestedWith | None:
+def tested_with_of(labelled: Sequence[LabelledScene]) -> TestedWith | None:
     """Who made all masks and scores; None where nobody recorded it, or several did."""
     made = {
         None if each.sources is None else (each.sources.segmenter, each.sources.scorer) for each in labelled
@@ -190,7 +190,7 @@ def _tested_with(labelled: Sequence[LabelledScene]) -> TestedWith | None:
     return TestedWith(segmenter=who[0], scorer=who[1])
 
 
-def _mode_figures(
+def mode_figures(
     promised: float | None, score: Float[np.ndarray, " n"], wrong: Bool[np.ndarray, " n"]
 ) -> dict[Mode, ModeFigures]:
     """What each mode would have done on the scenes of the promise."""
@@ -213,7 +213,7 @@ def _scorer(labelled: Sequence[LabelledScene]) -> str | None:
     return scorers.pop()
 
 
-def _reference(
+def reference_of(
     tested: Sequence[LabelledScene], posteriors: Sequence[ObstructionPosterior], decisions: Sequence[Decision]
 ) -> dict[str, list[float | None]]:
     """What drift is told from, NaN as None."""

@@ -5,9 +5,9 @@ Where geometry says "obstructed" (p > 1/2) and semantics "not" (p < 1/2), with l
     l_geometry - l_semantic > most_disagreement     no answer: calibration never saw the like
     else                                            p = max(p_fused, p_geometry)
 
-Everything else is left to the fusion. On 120 simulated scenes with our networks this costs no right action
-(the bundled model acts on 46, 43 right; with it on 47, 44 right). With every reply about an obstructed target
-forged to 0.001, 40 of 89 are grasped at tau 0.5 without it and 14 with it.
+Everything else is left to the fusion. On 197 clean test cases with our networks this costs no action
+(`cautious` acts on 91.9 % either way). With every reply about 140 obstructed test targets forged to 0.001, 5
+are grasped at tau 0.5; 4 with the true replies, 2 by geometry alone, 1 by neither.
 """
 
 import numpy as np

@@ -8,9 +8,10 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from cpor.gate.check import Check, CheckState, graded
+from cpor.gate.depth_unit import SURE
 from cpor.gate.edges import colour_strength, compare_edges, depth_edges, work_factor
 from cpor.gate.middle import PLAUSIBLE_M, TYPICAL_M, USUAL_M, middle_of
-from cpor.scene import Observation
+from cpor.scene import Camera, Observation
 
 COVERAGE = (0.6, 0.4)
 """Share of the middle with a reading, for doubt and for failure. Lowest untouched: 0.68 with harsh simulated
@@ -88,7 +89,7 @@ def _depth(observation: Observation) -> list[Check]:
     readings = middle[np.isfinite(middle)]
     checks = [_coverage(readings.size / middle.size)]
     if readings.size:
-        checks += [_range(readings), _variation(depth), _steps(readings)]
+        checks += [*_unit(observation.camera), _range(readings), _variation(depth), _steps(readings)]
         # Where the unit is off or depth is flat, its edges mean nothing.
         if all(check.state != "fail" for check in checks):
             checks.append(_registration(observation.rgb, depth))
@@ -106,6 +107,14 @@ def _coverage(share: float) -> Check:
         f"Depth covers {share:.0%} of the middle of the picture.",
         "Move the camera, or its light, until more of the scene has depth.",
     )
+
+
+def _unit(camera: Camera) -> list[Check]:
+    """Of a unit that was guessed and is not certain; of any other there is nothing to say."""
+    if camera.p_unit >= SURE:
+        return []
+    says = f"The unit of depth was guessed, and is right with probability {camera.p_unit:.0%}."
+    return [Check("depth_unit", "doubt", says, "Say it: depth_unit_m in camera.json, or --depth-unit-m.")]
 
 
 def _range(readings: Float32[np.ndarray, " n"]) -> Check:

@@ -60,6 +60,13 @@ ELSEWHERE = (1.02, 0.85)
 of 640: at most 1.0, median 0.4."""
 
 
+MASK_CHECKS = (
+    "masks_there", "mask_coverage", "visible_inside_amodal", "mask_pieces", "object_sizes",
+    "masks_fit_picture", "masks_fit_depth",
+)  # fmt: skip
+"""Names of what `check_masks` may find."""
+
+
 def check_masks(scene: Scene) -> tuple[Check, ...]:
     """What can be said of the masks of a segmented scene, whatever its target."""
     assert scene.visible_ids is not None

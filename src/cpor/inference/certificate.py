@@ -144,7 +144,8 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     """The action of eq. policy; None is to defer.
 
     Given the lower ends of intervals, it acts only where the action is proven likely enough to be right.
-    Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau.
+    Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau. Where
+    what nobody segmented would have to go first, nothing can be done.
     """
     best = max(scores)
     if best <= tau + ROUNDING:
@@ -152,7 +153,10 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     enough = best - ROUNDING
     if scores[posterior.target_index] >= enough:
         return Grasp(posterior.target)
-    return Remove(posterior.objects[next(o for o, score in enumerate(scores) if score >= enough)])
+    first = posterior.objects[next(o for o, score in enumerate(scores) if score >= enough)]
+    if posterior.unseen is not None and first == posterior.unseen:
+        return Defer("unseen_blocker")
+    return Remove(first)
 
 
 def reason_to_defer(scores: Sequence[float], conflict: float, undecided: bool = False) -> DeferReason:
@@ -193,24 +197,22 @@ def judge(
     """
     scores = inference.scores
     relied_on = scores if paper_rule else inference.low
-    target = posterior.target_index
-    certificate = certify(inference, target, blocker_threshold)
+    certificate = certify(inference, posterior.target_index, blocker_threshold)
     action = choose(posterior, relied_on, tau)
     if action is None or (require_certificate and not certificate.certified):
         undecided = max(inference.high) > tau + ROUNDING
         action = Defer(reason_to_defer(scores, inference.conflict, undecided))
     objects = posterior.objects
     limit = blocker_threshold + ROUNDING
-    blockers = [label for label, score in zip(objects, relied_on, strict=True) if score > limit]
-    if relied_on[target] > limit:
-        blockers.remove(posterior.target)
+    named = {label for label, score in zip(objects, relied_on, strict=True) if score > limit}
+    never = {posterior.target} if posterior.unseen is None else {posterior.target, posterior.unseen}
     bounds = None
     if not certificate.exact:
         bounds = dict(zip(objects, zip(inference.low, inference.high, strict=True), strict=True))
     return Decision(
         action,
         dict(zip(objects, scores, strict=True)),
-        frozenset(blockers),
+        frozenset(named - never),
         certificate,
         inference.method,
         tau,

@@ -40,7 +40,8 @@ class RelationEffect:
         flips_to: The action then. Both are None for an assumed `p`, from which nothing is near or far.
         if_true: The action if it is known to hold, the rest being as it is.
         if_false: The action if it is known not to.
-        value_of_asking: Expected gain of the decision's value, max(best score, tau), from a true answer.
+        value_of_asking: Expected gain of the decision's value from a true answer; its value is the score of
+            the action, tau where it defers.
     """
 
     blocked: Label
@@ -71,6 +72,7 @@ class Explanation:
         graphs: The likeliest graphs with their share; none where answers are missing.
         relations: The relations the decision depends on, the one that flips it with the least change first.
         not_examined: Relations left out because the scene is too large to examine them exactly.
+        unseen: The label of what nobody segmented, as the posterior has it.
     """
 
     decision: Decision
@@ -78,6 +80,7 @@ class Explanation:
     graphs: tuple[GraphShare, ...]
     relations: tuple[RelationEffect, ...]
     not_examined: int
+    unseen: Label | None = None
 
     @property
     def ask_next(self) -> RelationEffect | None:
@@ -108,7 +111,7 @@ def explain(
     effects, not_examined = _examine(assumed, missing, decision, flips)
     # Graphs of relations that nobody judged would show assumptions as findings.
     graphs = () if missing.any() and prior is None else likeliest_graphs(assumed, k)
-    return Explanation(decision, posterior.target, graphs, effects, not_examined)
+    return Explanation(decision, posterior.target, graphs, effects, not_examined, posterior.unseen)
 
 
 def _examine(
@@ -183,14 +186,14 @@ class _Given:
     def effect(
         self, now: Float[np.ndarray, " n"], ends: Float[np.ndarray, "2 n"], flips: bool
     ) -> RelationEffect:
-        p, ratio, tau = self.p, self.ratio, self.decision.tau
+        p, ratio = self.p, self.ratio
         without, with_it = ends
         # The upper end was taken at 1 - zeta, where inference clips; go the rest of the way.
         w_end = (1.0 - ZETA) * ratio / ((1.0 - ZETA) * ratio + ZETA)
         with_it = np.clip((with_it - (1.0 - w_end) * without) / w_end, 0.0, 1.0)
         slope = ratio / (p * ratio + 1.0 - p) ** 2
         flip = self._nearest_flip(without, with_it) if flips and not self.missing else None
-        value, value_with, value_without = (max(float(q.max()), tau) for q in (now, with_it, without))
+        value, value_with, value_without = (self._value(q) for q in (now, with_it, without))
         gain = self.weight * value_with + (1.0 - self.weight) * value_without - value
         return RelationEffect(
             self.scene.objects[self.i],
@@ -208,6 +211,9 @@ class _Given:
 
     def _act(self, scores: Float[np.ndarray, " n"]) -> Action:
         return choose(self.scene, scores.tolist(), self.decision.tau) or Defer("weak_evidence")
+
+    def _value(self, scores: Float[np.ndarray, " n"]) -> float:
+        return self.decision.tau if isinstance(self._act(scores), Defer) else float(scores.max())
 
     def _nearest_flip(
         self, without: Float[np.ndarray, " n"], with_it: Float[np.ndarray, " n"]

@@ -8,7 +8,7 @@ that the brightest surfaces come out light.
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Int64, UInt8
 
 COLOURS: Mapping[str, tuple[str, ...]] = {
     "red": ("c01f25", "8f1a1c", "e23b35"),
@@ -22,18 +22,10 @@ COLOURS: Mapping[str, tuple[str, ...]] = {
     "brown": ("6d4424", "4a2e1b", "8a5c38"),
     "beige": ("d9c6a3", "c2a878"),
     "black": ("1c1c1e", "2b2a2a"),
-    "grey": ("7d7f80", "5a5c5e", "a3a5a6"),
-    "white": ("f4f4f2", "dfe0e0"),
+    "grey": ("7d7f80", "5a5c5e", "9b9d9e"),
+    "white": ("f4f4f2", "dfe0e0", "c6c8ca"),
 }
 """Typical pixels of each word, dark to light, as a plain camera sees painted and plastic things."""
-
-SYNONYMS: Mapping[str, str] = {
-    **{"gray": "grey", "silver": "grey", "metal": "grey", "metallic": "grey"},
-    **{"violet": "purple", "lilac": "purple", "turquoise": "cyan", "teal": "cyan", "aqua": "cyan"},
-    **{"golden": "yellow", "gold": "yellow", "lime": "green", "olive": "green", "navy": "blue"},
-    **{"crimson": "red", "scarlet": "red", "maroon": "red", "magenta": "pink", "rose": "pink"},
-    **{"tan": "beige", "cream": "beige", "ivory": "white", "wooden": "brown"},
-}
 
 _LIGHTNESS_WEIGHT = 0.45
 """Lightness counts less than hue: a shadow darkens a mug and does not repaint it."""
@@ -106,7 +98,7 @@ def colour_shares(
     if len(pixels) == 0:
         return dict.fromkeys(COLOURS, 0.0)
     pixels = pixels[:: max(1, len(pixels) // _MOST_PIXELS)]
-    lab = oklab(np.clip(linear_rgb(pixels) * gains, 0.0, 1.0)) * (_LIGHTNESS_WEIGHT, 1.0, 1.0)
+    lab = _weighted(pixels, gains)
     names, prototypes = _prototypes()
     distance = np.linalg.norm(lab[:, None] - prototypes[None], axis=-1)
     fit = np.exp(-((distance / _SOFTNESS) ** 1.5))
@@ -117,6 +109,20 @@ def colour_shares(
     best[far] = np.exp(-(nearest[far] - nearest[far].min(axis=1, keepdims=True)) / (0.3 * _SOFTNESS))
     shares = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     return dict(zip(COLOURS, shares.tolist(), strict=True))
+
+
+def nearest_colours(
+    pixels: UInt8[np.ndarray, "n 3"], gains: Float[np.ndarray, "3"]
+) -> Int64[np.ndarray, " n"]:
+    """Index in `COLOURS` of the word that fits each pixel best. Shape (n,)."""
+    names, prototypes = _prototypes()
+    lab = _weighted(pixels, gains)
+    return np.asarray(names[np.linalg.norm(lab[:, None] - prototypes[None], axis=-1).argmin(axis=1)])
+
+
+def _weighted(pixels: UInt8[np.ndarray, "n 3"], gains: Float[np.ndarray, "3"]) -> Float[np.ndarray, "n 3"]:
+    """Pixels in weighted Oklab, the light taken out. Shape (n, 3)."""
+    return oklab(np.clip(linear_rgb(pixels) * gains, 0.0, 1.0)) * (_LIGHTNESS_WEIGHT, 1.0, 1.0)
 
 
 def _prototypes() -> tuple[np.ndarray, np.ndarray]:

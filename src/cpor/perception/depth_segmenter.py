@@ -151,14 +151,14 @@ def _scene(
         if box is None:
             continue
         shown = visible_ids[box] == k
-        hull = _hull(shown)
+        hull = convex_hull(shown)
         nearer = (z[visible_ids[box]] < z[k]) & (visible_ids[box] != k)
         crop = MaskCrop(box[0].start, box[1].start, shown | (hull & nearer))
         objects.append(DetectedObject(k, crop, occluded=bool((hull & nearer).sum() > 0.05 * shown.sum())))
     return Scene(observation, tuple(objects), visible_ids)
 
 
-def _hull(mask: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+def convex_hull(mask: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
     """The convex hull of a mask."""
     rim = mask & ~ndimage.binary_erosion(mask)
     rows, cols = np.nonzero(rim)

@@ -7,9 +7,18 @@ import math
 
 import numpy as np
 
-from cpor.errors import InvalidSceneError, InvalidSettingError, list_labels, say_known
-from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Found, Grounding, NotFound
-from cpor.perception.request_words import FILLERS, parse_request, split_words
+from cpor.errors import InvalidSceneError, InvalidSettingError, say_known
+from cpor.perception.grounding_answers import (
+    AmbiguousRequest,
+    Candidate,
+    Exchange,
+    Found,
+    Grounding,
+    NotFound,
+    say_objects,
+)
+from cpor.perception.request_words import parse_request
+from cpor.perception.vocabulary import split_words, vocabulary
 from cpor.perception.word_judge import WordJudge
 from cpor.perception.workspace import in_workspace
 from cpor.scene import PixelPoint, Scene
@@ -17,6 +26,7 @@ from cpor.scene import PixelPoint, Scene
 __all__ = [
     "AmbiguousRequest",
     "Candidate",
+    "Exchange",
     "Found",
     "Grounding",
     "NotFound",
@@ -33,7 +43,11 @@ NEAREST_CENTROID_PX = 120.0
 
 
 def ground(
-    scene: Scene, target: int | None = None, point: PixelPoint | None = None, words: str | None = None
+    scene: Scene,
+    target: int | None = None,
+    point: PixelPoint | None = None,
+    words: str | None = None,
+    before: Exchange | None = None,
 ) -> Grounding:
     """The object that is asked for in one of three ways; by the request the scene came with where in none.
 
@@ -53,7 +67,7 @@ def ground(
             f"say which object: by --target ID, --point X,Y or --request WORDS (target, point, request in "
             f"Python); {say_known('', scene.ids)}"
         )
-    return ground_words(scene, words)
+    return ground_words(scene, words, before)
 
 
 def _within_given(scene: Scene, meant: Grounding) -> Grounding:
@@ -133,8 +147,9 @@ def ground_point(scene: Scene, point: PixelPoint, within: float = NEAREST_CENTRO
     )
     if inside:
         both = tuple(each for each in ranked if each.id in inside)
+        fitting = say_objects(inside, {o.id: o.title or "" for o in scene.objects})
         return AmbiguousRequest(
-            both, f"The point lies on hidden parts of objects {list_labels(inside)}. Which one do you mean?"
+            both, f"The point lies on hidden parts of objects {fitting}. Which one do you mean?"
         )
     if ranked and distance[ranked[0].id] <= within:
         margin = ranked[0].fit - (ranked[1].fit if len(ranked) > 1 else 0.0)
@@ -142,31 +157,48 @@ def ground_point(scene: Scene, point: PixelPoint, within: float = NEAREST_CENTRO
     return NotFound(f"No object lies within {within:g} px of {point.x:g}, {point.y:g}. Point at one.", ranked)
 
 
-def ground_words(scene: Scene, words: str) -> Grounding:
-    """The object in the workspace that words describe: colour, form, size, place, and name where it has one.
+def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Grounding:
+    """The object in the workspace that words describe: colour, shape, size, place, and name where it has one.
 
     A word that is not known, or cannot be judged in this scene, is asked back.
 
     Args:
         scene: With visible masks.
-        words: English, such as "the red mug on the left".
+        words: Such as "the red mug left of the book"; the words are those of `vocabulary.json`.
+        before: What was said and done before, for words that point to it.
     """
     if scene.visible_ids is None and not any(o.name for o in scene.objects):
         raise InvalidSceneError("the scene has no masks; segment it before asking for an object in words")
     if not scene.objects:
         return NotFound("There is no object in the scene.")
     inside = in_workspace(scene)
-    called = {o.id: frozenset(split_words(o.name or "")) - FILLERS for o in scene.objects if o.id in inside}
-    request = parse_request(words, frozenset().union(*called.values()))
+    if (exact := _called_so(scene, words)) is not None:
+        return _within_given(scene, Found(exact))
+    fillers = vocabulary().polite
+    named = {o.id: frozenset(split_words(o.name or "")) - fillers for o in scene.objects if o.id in inside}
+    request = parse_request(words, frozenset().union(*named.values()))
     if request.trouble is not None:
         return NotFound(request.trouble)
     if request.number is not None:
         if request.number not in scene.ids:
             return NotFound(f"Unknown object {request.number}; {say_known(request.number, scene.ids)}.")
         return _within_given(scene, Found(request.number))
-    if not called:
+    if not named:
         return NotFound("No object lies in the workspace. Point at the object, or give another workspace.")
-    return WordJudge(scene, words, request, called).answer()
+    return WordJudge(scene, words, named, before or Exchange()).answer(request.wish)
+
+
+def _called_so(scene: Scene, words: str) -> int | None:
+    """The object whose whole name, as surfaces show it, is what the words are; None where there is none."""
+    determiners = vocabulary().determiners
+    said = [word for word in split_words(words) if word not in determiners]
+    same = [o.id for o in scene.objects if o.title and split_words(o.title) == said]
+    # A name without a mark is also a description, which may fit others: "red box" beside "red box 2".
+    return (
+        same[0]
+        if len(same) == 1 and "(" in next(o.title or "" for o in scene.objects if o.id == same[0])
+        else None
+    )
 
 
 def object_centres(scene: Scene) -> dict[int, PixelPoint]:

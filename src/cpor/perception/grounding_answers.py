@@ -1,18 +1,19 @@
 """What can be said to the question which object is meant: this one, one of these, or none."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cpor.errors import list_labels
+from cpor.perception.vocabulary import vocabulary
 
 LEAST_FIT = 0.35
-"""An object that fits worse is not meant."""
+"""An object that fits worse is not acted on."""
+
+PERHAPS = 0.15
+"""An object that fits worse is not asked about either."""
 
 CLEAR_RATIO = 0.5
 """The best object is meant where the next fits at most this much as well."""
-
-SAY_OTHERWISE = "Say it in other words, or point at the object."
-"""What to do where no object fits."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Found:
 
     Attributes:
         id: The object.
-        ranked: All objects, the best first.
+        ranked: All objects, the best first; the second is the runner-up.
         margin: Fit of the best less that of the next.
     """
 
@@ -67,18 +68,52 @@ class NotFound:
 Grounding: TypeAlias = Found | AmbiguousRequest | NotFound
 
 
-def weigh(words: str, ranked: tuple[Candidate, ...]) -> Grounding:
+@dataclass(frozen=True)
+class Exchange:
+    """What was said and done before a request, as far as words may point to it.
+
+    Attributes:
+        last: The object meant last: "it", "the other one".
+        candidates: The objects that the last question named, in its order: "the second one".
+        moved: Objects that were moved, the last one last: "the one that was moved".
+    """
+
+    last: int | None = None
+    candidates: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
+
+
+def weigh(words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str]) -> Grounding:
     """The object that clearly fits best, whoever judged; else what to ask.
 
     Args:
         words: The request.
         ranked: All objects of a scene, the best first; at least one.
+        called: What each object is called.
     """
+    said = vocabulary().said
     best, second = ranked[0], ranked[1].fit if len(ranked) > 1 else 0.0
+    if best.fit < PERHAPS:
+        return NotFound(" ".join((said["fits_none"].format(words=words), say_there(called))), ranked)
     if best.fit < LEAST_FIT:
-        return NotFound(f'No object fits "{words}". {SAY_OTHERWISE}', ranked)
+        several = tuple(each for each in ranked if each.fit > CLEAR_RATIO * best.fit)
+        perhaps = say_objects([each.id for each in several], called)
+        asked = said["fits_poorly"].format(words=words, objects=perhaps)
+        return AmbiguousRequest(several, f"{asked} {said['which']}")
     if second > CLEAR_RATIO * best.fit:
         several = tuple(each for each in ranked if each.fit > CLEAR_RATIO * best.fit)
-        fitting = list_labels([each.id for each in several])
-        return AmbiguousRequest(several, f'"{words}" fits objects {fitting}. Which one do you mean?')
+        fitting = say_objects([each.id for each in several], called)
+        asked = said["fits"].format(words=words, objects=fitting)
+        return AmbiguousRequest(several, f"{asked} {said['which']}")
     return Found(best.id, ranked, best.fit - second)
+
+
+def say_objects(ids: list[int], called: Mapping[int, str]) -> str:
+    """Objects with their numbers, as in `4 (red ball), 5 (red box)`."""
+    return ", ".join(f"{k} ({called[k]})" if called.get(k) else str(k) for k in ids)
+
+
+def say_there(called: Mapping[int, str]) -> str:
+    """What there is to ask for, and what to do where nothing fits."""
+    said = vocabulary().said
+    return f"{said['there_are'].format(objects=say_objects(sorted(called), called))} {said['otherwise']}"

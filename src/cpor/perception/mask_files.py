@@ -1,7 +1,8 @@
 """Segmenters that look nothing up in the frame: masks that came with a scene, or from another program.
 
-A file is either JSON as COCO has it (a list of results, or `images`, `annotations` and `categories`), or an
-npz of stacks of masks. Both are read as users of UOAIS, Mask R-CNN and SAM have them:
+A PNG holds the id of what each pixel shows. A folder is one of BOP's, `mask_visib`, with `mask` beside it for
+whole objects. Other files are JSON as COCO has it (a list of results, or `images`, `annotations` and
+`categories`), or an npz of stacks of masks; both are read as users of UOAIS, Mask R-CNN and SAM have them:
 
     what        JSON, in each entry                npz
     visible     visible_mask, else segmentation    visible, pred_visible_masks, else masks, pred_masks
@@ -27,6 +28,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from cpor.errors import InvalidSceneError, SceneFileError, list_labels
+from cpor.files import images
 from cpor.perception.rle import decode_mask
 from cpor.scene import MAX_OBJECT_ID, DetectedObject, MaskCrop, Observation, Scene
 
@@ -64,8 +66,8 @@ class FileMasks:
 
     Attributes:
         name: What its masks are called.
-        path: JSON or npz; the head of this module says what it holds.
-        image_id: Which image of a JSON file with several.
+        path: JSON, npz, PNG or a folder; the head of this module says what it holds.
+        image_id: Which image of a JSON file or folder with several.
     """
 
     name: ClassVar[str] = "file"
@@ -83,8 +85,12 @@ class FileMasks:
             found = _read_npz(path, observation.shape)
         elif path.suffix.lower() == ".json":
             found = _read_json(path, observation.shape, self.image_id)
+        elif path.suffix.lower() == ".png":
+            found = _read_labels(path, observation.shape)
+        elif path.is_dir():
+            found = _read_bop(path, observation.shape, self.image_id)
         else:
-            raise SceneFileError(f"{path} is neither .json nor .npz; save masks in one of these")
+            raise SceneFileError(f"{path} is no .json, .npz, .png or folder; save masks in one of these")
         return scene_of(observation, found)
 
 
@@ -112,6 +118,36 @@ def scene_of(observation: Observation, found: Sequence[FoundMask]) -> Scene:
             amodal = None if each.amodal is None else MaskCrop.from_mask(each.amodal | (ids == each.id))
             objects.append(DetectedObject(each.id, amodal, each.name, each.score, each.occluded))
     return Scene(observation, tuple(objects), ids)
+
+
+def _read_labels(path: Path, shape: tuple[int, int]) -> list[FoundMask]:
+    """A label image: the id of what each pixel shows, 0 for background."""
+    ids = images.decode_grey(images.read_bytes(path), path, images.IDS, shape=shape)
+    return [FoundMask(int(k), ids == k) for k in np.unique(ids) if k]
+
+
+def _read_bop(folder: Path, shape: tuple[int, int], image_id: int | str | None) -> list[FoundMask]:
+    """Masks as BOP has them, IMAGE_OBJECT.png; objects are numbered from 1 here."""
+    if (folder / "mask_visib").is_dir():
+        folder = folder / "mask_visib"
+    files = sorted(folder.glob("*_*.png"))
+    shown = sorted({file.name.split("_")[0] for file in files})
+    if image_id is not None:
+        shown = [name for name in shown if name.lstrip("0") == str(image_id).lstrip("0")]
+    if len(shown) != 1:
+        raise SceneFileError(
+            f"{folder} has masks of {len(shown)} such images; give a folder with one, or an image_id"
+        )
+    found = []
+    for k, file in enumerate((file for file in files if file.name.startswith(f"{shown[0]}_")), start=1):
+        whole = folder.with_name("mask") / file.name
+        masks = [
+            images.decode_grey(images.read_bytes(each), each, images.IDS, shape=shape) > 0
+            for each in (file, whole)
+            if each.is_file()
+        ]
+        found.append(FoundMask(k, masks[0], masks[1] if len(masks) > 1 else None))
+    return found
 
 
 def _read_json(path: Path, shape: tuple[int, int], image_id: int | str | None) -> list[FoundMask]:
@@ -161,14 +197,16 @@ def _read_json(path: Path, shape: tuple[int, int], image_id: int | str | None) -
 
 
 def _of_image(path: Path, entries: list[dict[str, Any]], image_id: int | str | None) -> list[dict[str, Any]]:
-    images = {each.get("image_id"): None for each in entries}
+    numbers = {each.get("image_id"): None for each in entries}
     if image_id is not None:
         chosen = [each for each in entries if str(each.get("image_id")) == str(image_id)]
         if not chosen:
-            raise SceneFileError(f"{path} has no masks of image {image_id}; it has: {list_labels(images)}")
+            raise SceneFileError(f"{path} has no masks of image {image_id}; it has: {list_labels(numbers)}")
         return chosen
-    if len(images) > 1:
-        raise SceneFileError(f"{path} has masks of several images; choose an image_id: {list_labels(images)}")
+    if len(numbers) > 1:
+        raise SceneFileError(
+            f"{path} has masks of several images; choose an image_id: {list_labels(numbers)}"
+        )
     return entries
 
 
@@ -177,13 +215,13 @@ def _check_size(
 ) -> None:
     """Compare the size that the file gives for the image: polygons do not tell theirs."""
     listed = content.get("images")
-    images = listed if isinstance(listed, list) else [content.get("image")]  # SAM has one `image`
+    pictures = listed if isinstance(listed, list) else [content.get("image")]  # SAM has one `image`
     wanted = {each.get("image_id") for each in entries}
-    for image in images:
+    for image in pictures:
         if not isinstance(image, dict) or not {"height", "width"} <= set(image):
             continue
         size = (image["height"], image["width"])
-        if (len(images) == 1 or image.get("id") in wanted) and size != shape:
+        if (len(pictures) == 1 or image.get("id") in wanted) and size != shape:
             raise SceneFileError(
                 f"{path} has masks of an image of {size[1]} x {size[0]} pixels, this one has "
                 f"{shape[1]} x {shape[0]}; give the masks of this very image"

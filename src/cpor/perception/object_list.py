@@ -13,7 +13,7 @@ class ListedObject(TypedDict):
 
     Attributes:
         id: Of the object.
-        name: What it is called; None where nobody said.
+        name: What it is called, unique in the scene; None where nobody looked.
         point: x and y of a pixel that shows it, well inside; None where none does. [px]
         box: Left, top, right and bottom of what shows, the last two exclusive; None likewise. [px]
         score: Confidence of the detector.
@@ -51,7 +51,7 @@ def list_objects(scene: Scene) -> list[ListedObject]:
         listed.append(
             ListedObject(
                 id=o.id,
-                name=o.name,
+                name=o.title,
                 point=point,
                 box=corners,
                 score=o.score,

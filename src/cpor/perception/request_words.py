@@ -1,156 +1,63 @@
-"""The words of a request that we understand, and what each asks of an object."""
+"""A request taken apart: what it says of the object, of other objects beside it, and of what it is not."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cpor.perception.colours import COLOURS, SYNONYMS
-from cpor.perception.outlines import Outline
+from cpor.perception.vocabulary import Kind, Meaning, Vocabulary, split_words, vocabulary
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+@dataclass(frozen=True)
+class Order:
+    """The n-th object, counted from where the word of `most` is; None: as they were listed before."""
+
+    n: int
+    start: str | None
 
 
-DETERMINERS = _words("a an my that the this your")
-"""Words that begin the description of an object."""
+@dataclass(frozen=True)
+class Wish:
+    """What one object is to be like; keys are those of the vocabulary.
 
-ANYTHING = _words("item object one piece something thing")
-"""Nouns that fit every object."""
+    Attributes:
+        names: Words that are no words of ours: what the object is called, perhaps.
+        colours, patterns, forms: All of them hold.
+        shapes: Words for its shape, each with the key of the shape before it.
+        kinds: The same with words narrower than a shape: a hammer is a tool, but not every tool is a hammer.
+        most: Of which it has the most among those that fit otherwise.
+        order: Its place in a row of those that fit otherwise.
+        relations: How it lies to other objects.
+        unlike: What it is not.
+        moved: It was moved before.
+        pronouns: Keys of words that point to what was said before, with the word.
+    """
 
-_ASKING = _words(
-    "am bring choose could fetch find get give go grab grasp have hello here hey hi i just let me move need "
-    "now please pull put reach remove retrieve select show take thank there us"
-)
-_MODALS = _words("want we would you")
+    names: tuple[str, ...] = ()
+    colours: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    shapes: tuple[tuple[str, str], ...] = ()
+    kinds: tuple[tuple[str, str], ...] = ()
+    most: tuple[str, ...] = ()
+    order: Order | None = None
+    relations: "tuple[Relation, ...]" = ()
+    unlike: "tuple[Wish, ...]" = ()
+    moved: bool = False
+    pronouns: tuple[tuple[str, str], ...] = ()
 
-FILLERS = (
-    DETERMINERS
-    | ANYTHING
-    | _ASKING
-    | _MODALS
-    | _words(
-        "and are as at colored coloured colour color for from in is it like located looking looks lying of "
-        "on shaped side to up which with"
-    )
-)
-"""Words that say nothing about which object is meant, and are no name of a thing."""
-
-OPENERS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("can", "will"), _words("i we you")),
-    **dict.fromkeys(("hand", "pass"), DETERMINERS | _words("it me us")),
-    **dict.fromkeys(("lift", "pick"), DETERMINERS | _words("it up")),
-    "robot": _ASKING | _MODALS | _words("can hand lift pass pick will"),
-}
-"""Words that say nothing at the start of a request, before one of these words: "can you", "hand me".
-Elsewhere they are names of things: "the red can"."""
-
-IN_PLACE = _words("on in inside from at")
-"""Words before a place. Before anything else they point to another object."""
-
-RELATING = _words(
-    "above against behind below beneath beside besides between beyond by except covering holding near next "
-    "not no other over than touching under underneath without"
-)
-"""Words that point to another object, or away from one. They are not understood: a half understood request
-is worse than none."""
-
-SURFACES = _words("table bin image picture scene")
-"""What all objects are in or on, after a word of `IN_PLACE`. Elsewhere they are names of things."""
-
-PLACES = _words("left leftmost right rightmost middle centre center upper lower front back side") | SURFACES
-"""Where in the image, or in what all objects are."""
-
-DISTANCES = _words("close closest far farthest furthest nearest")
-"""Words that compare with another object where one follows: "nearest to the box"."""
-
-COLOURED_THINGS = _words("cream lime olive orange rose")
-"""Words for a colour and for a thing of that colour."""
-
-UNCLEAR: Mapping[str, str] = {
-    "top": "say upper (in the image) or highest (in the heap)",
-    "bottom": "say lower (in the image) or lowest (in the heap)",
-    "topmost": "say upper (in the image) or highest (in the heap)",
-    "same": "say what it looks like",
-    **dict.fromkeys(("all", "both", "each", "every", "them", "these", "those"), "ask for one object"),
-}
-"""Words that mean two things, and what to say instead."""
-
-Fits = Callable[[Outline], float | None]
-"""How well an outline fits a word, in [0, 1]; None where it cannot be told."""
-
-Measures = Callable[[Outline], float | None]
-"""A quantity of which the word asks for the most; None where it is not known."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return self == Wish()
 
 
-def ramp(value: float, low: float, high: float) -> float:
-    """0 up to `low`, 1 from `high` on, a straight line between; falling where `low` is above `high`."""
-    return min(1.0, max(0.0, (value - low) / (high - low)))
+@dataclass(frozen=True)
+class Relation:
+    """How an object lies to another, or to two others where it is `between`; `words` are those of them."""
 
-
-def _known(value: float | None, low: float, high: float) -> float | None:
-    return None if value is None else ramp(value, low, high)
-
-
-def _round(o: Outline) -> float:
-    return ramp(o.roundness, 0.66, 0.82)
-
-
-def _ball(o: Outline) -> float:
-    return _round(o) if o.bulge is None else _round(o) * ramp(o.bulge, 0.05, 0.25)
-
-
-def _long(o: Outline) -> float:
-    return ramp(o.elongation, 1.6, 2.6)
-
-
-def _box(o: Outline) -> float:
-    return ramp(o.rectangularity, 0.8, 0.9) * ramp(o.roundness, 0.88, 0.8)
-
-
-def _square(o: Outline) -> float:
-    return _box(o) * ramp(o.elongation, 1.6, 1.25)
-
-
-def _flat(o: Outline) -> float | None:
-    return _known(o.height, 0.045, 0.02)
-
-
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value
-
-
-FORMS: Mapping[str, Fits] = {
-    **dict.fromkeys(("round", "circular", "disk", "disc"), _round),
-    **dict.fromkeys(("ball", "sphere", "spherical"), _ball),
-    **dict.fromkeys(("long", "elongated", "thin", "narrow", "slim", "stick", "rod"), _long),
-    **dict.fromkeys(("box", "rectangular", "rectangle", "block", "brick"), _box),
-    **dict.fromkeys(("square", "cube"), _square),
-    "flat": _flat,
-}
-"""Words for a form, judged on each object by itself."""
-
-EXTREMES: Mapping[str, tuple[Measures, float]] = {
-    **dict.fromkeys(("left", "leftmost"), (lambda o: -o.x, 0.06)),
-    **dict.fromkeys(("right", "rightmost"), (lambda o: o.x, 0.06)),
-    **dict.fromkeys(
-        ("upper", "uppermost", "back", "rear", "far", "farthest", "furthest"), (lambda o: -o.y, 0.06)
-    ),
-    **dict.fromkeys(("lower", "lowermost", "front", "near", "nearest", "closest"), (lambda o: o.y, 0.06)),
-    **dict.fromkeys(
-        ("middle", "centre", "center", "central"),
-        (lambda o: -(((o.x - 0.5) ** 2 + (o.y - 0.5) ** 2) ** 0.5), 0.06),
-    ),
-    **dict.fromkeys(
-        ("big", "bigger", "biggest", "large", "larger", "largest", "huge"), (lambda o: o.size, 0.0)
-    ),
-    **dict.fromkeys(("small", "smaller", "smallest", "little", "tiny"), (lambda o: 1.0 / o.size, 0.0)),
-    **dict.fromkeys(("longest",), (lambda o: o.elongation, 0.0)),
-    **dict.fromkeys(("highest", "tallest", "tall"), (lambda o: o.height, 0.012)),
-    **dict.fromkeys(("lowest", "flattest"), (lambda o: _negative(o.height), 0.012)),
-}
-"""Words that ask for the most of something among the objects that fit otherwise, and the difference that
-tells two apart: in the measure itself, or, where 0, a fifth of the larger."""
+    key: str
+    others: tuple[Wish, ...]
+    words: str
 
 
 @dataclass(frozen=True)
@@ -158,115 +65,257 @@ class Request:
     """A request taken apart.
 
     Attributes:
-        colours: Colour words, in our spelling.
-        forms: Words of `FORMS`.
-        extremes: Words of `EXTREMES`.
-        names: Other words: what the object is called, perhaps.
+        wish: What the object is to be like.
         number: An object's number, where the request gives one.
         trouble: Why it cannot be understood, in sentences; None where it can.
     """
 
-    colours: tuple[str, ...] = ()
-    forms: tuple[str, ...] = ()
-    extremes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    wish: Wish = field(default_factory=Wish)
     number: int | None = None
     trouble: str | None = None
 
 
-_ENDINGS = re.compile(r"['\u2019](?:s|m|d|ll|ve)\b")  # the box's, I'm, I'd; but not "don't"
+class _NotUnderstoodError(Exception):
+    """Carries the sentence that says why."""
 
 
-@dataclass
-class _Sorted:
-    colours: list[str] = field(default_factory=list)
-    forms: list[str] = field(default_factory=list)
-    extremes: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+_SINGLE: Mapping[Kind, str] = {
+    "colour": "colours",
+    "pattern": "patterns",
+    "form": "forms",
+    "most": "most",
+}
+"""Kinds of phrases whose keys are collected, and the field of a wish that they go to."""
+
+_AS_PLACE = frozenset(("left", "right", "back", "front"))
 
 
-def split_words(text: str) -> list[str]:
-    """Words of a text in lower case, plurals and possessives cut to the stem we compare."""
-    return [_stem(word) for word in re.findall(r"[^\W_]+", _ENDINGS.sub("", text.lower()))]
-
-
-def parse_request(text: str, names: frozenset[str]) -> Request:
+def parse_request(text: str, names: frozenset[str], words: Vocabulary | None = None) -> Request:
     """Take a request apart.
 
     Args:
-        text: Such as "the red mug on the left".
-        names: Words of the objects' names, as `split_words` gives them; they go before ours.
+        text: Such as "the red mug on the left of the book".
+        names: Words of names that somebody gave to objects, as `split_words` gives them; they go first.
+        words: The vocabulary; None: that of the package.
     """
-    text = text.lower()
-    words = split_words(text)
-    if number := re.search(r"(?:\b(?:object|number|no|id|badge)|#)\s*\.?\s*(\d+)\W*$", text):
-        polite = (FILLERS - IN_PLACE - _words("and as like of with")).union(OPENERS)
-        alone = polite.issuperset(split_words(text[: number.start()]))
-        trouble = None if alone else "A number and a description do not go together. Give one of them."
-        return Request(number=int(number.group(1)), trouble=trouble)
-    if not words:
-        return Request(trouble="The request is empty. Say which object you mean.")
-    kinds = _Sorted()
-    opening, in_place = True, False
+    voc = words or vocabulary()
+    lower = text.lower()
+    before = "|".join(sorted(voc.numbered))
+    if number := re.search(rf"(?:\b(?:{before})|#)\s*\.?\s*(\d+)\W*$", lower):
+        alone = (voc.polite | set(voc.openers) | {"up", "out"}).issuperset(
+            split_words(lower[: number.start()])
+        )
+        return Request(number=int(number.group(1)), trouble=None if alone else voc.said["number_and_more"])
+    spoken = split_words(lower)
+    if not spoken:
+        return Request(trouble=voc.said["empty"])
+    parser = _Parser(_without_opening(spoken, voc), names, voc)
+    try:
+        return Request(parser.wish(0, len(parser.words)))
+    except _NotUnderstoodError as problem:
+        return Request(trouble=str(problem))
+
+
+def _without_opening(words: list[str], voc: Vocabulary) -> list[str]:
+    """The words after "robot, can you hand me"."""
     for k, word in enumerate(words):
         following = words[k + 1] if k + 1 < len(words) else ""
-        if opening and following in OPENERS.get(word, ()):
+        if following in voc.openers.get(word, ()):
             continue
-        opening &= word in FILLERS and word not in DETERMINERS
-        if word in names:
-            kinds.names.append(word)
-        elif _points_elsewhere(words, k):
-            return Request(trouble=f'"{word}" points to another object. Describe the one you mean by itself.')
-        elif word in UNCLEAR:
-            return Request(trouble=f'"{word}" is not clear: {UNCLEAR[word]}.')
-        elif word in COLOURED_THINGS and _is_thing(words, k):
-            return Request(
-                trouble=f'"{word}" can be a colour or a thing. Say "the {word} one" for the colour.'
-            )
-        elif (colour := SYNONYMS.get(word, word)) in COLOURS:
-            kinds.colours.append(colour)
-        elif word in EXTREMES:
-            kinds.extremes.append(word)
-        elif word in FORMS:
-            kinds.forms.append(word)
-        elif word in IN_PLACE or word == "of":
-            in_place = True
-        elif word not in FILLERS and not (in_place and word in SURFACES):
-            kinds.names.append(word)
-    return Request(tuple(kinds.colours), tuple(kinds.forms), tuple(kinds.extremes), tuple(kinds.names))
+        if word not in voc.polite or word in voc.determiners or word in voc.anything:
+            return words[k:]
+    return words
 
 
-def _points_elsewhere(words: list[str], k: int) -> bool:
-    """Whether word `k` points to another object, or away from one."""
-    word, before, rest = words[k], words[k - 1] if k else "", words[k + 1 :]
-    # "a bottle of water" is one thing, "left of the water" is not where the water is.
-    if word in IN_PLACE or (word == "of" and before in PLACES):
-        return not _leads_to_place(rest)
-    if word == "near":
-        return before not in DETERMINERS  # "the near one"
-    if before in DISTANCES and (word == "to" or word in DETERMINERS):
-        return rest[:1] not in (["me"], ["us"], ["you"])
-    return word in RELATING
+class _Parser:
+    """Reads the words of a request from left to right, the longest phrase first."""
 
+    def __init__(self, words: list[str], names: frozenset[str], voc: Vocabulary) -> None:
+        self.words, self.names, self.voc = words, names, voc
+        self.row_start = self._cut_row_start()
 
-def _leads_to_place(rest: list[str]) -> bool:
-    """Whether a phrase names a place in the image, and nothing else."""
-    places = PLACES.union(UNCLEAR)  # what is not clear is said of that word
-    neutral = (FILLERS | places | DISTANCES) - ANYTHING
-    return any(word in places for word in rest) and all(word in neutral for word in rest)
+    def _cut_row_start(self) -> str | None:
+        """Takes "from the left" out of "the second box from the left", and says where the row starts."""
+        count = len(self.words)
+        kinds = {meaning.kind for k in range(count) if (meaning := self._read(k, count)[0]) is not None}
+        if "ordinal" not in kinds or "from" not in self.words:
+            return None
+        at = self.words.index("from")
+        place = self._skip_fillers(at + 1, count)
+        start, length = self._read(place, count) if place < count else (None, 0)
+        if start is None or start.kind != "most":
+            return None
+        self.words = self.words[:at] + self.words[place + length :]
+        return start.key
 
+    def wish(self, start: int, end: int) -> Wish:
+        """What the words from `start` to `end` say of one object."""
+        got: dict[str, list[str]] = {name: [] for name in ("names", *_SINGLE.values())}
+        shapes: list[tuple[str, str]] = []
+        kinds: list[tuple[str, str]] = []
+        pronouns: list[tuple[str, str]] = []
+        relations: list[Relation] = []
+        unlike: list[Wish] = []
+        order: Order | None = None
+        last: Kind | None = None
+        moved = False
+        k = start
+        while k < end:
+            meaning, length = self._read(k, end)
+            said = " ".join(self.words[k : k + length])
+            after = k + length
+            if meaning is None:
+                got["names"].append(said)
+            elif meaning.kind in _SINGLE:
+                if meaning.kind == "colour" and said in self.voc.coloured_things and self._is_thing(k, end):
+                    raise _NotUnderstoodError(self.voc.said["thing_or_colour"].format(word=said))
+                got[_SINGLE[meaning.kind]].append(meaning.key)
+            elif meaning.kind == "shape" and said not in self.voc.anything:
+                shapes.append((meaning.key, said))
+            elif meaning.kind == "kind":
+                kinds.append((meaning.key, said))
+            elif meaning.kind == "several":
+                raise _NotUnderstoodError(self.voc.said["one_only"].format(word=said))
+            elif meaning.kind == "moved":
+                moved = True
+            elif meaning.kind == "pronoun":
+                pronouns.append((meaning.key, said))
+            elif meaning.kind == "ordinal":
+                order, after = self._order(int(meaning.key), after, end)
+            elif meaning.kind == "negation":
+                stop = self._end_of_negation(after, end)
+                unlike.append(self._described(said, after, stop))
+                after = stop
+            elif meaning.kind == "relation":
+                after = self._relate(meaning, k, after, end, got["most"], relations)
+            elif meaning.kind == "surface" and last != "most":  # but "in the middle of the table"
+                got["names"].append(said)
+            if meaning is None or meaning.kind != "filler":
+                last = None if meaning is None else meaning.kind
+            k = after
+        return Wish(
+            **{name: tuple(dict.fromkeys(each)) for name, each in got.items()},
+            shapes=tuple(dict.fromkeys(shapes)),
+            kinds=tuple(kinds),
+            order=order,
+            relations=tuple(relations),
+            unlike=tuple(unlike),
+            moved=moved,
+            pronouns=tuple(pronouns),
+        )
 
-def _is_thing(words: list[str], k: int) -> bool:
-    """Whether word `k`, a colour and a thing, is used for the thing: "the orange", not "the orange mug"."""
-    if k and words[k - 1] in ("is", "looks", "coloured", "colored"):
-        return False
-    following = words[k + 1] if k + 1 < len(words) else "of"
-    return following in FILLERS - ANYTHING - _words("and coloured colored colour color") or (
-        following in RELATING
-    )
+    def _read(self, k: int, end: int) -> tuple[Meaning | None, int]:
+        """The meaning of the longest phrase at a word, and how many words it has; None: no word of ours."""
+        if self.words[k] in self.names:
+            return None, 1
+        for length in range(min(self.voc.longest, end - k), 0, -1):
+            phrase = tuple(self.words[k : k + length])
+            meanings = self.voc.phrases.get(phrase, ())
+            if len(phrase) > 1 and self.names.intersection(phrase):
+                continue
+            for meaning in meanings:
+                if meaning.kind == "relation" and phrase in self.voc.bare and len(meanings) > 1:
+                    if not self._begins_description(k + length, end):
+                        continue  # "the near one", "the nearest box"
+                    return meaning, length
+            others = [m for m in meanings if m.kind != "relation" or len(meanings) == 1]
+            if others:
+                return others[0], length
+        return None, 1
 
+    def _begins_description(self, k: int, end: int) -> bool:
+        return k < end and (self.words[k] in self.voc.determiners or self.words[k] == "to")
 
-def _stem(word: str) -> str:
-    if word not in FILLERS and len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us")):
-        return word[:-2] if word.endswith(("xes", "ches", "shes", "oes", "sses")) else word[:-1]
-    return word
+    def _relate(
+        self, meaning: Meaning, k: int, after: int, end: int, most: list[str], relations: list[Relation]
+    ) -> int:
+        """Adds a relation, or a place where the words name one; returns where to go on."""
+        phrase = tuple(self.words[k:after])
+        first = self._skip_fillers(after, end)
+        following = self._read(first, end)[0] if first < end else None
+        if following is not None and following.kind == "surface":
+            if meaning.key in _AS_PLACE:
+                most.append(meaning.key)
+            elif meaning.key not in ("on", "near"):
+                raise _NotUnderstoodError(self.voc.said["half"].format(word=" ".join(phrase)))
+            return first + 1
+        if phrase in self.voc.bare and following is not None and following.kind in ("most", "ordinal"):
+            # "on the left", "from the left"; but "on the big box" points to a box.
+            rest = first + self._read(first, end)[1]
+            if rest >= end or not self._is_described(rest, end):
+                return after
+        words = " ".join(self.words[after:end])
+        if meaning.key == "between":
+            split = next((j for j in range(after, end) if self.words[j] == "and"), None)
+            if split is None:
+                raise _NotUnderstoodError(self.voc.said["half"].format(word=" ".join(phrase)))
+            said = " ".join(phrase)
+            others = self._described(said, after, split), self._described(said, split + 1, end)
+            relations.append(Relation(meaning.key, others, words))
+            return end
+        stop = self._end_of_landmark(after, end)
+        other = self._described(" ".join(phrase), after, stop)
+        relations.append(Relation(meaning.key, (other,), " ".join(self.words[after:stop])))
+        return stop
+
+    def _is_described(self, k: int, end: int) -> bool:
+        """Whether from a word on something says what an object looks like."""
+        meaning = self._read(k, end)[0]
+        return meaning is not None and meaning.kind in ("colour", "shape", "kind", "form", "pattern")
+
+    def _described(self, word: str, start: int, end: int) -> Wish:
+        wish = self.wish(start, end)
+        if wish.is_empty:
+            raise _NotUnderstoodError(self.voc.said["half"].format(word=word))
+        return wish
+
+    def _order(self, n: int, after: int, end: int) -> tuple[Order, int]:
+        """A row and where to go on: "second from the left", "second biggest", "second one"."""
+        k = self._skip_fillers(after, end)
+        meaning, length = self._read(k, end) if k < end else (None, 0)
+        if meaning is not None and meaning.kind == "most":
+            return Order(n, meaning.key), k + length
+        return Order(n, self.row_start), after
+
+    def _end_of_negation(self, start: int, end: int) -> int:
+        """A negation reaches to the next one, to "but", or to the end."""
+        return min(
+            self._end_of_landmark(start, end),
+            next((j for j in range(start, end) if self.words[j] == "but"), end),
+        )
+
+    def _end_of_landmark(self, start: int, end: int) -> int:
+        """Another object is described up to a negation or the end."""
+        for j in range(start + 1, end):
+            meaning, _ = self._read(j, end)
+            if meaning is not None and meaning.kind == "negation":
+                return j
+        return end
+
+    def _skip_fillers(self, k: int, end: int) -> int:
+        while k < end:
+            meaning, length = self._read(k, end)
+            bare = tuple(self.words[k : k + length]) in self.voc.bare
+            if (meaning is None or meaning.kind not in ("filler", "shade")) and not bare:
+                break
+            k += length
+        return k
+
+    def _is_thing(self, k: int, end: int) -> bool:
+        """Whether a word for a colour and a thing is used for the thing, as in "the orange"."""
+        if k and self.words[k - 1] in ("is", "looks", "look", "coloured", "colored"):
+            return False
+        if k + 1 >= end:
+            return True
+        meaning, _ = self._read(k + 1, end)
+        if meaning is None:
+            return False
+        if meaning.kind == "filler":
+            return self.words[k + 1] not in self.voc.anything | {
+                "and",
+                "coloured",
+                "colored",
+                "colour",
+                "color",
+            }
+        return meaning.kind in ("relation", "negation")

@@ -31,6 +31,26 @@ def decode_mask(written: object, shape: tuple[int, int], where: str) -> Bool[np.
     )
 
 
+def encode_mask(mask: Bool[np.ndarray, "h w"]) -> dict[str, object]:
+    """A mask as COCO's run lengths in a text: {"size": [h, w], "counts": text}."""
+    flat = mask.T.reshape(-1)
+    ends = np.flatnonzero(np.diff(flat)) + 1
+    bounds = np.concatenate([[0], ends, [flat.size]])
+    counts = np.diff(bounds).tolist()
+    if flat[0]:
+        counts.insert(0, 0)  # runs begin with what is outside
+    text = []
+    for k, count in enumerate(counts):
+        value = count - counts[k - 2] if k > 2 else count
+        more = True
+        while more:
+            code = value & 0x1F
+            value >>= 5
+            more = value != (-1 if code & 0x10 else 0)
+            text.append(chr(48 + (code | 0x20 if more else code)))
+    return {"size": [int(side) for side in mask.shape], "counts": "".join(text)}
+
+
 def counts_from_text(text: str, where: str) -> list[int]:
     """Run lengths from COCO's text: six bits a character, five of them value, small numbers first."""
     counts: list[int] = []

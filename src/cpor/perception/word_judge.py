@@ -1,80 +1,164 @@
 """How well each object of a scene fits the words of a request."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
-from scipy import ndimage
 
-from cpor.errors import list_labels
-from cpor.perception.colours import colour_shares, estimate_gains
+from cpor.perception.appearance import Appearance, describe_objects
 from cpor.perception.grounding_answers import (
     CLEAR_RATIO,
     LEAST_FIT,
-    SAY_OTHERWISE,
     AmbiguousRequest,
     Candidate,
+    Exchange,
     Grounding,
     NotFound,
+    say_objects,
+    say_there,
     weigh,
 )
-from cpor.perception.outlines import Outline, measure_outlines
-from cpor.perception.request_words import EXTREMES, FORMS, Request, ramp
+from cpor.perception.layout import Layout, ramp
+from cpor.perception.outlines import Outline
+from cpor.perception.request_words import Order, Relation, Wish
+from cpor.perception.vocabulary import Kind, vocabulary
 from cpor.scene import Scene
 
 LEAST_SHOWN = 0.1
 """An object that fits worse is not shown where a word is asked back."""
 
+MAYBE = 0.2
+"""An object that fits this much as well as the best may be one of those that are compared or counted."""
+
+OUTLINE_ALONE = 0.3
+"""How well an object fits a word for a shape where only its outline speaks for it: too little to act on."""
+
+NOT_SAID = 0.6
+"""How much less a colour fits that we would not say of the object, such as the brown shade of an orange."""
+
+Fit: TypeAlias = dict[int, float]
+Measure: TypeAlias = Callable[[Outline], float | None]
+
+
+def _known(value: float | None, low: float, high: float) -> float | None:
+    return None if value is None else ramp(value, low, high)
+
+
+def _round(o: Outline) -> float:
+    return ramp(o.roundness, 0.66, 0.82)
+
+
+def _ball(o: Outline) -> float:
+    return _round(o) if o.bulge is None else _round(o) * ramp(o.bulge, 0.05, 0.25)
+
+
+def _box(o: Outline) -> float:
+    return ramp(o.rectangularity, 0.8, 0.9) * ramp(o.roundness, 0.88, 0.8)
+
+
+FORMS: Mapping[str, Measure] = {
+    "round": _round,
+    "spherical": _ball,
+    "long": lambda o: ramp(o.elongation, 1.6, 2.6),
+    "rectangular": _box,
+    "square": lambda o: _box(o) * ramp(o.elongation, 1.6, 1.25),
+    "flat": lambda o: _known(o.height, 0.045, 0.02),
+}
+"""How well an outline fits a word for a form, in [0, 1]; None where it cannot be told."""
+
+FORM_OF_SHAPE: Mapping[str, str] = {
+    **dict.fromkeys(("box", "block", "book"), "rectangular"),
+    **dict.fromkeys(("ball", "fruit"), "spherical"),
+    "plate": "round",
+    "pen": "long",
+}
+"""What a word for a shape means where nobody judged shapes."""
+
+MEASURES: Mapping[str, tuple[Measure, float]] = {
+    "left": (lambda o: -o.x, 0.06),
+    "right": (lambda o: o.x, 0.06),
+    "back": (lambda o: -o.y, 0.06),
+    "front": (lambda o: o.y, 0.06),
+    "middle": (lambda o: -(((o.x - 0.5) ** 2 + (o.y - 0.5) ** 2) ** 0.5), 0.06),
+    "big": (lambda o: o.size, 0.0),
+    "small": (lambda o: 1.0 / o.size, 0.0),
+    "longest": (lambda o: o.elongation, 0.0),
+    "high": (lambda o: o.height, 0.012),
+    "low": (lambda o: None if o.height is None else -o.height, 0.012),
+}
+"""What a word asks the most of, and the difference that tells two apart: in the measure itself, or, where 0,
+a fifth of the larger."""
+
+TWO_SENSES: Mapping[str, tuple[str, str]] = {"top": ("high", "back"), "bottom": ("low", "front")}
+"""Words for the heap and for the picture: an object that fits either fits, and two are asked about."""
+
+
+class _RefusedError(Exception):
+    """Carries the sentence that says why no object can be meant."""
+
 
 class WordJudge:
-    """Holds each word of a request against each object that may be asked for."""
+    """Holds each word of a request against each object that may be asked for.
+
+    Args:
+        scene: With visible masks or names.
+        words: The request as it came.
+        named: Words of the name that somebody gave to each object that may be asked for, by its id.
+        before: What was said and done before.
+    """
 
     def __init__(
-        self, scene: Scene, words: str, request: Request, called: Mapping[int, frozenset[str]]
+        self, scene: Scene, words: str, named: Mapping[int, frozenset[str]], before: Exchange
     ) -> None:
-        """Prepare.
-
-        Args:
-            scene: With visible masks or names.
-            words: The request as it came.
-            request: The same, taken apart.
-            called: Words of the name of each object that may be asked for, by its id; empty for no name.
-        """
-        self.scene, self.words, self.request, self.called = scene, words, request, called
-        needed = request.forms or request.extremes
-        self.outlines: dict[int, Outline] = measure_outlines(scene) if needed else {}
+        self.scene, self.words, self.named, self.before = scene, words, named, before
+        self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
+        self.said = vocabulary().said
         self.unknown: list[str] = []
         self.unjudged: list[str] = []
+        self.narrow: list[tuple[str, str]] = []
         self.judged = 0
 
-    def answer(self) -> Grounding:
-        """The object that all words together describe; a word that is not understood is asked back."""
-        fit = dict.fromkeys(self.called, 1.0)
-        absent = self._by_name(fit)
-        if absent is not None:
-            return NotFound(f'No object is called "{absent}". {self._names()}')
-        self._by_colour(fit)
-        self._by_form(fit)
-        # The right one may fit the other words worse than one that the word not understood rules out.
-        least = (
-            LEAST_SHOWN if self.unknown or self.unjudged else max(LEAST_FIT, CLEAR_RATIO * max(fit.values()))
-        )
-        remaining = [k for k, value in fit.items() if value >= least]
-        if remaining:
-            for word in self.request.extremes:
-                self._by_extreme(word, remaining, fit)
+    @cached_property
+    def looks(self) -> dict[int, Appearance]:
+        """How the objects look; judged where a word asks for it."""
+        return {k: each for k, each in describe_objects(self.scene).items() if k in self.named}
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the objects lie."""
+        return Layout(self.scene, {k: look.outline for k, look in self.looks.items()})
+
+    def answer(self, wish: Wish) -> Grounding:
+        """The object that all words together describe; what is not understood is asked back."""
+        try:
+            fit = self._fit(wish)
+        except _RefusedError as why:
+            return NotFound(f"{why} {say_there(self.called)}")
         ranked = tuple(Candidate(k, fit[k]) for k in sorted(fit, key=lambda k: (-fit[k], k)))
         if self.unknown or self.unjudged:
-            return self._ask_back(tuple(each for each in ranked if each.id in remaining), ranked)
+            return self._ask_back(ranked)
         if self.judged == 0:
-            labels = list_labels(self.called)
-            question = f'"{self.words}" fits every object: {labels}. Which one do you mean?'
-            return AmbiguousRequest(ranked, question)
-        return weigh(self.words, ranked)
+            asked = self.said["fits_every"].format(words=self.words, objects=self._say(fit))
+            return AmbiguousRequest(ranked, f"{asked} {self.said['which']}")
+        if self.narrow and ranked[0].fit >= LEAST_FIT:
+            shape, kind = self.narrow[0]
+            fitting = tuple(each for each in ranked if each.fit > CLEAR_RATIO * ranked[0].fit)
+            asked = self.said["is_it"].format(
+                objects=self._say(each.id for each in fitting),
+                kind=kind,
+                shape=vocabulary().say("shape", shape),
+            )
+            return AmbiguousRequest(fitting, f"{asked} {self.said['which']}")
+        return weigh(self.words, ranked, self.called)
 
-    def _ask_back(self, candidates: tuple[Candidate, ...], ranked: tuple[Candidate, ...]) -> Grounding:
+    def _say(self, ids: Iterable[int]) -> str:
+        return say_objects(list(ids), self.called)
+
+    def _ask_back(self, ranked: tuple[Candidate, ...]) -> Grounding:
         said = []
         if self.unknown:
-            said.append(f"I do not know the {_quoted(self.unknown)}.")
+            said.append(self.said["not_known"].format(words=_quoted(self.unknown)))
         if self.unjudged:
             scene = self.scene
             lacks = (
@@ -82,74 +166,232 @@ class WordJudge:
                 else "it has no depth" if scene.observation.depth is None
                 else "its depth shows no table"
             )  # fmt: skip
-            said.append(f"I cannot judge the {_quoted(self.unjudged)} in this scene, because {lacks}.")
+            said.append(self.said["cannot_judge"].format(words=_quoted(self.unjudged), why=lacks))
+        # The right one may fit the other words worse than one that the word not understood rules out.
+        candidates = tuple(each for each in ranked if each.fit >= LEAST_SHOWN)
         if not candidates:
-            return NotFound(" ".join([*said, f"No object fits the other words. {SAY_OTHERWISE}"]), ranked)
+            return NotFound(
+                " ".join([*said, "No object fits the other words.", say_there(self.called)]), ranked
+            )
         return AmbiguousRequest(candidates, " ".join([*said, "Which object do you mean?"]))
 
-    def _by_name(self, fit: dict[int, float]) -> str | None:
-        """Judge names. Returns the first word that is no object's name where every object has one."""
-        all_named = all(self.called.values())
-        for word in self.request.names:
-            if any(word in each for each in self.called.values()):
+    def _fit(self, wish: Wish) -> Fit:
+        """How well each object fits a wish."""
+        fit = dict.fromkeys(self.named, 1.0)
+        self._by_name(wish, fit)
+        self._by_before(wish, fit)
+        self._by_colour(wish, fit)
+        self._by_shape(wish, fit)
+        for word in wish.forms:
+            self._by_measure(word, fit, {k: FORMS[word](look.outline) for k, look in self.looks.items()})
+        for other in wish.unlike:
+            self.judged += 1
+            apart = self._fit(other)
+            for k in fit:
+                fit[k] *= 1.0 - min(1.0, apart[k] / max(LEAST_FIT, max(apart.values())))
+        for relation in wish.relations:
+            self._by_relation(relation, fit)
+        # Where a word is asked back, all that may fit stay.
+        asks = bool(self.unknown or self.unjudged)
+        for word in wish.most:
+            self._by_most(word, *_members(fit, asks), fit)
+        if wish.order is not None:
+            self._by_order(wish.order, *_members(fit, asks), fit)
+        return fit
+
+    def _by_name(self, wish: Wish, fit: Fit) -> None:
+        for word in wish.names:
+            if any(word in each for each in self.named.values()):
                 self.judged += 1
                 for k in fit:
                     # An object without a name may well be one.
-                    fit[k] *= 1.0 if word in self.called[k] else 0.0 if self.called[k] else 0.5
-            elif all_named:
-                return word
+                    fit[k] *= 1.0 if word in self.named[k] else 0.0 if self.named[k] else 0.5
+            elif all(self.named.values()):
+                raise _RefusedError(f'No object is called "{word}".')
             else:
                 self.unknown.append(word)
-        return None
 
-    def _by_colour(self, fit: dict[int, float]) -> None:
-        if not self.request.colours:
-            return
-        rgb, ids = self.scene.observation.rgb, self.scene.visible_ids
-        if ids is None:
-            self.unjudged.extend(self.request.colours)
-            return
-        gains = estimate_gains(rgb)
-        self.judged += len(self.request.colours)
-        boxes = ndimage.find_objects(ids, max_label=self.scene.objects[-1].id)
-        for k in fit:
-            box = boxes[k - 1] or np.s_[:0, :0]
-            shares = colour_shares(rgb[box], ids[box] == k, gains)
-            for colour in self.request.colours:
-                fit[k] *= 1.0 if colour in self.called[k] else ramp(shares[colour], 0.08, 0.45)
-
-    def _by_form(self, fit: dict[int, float]) -> None:
-        for word in self.request.forms:
-            values = {k: FORMS[word](self.outlines[k]) if k in self.outlines else None for k in fit}
-            if all(value is None for value in values.values()):
-                self.unjudged.append(word)
-                continue
+    def _by_before(self, wish: Wish, fit: Fit) -> None:
+        """What was moved, "it", and "the other one"."""
+        if wish.moved:
+            moved = [k for k in self.before.moved if k in fit]
+            if not moved:
+                raise _RefusedError(self.said["nothing_moved"])
             self.judged += 1
-            for k, value in values.items():
-                fit[k] *= 0.5 if value is None else value
+            for k in fit:
+                fit[k] *= float(k == moved[-1])
+        only = wish.pronouns and Wish(pronouns=wish.pronouns) == wish
+        for key, word in wish.pronouns:
+            if key == "this" and not only:
+                continue  # "that one on the left" describes
+            if self.before.last is None or self.before.last not in fit:
+                raise _RefusedError(self.said["no_last"].format(word=word))
+            self.judged += 1
+            for k in fit:
+                if key == "other":
+                    among = not self.before.candidates or k in self.before.candidates
+                    fit[k] *= float(k != self.before.last and among)
+                else:
+                    fit[k] *= float(k == self.before.last)
 
-    def _by_extreme(self, word: str, remaining: list[int], fit: dict[int, float]) -> None:
-        """Of the objects that fit so far the one with the most stays whole, others by how close they come."""
-        measure, tells_apart = EXTREMES[word]
-        values = {k: measure(self.outlines[k]) if k in self.outlines else None for k in remaining}
+    def _by_colour(self, wish: Wish, fit: Fit) -> None:
+        if not (wish.colours or wish.patterns):
+            return
+        if self.scene.visible_ids is None:
+            self.unjudged.extend((*wish.colours, *wish.patterns))
+            return
+        self.judged += len(wish.colours) + len(wish.patterns)
+        # Two words share the pixels: "the red and white one".
+        high = 0.45 / len(wish.colours) if wish.colours else 0.45
+        for k in fit:
+            look, named = self.looks.get(k), _keys(self.named[k], "colour")
+            for colour in wish.colours:
+                share = 0.0 if look is None else look.colours[colour]
+                said = look is None or not look.said_colours or colour in look.said_colours
+                fit[k] *= 1.0 if colour in named else ramp(share, 0.08, high) * (1.0 if said else NOT_SAID)
+            for pattern in wish.patterns:
+                fits = look is not None and (look.striped if pattern == "striped" else not look.said_colours)
+                fit[k] *= 1.0 if fits else 0.15
+
+    def _by_shape(self, wish: Wish, fit: Fit) -> None:
+        for key, word in (*wish.shapes, *wish.kinds):
+            if (key, word) in wish.kinds:
+                if all(self.named.values()):
+                    raise _RefusedError(f'No object is called "{word}".')
+                self.narrow.append((key, word))
+            values = {k: self._shape_fit(key, k) for k in fit}
+            self._by_measure(word, fit, values)
+
+    def _shape_fit(self, key: str, obj: int) -> float | None:
+        """How well an object fits a word for a shape: by the name it was given, else by its looks."""
+        like, named = vocabulary().like[key], _keys(self.named[obj], "shape") - {"thing"}
+        if named:
+            return max(like.get(other, 0.0) for other in named)
+        look = self.looks.get(obj)
+        if look is None:
+            return None
+        form = FORMS[FORM_OF_SHAPE[key]](look.outline) if key in FORM_OF_SHAPE else None
+        if look.shapes is None:
+            return form
+        p = sum(weight * look.shapes[other] for other, weight in like.items())
+        told = ramp(p, 0.15, 0.65)
+        # Without depth, or where the network is not sure, the outline tells too.
+        if look.outline.bulge is None and form is not None:
+            return form
+        return max(told, OUTLINE_ALONE * (form or 0.0)) if look.said_shape == "thing" else told
+
+    def _by_measure(self, word: str, fit: Fit, values: Mapping[int, float | None]) -> None:
         known = {k: value for k, value in values.items() if value is not None}
         if not known:
             self.unjudged.append(word)
             return
         self.judged += 1
-        most = max(known.values())
-        scale = tells_apart or 0.2 * abs(most)
         for k in fit:
-            if k in known:
-                fit[k] *= float(np.exp(-(most - known[k]) / max(scale, 1e-12)))
-            elif k not in remaining:
-                fit[k] = 0.0
-            else:
-                fit[k] *= 0.5
+            fit[k] *= known.get(k, 0.5)
 
-    def _names(self) -> str:
-        names = sorted({o.name for o in self.scene.objects if o.name and o.id in self.called})
-        return f"The scene has: {list_labels(names)}."
+    def _by_relation(self, relation: Relation, fit: Fit) -> None:
+        """Objects that lie so to the objects that the relation points to."""
+        if self.scene.visible_ids is None or (
+            relation.key in ("on", "under") and not self.layout.knows_hidden
+        ):
+            self.unjudged.append(vocabulary().say("relation", relation.key))
+            return
+        self.judged += 1
+        landmarks: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+        for other in relation.others:
+            found = self._fit(other)
+            most = max(found.values(), default=0.0)
+            if most < LEAST_FIT:
+                raise _RefusedError(self.said["no_landmark"].format(words=self.words, other=relation.words))
+            fitting = [(k, value / most) for k, value in found.items() if value > CLEAR_RATIO * most]
+            landmarks = [
+                ((*ids, k), weight * value)
+                for ids, weight in landmarks
+                for k, value in fitting
+                if k not in ids
+            ]
+        for k in fit:
+            fit[k] *= max((w * self.layout.fit(relation.key, k, ids) for ids, w in landmarks), default=0.0)
+        most = max(fit.values(), default=0.0)
+        if most > 0.15:  # the nearest one is meant, however near that is
+            for k in fit:
+                fit[k] /= most
+
+    def _by_most(self, word: str, sure: list[int], maybe: list[int], fit: Fit) -> None:
+        """Of the objects that fit so far the one with the most stays whole, others by how close they come."""
+        if not sure:
+            return
+        close: Fit = {}
+        first: set[int] = set()
+        for sense in TWO_SENSES.get(word, (word,)):
+            for k, value in self._closeness(sense, sure).items():
+                close[k] = max(close.get(k, 0.0), value)
+            first |= {k for k, value in self._closeness(sense, sure + maybe).items() if value == 1.0}
+        if not close:
+            self.unjudged.append(vocabulary().say("most", word))
+            return
+        self.judged += 1
+        # Where a word is asked back, a place orders the candidates, no more.
+        least = 0.5 if self.unknown or self.unjudged else 0.0
+        for k in fit:
+            fit[k] *= least + (1.0 - least) * close.get(k, 0.5) if k in sure else 0.0
+        _add_doubtful(first.intersection(maybe), fit)
+
+    def _closeness(self, word: str, among: list[int]) -> Fit:
+        """How close each object comes to the one with the most, in [0, 1]; empty where it cannot be told."""
+        values, scale = self._measured(word, among)
+        most = max(values.values(), default=0.0)
+        return {k: float(np.exp(-(most - value) / scale)) for k, value in values.items()}
+
+    def _measured(self, word: str, among: list[int]) -> tuple[Fit, float]:
+        """The measure of a word, and the difference that tells two objects apart."""
+        measure, tells_apart = MEASURES[word]
+        values = {k: measure(self.looks[k].outline) if k in self.looks else None for k in among}
+        known = {k: value for k, value in values.items() if value is not None}
+        return known, max(tells_apart or 0.2 * abs(max(known.values(), default=0.0)), 1e-12)
+
+    def _by_order(self, order: Order, sure: list[int], maybe: list[int], fit: Fit) -> None:
+        """The n-th in a row; its neighbours too where they lie too close to be told apart."""
+        self.judged += 1
+        if order.start is None:
+            row = [k for k in self.before.candidates if k in sure]
+            if not row:
+                raise _RefusedError(self.said["no_last"].format(word=f"number {order.n}"))
+            values, scale, maybe = {k: -float(n) for n, k in enumerate(row)}, 1e-6, []
+        else:
+            word = TWO_SENSES.get(order.start, (order.start,))[0]
+            values, scale = self._measured(word, sure)
+            row = sorted(values, key=lambda k: -values[k])
+        if len(row) < order.n:
+            count = f"{len(row)}" if not maybe else f"{len(row)} to {len(row) + len(maybe)}"
+            raise _RefusedError(self.said["too_few"].format(words=self.words, n=order.n, count=count))
+        nth = values[row[order.n - 1]]
+        for k in fit:
+            fit[k] *= float(np.exp(-abs(values[k] - nth) / scale)) if k in values else 0.0
+        if maybe and order.start is not None:
+            longer, _ = self._measured(word, sure + maybe)
+            _add_doubtful({sorted(longer, key=lambda k: -longer[k])[order.n - 1]}, fit)
+
+
+def _members(fit: Fit, asks: bool) -> tuple[list[int], list[int]]:
+    """Those that fit so far, and those that perhaps do."""
+    most = max(fit.values(), default=0.0)
+    least = LEAST_SHOWN if asks else max(LEAST_FIT, CLEAR_RATIO * most)
+    sure = [k for k, value in fit.items() if value >= least]
+    return sure, [k for k, value in fit.items() if MAYBE * most <= value < least]
+
+
+def _add_doubtful(objects: set[int], fit: Fit) -> None:
+    """Objects that would be meant if they did fit: too good to be passed over without asking."""
+    most = max(fit.values(), default=0.0)
+    for k in objects:
+        fit[k] = max(fit[k], 1.1 * CLEAR_RATIO * most)
+
+
+def _keys(words: frozenset[str], kind: Kind) -> set[str]:
+    """What words of a name mean, of one kind."""
+    meanings = (each for word in words for each in vocabulary().phrases.get((word,), ()))
+    return {each.key for each in meanings if each.kind == kind}
 
 
 def _quoted(words: list[str]) -> str:

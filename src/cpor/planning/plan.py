@@ -4,6 +4,9 @@ A plan is valid in a graph when every blocker of each o_t is among o_1 … o_{t-
 among o_1 … o_m. With R the removed objects and U = C \\ R \\ X:
 
     P(plan valid) = prod_t N_{o_t}(C \\ {o_1 .. o_{t-1}}) * N_X(U) * A(U) / Z
+
+What nobody segmented is never among o_1 … o_m: where it may obstruct, the plan is less likely to be valid,
+and asking is worth more.
 """
 
 from dataclasses import dataclass
@@ -137,6 +140,8 @@ def plan(
             "Use decide, and look again after each removal"
         )
     log_acyclic, log_absent = log_acyclic_table(graph), np.log(graph.absent)
+    if posterior.unseen is not None:  # nobody can remove it: no order that does is valid
+        log_absent[graph.members == posterior.index(posterior.unseen), 0] = -np.inf
     n_sets = 1 << (len(graph) - 1)
     best, last = np.empty(n_sets), np.empty(n_sets, np.int64)
     best_orders(log_absent, best, last)

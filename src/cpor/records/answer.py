@@ -41,6 +41,13 @@ class CandidateRecord(ObjectRecord):
     fit: float
 
 
+class ReadingRecord(Part):
+    """How well words fit the object they were read as, and the object that they fit next best."""
+
+    fit: float
+    runner_up: CandidateRecord | None
+
+
 class AnswerRecord(Part):
     """What `Answer.to_json` gives; see `cpor.Answer` and `DecisionRecord`.
 
@@ -49,6 +56,7 @@ class AnswerRecord(Part):
 
     Attributes:
         objects: What was seen; the labels alone where probabilities were given.
+        reading: What words, or a point, were read as; null where an id was given, or nothing was found.
         masks: Whose masks: `given`, or a segmenter's name; null where probabilities were given.
         scorer: Who scored relations; null where nobody did.
     """
@@ -57,6 +65,7 @@ class AnswerRecord(Part):
     target: FileLabel | None
     question: str | None
     candidates: tuple[CandidateRecord, ...]
+    reading: ReadingRecord | None = None
     mode: Mode | None
     tau: float | None
     promise: PromiseRecord | None

@@ -1,26 +1,21 @@
 """What was learnt in one cycle and still holds in the next: who is who, semantic scores, failed attempts.
 
-An object is *the same* when it is recognised; it is *unchanged* when, on top of that, it lies where it lay
-and looks as it looked when something was last learnt about it. Scores of pairs of unchanged objects are
-kept, so a costly scorer is not asked twice. Only raw scores are: what a calibrator that sees the target
-said (`p_on_chain`) holds for that target in that scene alone and is computed anew in every cycle.
+An object is *the same* when it is recognised, and keeps its id; it is *unchanged* when, on top of that, it
+lies where it lay and looks as it looked when something was last learnt about it. Scores of pairs of unchanged
+objects are kept, so a costly scorer is not asked twice. Only raw scores are: what a calibrator that sees the
+target said (`p_on_chain`) holds for that target in that scene alone and is computed anew in every cycle.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from cpor.robot.looks import (
-    CanHaveMoved,
-    Look,
-    are_near,
-    came_to_light,
-    contradicted,
-    is_unchanged,
-    look_at,
-    recognise,
-)
+from cpor.pipeline import PairBeliefs
 from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.scorer import RelationScorer
+from cpor.tracking.identity import SURE, identify
+from cpor.tracking.looks import Look, are_near, is_unchanged, look_at
+from cpor.tracking.numbers import give_numbers, renumber
+from cpor.tracking.pair_filter import PairFilter
 
 NEAR = 0.05
 """Two objects whose boxes are nearer than this share of the image's width may be in each other's way when
@@ -32,8 +27,10 @@ class Known:
     """What is known of one object.
 
     Attributes:
-        last: How it looked in the last frame.
+        last: How it looked when it was last seen.
         since: How it looked when it last changed; slow drift is told against this one.
+        sure: How it looked when it was last sure to be itself.
+        p_same: Probability that it is the object that got this id.
         failures: Attempts on it that changed nothing, neither it nor what lies near it.
         taken: Whether the robot says that it took it away; then only the very same thing in the very same
             place is recognised as it.
@@ -41,89 +38,120 @@ class Known:
 
     last: Look
     since: Look
+    sure: Look
+    p_same: float = 1.0
     failures: int = 0
     taken: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What the loop knows after a frame; ids are those of that frame.
+    """What the loop knows after a look; an id stays with a thing as long as it is known.
 
     Attributes:
-        known: What is known of each object.
+        known: What is known of each object of the last look.
+        lost: What is known of those that were seen before, and not in the last look.
+        new: Objects that were not known before the last look.
         scores: Semantic scores that came as numbers. A pair without answer is not remembered: it is
             asked again.
         scorer: Who said so.
-        same_as: For each recognised object its id in the frame before.
         unchanged: The objects that did not change since the frame before.
         carried: The pairs whose scores were kept from the frame before, as this one brings none of its own.
-        doubted: Ids of a segmenter that says to keep them, under which another object is shown than before.
-        frame: That frame; None before the first.
+        near: Those of them near to something that changed, came or went.
+        pairs: What the looks so far say of each pair that did not change.
+        events: What is to be said of who is who, in sentences.
+        frame: The last look, by these ids; None before the first.
     """
 
     known: Mapping[int, Known] = field(default_factory=dict)
+    lost: Mapping[int, Known] = field(default_factory=dict)
+    new: frozenset[int] = frozenset()
     scores: Mapping[BlockedBy, float] = field(default_factory=dict)
     scorer: str | None = None
-    same_as: Mapping[int, int] = field(default_factory=dict)
     unchanged: frozenset[int] = frozenset()
     carried: frozenset[BlockedBy] = frozenset()
-    doubted: frozenset[int] = frozenset()
+    near: frozenset[int] = frozenset()
+    pairs: PairFilter = field(default_factory=PairFilter)
+    events: tuple[str, ...] = ()
     frame: Scene | None = None
 
-    def carry_to(self, scene: Scene, ids_are_kept: bool = False) -> "Memory":
-        """What still holds in the next frame.
+    def carry_to(self, seen: Scene, ids_are_kept: bool = False) -> "Memory":
+        """What still holds in the next look.
 
         Args:
-            scene: The next frame.
-            ids_are_kept: Whether the segmenter gives an object the same id in every frame. Otherwise
-                objects are recognised by their masks, names and colours.
+            seen: The next look, by the segmenter's numbers.
+            ids_are_kept: Whether the segmenter says to give a thing the same number in every frame.
         """
-        looks = look_at(scene)
-        old = {
-            k: known.last
-            for k, known in self.known.items()
-            if not known.taken or any(is_unchanged(known.since, look) for look in looks.values())
-        }
-        can_have_moved = self.can_have_moved(scene, looks)
-        doubted = contradicted(old, looks) if ids_are_kept else frozenset()
-        if ids_are_kept:
-            same_as = {k: k for k in looks if k in old and k not in doubted}
-        else:
-            same_as = recognise(old, looks, can_have_moved)
-        known, unchanged = {}, set()
+        before = {**self.lost, **self.known}
+        looks = look_at(seen)
+        taken = frozenset(k for k, known in before.items() if known.taken)
+        last = {k: known.last for k, known in before.items()}
+        who = identify(last, looks, seen, self.frame, taken, ids_are_kept)
+        numbers = give_numbers(looks, who, frozenset(before), self.frame is None or ids_are_kept)
+        scene = renumber(seen, numbers)
+        known: dict[int, Known] = {}
+        unchanged = set()
         for k, look in looks.items():
-            before = self.known.get(same_as[k]) if k in same_as else None
-            if before is not None and is_unchanged(before.since, look):
-                unchanged.add(k)
-                known[k] = replace(before, last=look, taken=False)
+            match, here = who.same.get(k), numbers[k]
+            if match is None:
+                known[here] = Known(look, look, look)
+                continue
+            old = before[here]
+            p = match.p if is_unchanged(old.sure, look) else min(old.p_same, match.p)
+            old = replace(old, last=look, p_same=p, taken=False, sure=look if p >= SURE else old.sure)
+            if is_unchanged(old.since, look) and match.p >= SURE:
+                unchanged.add(here)
             else:
-                known[k] = Known(look, look)
-        new_id = {before: k for k, before in same_as.items() if k in unchanged}
-        changed = [known[k].last.mask for k in looks if k not in unchanged]
-        changed += [gone.last.mask for k, gone in self.known.items() if k not in new_id]
+                old = replace(old, since=look, failures=0)
+            known[here] = old
+        changed = [known[k].last.mask for k in known if k not in unchanged]
+        changed += [gone.last.mask for k, gone in self.known.items() if k not in unchanged]
         near = round(NEAR * scene.observation.shape[1])
-        for k in unchanged:
-            if known[k].failures and any(are_near(known[k].last.mask, mask, near) for mask in changed):
-                known[k] = replace(known[k], failures=0)  # there may be room for the fingers now
-        scores = {
-            BlockedBy(new_id[pair.blocked], new_id[pair.blocker]): score
-            for pair, score in self.scores.items()
-            if pair.blocked in new_id and pair.blocker in new_id
-        }
+        moved = {k for k in unchanged if any(are_near(known[k].last.mask, mask, near) for mask in changed)}
+        for k in moved:
+            known[k] = replace(known[k], failures=0)  # there may be room for the fingers now
+        kept = {pair: score for pair, score in self.scores.items() if unchanged.issuperset(pair)}
         own = scene.semantic_scores.scores if scene.semantic_scores else {}
-        carried = frozenset(pair for pair in scores if own.get(pair) is None)
-        return Memory(known, scores, self.scorer, same_as, frozenset(unchanged), carried, doubted, scene)
+        return Memory(
+            known,
+            {k: each for k, each in before.items() if k not in known},
+            frozenset(known) - frozenset(before),
+            kept,
+            self.scorer,
+            frozenset(unchanged),
+            frozenset(pair for pair in kept if own.get(pair) is None),
+            frozenset(moved),
+            self.pairs.predict(frozenset(unchanged), frozenset(moved)),
+            who.events,
+            scene,
+        )
 
-    def can_have_moved(self, scene: Scene, looks: Mapping[int, Look]) -> CanHaveMoved:
-        """Who can have moved since this memory's frame to where which object of the next frame is."""
+    @property
+    def p_same(self) -> dict[int, float]:
+        """Probability that each object that was known before is the same; in doubt below `SURE`."""
+        return {k: each.p_same for k, each in self.known.items() if k not in self.new}
 
-        def can(old: int, new: int) -> bool:
-            return self.frame is None or not came_to_light(self.frame, old, scene, looks[new].mask)
+    def rename(self, obj: int, known_as: int) -> "Memory":
+        """With an object of the last look, new in it, as one that is known: somebody says so."""
+        assert self.frame is not None and obj in self.new
+        numbers = {k: known_as if k == obj else k for k in self.known}
+        return replace(
+            self,
+            known={numbers[k]: each for k, each in self.known.items()},
+            lost={k: each for k, each in self.lost.items() if k != known_as},
+            new=self.new - {obj},
+            frame=renumber(self.frame, numbers),
+        )
 
-        return can
+    def trust(self, obj: int) -> "Memory":
+        """With an object of the last look that is itself: somebody says so."""
+        known = self.known[obj]
+        return replace(self, known={**self.known, obj: replace(known, p_same=1.0, sure=known.last)})
 
-    def learn(self, semantic: SemanticScores | None) -> "Memory":
-        """With the semantic scores of this frame."""
+    def learn(self, semantic: SemanticScores | None, beliefs: PairBeliefs | None = None) -> "Memory":
+        """With the semantic scores of this frame, and what is believed of its pairs."""
+        if beliefs is not None:
+            return replace(self, pairs=self.pairs.after(beliefs)).learn(semantic)
         if semantic is None:
             return self
         answered = {pair: score for pair, score in semantic.scores.items() if score is not None}

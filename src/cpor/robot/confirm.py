@@ -4,34 +4,29 @@
 to be seen, and the place where it lay seen to be empty. A look in doubt proves nothing: `not_known`.
 """
 
-from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from cpor.robot.carry_over import Memory
-from cpor.robot.looks import (
+from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.scene import Observation, Scene
+from cpor.tracking.identity import identify
+from cpor.tracking.looks import (
+    ALIKE_DEPTH_M,
     SAME_COLOUR,
     SAME_PLACE,
     UNCHANGED_DEPTH_M,
-    Look,
-    contradicted,
     covered,
     is_unchanged,
     look_at,
-    recognise,
 )
-from cpor.robot.protocol import Outcome, RobotStatus
-from cpor.scene import Observation, Scene
 
 Known: TypeAlias = Literal["out", "not_out", "not_known"]
 
 LEAST_DEPTH = 0.5
 """Share of the depth readings of the look before that a look must still have."""
-
-ALIKE_DEPTH_M = 0.015
-"""Most change of depth at a pixel that still shows the same thing: noise of a pixel, not of a median. [m]"""
 
 SEEN_AGAIN = 0.6
 """Least share of alike pixels for an object, or for what is behind all objects, to be seen again."""
@@ -80,7 +75,10 @@ def confirm_delivery(
     if then is None or then.visible_ids is None or scene.visible_ids is None:
         return Delivery("not_known", "there are no masks by which its place is known")
     looks = {k: look for k, look in look_at(scene).items() if look.area}
-    same = _who_is_who(before, looks, ids_are_kept)
+    # Whatever is said to be taken may still be there.
+    known = {k: each.last for k, each in before.known.items()}
+    who = identify(known, looks, scene, then, ids_are_kept=ids_are_kept)
+    same = {k: match.known for k, match in who.same.items()}
     was = before.known[target].last
     there = [looks[k] for k, old in same.items() if old == target]
     if any(is_unchanged(was, look) for look in there):
@@ -99,18 +97,6 @@ def confirm_delivery(
     if not _is_empty(then, target, scene, np.isin(scene.visible_ids, others)):
         return Delivery("not_known", "the place where the target lay is not seen to be empty")
     return Delivery("out", "the place where it lay is empty")
-
-
-def _who_is_who(before: Memory, looks: Mapping[int, Look], ids_are_kept: bool) -> dict[int, int]:
-    """The old id of each object of a look; whatever is said to be taken may still be there."""
-    old = {k: known.last for k, known in before.known.items()}
-    if not ids_are_kept:
-        return recognise(old, looks)
-    wrong = contradicted(old, looks)
-    kept = {k: k for k in looks if k in old and k not in wrong}
-    strangers = {k: look for k, look in looks.items() if k not in kept}
-    gone = {k: look for k, look in old.items() if k not in kept}
-    return kept | recognise(gone, strangers)
 
 
 def _why_no_proof(before: Memory, target: int, scene: Scene, has_sign: bool) -> str | None:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from cpor.answer import Promise
-from cpor.data.scene_folder import DEPTH_RANGE_M
+from cpor.data.depth import DEPTH_RANGE_M
 from cpor.decision import Action, Decision, Defer, Remove
 from cpor.errors import CporError, InvalidSettingError
 from cpor.gate.check import Check
@@ -55,20 +55,25 @@ class LoopSettings:
             equal to it, is lost too.
         looks_for_target: Looks in a row without the target after which it is lost; and looks after a delivery
             that prove nothing after which a person is asked.
-        failures_before_exclusion: Attempts on an object that change nothing after which it is left alone
-            until it or something near it changes.
+        failures_before_exclusion: Attempts on an object that change nothing after which another action is
+            taken instead, if one is likelier than not to be right.
+        failures_before_asking: Attempts on an object that change nothing after which it is left alone until
+            it or something near it changes.
         wait_for_recovery_s: How long to wait for a person to clear a protective stop; 0 ends at once. The
             loop never clears one itself. [s]
-        ids_are_kept: Whether the segmenter gives an object the same id in every frame. An id under which
-            another object shows up is not trusted.
+        ids_are_kept: Whether the segmenter says to give a thing the same number in every frame. That counts
+            as evidence of who is who, beside place and look.
         check_target_is_out: Whether to look once more after the robot says that it has the target; without
             it a delivery is never confirmed.
         make_room: Whether, where an object was tried in vain and nothing else is likely enough to be right, a
             neighbour that lies free may be removed. It need not be on the target's chain.
         frames_may_repeat: Whether two frames of an unmoved heap may be equal to the last pixel, as from a
             simulated camera without noise. They must be newer by number or time then.
-        sign_off_prior: Who allows a pipeline that assumes a probability where no source has an answer
-            (`Pipeline.prior`) to move the arm in this run, and why. It is refused without.
+        look_cost: Where the robot's camera can look from elsewhere, it does so first where that makes a right
+            action likelier by more than this, as expected. 1: never.
+        sign_off_prior: Who allows a decider that assumes a probability where no source has an answer
+            (`Pipeline.prior`), or does not say whether it does, to move the arm in this run, and why. It is
+            refused without.
     """
 
     budget: int = 12
@@ -76,15 +81,18 @@ class LoopSettings:
     camera_retries: int = 3
     looks_for_target: int = 3
     failures_before_exclusion: int = 2
+    failures_before_asking: int = 4
     wait_for_recovery_s: float = 0.0
     ids_are_kept: bool = False
     check_target_is_out: bool = True
     make_room: bool = False
     frames_may_repeat: bool = False
+    look_cost: float = 0.02
     sign_off_prior: str | None = None
 
     def __post_init__(self) -> None:
         least = {"budget": 1, "max_deferrals": 1, "looks_for_target": 1, "failures_before_exclusion": 1}
+        least["failures_before_asking"] = 1
         for name, low in {**least, "camera_retries": 0, "wait_for_recovery_s": 0}.items():
             if not getattr(self, name) >= low:
                 raise InvalidSettingError(f"{name} is {getattr(self, name)}; it must be at least {low}")
@@ -129,8 +137,9 @@ class Cycle:
         attempt: Whether the robot was sent.
         outcome: What came of it; None where the robot was not sent or nobody knows.
         beliefs: What was believed of each pair that may obstruct.
-        same_as: For each recognised object its id in the cycle before.
+        p_same: For each object that was known before, under the same id, the probability that it is the same.
         unchanged: Objects that did not change since the cycle before.
+        near: Those of them near to something that changed, came or went.
         notes: What else happened, in sentences.
         times_s: Time of each step. [s]
         retargeted: Whether somebody asked for another object, which is the target from this cycle on.
@@ -147,8 +156,9 @@ class Cycle:
     attempt: Attempt = "none"
     outcome: Outcome | None = None
     beliefs: tuple[PairBelief, ...] = ()
-    same_as: Mapping[int, int] = field(default_factory=dict)
+    p_same: Mapping[int, float] = field(default_factory=dict)
     unchanged: frozenset[int] = frozenset()
+    near: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
     times_s: Mapping[str, float] = field(default_factory=dict)
     retargeted: bool = False

@@ -5,7 +5,9 @@ A grasp is a line across the object on which both fingers have room beside it, a
 allow, and press on opposite sides. What the camera did not see counts as blocked.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int8
@@ -96,6 +98,10 @@ class GraspPose:
     def approach(self) -> Float[np.ndarray, " 3"]:
         """Direction in which the gripper comes. Shape (3,)."""
         return self.T_world_gripper[:3, 2]
+
+
+GraspFinder: TypeAlias = Callable[[Scene, int], list[GraspPose]]
+"""Grasps of an object of a scene, best first; none where it cannot be taken."""
 
 
 @dataclass(frozen=True, eq=False)

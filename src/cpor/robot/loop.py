@@ -10,15 +10,17 @@ from typing import NamedTuple
 
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError, list_labels
+from cpor.perception.names import name_objects
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.robot.carry_over import Memory
 from cpor.robot.choose import Decider, as_decider
 from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, Stopwatch, as_recorded
 from cpor.robot.follow import Pursuit, TargetFinder
+from cpor.robot.look_around import Around
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
-from cpor.robot.safe_stop import UNABLE, leave_safe, stopping, wait_until_able
+from cpor.robot.safe_stop import UNABLE, is_stopped, leave_safe, stopping, wait_until_able
 from cpor.robot.steps import Frames, check_delivery, decide_cycle, noted, require_strict, with_answer
 from cpor.scene import Scene
 from cpor.sources import describe_sources, fingerprint
@@ -51,7 +53,8 @@ def retrieve(
         robot: Sees and acts.
         segmenter: Finds the objects of a frame.
         target: Its id in the first frame, or who finds it.
-        decider: Who decides; `System()` by default, as everywhere.
+        decider: Who decides; by default a `System` as everywhere, with a second look at masks of others. A
+            function of your own goes into `cpor.robot.choose.Declared`.
         settings: When to go on and when to end.
         record: Where every cycle is written as it happens; None keeps it in memory only.
         on_cycle: Called after every cycle; after the last one once the record is written.
@@ -66,11 +69,12 @@ def retrieve(
         robot stopped and the record written, and is raised.
 
     Raises:
-        InvalidSettingError: A pipeline's method is `topk`, or it has a prior that nobody signed off.
+        InvalidSettingError: The decider's method is `topk`, or it has a prior that nobody signed off, or does
+            not say.
         RunRecordError: The record could not be written; the robot is at rest.
     """
     settings = settings or LoopSettings()
-    decides = as_decider(decider or System())
+    decides = as_decider(decider or System(second_look=True))
     require_strict(decides, settings)
     run = _Run(robot, segmenter, target, decides, settings, record)
     run.on_cycle, run.on_decision, run.ask, run.retarget = on_cycle, on_decision, ask, retarget
@@ -94,6 +98,7 @@ class _Run:
         self.robot, self.segmenter, self.decider = robot, segmenter, decider
         self.settings, self.record = settings, record
         self.frames = Frames(robot, settings)
+        self.around = Around(robot, segmenter, decider, settings.look_cost)
         self.pursuit = Pursuit(target, settings.ids_are_kept)
         self.on_cycle: Callable[[Cycle], None] | None = None
         self.on_decision: Callable[[Cycle], None] | None = None
@@ -105,7 +110,7 @@ class _Run:
         self.open: Cycle | None = None  # the cycle under way, not yet among `cycles`
         self.final_scene: Scene | None = None
         self.memory = Memory()
-        self.tried: int | None = None  # whom the last action was about, by its id in the last frame
+        self.tried: int | None = None  # whom the last action was about
         self.actions = self.deferrals = self.unseen = 0
 
     def carry_out(self) -> RunResult:
@@ -158,8 +163,11 @@ class _Run:
         if cycle.target is None:
             return self._look_again_for_target(cycle)
         self.unseen = 0
-        cycle, self.memory = decide_cycle(cycle, cycle.target, self.decider, self.memory, self.settings)
+        cycle, self.memory, said = decide_cycle(cycle, cycle.target, self.decider, self.memory, self.settings)
         self.open = cycle
+        if looked := self.around.look(cycle.decision, said, self.memory):
+            self.memory, self.open = looked[0], noted(cycle, looked[1])
+            return None
         if isinstance(cycle.action, Defer):
             self.deferrals += 1
             if self.deferrals < self.settings.max_deferrals:
@@ -178,10 +186,11 @@ class _Run:
         obj = self.retarget() if self.retarget is not None else None
         if obj is None or obj == self.pursuit.target:
             return False
-        if not self.pursuit.turn_to(obj, self.memory):
+        turned = self.pursuit.turn_to(obj, self.memory)
+        if turned is None:
             notes.append(f"somebody asked for object {obj}, which is not seen; the target stays as it was")
             return False
-        self.retargeted = True
+        self.memory, self.retargeted = turned, True
         self.deferrals = self.unseen = 0
         return True
 
@@ -202,29 +211,25 @@ class _Run:
         # Where the segmenter fails, the record still has the frame.
         self.open = Cycle(len(self.cycles), Scene(as_recorded(observation)), notes=tuple(notes))
         seen = self.segmenter.segment(as_recorded(observation))
-        seen = replace(seen, sources=describe_sources(seen, fingerprint(self.segmenter), None))
         watch.lap("segment")
-        before = self.memory
-        self.memory = before.carry_to(seen, self.settings.ids_are_kept)
-        target = self.pursuit.find(seen, before, self.memory, is_first=not self.cycles)
+        now = self.memory.carry_to(seen, self.settings.ids_are_kept)
+        notes += now.events
+        target, self.memory = self.pursuit.find(now, is_first=not self.cycles)
         if self.retargeted and target is not None:
             notes.append(f"from here on object {target} is asked for, another one than before")
-        obj = next((new for new, old in self.memory.same_as.items() if old == self.tried), None)
-        if obj is not None and obj in self.memory.unchanged:
-            self.memory = self.memory.failed(obj)
-            notes.append(f"object {obj} has not changed since it was tried")
+        if self.tried in self.memory.unchanged:
+            self.memory = self.memory.failed(self.tried)
+            notes.append(f"object {self.tried} has not changed since it was tried")
         self.tried = None
+        assert self.memory.frame is not None
+        scene = self.memory.add_to(self.memory.frame)
+        scene = replace(scene, sources=describe_sources(self.memory.frame, fingerprint(self.segmenter), None))
         watch.lap("carry_over")
+        names, now = {o.id: o.called for c in self.cycles for o in c.scene.objects if o.called}, self.memory
         self.open = Cycle(
-            len(self.cycles),
-            self.memory.add_to(seen),
-            target,
-            retargeted=self.retargeted,
-            same_as=self.memory.same_as,
-            unchanged=self.memory.unchanged,
-            notes=tuple(notes),
-            times_s=watch.times_s,
-        )
+            len(self.cycles), name_objects(scene, names), target, p_same=now.p_same, unchanged=now.unchanged,
+            near=now.near, notes=tuple(notes), times_s=watch.times_s, retargeted=self.retargeted,
+        )  # fmt: skip
         self.retargeted = False
         return self.open
 
@@ -233,7 +238,7 @@ class _Run:
         has = list_labels(cycle.scene.ids) or "nothing"
         why = f"the target is not seen; the scene has: {has}"
         if self.pursuit.doubted:
-            why = f"object {self.pursuit.wanted} is another object than before; its id is not trusted"
+            why = f"object {self.pursuit.target} may be another object than before; its id is not trusted"
         self.open = noted(cycle, why)
         if self.unseen < self.settings.looks_for_target:
             return None
@@ -247,11 +252,12 @@ class _Run:
     def _ask_which_is_the_target(self, cycle: Cycle) -> _End | None:
         action = self.ask(cycle) if self.ask is not None else None
         said = action.obj if isinstance(action, Grasp) else None
-        if isinstance(said, int) and self.pursuit.turn_to(said, self.memory):
-            self.unseen = 0
+        turned = self.pursuit.turn_to(said, self.memory) if isinstance(said, int) else None
+        if turned is not None:
+            self.memory, self.unseen = turned, 0
             self.open = noted(cycle, f"a person said that object {said} is the target")
             return None
-        return _End(Ended.DEFERRED, "another object is shown under the target's id; a person has to say")
+        return _End(Ended.DEFERRED, "another object may be shown under the target's id; a person has to say")
 
     def _act(self, cycle: Cycle) -> _End | None:
         action, scene = cycle.action, cycle.scene
@@ -268,6 +274,7 @@ class _Run:
         watch = Stopwatch(cycle.times_s)
         self.actions += 1
         self.tried = action.obj
+        self.around.begin_anew()
         send = self.robot.grasp if isinstance(action, Grasp) else self.robot.remove
         self.open = replace(cycle, attempt="begun")
         self._write(self.open)
@@ -345,10 +352,7 @@ class _Run:
         return True
 
     def _failed_with(self, error: CporError, detail: str) -> _End:
-        try:
-            stopped = self.stop.is_set() or self.robot.status().state == "stopped"
-        except CporError:
-            stopped = False
+        stopped = self.stop.is_set() or is_stopped(self.robot)
         return _End(Ended.STOPPED if stopped else Ended.FAULT, detail, error)
 
     def _unless_done(self, outcome: Outcome) -> _End | None:

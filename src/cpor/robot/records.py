@@ -95,8 +95,9 @@ class CycleRecord(Record):
     attempt: Attempt
     outcome: OutcomeRecord | None
     beliefs: list[BeliefRecord]
-    same_as: dict[int, int]
+    p_same: dict[int, float]
     unchanged: list[int]
+    near: list[int] = []
     notes: list[str]
     times_s: dict[str, float]
     retargeted: bool = False
@@ -123,8 +124,9 @@ def cycle_to_record(cycle: Cycle) -> CycleRecord:
         attempt=cycle.attempt,
         outcome=OutcomeRecord(**asdict(outcome)) if outcome else None,
         beliefs=[BeliefRecord(**belief._asdict()) for belief in cycle.beliefs],
-        same_as=dict(cycle.same_as),
+        p_same=dict(cycle.p_same),
         unchanged=sorted(cycle.unchanged),
+        near=sorted(cycle.near),
         notes=list(cycle.notes),
         times_s=dict(cycle.times_s),
         retargeted=cycle.retargeted,
@@ -146,8 +148,9 @@ def cycle_from_record(record: CycleRecord, scene: Scene) -> Cycle:
         attempt=record.attempt,
         outcome=Outcome(**outcome.model_dump()) if outcome else None,
         beliefs=tuple(PairBelief(**belief.model_dump()) for belief in record.beliefs),
-        same_as=record.same_as,
+        p_same=record.p_same,
         unchanged=frozenset(record.unchanged),
+        near=frozenset(record.near),
         notes=tuple(record.notes),
         times_s=record.times_s,
         retargeted=record.retargeted,

@@ -28,6 +28,7 @@ from cpor.robot.choose import Decider, choose
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
 from cpor.robot.records import CycleRecord, RunRecord, cycle_from_record, cycle_to_record, status_to_record
 from cpor.scene import Scene
+from cpor.tracking.pair_filter import PairFilter
 
 _Model = TypeVar("_Model", RunRecord, CycleRecord)
 
@@ -188,11 +189,15 @@ def replay(folder: str | Path, pipeline: Pipeline | Decider | None = None) -> tu
     """
     decider = pipeline or Pipeline()
     again = []
+    carried = PairFilter()
     for cycle in read_run(folder).cycles:
+        carried = carried.predict(cycle.unchanged, cycle.near)
         if cycle.decision is None or cycle.target is None:
             continue
         then = cycle.decision
-        now = choose(decider, cycle.scene, cycle.target, frozenset()).decision
+        choice = choose(decider, cycle.scene, cycle.target, frozenset(), carried=carried)
+        now = choice.decision
+        carried = carried.after(choice.result.beliefs) if choice.result else carried
         objects = {*then.scores, *now.scores}
         apart = max((abs(then.scores.get(k, 0.0) - now.scores.get(k, 0.0)) for k in objects), default=0.0)
         again.append(Replayed(cycle.index, then.action, now, apart))

@@ -23,6 +23,14 @@ UNABLE: tuple[RobotState, ...] = ("protective_stop", "disconnected")
 _ENDS = {signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
 
 
+def is_stopped(robot: Robot) -> bool:
+    """Whether the robot says that somebody stopped it; False where it cannot say."""
+    try:
+        return robot.status().state == "stopped"
+    except CporError:
+        return False
+
+
 def leave_safe(robot: Robot, may_move: bool, stop: threading.Event) -> None:
     """Bring the arm to rest, at home where it may still move.
 

@@ -1,6 +1,7 @@
 """The steps of a cycle in which nothing moves: take a frame, decide, hear a person, check a delivery."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CameraError, InvalidSettingError
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
+from cpor.relations import ObstructionPosterior
 from cpor.robot.carry_over import AskOnlyNew, Memory
 from cpor.robot.choose import Decider, choose
 from cpor.robot.confirm import Delivery, confirm_delivery
@@ -92,16 +94,24 @@ def why_stale(
 def require_strict(decider: Pipeline | Decider | None, settings: LoopSettings) -> None:
     """Refuse Algorithm 1, and a prior for missing answers unless somebody signed it off for this run.
 
+    A decider that does not say what it does is taken to assume something.
+
     Raises:
         InvalidSettingError: Nobody did, or the method is `topk`.
     """
-    pipeline = _pipeline_of(decider)
-    if getattr(pipeline, "method", None) == "topk":
+    policy: Any = _pipeline_of(decider) or decider
+    if getattr(policy, "method", None) == "topk":
         raise InvalidSettingError("the method topk is for comparison only; an arm needs auto or exact")
-    prior = getattr(pipeline, "prior", None)
-    if prior is not None and settings.sign_off_prior is None:
+    if settings.sign_off_prior is not None:
+        return
+    if not (hasattr(policy, "prior") and hasattr(policy, "method")):
         raise InvalidSettingError(
-            f"the pipeline assumes {prior:.3g} where no source has an answer, which must not move an "
+            "the decider does not say what it assumes where no source has an answer; use a System, put it in "
+            "cpor.robot.choose.Declared, or sign it off for this run with LoopSettings(sign_off_prior=...)"
+        )
+    if policy.prior is not None:
+        raise InvalidSettingError(
+            f"the decider assumes {policy.prior:.3g} where no source has an answer, which must not move an "
             "arm; leave the prior out, or sign it off for this run with LoopSettings(sign_off_prior=...)"
         )
 
@@ -135,13 +145,15 @@ def check_delivery(
         notes.append(f"the robot says that it has the target; {delivery.why}")
         if delivery.known != "not_known" or is_last:
             break
-    return delivery, seen
+    now = before.taken(target).carry_to(seen, settings.ids_are_kept)
+    assert now.frame is not None
+    return delivery, now.frame
 
 
 def decide_cycle(
     cycle: Cycle, target: int, decider: Pipeline | Decider, memory: Memory, settings: LoopSettings
-) -> tuple[Cycle, Memory]:
-    """The cycle with its decision, and the memory with what was learnt on the way.
+) -> tuple[Cycle, Memory, ObstructionPosterior | None]:
+    """The cycle with its decision, the memory with what was learnt, and what was decided from where told.
 
     Args:
         cycle: What was seen.
@@ -153,13 +165,14 @@ def decide_cycle(
     watch = Stopwatch(cycle.times_s)
     limit = settings.failures_before_exclusion
     excluded = frozenset(k for k, known in memory.known.items() if known.failures >= limit)
-    choice = choose(decider, cycle.scene, target, excluded, settings.make_room)
+    hopeless = frozenset(k for k in excluded if memory.known[k].failures >= settings.failures_before_asking)
+    choice = choose(decider, cycle.scene, target, excluded, settings.make_room, hopeless, memory.pairs)
     scene = cycle.scene
     if choice.result is not None:
         scene = replace(scene, semantic_scores=scores_used(scene, choice.result))
     carried = memory.carried if _uses_given_scores(decider) else frozenset()
     beliefs = list_beliefs(choice.result, carried) if choice.result else ()
-    memory = memory.learn(scene.semantic_scores)
+    memory = memory.learn(scene.semantic_scores, choice.result.beliefs if choice.result else None)
     watch.lap("decide")
     decided = replace(
         cycle,
@@ -173,7 +186,7 @@ def decide_cycle(
         notes=(*cycle.notes, *choice.notes),
         times_s=watch.times_s,
     )
-    return decided, memory
+    return decided, memory, choice.result.posterior if choice.result else None
 
 
 def _pipeline_of(decider: Pipeline | Decider | None) -> Pipeline | None:

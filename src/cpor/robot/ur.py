@@ -10,7 +10,7 @@ from jaxtyping import Float
 from cpor.errors import InvalidSceneError, RobotError
 from cpor.robot.arm import Arm, ArmFaultError, DryRunArm, MotionStoppedError, RtdeArm
 from cpor.robot.cameras import FrameCamera
-from cpor.robot.grasps import GraspPose, Gripper, find_grasps
+from cpor.robot.grasps import GraspFinder, GraspPose, Gripper, find_grasps
 from cpor.robot.grippers import DryRunGripper, GripperDevice
 from cpor.robot.limits import Limits
 from cpor.robot.protocol import Outcome, RobotStatus
@@ -67,6 +67,7 @@ class UniversalRobot:
         limits: Where and how fast.
         station: Where things are.
         shape: The gripper's fingers, to find grasps.
+        grasps: Who finds grasps; `find_grasps` by default.
     """
 
     def __init__(
@@ -77,10 +78,12 @@ class UniversalRobot:
         limits: Limits | None = None,
         station: Station | None = None,
         shape: Gripper | None = None,
+        grasps: GraspFinder | None = None,
     ) -> None:
         self.arm, self.camera, self.gripper = arm, camera, gripper
         self.limits, self.station = limits or Limits(), station or Station()
         self.shape = shape or Gripper()
+        self._find = grasps or (lambda scene, obj: find_grasps(scene, obj, self.shape))
         self._may_hold = False  # between closing on something and letting go of it where it belongs
         for place in (self.station.T_world_deliver, self.station.T_world_discard):
             self.limits.check_pose(place)
@@ -137,7 +140,7 @@ class UniversalRobot:
             # A pick begins by opening the gripper, over the heap.
             return Outcome("stopped", "something may be in the gripper; call home, which puts it aside")
         try:
-            grasps = find_grasps(scene, obj, self.shape)
+            grasps = self._find(scene, obj)
         except InvalidSceneError as error:
             return Outcome("no_grasp", str(error))
         if not grasps:
@@ -275,6 +278,7 @@ def connect_ur(
     T_flange_tool: Float[np.ndarray, "4 4"] | None = None,
     payload_kg: float = 1.0,
     dry_run: bool = True,
+    grasps: GraspFinder | None = None,
 ) -> UniversalRobot:
     """A UR at an address. Run it dry first: then it logs every motion and nothing is sent to the controller.
 
@@ -288,6 +292,7 @@ def connect_ur(
             z, a Robotiq 2F-85 nearly closed. Shape (4, 4). [m]
         payload_kg: Mass of the gripper. [kg]
         dry_run: Move nothing.
+        grasps: Who finds grasps; `find_grasps` by default.
 
     Raises:
         RobotError: The controller cannot be reached, or there is no gripper to work with.
@@ -296,12 +301,13 @@ def connect_ur(
     if dry_run:
         look = np.linalg.inv(station.T_world_base) @ station.T_world_look
         arm: Arm = DryRunArm(look, look)
-        return UniversalRobot(arm, camera, DryRunGripper(), limits, station)
+        return UniversalRobot(arm, camera, DryRunGripper(), limits, station, grasps=grasps)
     if gripper is None:
         raise RobotError("a real arm needs a gripper: give a RobotiqGripper or a DigitalOutputGripper")
     if T_flange_tool is None:
         T_flange_tool = _shifted(np.eye(4), np.array([0.0, 0.0, 0.16]))
-    return UniversalRobot(RtdeArm(host, T_flange_tool, payload_kg), camera, gripper, limits, station)
+    arm = RtdeArm(host, T_flange_tool, payload_kg)
+    return UniversalRobot(arm, camera, gripper, limits, station, grasps=grasps)
 
 
 def facing_down(x: float, y: float, z: float) -> Float[np.ndarray, "4 4"]:

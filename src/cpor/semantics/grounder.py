@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from cpor.perception.grounding import ground, ground_words, say_outside
-from cpor.perception.grounding_answers import SAY_OTHERWISE, Candidate, Found, Grounding, NotFound, weigh
+from cpor.perception.grounding_answers import (
+    Candidate,
+    Exchange,
+    Found,
+    Grounding,
+    NotFound,
+    say_there,
+    weigh,
+)
 from cpor.perception.request_words import parse_request
 from cpor.perception.workspace import in_workspace
 from cpor.scene import PixelPoint, Scene
@@ -70,6 +78,7 @@ def ground_with(
     target: int | None = None,
     point: PixelPoint | None = None,
     words: str | None = None,
+    before: Exchange | None = None,
 ) -> ToldRequest:
     """The object that is asked for, as `ground` finds it; words go to a `Grounder` where `asked` is one.
 
@@ -79,6 +88,7 @@ def ground_with(
         target: See `ground`, as for the next two.
         point: A pixel. [px]
         words: Where None too, the request the scene came with.
+        before: What was said and done before; for our judge.
 
     Raises:
         InvalidSettingError: It is asked for in several ways, or in none.
@@ -88,12 +98,12 @@ def ground_with(
     by_words = target is None and point is None and said is not None
     # Whoever gives a number needs nobody's eyes; and badges may carry other numbers than objects do.
     if not (by_words and isinstance(asked, Grounder) and scene.objects) or _gives_number(said or ""):
-        return ToldRequest(ground(scene, target, point, words))
+        return ToldRequest(ground(scene, target, point, words, before))
     reply = asked.which_object(scene, said or "")
     if reply is None:
-        return ToldRequest(ground(scene, target, point, words))
+        return ToldRequest(ground(scene, target, point, words, before))
     if reply.fit is None:
-        return _without_answer(scene, said or "", reply)
+        return _without_answer(scene, said or "", reply, before)
     return ToldRequest(_weigh_reply(scene, said or "", reply.fit, reply.grounder), (_say_answered(reply),))
 
 
@@ -106,19 +116,20 @@ def _weigh_reply(scene: Scene, words: str, fit: Mapping[int, float], who: str) -
     full = {label: fit.get(label, 0.0) for label in scene.ids}
     inside = in_workspace(scene)
     ranked = tuple(Candidate(k, full[k]) for k in sorted(full, key=lambda k: (-full[k], k not in inside, k)))
+    called = {o.id: o.title or "" for o in scene.objects if o.id in inside}
     if not any(full.values()):
-        return NotFound(f'{who} finds no object that fits "{words}". {SAY_OTHERWISE}', ranked)
+        return NotFound(f'{who} finds no object that fits "{words}". {say_there(called)}', ranked)
     if ranked[0].id not in inside:
         return NotFound(say_outside(ranked[0].id), ranked)
-    return weigh(words, tuple(each for each in ranked if each.id in inside))
+    return weigh(words, tuple(each for each in ranked if each.id in inside), called)
 
 
-def _without_answer(scene: Scene, words: str, reply: WordsReply) -> ToldRequest:
+def _without_answer(scene: Scene, words: str, reply: WordsReply, before: Exchange | None) -> ToldRequest:
     """What our judge says; a word that it does not know is asked back."""
     why = f" ({reply.problems[-1]})" if reply.problems else ""
     no_answer = f"{reply.grounder} did not tell which object is meant{why}"
-    meant = ground_words(scene, words)
-    told = "Colours, forms and names did." if isinstance(meant, Found) else "So you are asked."
+    meant = ground_words(scene, words, before)
+    told = "Colours, shapes and names did." if isinstance(meant, Found) else "So you are asked."
     return ToldRequest(meant, (f"{no_answer}. {told}{_say_spent(reply)}",))
 
 

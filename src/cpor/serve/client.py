@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from cpor.corrections.history import Correction
 from cpor.data.scene_folder import encode_scene, read_scene_folder
 from cpor.errors import CporError, InvalidSettingError
 from cpor.files.images import encode_png
@@ -19,6 +20,8 @@ from cpor.risk.modes import Mode
 from cpor.scene import Observation, Scene
 from cpor.serve.api.messages import (
     ControlRequest,
+    CorrectReply,
+    CorrectRequest,
     DecideReply,
     DecideRequest,
     ErrorReply,
@@ -175,6 +178,11 @@ class Client:
         message = _validated(SceneDecideRequest, asked)
         return self._post(DecideReply, f"/v1/scenes/{scene}/decide", message)
 
+    def correct(self, scene: str, correction: Correction | None = None, **settings: Any) -> CorrectReply:
+        """Correct a scene that was looked at; `settings` are fields of `CorrectRequest`, as `do="undo"`."""
+        message = _validated(CorrectRequest, {"correction": correction} | settings)
+        return self._post(CorrectReply, f"/v1/scenes/{scene}/corrections", message)
+
     def decide_rgbd(
         self,
         picture: Picture,
@@ -291,6 +299,7 @@ def _as_request(
             "objects": list(scene.objects),
             "target": scene.target,
             "relations": [r._asdict() for r in scene.relations()],
+            "unseen": scene.unseen,
         }
     else:
         asked = scene.model_dump()

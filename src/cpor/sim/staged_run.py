@@ -1,7 +1,7 @@
 """The loop closed on a simulated heap, judged by the truth at the time of each action."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -22,7 +22,7 @@ from cpor.sim.arm.film import Film
 from cpor.sim.arm.simulated_robot import SimulatedRobot
 from cpor.sim.camera.look import Look, plain_look
 from cpor.sim.camera.sensor import sensor_preset
-from cpor.sim.camera.views import cast_views
+from cpor.sim.camera.views import Views, cast_views
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.dataset.simulator_masks import SimulatorMasks
@@ -94,18 +94,22 @@ class Stage:
         """A first look, with what is asked for."""
         return self.segmenter.segment(self.robot.observe())
 
+    def views(self) -> Views:
+        """The truth: what a camera without noise sees right now."""
+        return cast_views(self.world, self.heap.camera)
+
     def target_shows(self) -> bool:
         """The truth: whether the camera sees some of the target right now."""
-        return bool((cast_views(self.world, self.heap.camera).visible_ids == self.heap.target).any())
+        return bool((self.views().visible_ids == self.heap.target).any())
 
     @property
     def ids_are_kept(self) -> bool:
         """Whether objects are found under the world's own ids."""
         return isinstance(self.segmenter, SimulatorMasks)
 
-    def truth(self) -> frozenset[BlockedBy]:
+    def truth(self, views: Views | None = None) -> frozenset[BlockedBy]:
         """What obstructs what right now, by occlusion or sweep, by the world's ids."""
-        seen = occlusion_relations(cast_views(self.world, self.heap.camera))
+        seen = occlusion_relations(views or self.views())
         return union((seen, sweep_relations(self.world)))
 
     def recognise(self, scene: Scene) -> Recognition:
@@ -126,6 +130,23 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
+class Moment:
+    """The truth when a cycle decided, before the arm moved.
+
+    Attributes:
+        truth: What obstructed what, by the world's ids.
+        recognition: Who was who in the cycle's scene.
+        target: What was truly asked for, by the world's ids; None: it is no object.
+        moved: Whether anything moved since the frame was taken.
+    """
+
+    truth: frozenset[BlockedBy]
+    recognition: Recognition
+    target: int | None
+    moved: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Demonstration:
     """What came of it.
 
@@ -133,13 +154,15 @@ class Demonstration:
         result: The run, as the robot saw it.
         delivered: The truth: whether what was asked for, last, lies in the delivery tray.
         verdicts: What the truth says of each action when it was begun, by the index of its cycle.
-        pointed: How often somebody had to say which object is meant; once where it was never lost.
+        pointed: How often somebody had to say again which object is meant.
+        moments: The truth at each decision, by the index of its cycle.
     """
 
     result: RunResult
     delivered: bool
     verdicts: dict[int, Verdict] = field(default_factory=dict)
-    pointed: int = 1
+    pointed: int = 0
+    moments: dict[int, Moment] = field(default_factory=dict)
 
     @property
     def wrong_removals(self) -> int:
@@ -229,14 +252,16 @@ def demonstrate(
     verdicts: dict[int, Verdict] = {}
     witness = Witness(stage)
 
+    moments: dict[int, Moment] = {}
+
     def decided(cycle: Cycle) -> None:
-        witness.look(cycle)
-        verdicts[cycle.index] = witness.judge(cycle)
+        moments[cycle.index] = moment = witness.look(cycle)
+        verdicts[cycle.index] = witness.judge(cycle, moment)
         on_decision(cycle)
 
     def over(cycle: Cycle) -> None:
         if cycle.attempt == "none":
-            witness.look(cycle)
+            moments[cycle.index] = witness.look(cycle)
             verdicts.pop(cycle.index, None)  # announced, but not carried out
         on_cycle(cycle, verdicts.get(cycle.index))
 
@@ -259,7 +284,7 @@ def demonstrate(
         stop=stop,
         retarget=retarget,
     )
-    return Demonstration(result, witness.delivered, verdicts, max(1, pointer.times))
+    return Demonstration(result, witness.delivered, verdicts, max(0, pointer.times - 1), moments)
 
 
 class Pointer:
@@ -294,7 +319,6 @@ class Witness:
         self._stage = stage
         self.target: int | None = stage.heap.target
         """What is truly asked for, by the world's ids; None: somebody asked for what is no object."""
-        self._owner: Mapping[int, int | None] = {}
         self._asked_anew = False
 
     @property
@@ -302,18 +326,22 @@ class Witness:
         """Whether what is asked for lies in the delivery tray."""
         return self.target is not None and self._stage.robot.in_tray(self.target, "delivery")
 
-    def look(self, cycle: Cycle) -> None:
-        """Take note of who is who in a cycle, before anything moves in it."""
-        self._owner = self._stage.recognise(cycle.scene).owner if cycle.scene.visible_ids is not None else {}
+    def look(self, cycle: Cycle) -> Moment:
+        """Take note of what is so in a cycle, before anything moves in it."""
+        has_masks = cycle.scene.visible_ids is not None
+        recognition = self._stage.recognise(cycle.scene) if has_masks else Recognition({}, {}, {}, {})
         self._asked_anew |= cycle.retargeted
         if self._asked_anew and cycle.target is not None:
-            self.target, self._asked_anew = self._owner.get(cycle.target), False
+            self.target, self._asked_anew = recognition.owner.get(cycle.target), False
+        then, now = self._stage.robot.views_of(cycle.scene.observation), self._stage.views()
+        moved = not np.array_equal(then.visible_ids, now.visible_ids)
+        return Moment(self._stage.truth(now), recognition, self.target, moved)
 
-    def judge(self, cycle: Cycle) -> Verdict:
+    def judge(self, cycle: Cycle, moment: Moment) -> Verdict:
         """What the truth says of a cycle's action before the arm moves."""
         action, names = cycle.action, self._stage.world.objects
         assert action is not None and not isinstance(action, Defer)
-        obj = self._owner.get(int(action.obj))  # type: ignore[call-overload]
-        if obj is None or self.target is None:
+        obj = moment.recognition.owner.get(int(action.obj))  # type: ignore[call-overload]
+        if obj is None or moment.target is None:
             return Verdict(True, "there is no object" if obj is None else "what is asked for is no object")
-        return judge(type(action)(obj), self.target, self._stage.truth(), lambda k: f"the {names[k].name}")
+        return judge(type(action)(obj), moment.target, moment.truth, lambda k: f"the {names[k].name}")

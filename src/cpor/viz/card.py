@@ -1,5 +1,8 @@
 """A decision as a card in the terminal: what to do, how sure, why, and what would change it."""
 
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -17,17 +20,25 @@ def clean(label: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(label))
 
 
-def say_action(action: Action) -> str:
+NOBODY_SEGMENTED = "something that nobody segmented"
+"""What is called so may lie there, and has no place in the picture."""
+
+Namer: TypeAlias = Callable[[Label], str]
+"""From an object's label to what it is called on the card, such as `4 red box`."""
+
+
+def say_action(action: Action, name: Namer = clean) -> str:
     """An action in words."""
     if isinstance(action, Defer):
         return "ask or look again"
-    return f"{'grasp' if isinstance(action, Grasp) else 'remove'} {clean(action.obj)}"
+    return f"{'grasp' if isinstance(action, Grasp) else 'remove'} {name(action.obj)}"
 
 
 def decision_card(
     explanation: Explanation,
     p_success: float | None = None,
     notes: tuple[str, ...] = (),
+    names: Mapping[Label, str] | None = None,
 ) -> Panel:
     """The card for one decision.
 
@@ -35,40 +46,56 @@ def decision_card(
         explanation: The decision and why.
         p_success: How often an action with such a score succeeds, where that was calibrated.
         notes: What else a person should know, a line each.
+        names: What objects are called, by label, where they have names.
     """
+    named = names or {}
+
+    def name(label: Label) -> str:
+        if label == explanation.unseen and label is not None:
+            return NOBODY_SEGMENTED
+        return clean(f"{label} {named[label]}" if label in named else label)
+
     decision = explanation.decision
-    parts: list[RenderableType] = [Text(_reason(explanation)), Text(), _score_table(explanation), Text()]
+    parts: list[RenderableType] = [
+        Text(_reason(explanation, name)),
+        Text(),
+        _score_table(explanation, name),
+        Text(),
+    ]
     if p_success is not None:
         rate = ">99%" if p_success > 0.99 else "<1%" if p_success < 0.01 else f"{p_success:.0%}"
         parts.append(Text(f"In the labelled scenes, acting at such a score was right {rate} of the time."))
+    if explanation.unseen is not None:
+        share = _say_score(decision, explanation.unseen)
+        parts.append(Text(f"With probability {share} {NOBODY_SEGMENTED} is in its way."))
     parts += [Text(note) for note in notes]
     parts.append(Text(_certificate(decision), style="dim"))
     if explanation.graphs:
         parts += [Text(), Text("Likeliest arrangements", style="bold")]
-        parts.append(_indent([_graph(graph) for graph in explanation.graphs]))
+        parts.append(_indent([_graph(graph, name) for graph in explanation.graphs]))
     changes = [effect for effect in explanation.relations if effect.flips_at is not None][:3]
     if changes:
         parts += [Text(), Text("What would change this", style="bold")]
-        parts.append(_indent([("•", _change(effect)) for effect in changes]))
+        parts.append(_indent([("•", _change(effect, name)) for effect in changes]))
     if (ask := explanation.ask_next) is not None:
         parts += [
             Text(),
             Text("Worth asking next", style="bold"),
-            _indent([("•", _question(ask))]),
+            _indent([("•", _question(ask, name))]),
         ]
     if explanation.not_examined:
         parts.append(
             Text(f"{explanation.not_examined} relations not examined: the scene is too large", style="dim")
         )
     color = "yellow" if isinstance(decision.action, Defer) else "green"
-    headline = say_action(decision.action)
+    headline = say_action(decision.action, name)
     verb, _, rest = headline.partition(" ")
     title = Text(f" {verb.upper()} {rest} ", style=f"bold {color}")
     return Panel(Group(*parts), title=title, title_align="left", width=88)
 
 
-def _reason(explanation: Explanation) -> str:
-    decision, target = explanation.decision, clean(explanation.target)
+def _reason(explanation: Explanation, name: Namer) -> str:
+    decision, target = explanation.decision, name(explanation.target)
     action = decision.action
     if isinstance(action, Defer):
         return f"Asked for {target}. Not acting: {WHY_DEFERRED[action.reason]}."
@@ -76,22 +103,23 @@ def _reason(explanation: Explanation) -> str:
     if isinstance(action, Grasp):
         return f"Asked for {target}. Nothing obstructs it with probability {score}."
     return (
-        f"Asked for {target}. With probability {score}, {clean(action.obj)} is in its way, "
+        f"Asked for {target}. With probability {score}, {name(action.obj)} is in its way, "
         "directly or through others, and free to be taken."
     )
 
 
-def _score_table(explanation: Explanation) -> Table:
+def _score_table(explanation: Explanation, name: Namer) -> Table:
     decision = explanation.decision
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
     table.add_column("action", min_width=10, overflow="fold")
     table.add_column("right with", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    ranked = sorted(decision.scores, key=lambda label: -decision.interval(label)[1])
+    seen = [label for label in decision.scores if label != explanation.unseen]
+    ranked = sorted(seen, key=lambda label: -decision.interval(label)[1])
     for label in ranked[:10]:
         verb = "grasp" if label == explanation.target else "remove"
         bar = score_bar(*decision.interval(label), decision.tau)
-        table.add_row(Text(f"{verb} {clean(label)}"), _say_score(decision, label), bar)
+        table.add_row(Text(f"{verb} {name(label)}"), _say_score(decision, label), bar)
     if len(ranked) > 10:
         table.add_row(f"… {len(ranked) - 10} more", "", "")
     return table
@@ -129,22 +157,24 @@ def _indent(rows: list[tuple[str, str]]) -> Table:
     return grid
 
 
-def _graph(graph: GraphShare) -> tuple[str, str]:
-    relations = ", ".join(f"{clean(r.blocker)} on {clean(r.blocked)}" for r in graph.relations)
+def _graph(graph: GraphShare, name: Namer) -> tuple[str, str]:
+    relations = ", ".join(f"{name(r.blocker)} on {name(r.blocked)}" for r in graph.relations)
     share = "?" if graph.share is None else f"{graph.share:.1%}"
     return share, relations or "nothing obstructs anything"
 
 
-def _question(effect: RelationEffect) -> str:
+def _question(effect: RelationEffect, name: Namer) -> str:
     gain = f"a right decision gets {100 * effect.value_of_asking:.0f} points likelier"
     return (
-        f"does {clean(effect.blocker)} obstruct {clean(effect.blocked)}? If yes: "
-        f"{say_action(effect.if_true)}. If no: {say_action(effect.if_false)}. With the answer, {gain}."
+        f"does {name(effect.blocker)} obstruct {name(effect.blocked)}? If yes: "
+        f"{say_action(effect.if_true, name)}. If no: {say_action(effect.if_false, name)}. "
+        f"With the answer, {gain}."
     )
 
 
-def _change(effect: RelationEffect) -> str:
+def _change(effect: RelationEffect, name: Namer) -> str:
     assert effect.flips_at is not None and effect.flips_to is not None
     side = "above" if effect.flips_at > effect.p else "below"
     at = f"{side} {effect.flips_at:.1%} (now {effect.p:.0%})"
-    return f"{clean(effect.blocker)} obstructs {clean(effect.blocked)} {at}: {say_action(effect.flips_to)}"
+    obstructs = f"{name(effect.blocker)} obstructs {name(effect.blocked)}"
+    return f"{obstructs} {at}: {say_action(effect.flips_to, name)}"

@@ -1,4 +1,4 @@
-"""What a segmenter found, in pictures: objects tinted, hidden parts hatched; and a page of many scenes."""
+"""What a segmenter found, in pictures: objects outlined, hidden parts striped; and a page of many scenes."""
 
 import base64
 from collections.abc import Iterable
@@ -11,12 +11,7 @@ from PIL import Image
 
 from cpor.scene import Observation, Scene
 from cpor.viz.overlay import Marks, draw_scene, encode_picture
-
-_TINTS = (
-    *((0, 114, 178), (230, 159, 0), (0, 158, 115), (204, 121, 167)),
-    *((86, 180, 233), (213, 94, 0), (240, 228, 66)),
-)
-"""Of Okabe and Ito, which colour-blind people tell apart."""
+from cpor.viz.overlay_marks import DARK, WHITE
 
 _WIDEST = 1280
 """Pictures on the page are shrunk to this. [px]"""
@@ -49,29 +44,24 @@ class Exhibit:
 
 
 def draw_found(scene: Scene) -> Image.Image:
-    """The photograph with every object tinted and numbered, and its hidden part hatched."""
-    rgb = scene.observation.rgb.astype(np.float32)
-    shape = scene.observation.shape
-    tint = {k: np.array(_TINTS[n % len(_TINTS)], np.float32) for n, k in enumerate(scene.ids)}
-    if scene.visible_ids is not None:
-        table = np.zeros((max(scene.ids, default=0) + 1, 3), np.float32)
-        for k, colour in tint.items():
-            table[k] = colour
-        shows = (scene.visible_ids > 0)[..., None]
-        rgb = np.where(shows, 0.65 * rgb + 0.35 * table[scene.visible_ids], rgb)
-        period = max(4, shape[1] // 80)
-        for o in scene.objects:
-            if o.amodal is None or not o.amodal.pixels.any():
-                continue
-            rows, cols = o.amodal.pixels.shape
-            here = np.s_[o.amodal.top : o.amodal.top + rows, o.amodal.left : o.amodal.left + cols]
-            y, x = np.ogrid[here]
-            stripes = (x + y + 3 * o.id) % period < max(1, period // 4)
-            hidden = o.amodal.pixels & (scene.visible_ids[here] != o.id)
-            rgb[here] = np.where((hidden & stripes)[..., None], tint[o.id], rgb[here])
+    """The photograph in its own colours, every object outlined and numbered, its hidden part striped."""
+    if scene.visible_ids is None:
+        return draw_scene(scene, Marks())
+    rgb = scene.observation.rgb.copy()
+    period = max(6, scene.observation.shape[1] // 60)
+    for o in scene.objects:
+        if o.amodal is None or not o.amodal.pixels.any():
+            continue
+        rows, cols = o.amodal.pixels.shape
+        here = np.s_[o.amodal.top : o.amodal.top + rows, o.amodal.left : o.amodal.left + cols]
+        y, x = np.ogrid[here]
+        hidden = o.amodal.pixels & (scene.visible_ids[here] != o.id)
+        place = (x + y + 3 * o.id) % period
+        for ink, stripe in ((DARK, place < 2), (WHITE, place == 0)):
+            rgb[here] = np.where((hidden & stripe)[..., None], np.array(ink, np.uint8), rgb[here])
     seen = scene.observation
-    tinted = Observation(np.rint(rgb).clip(0, 255).astype(np.uint8), seen.depth, seen.camera)
-    return draw_scene(replace(scene, observation=tinted), Marks())
+    striped = Observation(rgb, seen.depth, seen.camera)
+    return draw_scene(replace(scene, observation=striped), Marks())
 
 
 def gallery_page(exhibits: Iterable[Exhibit], title: str) -> str:
@@ -84,7 +74,7 @@ def gallery_page(exhibits: Iterable[Exhibit], title: str) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
-            "<p>Each object has a tint and a number; stripes are where it goes on out of sight.</p><main>",
+            "<p>Each object has an outline and a number; stripes show what is hidden.</p><main>",
             *(_figure(each) for each in exhibits),
             "</main></body></html>\n",
         ]

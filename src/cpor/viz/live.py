@@ -16,6 +16,7 @@ from rich.text import Text
 from cpor.decision import Decision, Defer
 from cpor.robot.cycle import Cycle
 from cpor.scene import Scene
+from cpor.viz.page_parts import sentence
 from cpor.viz.score_bar import score_bar
 from cpor.viz.words import (
     OUTCOMES,
@@ -104,7 +105,8 @@ class LiveView:
         headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
         outcome = cycle.outcome
         came = "Nothing was moved." if outcome is None else f"{OUTCOMES[outcome.kind]}: {outcome.detail}"
-        words = with_names(" ".join(filter(None, (came, verdict, *cycle.notes))), name)
+        said = (sentence(words) for words in (came, verdict, *cycle.notes) if words)
+        words = with_names(" ".join(said), name)
         if self._live is None:
             self._line(f"  {words}")
             return

@@ -30,6 +30,7 @@ from cpor.viz.overlay_marks import (
     draw_star,
     draw_tag,
     font,
+    thing_colour,
 )
 
 LEAST_WIDTH = 960
@@ -126,7 +127,7 @@ def _outline(pixels: UInt8[np.ndarray, "h w 3"], ids: Int32[np.ndarray, "h w"], 
     edge = np.zeros(ids.shape, dtype=bool)
     edge[1:] |= ids[1:] != ids[:-1]
     edge[:, 1:] |= ids[:, 1:] != ids[:, :-1]
-    pixels[ndimage.binary_dilation(edge, iterations=2)] = DARK
+    pixels[ndimage.binary_dilation(edge)] = DARK
     pixels[edge] = WHITE
     chosen = acted_on(marks.action)
     for obj, colour in ((marks.target, ORANGE), (chosen if chosen != marks.target else None, SKY)):
@@ -159,19 +160,20 @@ def _write_marks(
                 taken.add(box)
     chosen = acted_on(marks.action)
     for obj, (x, y) in places.items():
-        fill = ORANGE if obj == marks.target else SKY if obj == chosen else WHITE
-        taken.add(draw_badge(draw, x, y, str(obj), fill))
+        taken.add(draw_badge(draw, x, y, str(obj), thing_colour(obj)))
         if obj == marks.target:
             draw_star(draw, x, y - 30, 15.0)
             taken.add((x - 16, y - 46, x + 16, y - 14))
-    named = {o.id: o.name for o in scene.objects if o.name}
-    for obj in sorted(places, key=lambda k: (k != chosen, k != marks.target, k)):
+    named = {o.id: name for o in scene.objects if (name := o.title)}
+    # Who has no part in it gets small words, where there is room.
+    involved = {chosen, marks.target, *(obj for pair in shown for obj in pair)}
+    for obj in sorted(places, key=lambda k: (k != chosen, k != marks.target, k not in involved, k)):
         words = named.get(obj, "") if marks.names else ""
         if obj == chosen:
             verb = "GRASP" if isinstance(marks.action, Grasp) else "REMOVE"
             draw_tag(draw, taken, places[obj], f"{verb} {words}".strip(), BLUE, WHITE, 21)
         elif words:
-            draw_tag(draw, taken, places[obj], words, None, WHITE, 17)
+            draw_tag(draw, taken, places[obj], words, None, WHITE, 17 if obj in involved else 13)
 
 
 def _shown_relations(marks: Marks) -> dict[BlockedBy, float | None]:
@@ -188,7 +190,9 @@ def _shown_relations(marks: Marks) -> dict[BlockedBy, float | None]:
 
 
 def _with_legend(picture: Image.Image, scene: Scene, marks: Marks) -> Image.Image:
-    """The picture above a line that says what the signs mean."""
+    """The picture above a line that says what the signs mean, where there are any."""
+    if marks == Marks(names=marks.names):
+        return picture
     height = 34
     page = Image.new("RGB", (picture.width, picture.height + height), DARK)
     page.paste(picture, (0, 0))
@@ -196,8 +200,8 @@ def _with_legend(picture: Image.Image, scene: Scene, marks: Marks) -> Image.Imag
     x, y = 20.0, picture.height + height / 2
     if marks.target is not None:
         draw_star(draw, x, y, 10.0)
-        names = {o.id: o.name for o in scene.objects}
-        x = _word(draw, x + 16, y, f"asked for: {names.get(marks.target) or marks.target}")
+        names = {o.id: o.title for o in scene.objects}
+        x = _word(draw, x + 16, y, f"asked for: {names.get(marks.target) or f'object {marks.target}'}")
     shown = _shown_relations(marks)
     if shown:
         draw_arrow(draw, (x + 24, y), (x + 74, y), 0.9, gap=0.0)

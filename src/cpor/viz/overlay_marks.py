@@ -18,6 +18,12 @@ YELLOW: Rgb = (240, 228, 66)
 WHITE: Rgb = (255, 255, 255)
 DARK: Rgb = (24, 28, 36)
 
+THINGS: tuple[Rgb, ...] = (
+    (255, 255, 255), (235, 225, 120), (125, 195, 240), (244, 166, 192), (120, 214, 160), (245, 180, 70),
+    (190, 174, 255), (200, 200, 190), (255, 140, 105), (150, 230, 235), (205, 235, 110), (213, 160, 110),
+)  # fmt: skip
+"""Colours of things, light enough for dark figures; an id has the same one in every picture and list."""
+
 BADGE = 16.0
 """Radius of a badge. [px]"""
 
@@ -46,6 +52,11 @@ class Boxes:
         whole = (box[2] - box[0]) * (box[3] - box[1])
         outside = whole - _shared(box, (0.0, 0.0, float(self._size[0]), float(self._size[1])))
         return 3.0 * outside + sum(_shared(box, other) for other in self._taken)
+
+
+def thing_colour(obj: int) -> Rgb:
+    """The colour of a thing, by its id."""
+    return THINGS[obj % len(THINGS)]
 
 
 def draw_badge(draw: ImageDraw.ImageDraw, x: float, y: float, words: str, fill: Rgb) -> Box:

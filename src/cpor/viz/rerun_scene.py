@@ -82,7 +82,7 @@ def log_scene(file: RerunFile, scene: Scene, marks: Marks) -> None:
             points, colours = _points(seen)
             file.log("world/points", rr.Points3D(points, colors=colours, radii=0.0006))
     if scene.visible_ids is not None:
-        names = [(o.id, f"{o.id} {o.name}" if o.name else str(o.id)) for o in scene.objects]
+        names = [(o.id, f"{o.id} {o.title or ''}".strip()) for o in scene.objects]
         file.log("world/camera", rr.AnnotationContext([(0, "", (0, 0, 0, 0)), *names]))
         file.log(
             "world/camera/segmentation",

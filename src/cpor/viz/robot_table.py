@@ -38,7 +38,7 @@ def robot_table(rows: Mapping[MethodName, RobotRow]) -> Group:
             each.add_column(name, justify="right" if name else "left")
     causes = Table(title="Why not (causes); mean actions per scenario", title_justify="left", box=None)
     sorts = ("perception", "reasoning", "grasp", "physics")
-    for name in ("", *sorts, "wrong", "deferrals", "actions"):
+    for name in ("", *sorts, "wrong", "deferrals", "asked", "needless", "pointed", "actions"):
         causes.add_column(name, justify="right" if name else "left")
     paired = []
     for method, row in rows.items():
@@ -46,7 +46,8 @@ def robot_table(rows: Mapping[MethodName, RobotRow]) -> Group:
         table.add_row(name, *(_rate(row.success[c]) for c in columns))
         retrieved.add_row(name, *(_rate(row.retrieved[c]) for c in columns))
         counts = [str(row.causes.get(c, 0)) for c in sorts]
-        causes.add_row(name, *counts, str(row.wrong), str(row.deferrals), f"{row.mean_actions:.1f}")
+        counts += [str(n) for n in (row.wrong, row.deferrals, row.asked, row.needless, row.pointed)]
+        causes.add_row(name, *counts, f"{row.mean_actions:.1f}")
         if row.paired is not None:
             paired.append(Text(f"CPOR against {name}: {_paired(row.paired)}."))
     return Group(table, retrieved, causes, *paired, Text(_PAPER, style="dim"))

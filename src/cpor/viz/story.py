@@ -4,26 +4,22 @@ Pictures are embedded; no script, no font, no other host. What the truth says of
 what the robot believed, and a run that failed says so in its first line.
 """
 
-import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 
-from cpor.decision import Decision, Defer
 from cpor.files.whole_files import write_text
-from cpor.relations import Label
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import read_run
 from cpor.scene import BlockedBy, Scene
 from cpor.sim.dataset.verdict import Verdict
 from cpor.viz.overlay import Marks, Window, draw_scene, encode_picture, window_around
-from cpor.viz.story_style import STORY_STYLE
+from cpor.viz.page_parts import data_url, image, score_bars, sentence, whole_page
 from cpor.viz.words import (
     ENDS,
     OUTCOMES,
     namer,
-    ranked_scores,
     say_certificate,
     say_step,
     say_success,
@@ -90,21 +86,17 @@ def write_story(story: Story, path: Path) -> None:
 
 def story_page(story: Story) -> str:
     """The page; the same run gives the same page."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     title = f"Fetching {story.request}"
     # One window for all steps, so that the eye can compare them.
     window = window_around(story.cycles[0].scene) if story.cycles else None
-    return "\n".join(
+    return whole_page(
+        title,
         [
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{STORY_STYLE}</style></head><body>",
             f"<header><h1>{escape(title)}</h1>{_banner(story)}{_facts(story)}</header><main>",
             *(_step(cycle, story.verdicts.get(cycle.index), window) for cycle in story.cycles),
             _end(story, window),
-            "</main></body></html>\n",
-        ]
+            "</main>",
+        ],
     )
 
 
@@ -129,43 +121,20 @@ def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None) -> str:
     headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
     p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
     picture = draw_scene(cycle.scene, Marks(target, cycle.action, p_obstructs), window=window)
-    shown = _image(encode_picture(picture), f"Before step {cycle.index + 1}: {headline}")
+    shown = image(encode_picture(picture), f"Before step {cycle.index + 1}: {headline}")
     parts = [f"<h2>{cycle.index + 1}. {escape(headline)}</h2>"]
     if decision is not None and target is not None:
         # The action may be another than the decision's, after attempts in vain; the notes say so.
         done = replace(decision, action=cycle.action) if cycle.action else decision
         parts.append(f"<p>{escape(say_why(done, target, name))}</p>")
-        parts.append(_bars(done, target, name))
+        parts.append(score_bars(done, target, name))
         proven = " ".join(filter(None, (say_success(cycle.p_success), say_certificate(decision))))
         parts.append(f'<p class="note">{escape(proven)}</p>')
     parts.append(_outcome(cycle))
     if verdict is not None:
         parts.append(_verdict(verdict))
-    parts += [f'<p class="note">{escape(_sentence(with_names(note, name)))}</p>' for note in cycle.notes]
+    parts += [f'<p class="note">{escape(sentence(with_names(note, name)))}</p>' for note in cycle.notes]
     return f'<section class="step"><figure>{shown}</figure><div>{"".join(parts)}</div></section>'
-
-
-def _bars(decision: Decision, target: int, name: Callable[[Label], str]) -> str:
-    """The scores as bars; what is sure filled, what is possible pale, a mark at tau."""
-    action = decision.action
-    chosen = None if isinstance(action, Defer) else action.obj
-    rows = []
-    for obj, low, high in ranked_scores(decision):
-        verb = "grasp" if obj == target else "remove"
-        said = f"{low:.0%}" if high - low < 5e-3 else f"{low:.0%} to {high:.0%}"
-        star = "★ " if obj == target else ""
-        style = ' class="chosen"' if obj == chosen else ""
-        rows.append(
-            f'<tr{style}><th scope="row"><span class="id">{escape(str(obj))}</span> {star}{verb} '
-            f'{escape(name(obj))}</th><td class="number">{said}</td><td class="track"><span class="bar">'
-            f'<i class="maybe" style="width:{100 * high:.1f}%"></i>'
-            f'<i class="sure" style="width:{100 * low:.1f}%"></i>'
-            f'<i class="tau" style="left:{100 * decision.tau:.1f}%"></i></span></td></tr>'
-        )
-    more = len(decision.scores) - len(rows)
-    note = f'<p class="note">and {more} more, less likely</p>' if more > 0 else ""
-    head = f"How likely each action is right (the mark: it acts above {decision.tau:g})"
-    return f'<table class="bars"><caption>{head}</caption>{"".join(rows)}</table>{note}'
 
 
 def _outcome(cycle: Cycle) -> str:
@@ -177,7 +146,7 @@ def _outcome(cycle: Cycle) -> str:
     else:
         took = f" It took {outcome.duration_s:.0f} s." if outcome.duration_s >= 0.5 else ""
         said = with_names(outcome.detail, namer(cycle.scene))
-        words = f"{OUTCOMES[outcome.kind]}. {_sentence(said)}{took}"
+        words = f"{OUTCOMES[outcome.kind]}. {sentence(said)}{took}"
         style = "good" if outcome.kind == "done" else "bad"
     sign = {"good": "✓", "bad": "✗", "neutral": "·"}[style]
     return f'<p class="outcome {style}">{sign} {escape(words)}</p>'
@@ -194,28 +163,16 @@ def _verdict(verdict: Verdict) -> str:
 
 def _end(story: Story, window: Window | None) -> str:
     parts = ['<section class="end"><h2>How it ended</h2>', _banner(story)]
-    parts += [f"<p>{escape(_sentence(story.detail))}</p>", '<div class="pictures">']
+    parts += [f"<p>{escape(sentence(story.detail))}</p>", '<div class="pictures">']
     if story.final_scene is not None:
         shown = encode_picture(draw_scene(story.final_scene, Marks(), window=window))
-        left = _image(shown, "The scene at the end")
+        left = image(shown, "The scene at the end")
         parts.append(f"<figure>{left}<figcaption>What is left.</figcaption></figure>")
     if story.animation is not None:
-        moving = _image(story.animation, "The arm at work")
+        moving = image(story.animation, "The arm at work")
         if story.still is not None:
-            still = f'<source media="(prefers-reduced-motion: reduce)" srcset="{_data(story.still)}">'
+            still = f'<source media="(prefers-reduced-motion: reduce)" srcset="{data_url(story.still)}">'
             moving = f"<picture>{still}{moving}</picture>"
         fast = f", {story.speed:.2g} times as fast" if story.speed > 1.0 else ""
         parts.append(f"<figure>{moving}<figcaption>The arm at work{fast}.</figcaption></figure>")
     return "".join([*parts, "</div></section>"])
-
-
-def _image(content: bytes, words: str) -> str:
-    return f'<img src="{_data(content)}" alt="{escape(words)}">'
-
-
-def _data(content: bytes) -> str:
-    return f"data:image/webp;base64,{base64.b64encode(content).decode()}"
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""

@@ -28,7 +28,7 @@ caption { text-align: left; color: var(--dim); padding-bottom: .2rem; }
 .bars th { text-align: left; font-weight: 400; padding: .15rem .5rem .15rem 0; }
 .bars .chosen th, .bars .chosen .number { font-weight: 700; }
 .id { display: inline-block; min-width: 1.6em; text-align: center; border: 1px solid var(--dim);
-  border-radius: 1em; font-size: .8em; }
+  border-radius: 1em; font-size: .8em; color: #181c24; }
 .number { text-align: right; padding-right: .5rem; white-space: nowrap; } .track { width: 38%; }
 .bar { position: relative; display: block; height: .85rem; background: var(--page);
   border: 1px solid var(--line); border-radius: 3px; overflow: hidden; }

@@ -1,5 +1,6 @@
 """Results of calibrating and fitting, as tables for people and JSON for programs."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cpor.fitting import FitReport
+from cpor.fitting.from_prior import LabReport
 from cpor.fitting.score_log import LogCalibration
 from cpor.metrics import ReliabilitySummary
 
@@ -89,6 +91,46 @@ def fit_table(report: FitReport, out: Path, plots: Path) -> Group:
     if report.n_empty:
         said += f" {report.n_empty} scenes without objects were left out."
     return Group(table, Text(said), Text(f"Model: {out}. Reliability plots: {plots}.", style="dim"))
+
+
+def lab_to_json(report: LabReport) -> dict[str, Any]:
+    """How a model fitted to a lab compares with the one it started from, and what it promises."""
+    return {
+        "promise": report.model.promise.model_dump(),
+        "supported": report.supported,
+        "weight": None if math.isinf(report.weight) else report.weight,
+        "n_fit": report.n_fit,
+        "n_held_out": report.n_held_out,
+        "prior": asdict(report.prior),
+        "own": asdict(report.own),
+        "change": asdict(report.change),
+    }
+
+
+def lab_table(report: LabReport, out: Path) -> Group:
+    """The same for people."""
+    title = f"On {report.n_held_out} photographs that nothing was fitted to"
+    table = Table(title=title, title_justify="left")
+    for column in ("model", "right first actions", "NLL", "ECE"):
+        table.add_column(column, justify="left" if column == "model" else "right")
+    for name, it in (("started from", report.prior), ("yours", report.own)):
+        low, high = it.right_interval
+        table.add_row(name, f"{it.right:.0%} ({low:.0%} to {high:.0%})", f"{it.nll:.3f}", f"{it.ece:.3f}")
+    change, promise = report.change, report.model.promise
+    said = [
+        f"Right first actions change by {100 * change.delta:+.1f} points (95 % interval "
+        f"{100 * change.ci.low:+.1f} to {100 * change.ci.high:+.1f}, {change.n} questions)."
+    ]
+    if promise.tau is not None:
+        said.append(
+            f"Promised on scenes like these: at most {promise.alpha:.0%} of the actions taken are wrong, "
+            f"with confidence {1 - promise.delta:.0%}; {promise.coverage:.0%} of scenes are acted on."
+        )
+    else:
+        said.append(f"No error rate of {promise.alpha:.0%} can be promised: {promise.reason}.")
+        if report.supported is not None and report.supported < 0.5:
+            said.append(f"These scenes support a promise of at most {report.supported:.0%}; see --alpha.")
+    return Group(table, *map(Text, said), Text(f"Model: {out}.", style="dim"))
 
 
 def _figures(summary: ReliabilitySummary) -> dict[str, float | None]:

@@ -10,7 +10,7 @@ from cpor.relations import Label
 from cpor.robot.cycle import Ended
 from cpor.robot.protocol import OutcomeKind
 from cpor.scene import Scene
-from cpor.viz.card import clean
+from cpor.viz.card import NOBODY_SEGMENTED, clean
 
 OUTCOMES: dict[OutcomeKind, str] = {
     "done": "It worked",
@@ -36,13 +36,9 @@ ENDS: dict[Ended, str] = {
 """How a run ended, after the name of the target."""
 
 
-NOBODY_SEGMENTED = "something that nobody segmented"
-"""What `UNSEEN` is called."""
-
-
 def namer(scene: Scene) -> Callable[[Label], str]:
     """A function that gives an object's name, or `object 7` where it has none."""
-    names = {o.id: f"the {clean(o.name)}" for o in scene.objects if o.name} | {UNSEEN: NOBODY_SEGMENTED}
+    names = {o.id: f"the {clean(o.title)}" for o in scene.objects if o.title} | {UNSEEN: NOBODY_SEGMENTED}
     return lambda obj: names[obj] if obj in names else f"object {clean(obj)}"
 
 

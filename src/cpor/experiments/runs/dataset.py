@@ -1,16 +1,16 @@
 """What a run goes over: scene folders, a file of scenes, or a score log; in order, with a fingerprint."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cpor.data.scene_set import Progress, list_scene_folders
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.scene import BlockedBy
+from cpor.scene import BlockedBy, Observation
 
-DatasetKind: TypeAlias = Literal["folders", "scenes", "score log"]
+DatasetKind: TypeAlias = Literal["folders", "frames", "scenes", "score log"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,14 @@ class FolderItem:
 
     root: str
     name: str
+
+
+@dataclass(frozen=True)
+class FrameItem:
+    """A frame of a recording: `name` in it, and what reads it, also in another process."""
+
+    name: str
+    read: Callable[[], Observation]
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class LogItem:
     relations: tuple[BlockedBy, ...]
 
 
-Item: TypeAlias = FolderItem | LineItem | LogItem
+Item: TypeAlias = FolderItem | FrameItem | LineItem | LogItem
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,11 @@ class Dataset:
     kind: DatasetKind
     fingerprint: str
     items: tuple[Item, ...]
+
+    @property
+    def is_pictures(self) -> bool:
+        """Whether objects are found and relations scored in its items; else they bring probabilities."""
+        return self.kind in ("folders", "frames")
 
 
 def read_dataset(path: Path, progress: Progress) -> Dataset:

@@ -13,7 +13,7 @@ import numpy as np
 from cpor.answer import Answer, DecideSettings, decide_given
 from cpor.data.scene_file import parse_scene
 from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError
-from cpor.experiments.runs.dataset import FolderItem, Item, LineItem, LogItem
+from cpor.experiments.runs.dataset import FolderItem, FrameItem, Item, LineItem, LogItem
 from cpor.experiments.runs.record import TruthRecord, clean_text
 from cpor.files.strict_json import StrictJsonError, parse_strict
 from cpor.fusion.prior import shift_for_decoding
@@ -119,7 +119,7 @@ class Deciding:
 
 def item_name(item: Item) -> str:
     """What an item is called where it cannot be read."""
-    if isinstance(item, FolderItem):
+    if isinstance(item, FolderItem | FrameItem):
         return item.name
     return f"line {item.number}" if isinstance(item, LineItem) else str(item.case)
 
@@ -132,17 +132,17 @@ def questions(
     Raises:
         CporError: Where the item cannot be read; nothing is known of its cases then.
     """
-    if isinstance(item, FolderItem):
-        return _folder_questions(item, system, deciding, settings)
+    if isinstance(item, FolderItem | FrameItem):
+        return _picture_questions(item, system, deciding, settings)
     if isinstance(item, LineItem):
         return iter((_line_question(item, deciding),))
     return iter((_log_question(item, deciding, settings),))
 
 
-def _folder_questions(
-    item: FolderItem, system: System, deciding: Deciding, settings: QuestionSettings
+def _picture_questions(
+    item: FolderItem | FrameItem, system: System, deciding: Deciding, settings: QuestionSettings
 ) -> Iterator[CaseQuestion]:
-    view = system.look(Path(item.root, item.name))
+    view = system.look(Path(item.root, item.name) if isinstance(item, FolderItem) else item.read())
     scene = view.scene
     if not scene.ids:
         raise SceneFileError(f"{item.name} has no object to ask for")

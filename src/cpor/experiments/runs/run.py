@@ -55,14 +55,14 @@ class RunPlan:
         tau = self.deciding.tau
         Policy(0.5 if tau is None else tau, self.deciding.method)  # refuses what no case could use
         named = (self.model_file, self.deciding.segmenter, self.deciding.scorer)
-        if any(each is not None for each in named) and self.dataset.kind != "folders":
+        if any(each is not None for each in named) and not self.dataset.is_pictures:
             raise InvalidSettingError(
-                "--model, --segmenter and --scorer are for scene folders only; this data set has "
+                "--model, --segmenter and --scorer are for scene folders and bags only; this data set has "
                 "its own probabilities"
             )
-        if self.asking.all_targets and self.dataset.kind != "folders":
+        if self.asking.all_targets and not self.dataset.is_pictures:
             raise InvalidSettingError(
-                "--all-targets is for scene folders only; this data set names its targets"
+                "--all-targets is for scene folders and bags only; this data set names its targets"
             )
         if self.asking.shift is not None and self.dataset.kind != "score log":
             raise InvalidSettingError("--shift needs --scores")

@@ -33,7 +33,14 @@ LEFT_OUT = "Not all likeliest arrangements and posteriors of relations are liste
 def read_scene(request: GivenScene) -> ObstructionPosterior:
     """Objects, target and relations of a request, checked as those of a scene file are."""
     relations = [{"blocked": r.blocked, "blocker": r.blocker, "p": r.p} for r in request.relations]
-    return parse_scene({"objects": request.objects, "target": request.target, "relations": relations})
+    return parse_scene(
+        {
+            "objects": request.objects,
+            "target": request.target,
+            "relations": relations,
+            "unseen": request.unseen,
+        }
+    )
 
 
 def answer_decide(

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cpor.answer import View
-from cpor.serve.http.refusals import NotKept
+from cpor.corrections.history import Corrections
+from cpor.model import FittedModel
+from cpor.serve.http.refusals import Conflict, NotKept
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,20 +17,28 @@ class KeptView:
     """What was seen in a picture, with everything believed of it.
 
     Attributes:
-        view: The view; its beliefs are there.
+        view: The view, with what was corrected; its beliefs are there.
         shrunk: Pixels of the picture to one of the view, along each side.
+        size: Width and height of the picture. [px]
+        seen: The view before any correction; None: there was none.
+        history: What was corrected; None: nothing.
+        model: The model that was asked for; None: the bundled ones.
     """
 
     view: View
     shrunk: int
+    size: tuple[int, int]
+    seen: View | None = None
+    history: Corrections | None = None
+    model: FittedModel | None = None
 
     @property
     def n_bytes(self) -> int:
-        """Memory of its arrays; those of pairs are small beside them."""
+        """Memory of its arrays, twice where corrected; those of pairs are small beside them."""
         scene = self.view.scene
         arrays = [scene.observation.rgb, scene.observation.depth, scene.visible_ids]
         arrays += [o.amodal.pixels for o in scene.objects if o.amodal is not None]
-        return sum(array.nbytes for array in arrays if array is not None)
+        return (1 if self.seen is None else 2) * sum(array.nbytes for array in arrays if array is not None)
 
 
 @dataclass
@@ -58,9 +68,7 @@ class ViewShelf:
         name = secrets.token_urlsafe(16)
         self._kept[name] = view, self.clock()
         self._bytes += view.n_bytes
-        while len(self._kept) > self.most or (self._bytes > self.most_bytes and len(self._kept) > 1):
-            self._drop(next(iter(self._kept)))
-        self._forget_old()
+        self._make_room()
         return name
 
     def get(self, name: str) -> KeptView:
@@ -76,6 +84,33 @@ class ViewShelf:
         self._kept[name] = view, self.clock()
         self._kept.move_to_end(name)
         return view
+
+    def replace(self, name: str, before: KeptView, after: KeptView) -> None:
+        """Keep a corrected view in place of the one that was corrected.
+
+        Raises:
+            Conflict: Somebody else corrected it meanwhile.
+            NotKept: It is not there any more.
+        """
+        if self.get(name) is not before:
+            raise Conflict("this scene was corrected meanwhile; load it again")
+        self._kept[name] = after, self.clock()
+        self._bytes += after.n_bytes - before.n_bytes
+        self._make_room()
+
+    def forget(self, name: str) -> None:
+        """Drop a view at once.
+
+        Raises:
+            NotKept: There is none, or not any more.
+        """
+        self.get(name)
+        self._drop(name)
+
+    def _make_room(self) -> None:
+        while len(self._kept) > self.most or (self._bytes > self.most_bytes and len(self._kept) > 1):
+            self._drop(next(iter(self._kept)))
+        self._forget_old()
 
     def _forget_old(self) -> None:
         while self._kept:

@@ -3,10 +3,13 @@
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cpor.answer import View
+from cpor.corrections.history import Corrections
 from cpor.errors import TooLargeError
 from cpor.evidence import PairState
 from cpor.evidence.pair_crops import near_pairs
@@ -37,9 +40,9 @@ class Seen:
     kept: KeptView
 
 
-def load_system() -> System:
-    """Ours, with everything read and compiled, so that no caller waits for it."""
-    system = System()
+def load_system(model: Path | None = None) -> System:
+    """Ours, with everything read and compiled, so that no caller waits for it; `model`: another than ours."""
+    system = System(model=model)
     ids = np.zeros((48, 64), np.int32)
     ids[8:40, 8:32], ids[8:40, 32:56] = 1, 2
     objects = tuple(DetectedObject(k, MaskCrop.from_mask(ids == k)) for k in (1, 2))
@@ -48,29 +51,29 @@ def load_system() -> System:
         system.look(frame)
     received = Received(Scene(frame, objects, ids), 1, (64, 48))
     kept = _view(system, received, {})
-    _describe(system, kept, received)
+    describe(system, kept)
     decide_on_view(kept, SceneDecideRequest(target=1))
     return system
 
 
 def look(system: System, upload: Upload, limits: UploadLimits) -> Seen:
     """Read an upload, find its objects, and say what is believed of every pair."""
-    kept, received = _read(system, upload, limits)
-    return Seen(_describe(system, kept, received), kept)
+    kept = _read(system, upload, limits)
+    return Seen(describe(system, kept), kept)
 
 
 def look_and_decide(
     system: System, upload: Upload, limits: UploadLimits, request: SceneDecideRequest
 ) -> tuple[dict[str, Any], KeptView]:
     """Read an upload, and decide for the object asked for."""
-    kept, _ = _read(system, upload, limits)
+    kept = _read(system, upload, limits)
     return decide_on_view(kept, request), kept
 
 
-def _read(system: System, upload: Upload, limits: UploadLimits) -> tuple[KeptView, Received]:
+def _read(system: System, upload: Upload, limits: UploadLimits) -> KeptView:
     start = time.perf_counter()
     received = read_upload(upload, limits)
-    return _view(system, received, {"read": 1e3 * (time.perf_counter() - start)}), received
+    return _view(system, received, {"read": 1e3 * (time.perf_counter() - start)})
 
 
 def _view(system: System, received: Received, times_ms: dict[str, float]) -> KeptView:
@@ -82,6 +85,12 @@ def _view(system: System, received: Received, times_ms: dict[str, float]) -> Kep
         notes=received.notes + view.notes,
         times_ms=dict(view.times_ms) | times_ms,
     )
+    believe_all(system, view)
+    return KeptView(view, received.shrunk, received.size, model=system.model)
+
+
+def believe_all(system: System, view: View) -> None:
+    """Fill in the beliefs of a view, if that is not too much work."""
     if (near := len(near_pairs(view.scene))) > MOST_RELATIONS:
         raise TooLargeError(f"{near} pairs of objects are near each other; send fewer objects")
     looked_ms = view.times_ms
@@ -92,7 +101,6 @@ def _view(system: System, received: Received, times_ms: dict[str, float]) -> Kep
             f"{count} pairs of objects may obstruct each other; at most {MOST_RELATIONS} are decided on. "
             "Send fewer objects, or masks for all of them"
         )
-    return KeptView(view, received.shrunk)
 
 
 def _check_size(shrunk: int) -> tuple[Check, ...]:
@@ -103,13 +111,16 @@ def _check_size(shrunk: int) -> tuple[Check, ...]:
     return (Check("picture_size", "doubt", says, "Send a picture of at most 2.5 million pixels."),)
 
 
-def _describe(system: System, kept: KeptView, received: Received) -> SceneReply:
+def describe(system: System, kept: KeptView) -> SceneReply:
+    """What is said of a view; its id is not known yet."""
     start = time.perf_counter()
     view, outlook = kept.view, system.outlook(kept.view)
     assert view.believed is not None
     evidence = _describe_evidence(view.believed.beliefs)
     objects = describe_objects(view.scene, kept.shrunk, view.objects)
-    width, height = received.size
+    width, height = kept.size
+    believed = {(each.blocked, each.blocker): each.p for each in evidence} | dict(view.relations)
+    corrections = kept.history or Corrections.of(view.scene)
     times = {**view.times_ms, "describe": 1e3 * (time.perf_counter() - start)}
     return SceneReply.model_validate(
         {
@@ -121,7 +132,9 @@ def _describe(system: System, kept: KeptView, received: Received) -> SceneReply:
             "scorer": view.believed.beliefs.scorer,
             "objects": objects,
             "evidence": evidence,
-            "relations": [RelationMessage(blocked=e.blocked, blocker=e.blocker, p=e.p) for e in evidence],
+            "relations": [RelationMessage(blocked=i, blocker=j, p=p) for (i, j), p in believed.items()],
+            "done": len(corrections.done),
+            "undone": len(corrections.undone),
             "checks": [check.to_json() for check in outlook.checks],
             "mode": DEFAULT_MODE,
             "tau": outlook.taus[DEFAULT_MODE],

@@ -8,8 +8,9 @@ from starlette.responses import Response
 
 from cpor.errors import InvalidSettingError
 from cpor.serve.api.decide_routes import as_json
+from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.example_scenes import Examples
-from cpor.serve.api.kept_views import ViewShelf
+from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.api.look_jobs import Seen, look, look_and_decide
 from cpor.serve.api.messages import (
     DecideReply,
@@ -37,12 +38,22 @@ def add_scene_routes(
     deciding: DecidingPool,
     shelf: ViewShelf,
     examples: Examples,
+    watch: DriftWatch | None = None,
 ) -> None:
     """Add the routes."""
     limits = UploadLimits(settings.most_pixels, settings.most_mask_pixels)
 
+    def warn(kept: KeptView) -> list[str]:
+        """Count a picture; what to tell of drift."""
+        if watch is None:
+            return []
+        assert kept.view.believed is not None
+        watch.add(kept.view.believed.beliefs)
+        return [watch.warning] if watch.warning else []
+
     def keep(seen: Seen) -> Response:
-        return as_json(seen.reply.model_copy(update={"id": shelf.put(seen.kept)}))
+        notes = warn(seen.kept) + seen.reply.notes
+        return as_json(seen.reply.model_copy(update={"id": shelf.put(seen.kept), "notes": notes}))
 
     async def decide_seen(http: HttpRequest, masks_needed: bool) -> Response:
         form = await read_form(http, SCENE_PARTS + ASK_PARTS)
@@ -50,7 +61,7 @@ def add_scene_routes(
             raise InvalidSettingError("the part instances is missing: a PNG of the id that each pixel shows")
         check_asked_once(form.request)
         said, kept = await looking.run(look_and_decide, form.upload, limits, form.request)
-        return as_json(said | {"id": shelf.put(kept)})
+        return as_json(said | {"id": shelf.put(kept), "notes": warn(kept) + said["notes"]})
 
     @app.get("/v1/examples")
     async def list_examples() -> list[ExampleMessage]:

@@ -1,10 +1,9 @@
 """Decide on a view that was kept: no network is needed, so it takes milliseconds."""
 
 import time
-from functools import cache
 from typing import Any
 
-from cpor.answer import DecideSettings
+from cpor.answer import Answer, DecideSettings
 from cpor.errors import InvalidSettingError
 from cpor.scene import PixelPoint
 from cpor.serve.api.decide_jobs import describe_answer
@@ -17,24 +16,19 @@ _DESCRIBING_S = 1.0
 promise was tested without one: its work is counted instead. [s]"""
 
 
-@cache
-def _system() -> System:
-    """The system that decides on views whose beliefs are there; it never loads a network."""
-    return System()
-
-
 def check_asked_once(request: SceneDecideRequest) -> None:
     """Refuse a request that names its object in no way, or in several."""
     if sum(way is not None for way in (request.target, request.point, request.request)) != 1:
         raise InvalidSettingError("say which object in one way: target, point or request")
 
 
-def decide_on_view(kept: KeptView, request: SceneDecideRequest) -> dict[str, Any]:
-    """Decide for an object of a view; the reply as `DecideReply` has it."""
+def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
+    """Decide for an object of a view."""
     assert kept.view.believed is not None
     check_asked_once(request)
     point = None if request.point is None else PixelPoint(*(side / kept.shrunk for side in request.point))
-    answer = _system().decide(
+    # Beliefs are there, so that no network is loaded.
+    return System(model=kept.model).decide(
         kept.view,
         request.target,
         point=point,
@@ -44,6 +38,11 @@ def decide_on_view(kept: KeptView, request: SceneDecideRequest) -> dict[str, Any
         relations={(each.blocked, each.blocker): each.p for each in request.relations},
         settings=DecideSettings(ignore_checks=request.ignore_checks),
     )
+
+
+def decide_on_view(kept: KeptView, request: SceneDecideRequest) -> dict[str, Any]:
+    """The same; the reply as `DecideReply` has it."""
+    answer = answer_on_view(kept, request)
     said = describe_answer(answer, request.graphs, time.perf_counter() + _DESCRIBING_S)
     return said if kept.shrunk == 1 else said | {"objects": _enlarged(said["objects"], kept.shrunk)}
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -13,11 +14,16 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 import cpor
+from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError
+from cpor.model import FittedModel
 from cpor.serve.api.decide_routes import add_decide_routes
+from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.example_scenes import Examples
+from cpor.serve.api.kept_routes import add_kept_routes
 from cpor.serve.api.kept_views import ViewShelf
 from cpor.serve.api.look_jobs import load_system
+from cpor.serve.api.queue_routes import add_queue_routes
 from cpor.serve.api.scene_routes import add_scene_routes
 from cpor.serve.http.limits import BodyLimit
 from cpor.serve.http.metrics import Counting, Metrics
@@ -34,11 +40,15 @@ from cpor.serve.live.routes import add_run_routes
 _LOG = logging.getLogger("cpor.serve")
 
 
-def create_app(settings: ServeSettings | None = None) -> FastAPI:
-    """The service as an ASGI application; its workers start and end with it."""
+def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None = None) -> FastAPI:
+    """The service as an ASGI application; its workers start and end with it. `queue`: what to label."""
     settings = settings or ServeSettings()
     waiting, limit = settings.most_waiting, settings.time_limit_s
-    looking = WorkerPool(PoolSettings("looking", settings.analysis_workers, waiting, limit, load_system))
+    looking = WorkerPool(
+        PoolSettings(
+            "looking", settings.analysis_workers, waiting, limit, partial(load_system, settings.model)
+        )
+    )
     deciding, explaining = (
         WorkerPool(PoolSettings(name, settings.deciding_workers, waiting, limit, prepare_deciding))
         for name in ("deciding", "explaining")
@@ -78,9 +88,13 @@ def create_app(settings: ServeSettings | None = None) -> FastAPI:
     app.router.route_class = StrictRoute
     _answer_errors(app)
     add_decide_routes(app, settings, deciding, explaining)
-    add_scene_routes(app, settings, looking, deciding, shelf, Examples())
+    watch = None if settings.model is None else DriftWatch(FittedModel.load(settings.model))
+    add_scene_routes(app, settings, looking, deciding, shelf, Examples(), watch)
+    add_kept_routes(app, looking, shelf)
     keeper = add_run_routes(app, settings.runs)
-    add_page_routes(app, metrics, (looking, deciding, explaining))
+    if queue is not None:
+        add_queue_routes(app, settings, looking, shelf, queue)
+    add_page_routes(app, metrics, (looking, deciding, explaining), queue is not None, watch)
     return app
 
 

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, Response
 
 import cpor
+from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.messages import HealthReply
 from cpor.serve.http.metrics import Metrics
 from cpor.serve.http.refusals import Busy, NotKept
@@ -27,13 +28,21 @@ _TYPES = {
 }
 
 
-def add_page_routes(app: FastAPI, metrics: Metrics, pools: Sequence[WorkerPool[Any]]) -> None:
+def add_page_routes(
+    app: FastAPI,
+    metrics: Metrics,
+    pools: Sequence[WorkerPool[Any]],
+    labelling: bool,
+    watch: DriftWatch | None,
+) -> None:
     """Add the routes.
 
     Args:
         app: Where to.
         metrics: What is counted.
         pools: Who does the work.
+        labelling: Whether photographs wait to be labelled.
+        watch: Of drift, where there is one.
     """
 
     @app.get("/healthz")
@@ -46,6 +55,8 @@ def add_page_routes(app: FastAPI, metrics: Metrics, pools: Sequence[WorkerPool[A
             version=cpor.__version__,
             perception=importlib.util.find_spec("onnxruntime") is not None,
             simulator=importlib.util.find_spec("mujoco") is not None,
+            labelling=labelling,
+            drift=watch.warning if watch is not None else "",
         )
 
     @app.get("/metrics", response_class=PlainTextResponse)

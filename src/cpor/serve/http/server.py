@@ -10,6 +10,7 @@ from contextlib import suppress
 import uvicorn
 from fastapi import FastAPI
 
+from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError
 from cpor.serve.http.app import create_app
 from cpor.serve.http.connections import MOST_CONNECTIONS, WatchedProtocol
@@ -23,13 +24,19 @@ class CannotListenError(CporError):
     """The address is taken, or not this machine's."""
 
 
-def serve(settings: ServeSettings, tell: Callable[[str], None], open_page: bool = False) -> None:
+def serve(
+    settings: ServeSettings,
+    tell: Callable[[str], None],
+    open_page: bool = False,
+    queue: LabelQueue | None = None,
+) -> None:
     """Serve until interrupted.
 
     Args:
         settings: Of the service.
         tell: Is given lines for the person who started it.
         open_page: Whether to open the page in a browser once it is ready.
+        queue: Photographs to label.
     """
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # damaged bodies are refused, not news
     listener = listen(settings.host, settings.port)
@@ -51,7 +58,7 @@ def serve(settings: ServeSettings, tell: Callable[[str], None], open_page: bool 
         if open_page:
             webbrowser.open(address)
 
-    server = _Server(configure(create_app(settings)), ready)
+    server = _Server(configure(create_app(settings, queue)), ready)
     try:
         with suppress(KeyboardInterrupt):  # uvicorn ends in order, then passes it on
             server.run(sockets=[listener])

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cpor.errors import InvalidSettingError
 from cpor.serve.live.limits import RunLimits
@@ -35,6 +36,7 @@ class ServeSettings:
         most_scenes: Scenes kept to be asked about.
         most_scene_bytes: Memory of all scenes kept.
         keep_scenes_s: How long a scene is kept. [s]
+        model: Model file to decide with, and to watch drift by; None: the bundled ones, and no watch.
         runs: Bounds of live runs.
     """
 
@@ -55,6 +57,7 @@ class ServeSettings:
     most_scenes: int = 64
     most_scene_bytes: int = 128 * 2**20
     keep_scenes_s: float = 1_800.0
+    model: Path | None = None
     runs: RunLimits = field(default_factory=RunLimits)
 
     def __post_init__(self) -> None:

@@ -122,7 +122,9 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
         )
     observation, notes = make_observation(photograph.pixels, steps, _shrink_camera(camera, step), unit)
     entries = [named.get(k, files.ObjectEntry(id=k)) for k in sorted(ids)]
-    objects = tuple(DetectedObject(e.id, amodal.get(e.id), e.name, e.score, e.occluded) for e in entries)
+    objects = tuple(
+        DetectedObject(e.id, amodal.get(e.id), e.name, e.score, e.occluded, e.called) for e in entries
+    )
     scores = sources = None
     if upload.scores is not None:
         scores = make_scores(files.parse_json(upload.scores, files.ScoresFile, "scores"), "scores", ids)
@@ -155,6 +157,10 @@ def _read_camera(upload: Upload, shape: tuple[int, int]) -> tuple[Camera, float 
                 "of this picture"
             )
     unit = upload.depth_unit_m or file.depth_unit_m
+    if file.depth_camera is not None:
+        raise SceneFileError(
+            "camera describes a depth camera; register depth to rgb, and leave depth_camera out"
+        )
     return make_camera(file.model_copy(update={"depth_unit_m": unit}), "camera"), unit
 
 

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 
-from cpor.robot.cycle import Cycle
 from cpor.serve.api.messages import RunState
 from cpor.serve.live.pipe_messages import Order
 
@@ -21,12 +20,11 @@ class RunControls:
         self._paused = paused
         self._steps = 0
         self._waits_for: RunState | None = None
-        self._wanted: tuple[int, int] | None = None  # an object, and the cycle whose id it is
+        self._wanted: int | None = None
         self._answer: int | None = None
         self._answered = False
         self._on_state = on_state
         self._change = threading.Condition()
-        self._last: Cycle | None = None
 
     def obey(self, order: Order) -> str | None:
         """Carry out an order; why not, where it is refused."""
@@ -51,17 +49,12 @@ class RunControls:
         elif order.do == "retarget":
             if order.obj is None:
                 return "say which object is asked for instead: `obj`"
-            self._wanted = order.obj, order.cycle
+            self._wanted = order.obj
         elif self._waits_for != "asking":
             return "the run asks nothing at the moment"
         else:
             self._answer, self._answered = order.obj, True
         return None
-
-    def saw(self, cycle: Cycle) -> None:
-        """Take note of a cycle, whose ids orders are about from now on."""
-        with self._change:
-            self._last = cycle
 
     def wait_before_action(self) -> None:
         """Wait while paused; a step, a stop and another target end the waiting."""
@@ -78,17 +71,10 @@ class RunControls:
             return self._answer
 
     def take_target(self) -> int | None:
-        """The object that is asked for instead, by its id in the last frame; each word counts once."""
+        """The object that is asked for instead; each word counts once."""
         with self._change:
-            if self._wanted is None:
-                return None
-            obj, told_in = self._wanted
-            self._wanted = None
-            if self._last is None or told_in >= self._last.index:
-                return obj
-            # The frame has changed since it was said: the same object under its new number, if it is known.
-            newer = {old: new for new, old in self._last.same_as.items()}
-            return newer.get(obj) if told_in == self._last.index - 1 else None
+            obj, self._wanted = self._wanted, None
+            return obj
 
     def _must_wait(self, state: RunState) -> bool:
         if self.stop.is_set() or self._wanted is not None:

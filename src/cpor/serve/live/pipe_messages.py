@@ -53,10 +53,8 @@ class Order:
         number: Answered by a `Done` with the same number.
         do: As `ControlRequest` has it.
         obj: The object it is about.
-        cycle: The cycle whose ids `obj` is one of.
     """
 
     number: int
     do: Literal["pause", "resume", "step", "stop", "retarget", "answer"]
     obj: int | None = None
-    cycle: int = -1

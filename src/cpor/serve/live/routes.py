@@ -56,6 +56,11 @@ def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
         run = await in_thread(keeper.begin, request)
         return run.reply()
 
+    @app.get("/v1/runs", tags=["runs"])
+    async def list_runs() -> list[RunReply]:
+        """The runs that go on now, to rejoin or to stop; the newest last."""
+        return [run.reply() for run in keeper.active()]
+
     @app.get("/v1/runs/{run_id}", responses=gone, tags=["runs"])
     async def read_run(run_id: RunId) -> RunReply:
         """How a run stands."""

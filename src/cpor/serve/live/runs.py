@@ -44,7 +44,6 @@ class Run:
         self._frames = Pictures(limits.most_frames)
         self._frame = 0
         self._ids: frozenset[int] = frozenset()  # of the objects of the last cycle
-        self._cycle = 0  # its index
         self._orders = 0
         self._obeyed = 0
         self._done: OrderedDict[int, str | None] = OrderedDict()
@@ -133,7 +132,7 @@ class Run:
             if self._orders - self._obeyed >= _MOST_ORDERS:
                 raise Conflict(f"the run has not yet obeyed the last {_MOST_ORDERS} orders; wait for it")
             self._orders += 1
-            order = Order(self._orders, do, obj, self._cycle)  # type: ignore[arg-type]
+            order = Order(self._orders, do, obj)  # type: ignore[arg-type]
             try:
                 self._pipe.send(order)
             except OSError:
@@ -206,7 +205,6 @@ class Run:
                 self._cycle_pictures.add(name, told.picture)
             with self._change:
                 self._ids = frozenset(o.id for o in told.message.objects)
-                self._cycle = told.message.index
             self.events.add(RunEvent(number=0, cycle=told.message))
         elif isinstance(told, StateTold):
             reply = self._say(told)
@@ -279,6 +277,10 @@ class RunKeeper:
             run = Run(secrets.token_urlsafe(12), request, self.limits)
             self._runs[run.run_id] = run
             return run
+
+    def active(self) -> list[Run]:
+        """The runs that go on, the newest last."""
+        return [run for run in list(self._runs.values()) if not run.is_over]
 
     def get(self, run_id: str) -> Run:
         """A run that is kept.

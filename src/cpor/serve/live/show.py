@@ -96,7 +96,6 @@ class Show:
         self._show(cycle, verdict, done=True)
 
     def _show(self, cycle: Cycle, verdict: Verdict | None = None, done: bool = False) -> None:
-        self.controls.saw(cycle)
         changed = cycle.index != self._cycle or cycle.target not in (None, self._target)
         self._cycle = cycle.index
         if cycle.target is not None:

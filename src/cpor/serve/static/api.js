@@ -65,8 +65,19 @@ export const examplePicture = async (example) => (await call(`/v1/examples/${nam
 export const openExample = (example, givenMasks) =>
   read(`/v1/examples/${name(example)}${givenMasks ? "?masks=given" : ""}`, { method: "POST" });
 export const decideScene = async (scene, request) => forPage(await post(`/v1/scenes/${name(scene)}/decide`, request));
+export const openScene = (scene) => read(`/v1/scenes/${name(scene)}`);
+export const scenePicture = async (scene) => (await call(`/v1/scenes/${name(scene)}/rgb.png`)).blob();
+export const forgetScene = (scene) => call(`/v1/scenes/${name(scene)}`, { method: "DELETE" });
+export const correct = async (scene, request) => (await post(`/v1/scenes/${name(scene)}/corrections`, request)).scene;
+export const saveScene = async (scene, relations) => (await call(`/v1/scenes/${name(scene)}/folder.zip`, {
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ relations }),
+})).blob();
+export const decisionFile = async (scene, kind, request) => (await call(`/v1/scenes/${name(scene)}/decision.${kind}`, {
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request),
+})).blob();
+export const queue = (what, body = {}) => post(`/v1/queue/${what}`, body);
 export const explain = (request, signal) => explainFor(request, signal);
-export const plan = (request, signal) => planFor(request, signal);
+export const plan = (request, signal) => post("/v1/plan", request, signal);
 
 const CERTIFIED = ["exact", "action", "defer"];
 const UNSEEN = 0; // the number of what nobody segmented: it has no place in the picture, and nobody can remove it
@@ -91,7 +102,7 @@ export function forPage(said) {
   const relations = edges.filter((each) => each.blocker !== UNSEEN);
   const unseen = edges.filter((each) => each.blocker === UNSEEN);
   const proof = { ...certificate, certified };
-  return { ...said, ...words, scores: ranked, relations, unseen, graphs, certificate: proof };
+  return { ...said, raw: said, ...words, scores: ranked, relations, unseen, graphs, certificate: proof };
 }
 
 /** The probabilities of an answer as `explain` and `plan` take them; what is not seen goes by a name. */
@@ -99,23 +110,16 @@ export function probabilitiesOf(scene, { target, tau, relations, unseen }) {
   const objects = scene.objects.map((each) => each.id);
   if (unseen.length > 0) objects.push(NOT_SEEN);
   const given = [...relations, ...unseen.map((each) => ({ ...each, blocker: NOT_SEEN }))];
-  return { objects, target, tau, relations: given.map(({ blocked, blocker, p }) => ({ blocked, blocker, p })) };
+  const pairs = given.map(({ blocked, blocker, p }) => ({ blocked, blocker, p }));
+  return { objects, target, tau, relations: pairs, unseen: unseen.length > 0 ? NOT_SEEN : null };
 }
 
 /** What would change the decision, as the page draws it: what is not seen can only be asked about. */
 async function explainFor(request, signal) {
   const said = await post("/v1/explain", request, signal);
-  const settled = (action) => (action?.object === NOT_SEEN ? { type: "defer", object: null, reason: null } : action);
-  const effects = said.effects
-    .filter((each) => each.blocker !== NOT_SEEN)
-    .map((each) => ({ ...each, flips_to: settled(each.flips_to) }));
+  const effects = said.effects.filter((each) => each.blocker !== NOT_SEEN);
   const ask = said.ask_next?.blocker === NOT_SEEN ? null : said.ask_next;
   return { ...said, effects, ask_next: ask };
-}
-
-async function planFor(request, signal) {
-  const said = await post("/v1/plan", request, signal);
-  return said.steps.some((each) => each.object === NOT_SEEN) ? null : said;
 }
 
 const TEXTS = ["camera", "objects", "scores", "sources"];

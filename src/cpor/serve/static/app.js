@@ -3,15 +3,20 @@
 import * as api from "./api.js";
 import { Bars } from "./bars.js";
 import { mountChanges } from "./changes.js";
+import { openCamera } from "./camera.js";
+import { makeCorrections, makeQueue } from "./correcting.js";
+import { mountTools } from "./edit.js";
 import { Decider } from "./decider.js";
 import { mountDecision } from "./decision.js";
-import { byId } from "./dom.js";
-import { droppedFiles, sortFiles } from "./files.js";
+import { byId, onStep } from "./dom.js";
+import { droppedFiles, sortFiles, whatOf } from "./files.js";
 import { mountGraphs } from "./graphs.js";
 import { listenForKeys } from "./keys.js";
 import { Relations } from "./relations.js";
 import { mountLegend, Stage } from "./stage.js";
-import { Store, key, riskOf } from "./store.js";
+import { addressOf, fitting, Store, key, riskOf } from "./store.js";
+import { mountGlossary } from "./glossary.js";
+import { mountTake } from "./take.js";
 import { listenForDrops, mountWelcome } from "./welcome.js";
 
 const RETRY_MS = 2000;
@@ -27,8 +32,7 @@ function report(problem) {
   if (problem instanceof api.GoneError) return lost();
   if (problem.status === 401) return askForToken();
   if (store.state.phase === "deciding") store.set({ phase: "choose", target: null, unanswered: null });
-  const wait = problem.retryAfter ? ` Try again in ${problem.retryAfter} s.` : "";
-  store.set({ busy: null, error: problem.message + wait });
+  store.set({ busy: null, error: problem.message + (problem.retryAfter ? ` Try again in ${problem.retryAfter} s.` : "") });
 }
 
 function lost() {
@@ -73,6 +77,8 @@ async function ask(request) {
     return await api.decideScene(scene.id, request);
   } catch (problem) {
     if (problem.status !== 404 || store.state.scene !== scene) throw problem;
+    if (scene.done > 0) throw new Error("The service forgot this picture and its corrections. Open it again.");
+    if (opened === null && !parts.rgb) throw new Error("The service does not keep this picture any more. Open it again.");
     resending ??= (opened ? api.openExample(opened.name, givenMasks()) : api.sendScene(parts)).finally(() => {
       resending = null;
     });
@@ -83,6 +89,20 @@ async function ask(request) {
 
 const decider = new Decider(store, ask, report, lost);
 const decide = (options) => decider.decide(options);
+const page = {
+  busyWith, report, remember, decide,
+  forgetReply: () => decider.forget(),
+  open: (scene, picture, title) => {
+    [parts, opened] = [{}, null];
+    openScene(scene, picture, title);
+  },
+  close: (note) => {
+    [parts, opened] = [{}, null];
+    store.set({ ...decider.forget(), scene: null, picture: null, target: null, phase: "empty", note });
+  },
+};
+const corrections = makeCorrections(store, page);
+const queue = makeQueue(store, page);
 
 // What a person can do
 
@@ -92,23 +112,14 @@ function choose(id, words = "") {
   if (!scene) return;
   byId("words").value = words;
   if (id === target && phase === "decided") return;
-  store.set(
-    {
-      ...decider.forget(),
-      target: id,
-      phase: "deciding",
-      question: null,
-      candidates: [],
-      selected: null,
-      error: null,
-      note: null,
-    },
-  );
+  const fresh = { question: null, candidates: [], selected: null, error: null, note: null };
+  store.set({ ...decider.forget(), ...fresh, target: id, phase: "deciding" });
   remember();
   decide();
 }
 
-function setTau(tau) {
+function setTau(wanted) {
+  const tau = onStep(wanted, "step");
   if (tau === store.state.tau) return;
   store.set({ tau, mode: null });
   decide({ onlyTau: true });
@@ -116,6 +127,7 @@ function setTau(tau) {
 
 function setMode(mode) {
   store.set({ mode, tau: store.state.scene.modes[mode] });
+  remember();
   decide({ onlyTau: true });
 }
 
@@ -127,7 +139,7 @@ function select(pair) {
 
 function edit(pair, p) {
   const edits = new Map(store.state.edits);
-  edits.set(key(pair), p);
+  edits.set(key(pair), p === null ? null : onStep(p, "editStep"));
   changeTo(edits);
 }
 
@@ -149,12 +161,6 @@ function answer(pair, p) {
   edit(pair, p);
 }
 
-/** Those that fit at all; all of them where the words say nothing of any. */
-function fitting(candidates) {
-  const some = candidates.filter((each) => each.fit > 0);
-  return (some.length > 0 ? some : candidates).map((each) => each.id);
-}
-
 async function askFor(words) {
   const { scene } = store.state;
   if (!words || !scene) return;
@@ -162,15 +168,8 @@ async function askFor(words) {
   if (said === null || scene !== store.state.scene) return;
   if (said.action !== null) return choose(said.target, words);
   if (said.candidates.length > 0) {
-    store.set(
-      {
-        ...decider.forget(),
-        target: null,
-        phase: "ambiguous",
-        question: said.question,
-        candidates: fitting(said.candidates),
-      },
-    );
+    const candidates = fitting(said.candidates);
+    store.set({ ...decider.forget(), target: null, phase: "ambiguous", question: said.question, candidates });
   } else {
     // What was decided before is not what is wanted now.
     store.set({
@@ -201,6 +200,7 @@ function openScene(scene, blob, title, note = null) {
     tau: scene.tau,
     phase: "choose",
     edits: new Map(), selected: null, question: null, candidates: [], error: null, allArrows: false, note,
+    tool: null, picked: [],
   });
   remember();
 }
@@ -217,17 +217,28 @@ async function openExample(example) {
   return true;
 }
 
-/** What the address says of the page: the example and the object; a picture of one's own has no address. */
-function addressOf({ target }) {
-  if (opened === null) return location.pathname;
-  const wanted = new URLSearchParams({ example: opened.name });
-  if (target !== null) wanted.set("target", String(target));
-  return `${location.pathname}?${wanted}`;
+/** A scene that the service keeps, by its id: after a reload, or from a copied address. */
+async function openKept(id) {
+  store.set({ busy: "Looking for the picture…" });
+  try {
+    const found = await Promise.all([api.openScene(id), api.scenePicture(id)]);
+    page.open(...found, "picture");
+    return true;
+  } catch (problem) {
+    if (problem.status !== 404) report(problem);
+    else {
+      history.replaceState(null, "", location.pathname);
+      store.set({ phase: "empty", note: "The service does not keep this picture any more. Open it again." });
+    }
+    return false;
+  } finally {
+    store.set({ busy: null });
+  }
 }
 
 /** Note in the browser's history where we are, so that Back, a reload and a copied address lead here. */
 function remember() {
-  const address = addressOf(store.state);
+  const address = addressOf(store.state, opened);
   if (!isGoingBack && address !== location.pathname + location.search) history.pushState(null, "", address);
 }
 
@@ -237,13 +248,10 @@ async function openFiles(files) {
   // Depth dropped after the colour picture joins it.
   const all = sorted.parts.rgb ? sorted.parts : { ...parts, ...sorted.parts };
   if (!all.rgb) {
-    store.set(
-      {
-        error:
-          `No colour picture among ${files.map((file) => file.name).join(", ")}. ` +
-          "Drop a PNG, JPEG or WebP picture, with its depth picture if you have one.",
-      },
-    );
+    const names = files.map((file) => file.name).join(", ");
+    store.set({
+      error: `No colour picture among ${names}. Drop a PNG, JPEG or WebP picture, with its depth picture if you have one.`,
+    });
     return;
   }
   const scene = await busyWith("Looking at the picture…", () => api.sendScene(all));
@@ -257,18 +265,10 @@ async function openFiles(files) {
   }
 }
 
-/** What became of dropped files, where it is not plain. */
-function whatOf({ parts: dropped, ignored }, all) {
-  const said = [];
-  const joined = Object.values(dropped).map((file) => file.name).join(", ");
-  if (!dropped.rgb) said.push(`Added to ${all.rgb.name}: ${joined}.`);
-  if (ignored.length > 0) said.push(`Not used: ${ignored.join(", ")}.`);
-  return said.join(" ") || null;
-}
-
 function back() {
   const { selected, shownGraph, error, phase, scene } = store.state;
-  if (error) store.set({ error: null });
+  if (store.state.tool !== null) store.set({ tool: null, picked: [] });
+  else if (error) store.set({ error: null });
   else if (shownGraph !== null) store.set({ shownGraph: null });
   else if (selected) select(null);
   else if (phase === "ambiguous") store.set({ phase: "choose", candidates: [], question: null });
@@ -276,6 +276,8 @@ function back() {
 }
 
 const close = () => store.set({ phase: store.state.reply ? "decided" : "choose" });
+
+const useCamera = () => openCamera((file) => openFiles([file]), (error) => store.set({ error }));
 
 // Everything together
 
@@ -285,14 +287,25 @@ function mount() {
     openFiles([...chooser.files]);
     chooser.value = "";
   });
-  mountWelcome(byId("welcome"), store, { openExample, chooseFiles: () => chooser.click(), close });
-  const stage = new Stage(byId("picture"), store, choose, select);
+  mountWelcome(byId("welcome"), store, { openExample, chooseFiles: () => chooser.click(), close, useCamera });
+  const tools = mountTools(byId("tools"), store, corrections);
+  const stage = new Stage(byId("picture"), store, choose, select, tools);
   mountLegend(byId("legend"), store, stage);
   mountDecision(byId("verdict"), store, {
     answer,
     choose: (id) => choose(id, byId("words").value), // the words still fit whichever of them is meant
     undoAll: () => changeTo(new Map()),
     again: () => decide(),
+  });
+  mountGlossary();
+  mountTake(byId("take"), store, {
+    files: () => ({ rgb: parts.rgb?.name ?? "rgb.png", depth: store.state.scene.has_depth ? (parts.depth?.name ?? "depth.png") : null }),
+    busyWith,
+    report,
+    go: (address) => {
+      history.pushState(null, "", location.pathname + address);
+      openAddress();
+    },
   });
   const bars = new Bars(byId("bars"), store, { setTau, setMode });
   mountGraphs(byId("graphs"), store);
@@ -353,20 +366,25 @@ async function begin() {
     report(problem);
     return;
   }
-  if (!store.state.scene) await openAddress();
+  if (store.state.health.labelling) await queue.next();
+  else if (!store.state.scene) await openAddress();
 }
 
 /** Open what the address says: an example, and an object in it; else the first screen. */
 async function openAddress() {
   const wanted = new URLSearchParams(location.search);
   const example = (store.state.examples ?? []).find((each) => each.name === wanted.get("example"));
-  if (!example) {
+  const kept = wanted.get("scene");
+  if (!example && !kept) {
     if (store.state.scene) store.set({ phase: "empty" });
     return;
   }
   isGoingBack = true;
   try {
-    if (opened !== example && !(await openExample(example))) return;
+    const isThere = example ? opened === example && !store.state.scene.done : store.state.scene?.id === kept;
+    if (!isThere && !(await (example ? openExample(example) : openKept(kept)))) return;
+    const mode = wanted.get("mode");
+    if (mode in store.state.scene.modes) store.set({ mode, tau: store.state.scene.modes[mode] });
     const tau = Number(wanted.get("tau"));
     if (wanted.has("tau") && tau >= 0 && tau <= 1) store.set({ tau, mode: null });
     const target = Number(wanted.get("target"));

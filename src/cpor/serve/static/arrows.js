@@ -114,6 +114,8 @@ export function makeRoom(relations, places, gap) {
   return relations.map((each) => ({ ...each, labelled: each.labelled && free.has(key(each)) }));
 }
 
+const ACCEPTED = 0.5; // a relation becomes a label from this probability, as cpor.corrections has it
+
 /** The relations on the picture, weakest first, with what is to be said of each. */
 export function arrowsToShow(state) {
   const graph = state.shownGraph === null ? null : state.reply?.graphs[state.shownGraph];
@@ -129,6 +131,7 @@ export function arrowsToShow(state) {
   }
   const shown = all.filter((each) => {
     const isSelected = state.selected && key(state.selected) === key(each);
+    if (state.labelling && !state.allArrows) return each.p === null || each.p >= ACCEPTED || isSelected;
     return graph ? inGraph.has(key(each)) : isSelected || (state.allArrows ? each.p !== 0 : matter.has(key(each)));
   });
   const cycles = graph ? new Set() : onCycles(shown);

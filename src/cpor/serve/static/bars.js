@@ -8,7 +8,7 @@ const MODES = {
   balanced: "Acts more often, and is wrong more often",
   bold: "Acts wherever that is likelier right than wrong",
 };
-const STEP = 0.01;
+const STEP = Number(document.body.dataset.step) || 0.01; // a recording has larger ones
 const BIG_STEP = 0.1;
 
 export class Bars {

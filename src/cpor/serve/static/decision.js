@@ -3,7 +3,7 @@
 import { promisedAbove, promiseWords } from "./bars.js";
 import { answers, questionParts } from "./changes.js";
 import { el, keepingFocus, show, svg } from "./dom.js";
-import { actionParts, apart, chip, likely, percent, withChips } from "./words.js";
+import { actionParts, apart, chip, likely, percent, scoreText, withChips } from "./words.js";
 
 const icon = (name) => svg(
   "svg",
@@ -22,6 +22,15 @@ function sentence(state, action) {
   ];
 }
 
+/** Why, in one short sentence; the longer one stands beside it. */
+function because(state, reply) {
+  const { action } = reply;
+  const score = reply.scores.find((each) => String(each.object) === String(action.object));
+  if (action.type === "grasp") return ["Nothing is in its way (", scoreText(score), ")."];
+  if (action.type === "remove") return ["It is in the way of ", chip(state, state.target), " (", scoreText(score), ")."];
+  return withChips(state, reply.why);
+}
+
 const UNANSWERED = {
   late: ["Still deciding…", "The service takes its time. What is dimmed belongs to what was asked before."],
   failed: ["Not answered yet", "The service gave no decision on this. What is dimmed belongs to what was asked before."],
@@ -29,6 +38,7 @@ const UNANSWERED = {
 
 /** actions: answer(pair, p), undoAll(), choose(id), again(). */
 export function mountDecision(root, store, actions) {
+  let isOpen = false; // whether the reasons are shown in full
   const fields = ["target", "reply", "plan", "question", "candidates", "edits", "explained", "unanswered"];
   store.steadyView(fields, (state) => keepingFocus(root, () => draw(state)));
 
@@ -92,11 +102,21 @@ export function mountDecision(root, store, actions) {
           { class: "headline", "data-testid": "headline", title: reply.headline },
           ...sentence(state, reply.action),
         ),
-        el("p", { class: "why", "data-testid": "why" }, ...withChips(state, reply.why), ...nearest(state, reply)),
-        untested(state, reply),
+        el("p", { class: "why", "data-testid": "why", title: reply.why }, ...because(state, reply), ...nearest(state, reply)),
+        untested(state, reply) ?? caveat(state),
         pair ? tellIt(state, pair) : null),
-      el("div", { class: "verdict-side" }, edited(state), after(state), proof(reply), caveats(state)),
+      el("div", { class: "verdict-side" }, edited(state), after(state), inFull(state, reply)),
     );
+  }
+
+  /** The reason in full, what is proven, what is promised: for who wants to know. */
+  function inFull(state, reply) {
+    const details = el("details", { class: "in-full", "data-testid": "in-full", ontoggle: () => (isOpen = details.open) },
+      el("summary", {}, "Why exactly, and how sure"),
+      reply.action.type === "defer" ? null : el("p", { class: "dim" }, ...withChips(state, reply.why)),
+      proof(reply), ...notesOf(state, /^Promised|^Mode /));
+    details.open = isOpen;
+    return details;
   }
 
   /** How near it came to acting, where only the line is in the way. */
@@ -176,11 +196,14 @@ export function mountDecision(root, store, actions) {
       el("button", { type: "button", "data-testid": "undo-all", onclick: actions.undoAll }, "Undo all"));
   }
 
-  /** What weakens the decision stays beside it. */
-  function caveats(state) {
-    const weak = state.reply.notes.filter((note) => /^No (error rate|depth|semantic scores)|^Promised|^The unit of depth|^Mode /.test(note));
-    return weak.length === 0 ? null : el("p", { class: "dim", "data-testid": "caveats" }, ...withChips(state, weak.join(" ")));
+  /** What weakens the decision stands below it. */
+  function caveat(state) {
+    const weak = notesOf(state, /^No (error rate|depth|semantic scores)|^The unit of depth|^The last \d+ pictures/);
+    return weak.length === 0 ? null : el("div", { class: "caveat", "data-testid": "caveats" }, weak);
   }
+
+  const notesOf = (state, which) => state.reply.notes.filter((note) => which.test(note))
+    .map((note) => el("p", { class: "dim" }, ...withChips(state, note)));
 
   function notes(state) {
     const said = state.scene.notes.filter((note) => !/found by the segmenter/.test(note)); // the sentence beside says it

@@ -28,11 +28,24 @@ export function titled(node, text) {
   return node;
 }
 
+/** The nearest number on the steps that the page offers: a recording of answers has some, a service has any. */
+export function onStep(value, name) {
+  const step = Number(document.body.dataset[name]);
+  return step > 0 ? Math.round(value / step) * step : value;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 /** Put children in place of whatever is there. */
 export function show(parent, ...children) {
   parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+}
+
+/** Hand a blob to the person as a file. */
+export function download(blob, name) {
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);

@@ -64,3 +64,12 @@ export async function droppedFiles(transfer) {
   if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files];
   return (await Promise.all(entries.map(walk))).flat();
 }
+
+/** What became of dropped files, where it is not plain. */
+export function whatOf({ parts: dropped, ignored }, all) {
+  const said = [];
+  const joined = Object.values(dropped).map((file) => file.name).join(", ");
+  if (!dropped.rgb) said.push(`Added to ${all.rgb.name}: ${joined}.`);
+  if (ignored.length > 0) said.push(`Not used: ${ignored.join(", ")}.`);
+  return said.join(" ") || null;
+}

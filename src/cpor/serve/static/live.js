@@ -1,7 +1,7 @@
 // The live page: begin a run of the simulated arm, follow it, steer it.
 
 import { forPage, GoneError, health, keepToken, post, read, ServiceError } from "./api.js";
-import { byId } from "./dom.js";
+import { byId, el, show } from "./dom.js";
 import { follow, Screen } from "./live_stream.js";
 import { drawBars, drawHits, drawOutcome, drawSteps, drawVerdict, nameOf } from "./live_view.js";
 
@@ -92,12 +92,34 @@ async function begin() {
     paused: byId("paused").checked,
   };
   const begun = await trying(() => post("/v1/runs", request));
-  if (!begun) return;
+  if (!begun) return offerRuns();
   keepForm(request);
   watch(begun);
 }
 
+/** Runs that go on although this tab did not begin them: rejoin one, or stop it. */
+async function offerRuns(except = null) {
+  let active = [];
+  try {
+    active = await read("/v1/runs");
+  } catch {
+    // whatever is wrong is said of what was asked for, not of this
+  }
+  show(byId("active"), active.filter((each) => each.run_id !== except).map((each) => {
+    const what = each.target_name ? `fetching ${each.target_name}` : "just begun";
+    return el("p", { class: "active-run" }, `A run goes on: ${what}, step ${each.cycle + 1}. `,
+      el("button", { type: "button", class: "primary", "data-testid": "rejoin", onclick: () => watch(each) }, "Rejoin"), " ",
+      el("button", { type: "button", "data-testid": "stop-other", onclick: () => stopOther(each) }, "Stop it"));
+  }));
+}
+
+async function stopOther({ run_id: id }) {
+  const told = await trying(() => post(`/v1/runs/${encodeURIComponent(id)}/control`, { do: "stop" }));
+  await offerRuns(told && id); // it ends in a moment
+}
+
 function watch(begun) {
+  byId("active").replaceChildren();
   leave();
   run = begun;
   cycles = new Map();
@@ -277,7 +299,8 @@ async function open() {
     byId("begin").disabled = true;
   }
   const known = new URLSearchParams(location.hash.slice(1)).get("run");
-  if (known) watch({ run_id: known, state: "preparing", cycle: 0, target: null, target_name: null, ended: null, detail: null });
+  if (!known) await offerRuns();
+  else watch({ run_id: known, state: "preparing", cycle: 0, target: null, target_name: null, ended: null, detail: null });
 }
 
 open();

@@ -6,6 +6,7 @@ import { spread } from "./places.js";
 import { sayObject } from "./words.js";
 
 const RADIUS = 12;
+const MOST_POINTS = 500; // of one stroke, as the service takes them
 
 export class Stage {
   #store;
@@ -16,19 +17,24 @@ export class Stage {
   #badgesOf = null;
   #layers = {};
   #zoomed = true;
+  #shift = { scale: 1, dx: 0, dy: 0 };
+  #marks = svg("g", { class: "marks" });
   #places = new Map();
 
-  constructor(root, store, choose, select) {
+  /** choose(id), select(pair); tools: of edit.js, who gets clicks and strokes while a tool is in hand. */
+  constructor(root, store, choose, select, tools) {
     this.#store = store;
-    this.#choose = choose;
+    this.#choose = (id) => (store.state.tool === null ? choose(id) : tools.pick(id));
     this.select = select;
     this.#root = svg(
       "svg",
       { class: "stage", role: "group", "aria-label": "Objects found in the picture" },
       this.#below,
       this.#badges,
+      this.#marks,
     );
     root.append(this.#root);
+    this.#listen(tools);
     new ResizeObserver(() => this.#build()).observe(root);
     store.view((state, before) => this.#draw(state, before));
   }
@@ -44,6 +50,7 @@ export class Stage {
 
   #draw(state, before) {
     if (state.scene !== before.scene || state.picture !== before.picture) return this.#build();
+    if (state.tool !== before.tool || state.picked !== before.picked) this.#markPicked(state);
     const fields = ["target", "candidates", "edits", "selected", "shownGraph", "allArrows", "phase", "unanswered"];
     // While tau moves most replies say the same: painting the picture again for each would cost most of the time.
     if (fields.some(
@@ -76,6 +83,7 @@ export class Stage {
     const scale = Math.min(width / window.w, height / window.h);
     const dx = (width - scale * window.w) / 2 - scale * window.x;
     const dy = (height - scale * window.h) / 2 - scale * window.y;
+    this.#shift = { scale, dx, dy };
     const placed = ([x, y]) => ({ x: scale * x + dx, y: scale * y + dy });
     const pathOf = (outlines) =>
       outlines.map(
@@ -107,7 +115,10 @@ export class Stage {
     const visible = pathOf(each.visible);
     const group = svg(
       "g",
-      { class: "object", "data-id": each.id, "data-testid": "object", onclick: () => this.#choose(each.id) },
+      {
+        class: "object", "data-id": each.id, "data-testid": "object",
+        onclick: () => this.#store.state.tool === null && this.#choose(each.id),
+      },
       each.amodal.length > 0 ? svg("path", { class: "hidden-halo", d: pathOf(each.amodal) }) : null,
       each.amodal.length > 0 ? svg("path", { class: "hidden-part", d: pathOf(each.amodal) }) : null,
       svg("path", { class: "visible-halo", d: visible }),
@@ -124,7 +135,8 @@ export class Stage {
       {
         class: "badge-on-picture", tabindex: 0, role: "button", "data-id": each.id, "data-testid": `badge-${each.id}`,
         "aria-label": `Want ${sayObject(this.#store.state.scene, each.id)}`,
-        onclick: choose,
+        // With a tool in hand the pointer is followed below, to the pixel; a key means the whole object.
+        onclick: () => this.#store.state.tool === null && choose(),
         onkeydown: (event) => {
           if (event.key !== "Enter" && event.key !== " ") return;
           event.preventDefault();
@@ -135,6 +147,50 @@ export class Stage {
       svg("circle", { class: "disc", r: RADIUS }),
       svg("text", { y: 4.5 }, String(each.id)),
       svg("g", { class: "sign" }),
+    );
+  }
+
+  /** With a tool in hand, what the pointer does is the tool's: a click, or a stroke from where it went down. */
+  #listen(tools) {
+    let stroke = null;
+    const pointOf = (event) => {
+      const { left, top } = this.#root.getBoundingClientRect();
+      const { scale, dx, dy } = this.#shift;
+      const { width, height } = this.#store.state.scene;
+      const x = clamp((event.clientX - left - dx) / scale, 0, width - 1);
+      return [x, clamp((event.clientY - top - dy) / scale, 0, height - 1)];
+    };
+    this.#root.addEventListener("pointerdown", (event) => {
+      if (this.#store.state.tool === null || event.button !== 0) return;
+      event.preventDefault();
+      const id = Number(event.target.closest("[data-id]")?.dataset.id) || null;
+      stroke = { id, points: [pointOf(event)] };
+      this.#root.setPointerCapture(event.pointerId);
+    });
+    this.#root.addEventListener("pointermove", (event) => {
+      if (stroke === null || stroke.points.length >= MOST_POINTS) return;
+      stroke.points.push(pointOf(event));
+      if (this.#store.state.tool.startsWith("brush")) this.#markPicked(this.#store.state, stroke.points);
+    });
+    this.#root.addEventListener("pointerup", () => {
+      if (stroke !== null) tools.stroke(stroke);
+      stroke = null;
+    });
+    this.#root.addEventListener("pointercancel", () => {
+      stroke = null;
+    });
+  }
+
+  /** The points picked so far, and the stroke under way. */
+  #markPicked(state, points = null) {
+    this.#root.classList.toggle("in-hand", state.tool !== null);
+    const { scale, dx, dy } = this.#shift;
+    const at = ([x, y]) => [scale * x + dx, scale * y + dy];
+    const dots = state.picked.map((each) => at(each.point));
+    const line = points ?? (dots.length > 1 ? state.picked.map((each) => each.point) : []);
+    this.#marks.replaceChildren(
+      ...dots.map(([cx, cy]) => svg("circle", { class: "dot", cx, cy, r: 5 })),
+      ...(line.length > 1 ? [svg("polyline", { class: "stroke", points: line.map((each) => at(each).join(",")).join(" ") })] : []),
     );
   }
 
@@ -155,7 +211,7 @@ export class Stage {
         node.querySelector(".sign").replaceChildren(...sign(id, state, acted, action));
       }
     }
-    const arrows = state.target === null || state.candidates.length > 0 ? [] : arrowsToShow(state);
+    const arrows = (state.target === null && !state.labelling) || state.candidates.length > 0 ? [] : arrowsToShow(state);
     for (const node of this.#badges.children) node.querySelector(".sign").classList.toggle(
       "below",
       this.#leansUp(arrows, Number(node.dataset.id)),

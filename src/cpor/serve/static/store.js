@@ -26,6 +26,9 @@ export const START = Object.freeze({
   candidates: [], // ids that may be meant
   shownGraph: null, // index of the graph on the picture; null shows all relations
   allArrows: false,
+  tool: null, // the tool in hand; null: a click wants an object
+  labelling: false, // photographs of a queue are shown: every relation that will be accepted has its arrow
+  picked: [], // what was clicked with it so far: {id, point}
 });
 
 export class Store {
@@ -129,4 +132,20 @@ export function onCycles(relations) {
     return false;
   };
   return new Set(relations.filter((each) => leadsTo(each.blocked, each.blocker)).map(key));
+}
+
+/** Those that fit at all; all of them where the words say nothing of any. */
+export function fitting(candidates) {
+  const some = candidates.filter((each) => each.fit > 0);
+  return (some.length > 0 ? some : candidates).map((each) => each.id);
+}
+
+/** What the address says of the page: the example or the scene that the service keeps, the object, the mode. */
+export function addressOf({ target, scene, mode }, opened) {
+  if (!scene) return location.pathname;
+  const isExample = opened !== null && !scene.done;
+  const wanted = new URLSearchParams(isExample ? { example: opened.name } : { scene: scene.id });
+  if (target !== null) wanted.set("target", String(target));
+  if (mode !== null && mode !== scene.mode) wanted.set("mode", mode);
+  return `${location.pathname}?${wanted}`;
 }

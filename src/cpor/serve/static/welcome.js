@@ -41,6 +41,7 @@ export function mountWelcome(root, store, actions) {
         { type: "button", class: "primary", onclick: actions.chooseFiles, "data-testid": "choose-files" },
         "Choose files…",
       ),
+      el("button", { type: "button", onclick: actions.useCamera, "data-testid": "use-camera" }, "Camera…"),
       el("span", {}, el("b", {}, "or drop your picture here"), el("br"),
         el("span", { class: "small dim" }, 
           "A colour picture and its 16-bit depth picture; camera.json, instances.png and amodal.npz if you " +

@@ -5,23 +5,24 @@ robot knows what its camera, joints and fingers tell it; `in_tray` and `in_bin` 
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from cpor.errors import list_labels
 from cpor.robot.dead_man import DeadMan
-from cpor.robot.grasps import GraspPose, GraspSettings, find_grasps
+from cpor.robot.grasps import GraspFinder, GraspPose, GraspSettings, find_grasps
 from cpor.robot.protocol import HEARTBEAT_S, Outcome, OutcomeKind, RobotState, RobotStatus
-from cpor.scene import Observation, Scene
+from cpor.scene import Camera, Observation, Scene
 from cpor.sim.arm import ur3e
 from cpor.sim.arm.motion import Motion, MotionEndedError
 from cpor.sim.arm.pick import Picker
 from cpor.sim.camera.look import Look, plain_look
 from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import SensorModel, sensor_preset
-from cpor.sim.camera.views import CameraSetup, Views, cast_views
+from cpor.sim.camera.views import CameraSetup, Views, cast_views, overhead_camera
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
@@ -33,6 +34,10 @@ MAX_TRIES = 3
 
 ON_TABLE = 0.2
 """On a bare table, the heap reaches this far from its middle along x and y. [m]"""
+
+
+WRIST_TILT_DEG = 20.0
+"""How far the camera at the wrist leans when it looks from a side."""
 
 
 class SimulatedRobot:
@@ -50,10 +55,13 @@ class SimulatedRobot:
         watch: Told the world after every control step, for films; it must not change it.
         late_s: A heartbeat later than this ends a motion. Longer than for a real arm: nothing can be hurt,
             and the process has a world to compute meanwhile. [s]
+        grasps: Who finds grasps; `find_grasps` by default.
 
     Raises:
         SimulationError: The world has no arm.
     """
+
+    is_simulated: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -65,13 +73,14 @@ class SimulatedRobot:
         settings: GraspSettings | None = None,
         watch: Callable[[World], None] | None = None,
         late_s: float = 5 * HEARTBEAT_S,
+        grasps: GraspFinder | None = None,
     ) -> None:
         self.world = world
         self.camera = camera
         self._look = look
         self._sensor = sensor
         self._rng = rng
-        self._settings = settings
+        self._find = grasps or (lambda scene, obj: find_grasps(scene, obj, ur3e.GRIPPER, settings))
         self._stop = threading.Event()
         self._dead_man = DeadMan(self._stop.set, late_s)
         self._motion = Motion(world, self._stop, watch, self._dead_man)
@@ -83,12 +92,29 @@ class SimulatedRobot:
         self._failed: list[GraspPose] = []  # since something was last taken out
         self._seen: tuple[Observation, Views] | None = None
         self._frames = 0
+        self._wrist = {
+            f"the {side} side": overhead_camera(
+                camera.width, camera.height, tilt_deg=WRIST_TILT_DEG, azimuth_deg=90.0 * k
+            )
+            for k, side in enumerate(("near", "right", "far", "left"))
+        }
         self._motion.place(np.array(ur3e.HOME), ur3e.HOME_OPENING)
 
     def observe(self) -> Observation:
         """Take a picture; at home, where every action leaves it, the arm is out of view."""
-        views = cast_views(self.world, self.camera)
-        scene = photograph(self.world, self.camera, self._look, self._sensor, self._rng, views=views)
+        return self._photograph(self.camera)
+
+    def views(self) -> Mapping[str, Camera]:
+        """Where the camera at the wrist can look from: four sides. The way there is not simulated."""
+        return {name: camera.describe() for name, camera in self._wrist.items()}
+
+    def observe_from(self, view: str) -> Observation:
+        """Take a picture with the camera at the wrist."""
+        return self._photograph(self._wrist[view])
+
+    def _photograph(self, camera: CameraSetup) -> Observation:
+        views = cast_views(self.world, camera)
+        scene = photograph(self.world, camera, self._look, self._sensor, self._rng, views=views)
         self._frames += 1
         taken = replace(scene.observation, time_s=self._motion.time_s, number=self._frames)
         self._seen = taken, views
@@ -138,7 +164,7 @@ class SimulatedRobot:
 
     def views_of(self, observation: Observation) -> Views:
         """What a camera without noise saw when `observation` was taken; the present view if it is older."""
-        if self._seen is not None and self._seen[0] is observation:
+        if self._seen is not None and self._seen[0].number == observation.number:
             return self._seen[1]
         return cast_views(self.world, self.camera)
 
@@ -179,7 +205,7 @@ class SimulatedRobot:
         return replace(outcome, duration_s=self._motion.time_s - began)
 
     def _pick(self, scene: Scene, obj: int, tray: Tray) -> Outcome:
-        grasps = find_grasps(scene, obj, ur3e.GRIPPER, self._settings)
+        grasps = self._find(scene, obj)
         if not grasps:
             return Outcome("no_grasp", f"no grasp found for object {obj}")
         failures: list[str] = []

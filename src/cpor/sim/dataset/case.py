@@ -10,7 +10,7 @@ from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.camera.views import overhead_camera
 from cpor.sim.dataset.manifest import CaseEntry, CasePlan, DatasetSettings
-from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap
+from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap, remove_blockers
 from cpor.sim.physics.truth import has_cycle, lift_relations, sweep_relations
 
 _FILES = {
@@ -35,6 +35,7 @@ def simulate_case(plan: CasePlan, settings: DatasetSettings) -> tuple[Scene, Cas
             camera=overhead_camera(settings.width, settings.height),
         ),
     )
+    heap = remove_blockers(heap, settings.removed)
     scene = photograph_heap(heap, settings)
     truths: dict[str, TrueRelations] = {
         name: truth for key, name in _FILES.items() if (truth := getattr(scene, key)) is not None

@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from cpor.errors import CporError
 from cpor.scene import Scene
@@ -33,6 +40,8 @@ class DatasetSettings(BaseModel):
         width, height: Of the images. [px]
         sensor: Preset of the camera's faults.
         lift: Whether the slow audit of what lifts what is made too.
+        removed: How many blockers of the target were taken out in a right order before the photograph, as in
+            the middle of a run; fewer where it lay free before.
     """
 
     model_config = _STRICT
@@ -43,6 +52,13 @@ class DatasetSettings(BaseModel):
     height: Annotated[int, Field(ge=48, le=4096)] = 480
     sensor: Literal["none", "default", "harsh"] = "default"
     lift: bool = False
+    removed: Annotated[int, Field(ge=0, le=30)] = 0
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """A first look is written as it was before there were others."""
+        content: dict[str, object] = write(self)
+        return {key: value for key, value in content.items() if key != "removed" or value}
 
 
 class CasePlan(BaseModel):

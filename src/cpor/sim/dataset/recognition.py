@@ -21,11 +21,14 @@ class Recognition:
         owner: The true object that each found one is; None: background.
         unseen: Id given to each true object that nothing found is.
         largest: The piece of each true object that shows most of it.
+        held_by: Of each true object that shows but that nothing found is, the found object that has most of
+            its pixels; 0: most were taken for background.
     """
 
     owner: Mapping[int, int | None]
     unseen: Mapping[int, int]
     largest: Mapping[int, int]
+    held_by: Mapping[int, int]
 
     @classmethod
     def match(
@@ -56,9 +59,9 @@ class Recognition:
                 most[best] = int(row[best]), k
         first = max(found_ids, default=0) + 1
         lost = sorted(set(true_ids) - set(most))
-        return cls(
-            owner, {t: first + rank for rank, t in enumerate(lost)}, {t: k for t, (_, k) in most.items()}
-        )
+        held = {t: int(shared[:, t].argmax()) for t in lost if t < width and shared[:, t].any()}
+        largest = {t: k for t, (_, k) in most.items()}
+        return cls(owner, {t: first + rank for rank, t in enumerate(lost)}, largest, held)
 
     def find(self, obj: int) -> int:
         """The found object that shows most of a true one; an id that nobody sees where none is it."""

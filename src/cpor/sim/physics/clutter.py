@@ -1,7 +1,7 @@
 """Heaps to order: objects dropped into a bin or onto a table, with a target buried as deep as asked."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import mujoco
@@ -16,14 +16,19 @@ from cpor.sim.objects.catalogue import bounds, catalogue, rotation
 from cpor.sim.objects.shapes import ObjectModel
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.settle import drift, settle, settle_roughly
-from cpor.sim.physics.truth import occlusion_relations, tier_of
+from cpor.sim.physics.truth import occlusion_relations, sweep_relations, tier_of, union
 from cpor.sim.physics.world import HEAP_CENTRE, Bin, World
+from cpor.truth import right_actions
 
 Container: TypeAlias = Literal["bin", "table"]
 Density: TypeAlias = Literal["loose", "dense", "heaped"]
 
 MAX_DRIFT = 0.001
 """Nothing moves farther than this in the second after a heap has come to rest. [m]"""
+
+QUIET_DRIFT = 2e-5
+"""A heap in which nothing moved farther than this in the first half of that second is not watched any longer:
+in the other half, drift grew by less than 20 times in every heap looked at. [m]"""
 
 MAX_PENETRATION = 0.001
 """A heap with a deeper overlap is dropped again. [m]"""
@@ -171,7 +176,7 @@ def make_heap(seed: int, settings: HeapSettings) -> Heap:
         truth = occlusion_relations(views)
         targets = list(_targets(world, views, truth, settings))
         # Watched for another second: a heap may rest for a moment and fall after all.
-        if targets and drift(world) < MAX_DRIFT:
+        if targets and drift(world, quiet_m=QUIET_DRIFT) < MAX_DRIFT:
             target = int(rng.choice(targets))
             tier = tier_of(target, truth)
             return Heap(
@@ -181,6 +186,44 @@ def make_heap(seed: int, settings: HeapSettings) -> Heap:
     raise SimulationError(
         f"no {asked} within {settings.max_tries} heaps of seed {seed}; take a denser heap or another seed"
     )
+
+
+def remove_blockers(heap: Heap, count: int) -> Heap:
+    """The heap after so many blockers of its target were taken out in a right order, at rest again.
+
+    Fewer are taken where the target lies free before, where the truth knows no right next one, or where the
+    rest would not come to rest. Objects are counted anew from 1.
+    """
+    rng = np.random.default_rng((heap.seed, 0x4E30))
+    for _ in range(count):
+        truth = union((heap.occlusion, sweep_relations(heap.world)))
+        next_ones = sorted(right_actions(heap.target, truth) - {heap.target})
+        if not next_ones:
+            break
+        taken = int(rng.choice(next_ones))
+        kept = [obj for obj in heap.world.objects if obj != taken]
+        world, target = _keep(heap.world, kept), kept.index(heap.target) + 1
+        settled = settle(world)
+        if (
+            not settled.ok
+            or len(_inside(world)) < len(kept)
+            or drift(world, quiet_m=QUIET_DRIFT) >= MAX_DRIFT
+        ):
+            break
+        views = cast_views(world, heap.camera)
+        occlusion = occlusion_relations(views)
+        if target not in occlusion.objects or not (views.visible_ids == target).any():
+            break
+        heap = replace(
+            heap,
+            world=world,
+            target=target,
+            tier=tier_of(target, occlusion),
+            views=views,
+            occlusion=occlusion,
+            penetration_m=settled.penetration_m,
+        )
+    return heap
 
 
 def drop_heap(rng: np.random.Generator, settings: HeapSettings) -> tuple[World, float] | None:

@@ -91,17 +91,28 @@ def penetration(world: World) -> float:
     return float(max(0.0, -distances.min())) if len(distances) else 0.0
 
 
-def drift(world: World, seconds: float = 1.0) -> float:
-    """How far the worst object moves when the world is left alone; the world itself is not touched. [m]."""
+def drift(world: World, seconds: float = 1.0, quiet_m: float = 0.0) -> float:
+    """How far the worst object moves when the world is left alone; the world itself is not touched. [m].
+
+    Args:
+        world: The world.
+        seconds: How long it is watched. [s]
+        quiet_m: Watched for half as long where nothing has moved farther than this by then. [m]
+    """
     data = mujoco.MjData(world.model)
     data.qpos[:] = world.data.qpos
     data.qvel[:] = world.data.qvel
     mujoco.mj_forward(world.model, data)
     bodies = list(world.body_of.values())
     start = np.array(data.xpos[bodies])
-    for _ in range(round(seconds / world.model.opt.timestep)):
-        mujoco.mj_step(world.model, data)
-    return float(np.linalg.norm(data.xpos[bodies] - start, axis=1).max(initial=0.0))
+    half = round(seconds / world.model.opt.timestep / 2)
+    moved = 0.0
+    for _ in range(2):
+        mujoco.mj_step(world.model, data, half)
+        moved = float(np.linalg.norm(data.xpos[bodies] - start, axis=1).max(initial=0.0))
+        if moved < quiet_m:
+            break
+    return moved
 
 
 def _calm_down(world: World, max_steps: int, slack: float) -> int:

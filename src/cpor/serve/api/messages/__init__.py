@@ -5,6 +5,7 @@ answer, never "does not obstruct". Objects keep the labels the caller gave them.
 """
 
 from cpor.serve.api.messages.answered import (
+    CorrectReply,
     DecideReply,
     EdgeMessage,
     EffectMessage,
@@ -17,14 +18,18 @@ from cpor.serve.api.messages.answered import (
     ObjectMessage,
     PlanReply,
     PlanStepMessage,
+    QueueReply,
     SceneDecideReply,
     SceneReply,
     WordsMessage,
 )
 from cpor.serve.api.messages.asked import (
+    AcceptRequest,
     ControlRequest,
+    CorrectRequest,
     DecideRequest,
     ExplainRequest,
+    FolderRequest,
     GivenScene,
     OverrideMessage,
     PlanRequest,
@@ -47,7 +52,10 @@ __all__ = [
     "LONGEST_TEXT",
     "MOST_OBJECTS",
     "MOST_RELATIONS",
+    "AcceptRequest",
     "ControlRequest",
+    "CorrectReply",
+    "CorrectRequest",
     "CycleMessage",
     "DecideReply",
     "DecideRequest",
@@ -60,6 +68,7 @@ __all__ = [
     "ExplainReply",
     "ExplainRequest",
     "FilmMessage",
+    "FolderRequest",
     "GivenScene",
     "HealthReply",
     "Message",
@@ -70,6 +79,7 @@ __all__ = [
     "PlanStepMessage",
     "Point",
     "Probability",
+    "QueueReply",
     "RelationMessage",
     "RunEvent",
     "RunReply",

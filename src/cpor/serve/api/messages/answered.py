@@ -170,7 +170,8 @@ class SceneReply(Message):
         scorer: Who scored relations; null where geometry alone decides.
         objects: What was found, by id.
         evidence: Every pair that may obstruct.
-        relations: The same as `DecideRequest` wants them.
+        relations: The same as `DecideRequest` wants them; what a person said counts.
+        done, undone: Corrections in force, and such as can be redone.
         checks: What was found about the input.
         mode: The risk setting where none is asked for.
         tau: Its threshold.
@@ -189,6 +190,8 @@ class SceneReply(Message):
     objects: list[ObjectMessage]
     evidence: list[EvidenceMessage]
     relations: list[RelationMessage]
+    done: int
+    undone: int
     checks: list[CheckRecord]
     mode: Mode
     tau: Probability
@@ -196,6 +199,30 @@ class SceneReply(Message):
     promise: PromiseRecord | None
     notes: list[str]
     times_ms: dict[str, float]
+
+
+class CorrectReply(Message):
+    """A scene after a correction, and the decision where one was asked for."""
+
+    scene: SceneReply
+    decision: DecideReply | None
+
+
+class QueueReply(Message):
+    """The photograph to label now; null where all are labelled.
+
+    Attributes:
+        name: Of its folder.
+        left, total: Photographs.
+        minutes_left: About how long those left take.
+        scene: What was seen in it.
+    """
+
+    name: str | None
+    left: int
+    total: int
+    minutes_left: float
+    scene: SceneReply | None
 
 
 class ExampleMessage(Message):
@@ -229,9 +256,16 @@ class ErrorReply(Message):
 
 
 class HealthReply(Message):
-    """Alive, and what there is."""
+    """Alive, and what there is.
+
+    Attributes:
+        labelling: Whether photographs wait to be labelled.
+        drift: A warning where pictures no longer look like those the model was tested on; else empty.
+    """
 
     status: Literal["ok"]
     version: str
     perception: bool
     simulator: bool
+    labelling: bool
+    drift: str

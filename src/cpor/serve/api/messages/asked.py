@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import Field, StrictBool, model_validator
 
 from cpor.answer import N_GRAPHS
+from cpor.corrections.history import Correction
 from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.serve.api.messages.base import (
     LONGEST_TEXT,
@@ -53,12 +54,14 @@ class GivenScene(RiskSetting):
         objects: Labels of all objects.
         target: The one asked for.
         relations: Every pair that may obstruct; one that is left out is known not to.
+        unseen: The label of what nobody segmented, which nobody can remove; null: there is no such label.
         prior: Probability to assume where there was no answer; null defers instead.
     """
 
     objects: Annotated[list[WireLabel], Field(min_length=1, max_length=MOST_OBJECTS, fail_fast=True)]
     target: WireLabel
     relations: Annotated[list[RelationMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)]
+    unseen: WireLabel | None = None
     prior: Probability | None = None
 
 
@@ -117,6 +120,40 @@ class SceneDecideRequest(RiskSetting):
     )
     graphs: GraphCount = N_GRAPHS
     ignore_checks: StrictBool = False
+
+
+class CorrectRequest(Message):
+    """Correct a scene that is kept.
+
+    Attributes:
+        do: `make` a correction, `undo` the last one, `redo` what was undone.
+        correction: What to make, in pixels of the picture as it was sent.
+        decide: Decide on the corrected scene at once.
+    """
+
+    do: Literal["make", "undo", "redo"] = "make"
+    correction: Correction | None = None
+    decide: SceneDecideRequest | None = None
+
+    @model_validator(mode="after")
+    def _make_something(self) -> Self:
+        if (self.do == "make") != (self.correction is not None):
+            raise ValueError("give a correction to make, and none to undo or redo")
+        return self
+
+
+class FolderRequest(Message):
+    """Save a scene as a labelled scene folder; `relations` are those changed by hand besides."""
+
+    relations: Annotated[list[OverrideMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)] = Field(
+        default_factory=list
+    )
+
+
+class AcceptRequest(FolderRequest):
+    """Accept the photograph of the queue that is shown; `id` names its scene."""
+
+    id: Annotated[str, Field(max_length=100)]
 
 
 class RunRequest(Message):

@@ -1,0 +1,149 @@
+"""The bridges at size: damaged bags, malformed calls of an agent, and grasps of others against the truth.
+
+Counts go to docs/evidence.json, from where evidence_table.py writes the page.
+
+Run: PYTHONPATH=src:tests python benchmarks/evidence_bridges.py [--heaps 12]
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from evidence_page import keep
+from long_parts import Row
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from mcp import Client  # noqa: E402
+from mcp.shared.exceptions import MCPError  # noqa: E402
+from rosbags.rosbag2 import StoragePlugin  # noqa: E402
+from support.bags import BagMaker, plain  # noqa: E402
+
+from cpor.bridges.agent import AgentTools  # noqa: E402
+from cpor.bridges.bag_cameras import BagError  # noqa: E402
+from cpor.bridges.bags import open_bag  # noqa: E402
+from cpor.bridges.grasps import PlannedGrasps, met_on_the_way, points_of  # noqa: E402
+from cpor.bridges.mcp_server import make_mcp_server  # noqa: E402
+from cpor.robot.grasps import find_grasps  # noqa: E402
+from cpor.sim.arm import ur3e  # noqa: E402
+from cpor.sim.staged_run import DemoSettings, set_stage  # noqa: E402
+from cpor.system import System  # noqa: E402
+
+
+def damaged_bags(count: int) -> list[Row]:
+    """Cut short or overwritten at random; anything but our error ends this."""
+    rng, refused, read = np.random.default_rng(0), 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = [
+            next(plain(BagMaker(folder / "m")).write().glob("*.mcap")),
+            next(plain(BagMaker(folder / "s", plugin=StoragePlugin.SQLITE3)).write().glob("*.db3")),
+            plain(BagMaker(folder / "o.bag", ros1=True)).write(),
+        ]
+        for k in range(count):
+            whole = made[k % 3]
+            content = bytearray(whole.read_bytes())
+            if k % 2:
+                content = content[: int(rng.integers(0, len(content)))]
+            else:
+                for _ in range(int(rng.integers(1, 40))):
+                    content[int(rng.integers(0, len(content)))] = int(rng.integers(0, 256))
+            broken = folder / f"broken{whole.suffix}"
+            broken.write_bytes(content)
+            try:
+                bag = open_bag(broken)
+                for frame in bag.frames:
+                    bag.read(frame)
+                read += 1
+            except BagError:
+                refused += 1
+    said = f"{refused} refused in a sentence, {read} read, 0 other errors"
+    return [("serves", f"{count} damaged bags (MCAP, SQLite, ROS 1)", "one clear error each", said)]
+
+
+def malformed_calls(count: int) -> list[Row]:
+    """Nonsense for every tool; a crash would be an answer without a reason."""
+    rng, ends = random.Random(3), Counter()
+    keys = ["rgb", "depth", "view", "target", "point", "request", "mode", "scene", "camera", "x"]
+    values = [None, 3, -1, 1e400, "", "x" * 9, "../..", [], [1], [1, 2], {}, {"a": 1}, True, "\0", "AAAA"]
+    tools = ["look", "decide", "explain", "plan", "what_to_ask", "", "arm_act", "Look"]
+
+    async def go() -> None:
+        async with Client(make_mcp_server(AgentTools(System("depth", "none")))) as client:
+            for _ in range(count):
+                sent = {rng.choice(keys): rng.choice(values) for _ in range(rng.randint(0, 4))}
+                try:
+                    got = await client.call_tool(rng.choice(tools), sent)
+                except MCPError:
+                    ends["refused by the protocol"] += 1
+                    continue
+                text = got.content[0].text
+                free = not got.is_error and json.loads(text).get("state") == "not_obstructed"
+                crashed = got.is_error and ":" not in text
+                ends["free" if free else "crashed" if crashed else "refused with a reason"] += 1
+
+    asyncio.run(go())
+    bad = ends["free"] + ends["crashed"]
+    told = ", ".join(f"{n} {end}" for end, n in ends.most_common() if n)
+    return [
+        ("safe", f"{count} malformed MCP calls: crashes, or free to grasp", "0", str(bad)),
+        ("serves", f"{count} malformed MCP calls", "reported", told),
+    ]
+
+
+def grasps_against_truth(heaps: int) -> list[Row]:
+    """Grasps (ours, tight and loose, as if of others) in heaps: refused and kept, against the truth."""
+    table: Counter[tuple[str, str]] = Counter()
+    for seed in range(heaps):
+        stage = set_stage(seed, DemoSettings(tier="medium", eyes="truth"))
+        scene = stage.look_at_it()
+        truth = stage.truth_in(scene)
+        points = points_of(scene)
+        known = np.isfinite(points[..., 0])
+        assert scene.visible_ids is not None
+        for obj in scene.ids:
+            found = find_grasps(scene, obj, ur3e.GRIPPER)
+            planned = PlannedGrasps(
+                lambda _scene, _obj, found=found: found, System(scorer="none"), ur3e.GRIPPER
+            )
+            kept = {id(grasp) for grasp in planned(scene, obj)}
+            for grasp in found:
+                T = grasp.T_world_gripper
+                local = (points[known] - T[:3, 3]) @ T[:3, :3]
+                met = met_on_the_way(grasp, local, scene.visible_ids[known], ur3e.GRIPPER) - {obj}
+                blocked = any((obj, other) in truth for other in met)
+                table["kept" if id(grasp) in kept else "refused", "blocked" if blocked else "free"] += 1
+    in_way = table["kept", "blocked"] + table["refused", "blocked"]
+    free = table["kept", "free"] + table["refused", "free"]
+    point = f"grasps of another planner in {heaps} heaps, true masks, no scores"
+    return [
+        (
+            "safe",
+            f"{point}: refused of those whose way meets a true blocker",
+            "reported",
+            f"{table['refused', 'blocked']} of {in_way}",
+        ),
+        ("acts", f"{point}: refused of the others", "reported", f"{table['refused', 'free']} of {free}"),
+    ]
+
+
+def main() -> None:
+    """Measure, and keep the rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--heaps", type=int, default=12)
+    asked = parser.parse_args()
+    rows = [*damaged_bags(300), *malformed_calls(500), *grasps_against_truth(asked.heaps)]
+    for row in rows:
+        print(" | ".join(row))
+    keep({"bridges": rows})
+
+
+if __name__ == "__main__":
+    main()

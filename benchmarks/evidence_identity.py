@@ -1,0 +1,304 @@
+"""Ids, beliefs and looks over time: the loop with our networks, second looks with new noise, stale beliefs.
+
+Runs are kept, one JSON a line, in out/ and not run again. Counts go to docs/evidence.json.
+
+Run: nice python benchmarks/evidence_identity.py [--runs 60] [--heaps 60] [--cases 200]
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from evidence_page import keep
+from long_parts import Row
+
+from cpor.asking import worth
+from cpor.decision import Action, Defer
+from cpor.errors import SimulationError
+from cpor.metrics import debiased_ece, ece
+from cpor.robot.carry_over import Memory
+from cpor.robot.choose import SystemDecider
+from cpor.robot.cycle import Cycle, LoopSettings, as_recorded
+from cpor.robot.look_around import best_view, look_from
+from cpor.scene import BlockedBy
+from cpor.sim.camera.photograph import photograph
+from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.dataset.manifest import TIERS
+from cpor.sim.dataset.recognition import Recognition
+from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.staged_run import DemoSettings, Stage, demonstrate, set_stage
+from cpor.system import System
+from cpor.truth import is_wrong
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.stale_beliefs import INJECTIONS, inject  # noqa: E402
+
+RUNS = ROOT / "out" / "identity_runs.jsonl"
+AROUND = ROOT / "out" / "looks_around.jsonl"
+FIRST_SEED = 4_200_000
+"""Of runs that nothing was learnt from."""
+
+
+class Observer:
+    """Counts, by the simulator's truth, what becomes of ids; and decides again with a second look."""
+
+    def __init__(self, stage: Stage, seed: int) -> None:
+        self.stage, self.system = stage, System()
+        self.rng = np.random.default_rng((seed, 0x1D))
+        self.last: dict[int, int] = {}  # the id that each true object had
+        self.counted: set[int] = set()
+        self.told = dict.fromkeys(("looks", "objects", "kept", "shows", "lost", "swapped"), 0)
+        self.actions: list[tuple[str, str]] = []
+        self.pairs: list[tuple[float, float, bool]] = []
+
+    def look(self, cycle: Cycle) -> None:
+        """Take note of a cycle before anything moves in it."""
+        if cycle.index in self.counted or cycle.scene.visible_ids is None:
+            return
+        self.counted.add(cycle.index)
+        known = self.stage.recognise(cycle.scene)
+        for obj, k in known.largest.items():
+            if obj in self.last:
+                self.told["objects"] += 1
+                stays = known.owner.get(self.last[obj]) == obj
+                self.told["kept"] += stays
+                if stays:
+                    continue
+            self.last[obj] = k
+        self.told["looks"] += 1
+        target = self.stage.heap.target
+        if target in known.largest:
+            self.told["shows"] += 1
+            self.told["lost"] += cycle.target is None
+        if cycle.target is not None and known.owner.get(cycle.target) != target:
+            self.told["swapped"] += 1
+        if cycle.target is not None and not self.actions:
+            self.look_twice(cycle)
+
+    def look_twice(self, cycle: Cycle) -> None:
+        """The first action with a second look alone, and with both."""
+        stage, target = self.stage, cycle.target
+        memory = Memory().carry_to(replace(cycle.scene, semantic_scores=None, sources=None))
+        assert memory.frame is not None
+        view = self.system.look(memory.frame)
+        memory = memory.learn(None, self.system.believe(view).beliefs)
+        views = stage.robot.views_of(cycle.scene.observation)
+        sensor = sensor_preset("default")
+        seen = photograph(stage.world, stage.heap.camera, stage.look, sensor, self.rng, views=views)
+        memory = memory.carry_to(stage.segmenter.segment(as_recorded(seen.observation)))
+        assert memory.frame is not None and memory.frame.visible_ids is not None
+        if target not in memory.known:
+            return
+        known = Recognition.match(
+            memory.frame.ids, memory.frame.visible_ids, stage.world.objects, views.visible_ids
+        )
+        truth = stage.truth()
+        said = []
+        for carried in (None, memory.pairs):
+            view = self.system.look(memory.frame)
+            view.carried = carried
+            action = self.system.decide(view, target).action
+            said.append(self.judge(action, known, truth))
+        self.actions.append((said[0], said[1]))
+        assert view.believed is not None
+        beliefs = view.believed.beliefs
+        alone = beliefs.p_fused if beliefs.p_look is None else beliefs.p_look
+        for r, i in enumerate(beliefs.ids):
+            for c, j in enumerate(beliefs.ids):
+                a, b = known.owner[i], known.owner[j]
+                if a is not None and b is not None and a != b and beliefs.p_fused[r, c] > 0.0:
+                    pair = float(beliefs.p_fused[r, c]), float(alone[r, c]), BlockedBy(a, b) in truth
+                    self.pairs.append(pair)
+
+    def judge(self, action: Action | None, known: Recognition, truth: frozenset[BlockedBy]) -> str:
+        """What the truth says of an action in a scene in which these are known."""
+        if action is None or isinstance(action, Defer):
+            return "deferred"
+        obj = known.owner.get(int(action.obj))  # type: ignore[call-overload]
+        wrong = obj is None or is_wrong(type(action)(obj), self.stage.heap.target, truth)
+        return "wrong" if wrong else "right"
+
+
+def run(seed: int, k: int) -> dict[str, Any] | None:
+    """One run of the loop; None where no heap came of it."""
+    settings = DemoSettings(tier=TIERS[k % len(TIERS)])
+    try:
+        stage = set_stage(seed, settings)
+    except SimulationError:
+        return None
+    observer = Observer(stage, seed)
+
+    def over(cycle: Cycle, verdict: Verdict | None) -> None:
+        if cycle.attempt == "none":
+            observer.look(cycle)
+
+    done = demonstrate(stage, settings, settings.decider(), on_decision=observer.look, on_cycle=over)
+    return {
+        "seed": seed,
+        **done.to_json(),
+        **observer.told,
+        "twice": observer.actions,
+        "pairs": observer.pairs,
+    }
+
+
+def measure_runs(runs: int) -> list[Row]:
+    """Runs that are missing are run; rows of all."""
+    return run_rows(kept_records(RUNS, runs, run))
+
+
+def run_rows(records: list[dict[str, Any]]) -> list[Row]:
+    """What the runs say."""
+    total = {key: sum(r[key] for r in records) for key in ("objects", "kept", "shows", "lost", "swapped")}
+    here = f"{len(records)} runs of the loop with our networks"
+    pointed = sum(r["pointed"] == 0 for r in records)
+    again = sum(r["pointed"] for r in records)  # somebody pointed: the loop alone had lost it
+    kept, lost = _share(total["kept"], total["objects"]), _share(total["lost"] + again, total["shows"])
+    rows: list[Row] = [
+        ("acts", f"{here}: objects that kept their id, a look", ">= 97 %", kept),
+        ("acts", f"{here}: looks in which the target shows and is not found", "<= 1 %", lost),
+        ("safe", f"{here}: looks with another object as the target", "0", str(total["swapped"])),
+        ("acts", f"{here}: nobody had to point again", ">= 95 %", _share(pointed, len(records))),
+    ]
+    twice = [tuple(pair) for r in records for pair in r["twice"]]
+    for name, k in (("a second look alone", 0), ("both looks, filtered", 1)):
+        said = [pair[k] for pair in twice]
+        told = ", ".join(f"{said.count(word)} {word}" for word in ("right", "wrong", "deferred"))
+        rows.append(("decides", f"first action by {name}, {len(twice)} heaps", "", told))
+    pairs = np.array([pair for r in records for pair in r["pairs"]], dtype=np.float64).reshape(-1, 3)
+    for name, k, asked in (("of two looks, filtered", 0, "<= 0.02"), ("of the second look alone", 1, "")):
+        if len(pairs):
+            errors = [how(pairs[:, k], pairs[:, 2]) for how in (ece, debiased_ece)]
+            told = f"{errors[0]:.3f}; {errors[1]:.3f} without the bias of few pairs"
+            rows.append(("decides", f"ECE of probabilities {name}, {len(pairs)} pairs", asked, told))
+    return rows
+
+
+def look_around(seed: int, k: int) -> dict[str, Any] | None:
+    """The first decision without and with a look from the best place; None where no heap came of it."""
+    try:
+        stage = set_stage(seed, DemoSettings(tier=TIERS[k % len(TIERS)]))
+    except SimulationError:
+        return None
+    observer, decider = Observer(stage, seed), SystemDecider(System())
+    memory = Memory().carry_to(stage.look_at_it())
+    assert memory.frame is not None
+    target = stage.find_target(memory.frame)
+    if target is None:
+        return {"seed": seed, "seen": False}
+    first = decider(memory.frame, target)
+    assert first.decision is not None and first.posterior is not None and first.view is not None
+    assert first.view.believed is not None
+    memory = memory.learn(None, first.view.believed.beliefs)
+    offer = best_view(first.decision, first.posterior, memory, stage.robot.views())
+    assert offer is not None
+    around, _ = look_from(stage.robot.observe_from(offer.view), stage.segmenter, decider, memory)
+    seen = stage.look_at_it()
+    told: dict[str, Any] = {"seed": seed, "seen": True, "expected": offer.gain}
+    for name, known in (("without", memory), ("with", around)):
+        now = known.carry_to(seen)
+        assert now.frame is not None
+        if target not in now.known:
+            return {"seed": seed, "seen": False}
+        answer = decider(now.frame, target, now.pairs)
+        assert answer.decision is not None
+        truth = observer.judge(answer.action, stage.recognise(now.frame), stage.truth())
+        told |= {name: truth, f"{name}_worth": worth(answer.decision), "tau": answer.decision.tau}
+    return told
+
+
+def measure_around(heaps: int) -> list[Row]:
+    """What looks from elsewhere are expected to gain, and what they do."""
+    records = kept_records(AROUND, heaps, look_around)
+    seen = [r for r in records if r["seen"]]
+    rows: list[Row] = []
+    pays = [r for r in seen if r["expected"] > LoopSettings().look_cost]
+    groups = {"all": seen, "where it pays": pays}
+    for name, group in groups.items():
+        if not group:
+            continue
+        point = f"looking around before the first action, {len(group)} heaps ({name})"
+        words = {way: [r[way] for r in group] for way in ("without", "with")}
+        told = "; ".join(
+            f"{way}: " + ", ".join(f"{said.count(word)} {word}" for word in ("right", "wrong", "deferred"))
+            for way, said in words.items()
+        )
+        rows.append(("asks", f"{point}: actions", "", told))
+        expected = float(np.mean([r["expected"] for r in group]))
+        believed = float(np.mean([r["with_worth"] - r["without_worth"] for r in group]))
+        value = {"right": 1.0, "wrong": 0.0}
+        true = float(
+            np.mean([value.get(r["with"], r["tau"]) - value.get(r["without"], r["tau"]) for r in group])
+        )
+        told = f"expected {expected:.3f}, as believed after it {believed:+.3f}, by the truth {true:+.3f}"
+        rows.append(("asks", f"{point}: gain in probability of a right action", "", told))
+    return rows
+
+
+def kept_records(
+    path: Path, count: int, measure: Callable[[int, int], dict[str, Any] | None]
+) -> list[dict[str, Any]]:
+    """Records of a file, one JSON a line; those that are missing are measured first."""
+    path.parent.mkdir(exist_ok=True)
+    lines = path.read_text().splitlines() if path.is_file() else []
+    there = {record["seed"]: record for record in map(json.loads, lines)}
+    for k in range(count):
+        record = measure(FIRST_SEED + k, k) if FIRST_SEED + k not in there else None
+        if record is not None:
+            there[FIRST_SEED + k] = record
+            with path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+            print(k, {key: record[key] for key in record if key != "pairs"}, flush=True)
+    return list(there.values())
+
+
+def measure_stale(cases: int) -> list[Row]:
+    """What is changed behind the camera's back between two looks."""
+    rows: list[Row] = []
+    for kind in INJECTIONS:
+        told = [inject(kind, seed) for seed in range(cases // len(INJECTIONS))]
+        stale = sum(each.acts_free and each.obstructed for each in told)
+        alone = sum(each.acts_free_alone and each.obstructed for each in told)
+        obstructed = sum(each.obstructed for each in told)
+        known = sum(each.recognised for each in told)
+        point = f"stale beliefs, {kind}: {len(told)} cases, target obstructed in {obstructed}: grasped"
+        rows.append(("safe", point, "0", f"{stale} ({alone} by the last look alone; recognised in {known})"))
+    told = [inject("nothing", seed) for seed in range(20)]
+    free = sum(each.acts_free for each in told)
+    rows.append(("safe", "stale beliefs, nothing changed: 20 cases, target free: grasped", "20", str(free)))
+    return rows
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%} ({part} of {whole})" if whole else "none"
+
+
+def main() -> None:
+    """Measure, and keep the rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--heaps", type=int, default=60)
+    parser.add_argument("--only", default="runs,around,stale")
+    asked = parser.parse_args()
+    rows: list[Row] = []
+    if "stale" in asked.only:
+        rows += measure_stale(asked.cases)
+    if "around" in asked.only:
+        rows += measure_around(asked.heaps)
+    if "runs" in asked.only:
+        rows += measure_runs(asked.runs)
+    for row in rows:
+        print(" | ".join(row))
+    keep({"identity": rows})
+
+
+if __name__ == "__main__":
+    main()

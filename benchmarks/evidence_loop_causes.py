@@ -1,0 +1,237 @@
+"""The closed loop on the simulated arm: the robot table with both kinds of eyes, and why actions are wrong.
+
+robot, robot_networks   the table with true masks and with our networks
+loop_causes             every wrong action of scenarios to choose with
+late_looks              the first action in scenes from the middle of a run
+
+Hours of one core in all: each but the last goes on where it stopped, also with more scenarios.
+
+Run: python benchmarks/evidence_loop_causes.py [--workers 2] [--per-tier 60] [--only robot,loop_causes]
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from evidence_page import keep
+from long_parts import Row
+
+from cpor.decision import Action, Defer
+from cpor.experiments.deciders import MethodName
+from cpor.experiments.loop_causes import count_causes, episode_risk
+from cpor.experiments.robot_table import (
+    DEV_SEED,
+    Rate,
+    RobotRow,
+    ScenarioRecord,
+    ScenarioSettings,
+    hold_at,
+    run_robot_table,
+    summarise,
+)
+from cpor.experiments.scenarios import fitted_pipeline
+from cpor.model import FittedModel, bundled_model
+from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.risk.modes import MODES
+from cpor.scene import TrueRelations
+from cpor.semantics.embedded import EmbeddedScorer
+from cpor.semantics.scorer import score_scene
+from cpor.sim.dataset.case import photograph_heap
+from cpor.sim.dataset.make import DatasetSettings, plan_dataset
+from cpor.sim.dataset.manifest import TIERS
+from cpor.sim.dataset.recognition import Recognition
+from cpor.sim.physics.clutter import HeapSettings, make_heap, remove_blockers
+from cpor.sim.staged_run import Eyes
+from cpor.truth import is_wrong, truth_of
+from cpor.viz.robot_table import METHOD_NAMES
+
+OUT = Path(__file__).resolve().parents[1] / "out"
+
+ROWS: dict[Eyes, tuple[MethodName, ...]] = {
+    "truth": ("geometry_argmax", "no_acyclicity", "single_map", "cpor", "oracle"),
+    "networks": ("geometry_argmax", "raw_argmax", "single_map", "cpor"),
+}
+"""With true masks there are no semantic scores, so no row of raw ones."""
+
+OFTEN: tuple[MethodName, ...] = ("single_map", "cpor")
+"""Run on every scenario; the other rows on some of them."""
+
+EYES: dict[Eyes, str] = {"truth": "true masks", "networks": "our networks"}
+
+_MODELS: dict[Eyes, Literal["embedded", "geometry"]] = {"truth": "geometry", "networks": "embedded"}
+
+ASKED: dict[Eyes, dict[str, str]] = {
+    "truth": {"easy": ">= 95 %", "medium": ">= 88 %", "hard": ">= 82 %"},
+    "networks": {"easy": ">= 93 %", "medium": ">= 78 %", "hard": ">= 70 %"},
+}
+"""Whole scenarios right."""
+
+TAUS = 0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95
+
+LATE_SEED = 9301
+
+
+def table(eyes: Eyes, per_tier: int, baselines: int, workers: int) -> list[Row]:
+    """The robot table: a person is asked only where the robot refuses to act, then as each mode asks."""
+    file, settings = OUT / f"robot_table_{eyes}.jsonl", _settings(eyes)
+    records = run_robot_table(file, settings, per_tier, OFTEN, workers)
+    few = run_robot_table(file, settings, min(baselines, per_tier), ROWS[eyes], workers)
+    records += [record for record in few if record.method not in OFTEN]
+    rows: list[Row] = []
+    for method, found in summarise(records, np.random.default_rng(0)).items():
+        point = f"robot table, {EYES[eyes]}, {found.success['all'].n} scenarios, {METHOD_NAMES[method]}"
+        rows.append(("acts", point, "reported", _in_words(found)))
+        if method == "cpor":
+            rows += [
+                ("acts", f"{point}, whole scenarios right, {tier}", ASKED[eyes][tier], _share(rate))
+                for tier, rate in found.success.items()
+                if tier != "all"
+            ]
+            rows.append(("acts", f"{point}, retrieved", ">= 97 %", _share(found.retrieved["all"])))
+    cpor = [record for record in records if record.method == "cpor"]
+    name = f"robot table, {EYES[eyes]}, {len(cpor)} scenarios"
+    for mode in MODES:
+        tau = FittedModel.load(settings.model).modes[mode].tau
+        file, asks = OUT / f"robot_table_{eyes}_{mode}.jsonl", _settings(eyes, tau)
+        found = run_robot_table(file, asks, per_tier, ("cpor",), workers, known=hold_at(cpor, tau))
+        told = _in_words(summarise(found, np.random.default_rng(0))["cpor"])
+        rows.append(("acts", f"{name}, CPOR asks in mode {mode} (tau {tau:.2f})", "reported", told))
+    return [*rows, *_causes(name, cpor), *_coverage(name, records)]
+
+
+def loop_causes(per_tier: int, workers: int) -> list[Row]:
+    """Why actions are wrong, on seeds to choose with."""
+    rows: list[Row] = []
+    for eyes in EYES:
+        file, settings = OUT / f"loop_causes_{eyes}.jsonl", _settings(eyes)
+        forced = run_robot_table(file, settings, per_tier, ("cpor",), workers, first_seed=DEV_SEED)
+        name = f"closed loop, {EYES[eyes]}, {len(forced)} scenarios to choose with"
+        rows += [*_causes(name, forced), *_coverage(name, forced)]
+    return rows
+
+
+def late_looks(per_tier: int) -> list[Row]:
+    """The first action of our networks after 0, 1, 2 and 3 removals in a right order, forced."""
+    segmenter, scorer = OnnxSegmenter(), EmbeddedScorer()
+    pipeline = fitted_pipeline(bundled_model("embedded"), 0.0)
+    alone = fitted_pipeline(bundled_model("geometry"), 0.0)
+    right: dict[tuple[int, str], list[bool]] = {}
+    for case in plan_dataset(3 * per_tier, LATE_SEED).cases:
+        heap = make_heap(case.seed, HeapSettings(tier=case.tier))
+        for removed in range(4):
+            scene, target = photograph_heap(heap, DatasetSettings()), heap.target
+            truth = truth_of(scene, "any")
+            action = alone.run(scene, target).decision.action
+            right.setdefault((removed, "true masks"), []).append(_right(action, target, truth))
+            found = segmenter.segment(scene.observation)
+            assert found.visible_ids is not None and scene.visible_ids is not None
+            known = Recognition.match(found.ids, found.visible_ids, truth.objects, scene.visible_ids)
+            action, here = None, known.find(target)
+            if here in found.ids:
+                beliefs = pipeline.combine(pipeline.measure(found), score_scene(scorer, found))
+                action = pipeline.decide(pipeline.posterior(beliefs, here)).action
+            ok = _right(action, here, known.translate(truth))
+            right.setdefault((removed, "our networks"), []).append(ok)
+            before, heap = heap, remove_blockers(heap, 1)
+            if heap is before:
+                break  # nothing more is in the way
+    return [
+        (
+            "decides",
+            f"first action right after {removed} removals, {name}",
+            "reported",
+            _share(Rate.of(outcomes)),
+        )
+        for (removed, name), outcomes in sorted(right.items())
+    ]
+
+
+def _right(action: Action | None, target: int, truth: TrueRelations) -> bool:
+    return action is not None and not isinstance(action, Defer) and not is_wrong(action, target, truth.pairs)
+
+
+def _settings(eyes: Eyes, tau: float = 0.0) -> ScenarioSettings:
+    return ScenarioSettings(model=bundled_model(_MODELS[eyes]), tau=tau, eyes=eyes, person=True)
+
+
+def _causes(name: str, records: Sequence[ScenarioRecord]) -> list[Row]:
+    own = [s for record in records for s in record.steps if s.did != "defer" and not s.by_person]
+    causes = ", ".join(f"{n} {why.replace('_', ' ')}" for why, n in count_causes(records).most_common())
+    wrong = sum(step.wrong for step in own)
+    looks = Counter((s.reason, s.wrong) for r in records for s in r.steps if s.did == "defer")
+    told = ", ".join(
+        f"{n} {str(reason).replace('_', ' ')} ({'rightly' if earned else 'needlessly'})"
+        for (reason, earned), n in looks.most_common()
+    )
+    first = [not r.steps[0].own_wrong for r in records if r.steps]
+    later = [not step.own_wrong for r in records for step in r.steps[1:]]
+    return [
+        ("acts", f"{name}: wrong actions by cause", "sorted", f"{wrong} of {len(own)}: {causes or 'none'}"),
+        ("acts", f"{name}: looks that deferred", "reported", told or "none"),
+        (
+            "decides",
+            f"{name}: likeliest action right, first look / later looks",
+            "reported",
+            f"{_share(Rate.of(first))} / {_share(Rate.of(later))}",
+        ),
+    ]
+
+
+def _coverage(name: str, records: Sequence[ScenarioRecord]) -> list[Row]:
+    """Risk and coverage of whole runs by the threshold; a MAP or argmax scores 0 or 1 and has one point."""
+    rows: list[Row] = []
+    for method in dict.fromkeys(record.method for record in records):
+        mine, told = [record for record in records if record.method == method], []
+        for tau in TAUS if method in ("cpor", "no_acyclicity") else (0.0,):
+            through, failed, n = episode_risk(mine, tau)
+            told.append(f"above {tau:g}: {through} of {n}, {failed} fail")
+        point = f"{name}: runs that go through without asking, {METHOD_NAMES[method]}"
+        rows.append(("acts", point, "reported", "; ".join(told)))
+    return rows
+
+
+def _in_words(row: RobotRow) -> str:
+    tiers = " / ".join(f"{row.success[tier].hits} of {row.success[tier].n}" for tier in TIERS)
+    told = (
+        f"success {_share(row.success['all'])} ({tiers}), without any question {_share(row.unasked['all'])}, "
+    )
+    told += f"retrieved {_share(row.retrieved['all'])}; {row.wrong} wrong actions, {row.asked} questions "
+    told += f"({row.needless} needless), pointed {row.pointed} times again"
+    if row.paired is not None:
+        change = f"{row.paired.delta:+.3f} [{row.paired.ci.low:+.3f}, {row.paired.ci.high:+.3f}]"
+        told += f"; CPOR against it {row.paired.corrections} : {row.paired.regressions}, {change}"
+    return told
+
+
+def _share(rate: Rate) -> str:
+    return f"{rate.share:.1%} [{rate.ci.low:.3f}, {rate.ci.high:.3f}] of {rate.n}"
+
+
+def measure(name: str, per_tier: int, baselines: int, workers: int) -> list[Row]:
+    """The rows of a part."""
+    if name in ("robot", "robot_networks"):
+        return table("truth" if name == "robot" else "networks", per_tier, baselines, workers)
+    return loop_causes(per_tier, workers) if name == "loop_causes" else late_looks(per_tier)
+
+
+def main() -> None:
+    """Measure the parts asked for, and keep each."""
+    parts = ("robot", "robot_networks", "loop_causes", "late_looks")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--per-tier", type=int, default=60)
+    parser.add_argument("--baselines", type=int, default=15, help="scenarios a tier of the other rows")
+    parser.add_argument("--only", default=",".join(parts), help="parts to measure, with commas between them")
+    asked = parser.parse_args()
+    for name in asked.only.split(","):
+        rows = measure(name, asked.per_tier, asked.baselines, asked.workers)
+        keep({name: rows})
+        for row in rows:
+            print(" | ".join(row))
+
+
+if __name__ == "__main__":
+    main()

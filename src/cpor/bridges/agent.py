@@ -1,0 +1,260 @@
+"""What an agent may call: look, decide, explain, plan, what to ask; and a simulated arm to try it on.
+
+Plain methods that take and give JSON values and pictures; `mcp_server` puts them on the wire. The limits are
+those of the web service. A failure is an error, never "free to grasp".
+"""
+
+import base64
+import binascii
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cpor.answer import Answer, View
+from cpor.bridges.states import state_of
+from cpor.errors import InvalidSettingError
+from cpor.inference.explain import explain
+from cpor.planning.plan import plan
+from cpor.scene import PixelPoint
+from cpor.serve.api.decide_jobs import describe_answer, say_effect
+from cpor.serve.api.kept_views import KeptView, ViewShelf
+from cpor.serve.api.look_jobs import look
+from cpor.serve.http.refusals import Busy, TooMuch
+from cpor.serve.http.settings import ServeSettings
+from cpor.serve.http.uploads import Upload, UploadLimits
+from cpor.system import System
+from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
+from cpor.viz.words import namer, say_step
+
+_DECIDED = ("action", "target", "scores", "words", "mode", "tau", "promise", "p_success", "notes")
+"""What of an answer an agent is told; the rest is for programs that draw."""
+
+MOST_EFFECTS = 8
+"""Relations that an explanation lists."""
+
+
+class Told(NamedTuple):
+    """What a tool says: JSON values, and a picture as WebP where there is one to show."""
+
+    content: dict[str, Any]
+    picture: bytes | None = None
+
+
+class AgentTools:
+    """The tools over one system.
+
+    Args:
+        system: Who looks and decides.
+        settings: How much of anything is taken.
+        root: Folder of scene folders that may be named instead of sending a picture; None: none may.
+    """
+
+    def __init__(
+        self, system: System | None = None, settings: ServeSettings | None = None, root: Path | None = None
+    ) -> None:
+        self.system = system or System()
+        self.settings = settings or ServeSettings()
+        self._root = None if root is None else root.resolve()
+        s = self.settings
+        self.shelf = ViewShelf(s.most_scenes, s.most_scene_bytes, s.keep_scenes_s)
+        self._work, self._count = threading.Lock(), threading.Lock()
+        self._waiting = 0
+
+    def look(
+        self,
+        rgb: str | None = None,
+        depth: str | None = None,
+        camera: str | None = None,
+        depth_unit_m: float | None = None,
+        scene: str | None = None,
+    ) -> Told:
+        """Find the objects of a picture.
+
+        Args:
+            rgb: PNG, JPEG or WebP, base64.
+            depth: 16-bit PNG registered to it, base64.
+            camera: JSON as `camera.json` of a scene folder has it.
+            depth_unit_m: Metres of one step of depth; None: as `camera` says, else guessed. [m]
+            scene: Name of a scene folder instead of pictures.
+        """
+        if (rgb is None) == (scene is None):
+            raise InvalidSettingError("give a picture as `rgb`, or the name of a `scene`; one of the two")
+        if scene is not None:
+            with self.one_at_a_time():
+                return self.keep(whole(self.system.look(self._scene_folder(scene))))
+        assert rgb is not None
+        deep = None if depth is None else self._decode("depth", depth)
+        sent = Upload(self._decode("rgb", rgb), deep, camera=camera, depth_unit_m=depth_unit_m)
+        limits = UploadLimits(self.settings.most_pixels, self.settings.most_mask_pixels)
+        with self.one_at_a_time():
+            return self.keep(look(self.system, sent, limits).kept)
+
+    def keep(self, kept: KeptView) -> Told:
+        """Keep a view to be asked about, and tell what is in it."""
+        view = kept.view
+        content = {
+            "view": self.shelf.put(kept),
+            "objects": [_in_picture(dict(each), kept.shrunk) for each in view.objects],
+            "checks": [check.to_json() for check in view.checks if check.state != "pass"],
+            "notes": list(view.notes),
+        }
+        return Told(content, _draw(view, Marks()))
+
+    def decide(
+        self,
+        view: str,
+        target: int | None = None,
+        point: tuple[float, float] | None = None,
+        request: str | None = None,
+        mode: str | None = None,
+    ) -> Told:
+        """Whether the object asked for may be grasped, what to remove first, or what to ask."""
+        with self.one_at_a_time():
+            answer, kept = self._answer(view, target, point, request, mode)
+        said = describe_answer(answer, 0, None, namer(kept.scene))
+        content: dict[str, Any] = {"state": state_of(answer.action)}
+        content |= {key: said[key] for key in _DECIDED if key in said}
+        if answer.action is None:
+            content |= _unclear(answer)
+        content["checks"] = [check.to_json() for check in answer.checks if check.state != "pass"]
+        return Told(content, _draw(kept, _marks(answer)))
+
+    def explain(
+        self,
+        view: str,
+        target: int | None = None,
+        point: tuple[float, float] | None = None,
+        request: str | None = None,
+        mode: str | None = None,
+    ) -> Told:
+        """Why, and what would change it."""
+        with self.one_at_a_time():
+            answer, kept = self._answer(view, target, point, request, mode)
+            if answer.posterior is None or answer.decision is None:
+                return Told(_unclear(answer))
+            said = explain(answer.posterior, answer.decision, k=0)
+        name = namer(kept.scene)
+        words = describe_answer(answer, 0, None, name)["words"]
+        effects = [say_effect(each, name) for each in said.relations[:MOST_EFFECTS]]
+        content = {"state": state_of(answer.action), "words": words, "what_would_change_it": effects}
+        return Told(content | {"not_examined": said.not_examined})
+
+    def plan(
+        self,
+        view: str,
+        target: int | None = None,
+        point: tuple[float, float] | None = None,
+        request: str | None = None,
+    ) -> Told:
+        """The removals that lead to the target."""
+        with self.one_at_a_time():
+            answer, kept = self._answer(view, target, point, request, None)
+            if answer.posterior is None or answer.tau is None:
+                return Told(_unclear(answer))
+            found = plan(answer.posterior, tau=answer.tau)
+        name = namer(kept.scene)
+        steps = [
+            {"remove": step.obj, "name": name(step.obj), "p_valid_so_far": step.p_valid_so_far}
+            for step in found.steps
+        ]
+        content = {"steps": steps, "then_grasp": found.target, "p_valid": found.p_valid, "note": found.note}
+        return Told(content | {"first_action": say_step(found.first_action, name)})
+
+    def what_to_ask(
+        self,
+        view: str,
+        target: int | None = None,
+        point: tuple[float, float] | None = None,
+        request: str | None = None,
+    ) -> Told:
+        """The one question whose answer helps most; which object is meant, where that is not clear."""
+        with self.one_at_a_time():
+            answer, kept = self._answer(view, target, point, request, None)
+            if answer.posterior is None or answer.decision is None:
+                return Told(_unclear(answer))
+            said = explain(answer.posterior, answer.decision, k=0)
+        ask = said.ask_next
+        if ask is None:
+            return Told({"question": None, "why": "No answer about one pair would change what to do."})
+        name = namer(kept.scene)
+        question = f"Does {name(ask.blocker)} stand in the way of {name(ask.blocked)}?"
+        content = {"question": question, "blocked": ask.blocked, "blocker": ask.blocker}
+        return Told(content | {"p": None if ask.assumed else ask.p, "why": say_effect(ask, name)})
+
+    def _answer(
+        self,
+        view: str,
+        target: int | None,
+        point: tuple[float, float] | None,
+        request: str | None,
+        mode: str | None,
+    ) -> tuple[Answer, View]:
+        kept = self.shelf.get(view)
+        if sum(way is not None for way in (target, point, request)) != 1:
+            raise InvalidSettingError("say which object in one way: `target`, `point` or `request`")
+        place = None if point is None else PixelPoint(point[0] / kept.shrunk, point[1] / kept.shrunk)
+        return self.system.decide(kept.view, target, point=place, request=request, mode=mode), kept.view
+
+    def _decode(self, name: str, text: str) -> bytes:
+        most = self.settings.most_upload_bytes
+        if len(text) > most * 4 // 3 + 4:
+            raise TooMuch(f"{name} has more than {most:,} bytes; send less")
+        try:
+            return base64.b64decode(text.removeprefix("data:image/png;base64,"), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InvalidSettingError(f"{name} is no base64 ({error}); encode the file's bytes") from None
+
+    def _scene_folder(self, name: str) -> Path:
+        if self._root is None:
+            raise InvalidSettingError("no folder of scenes was given to this server; send `rgb` instead")
+        path = (self._root / name).resolve() if "\0" not in name else self._root
+        if self._root not in path.parents or not path.is_dir():
+            raise InvalidSettingError(f"there is no scene {name!r}")
+        return path
+
+    @contextmanager
+    def one_at_a_time(self) -> Iterator[None]:
+        """Wait for one's turn, no longer than the time limit and no more than may wait."""
+        with self._count:
+            if self._waiting > self.settings.most_waiting:
+                raise Busy("too many calls at once; try again in a moment")
+            self._waiting += 1
+        try:
+            if not self._work.acquire(timeout=self.settings.time_limit_s):
+                raise Busy("the calls before this one take too long; try again in a moment")
+            try:
+                yield
+            finally:
+                self._work.release()
+        finally:
+            with self._count:
+                self._waiting -= 1
+
+
+def whole(view: View) -> KeptView:
+    """A view of a picture that was not made smaller."""
+    height, width = view.scene.observation.shape
+    return KeptView(view, 1, (width, height))
+
+
+def _unclear(answer: Answer) -> dict[str, Any]:
+    meant = [{"id": each.id, "fit": each.fit} for each in answer.candidates]
+    return {"state": "no_answer", "question": answer.question, "candidates": meant}
+
+
+def _marks(answer: Answer) -> Marks:
+    if answer.posterior is None or not isinstance(answer.target, int):
+        return Marks()
+    return Marks(answer.target, answer.action, relations_to_draw(answer.posterior))
+
+
+def _draw(view: View, marks: Marks) -> bytes:
+    return encode_picture(draw_scene(view.scene, marks, window=window_around(view.scene)), quality=70)
+
+
+def _in_picture(listed: dict[str, Any], shrunk: int) -> dict[str, Any]:
+    """An object as listed, its pixels those of the picture that was sent."""
+    sides = {key: [shrunk * side for side in listed[key]] for key in ("point", "box") if listed[key]}
+    return listed | sides

@@ -1,0 +1,154 @@
+"""The tools of an agent on the wire: an MCP server, over standard input and output or over HTTP.
+
+Needs the extra `mcp`. Over HTTP the token and host rules are those of `cpor serve`.
+"""
+
+import functools
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cpor import __version__
+from cpor.bridges.agent import AgentTools, Told
+from cpor.errors import CporError
+from cpor.perception.network_file import MissingExtraError
+from cpor.serve.http.settings import ServeSettings
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+    from cpor.bridges.agent_arm import AgentArm
+
+_STATES = """\
+`state` is one of three. not_obstructed: grasp it. obstructed: remove the object that `action` names first,
+then look again. no_answer: do not move anything; ask a person, or look again from elsewhere."""
+
+_PROMISE = """\
+`promise` is a tested error rate: of the actions taken under it at most a share `alpha` is wrong, with the
+given confidence, in scenes like those it was tested on. Null: nothing is promised, and `notes` say why."""
+
+INSTRUCTIONS = f"""\
+Before a robot grasps an object in clutter, ask here whether it may: look at the picture, then decide.
+{_STATES} Never read no_answer, an error or a refusal as free to grasp.
+{_PROMISE}"""
+
+_TOOLS = {
+    "look": """\
+Find the objects of a picture. Give `rgb` (PNG, JPEG or WebP as base64) and, better, `depth` (16-bit PNG
+registered to it, base64); or the name of a `scene` folder that this server was given. Gives a `view` for the
+other tools, the objects with a pixel `point` of each, doubts about the picture, and the picture with ids.""",
+    "decide": f"""\
+May this object be grasped now? Say which by `target` (id), `point` (x, y) or `request` (words).
+{_STATES}
+{_PROMISE} A `mode` other than cautious takes more risk, without a promise.""",
+    "explain": """\
+Why it was decided so, and which relation would have to be otherwise to change it. Takes what decide does.""",
+    "plan": """\
+The sequence of removals that most likely leads to the target, with the probability that it holds. Only the
+first step is worth acting on: look and decide again after each.""",
+    "what_to_ask": """\
+The one question to a person that would help this decision most; none where no answer about a pair would
+change what to do. Where it is not clear which object is meant, it asks that.""",
+}
+_ARM = {
+    "arm_reset": "Put a new heap before the simulated arm; gives the first look and what is asked for.",
+    "arm_look": "Take a picture with the simulated arm's camera; gives a `view`. Look after each action.",
+    "arm_act": """\
+Let the simulated arm do what decide says for `target` in the newest view. It does not move where the state
+is no_answer, and refuses an older view.""",
+    "arm_stop": "Stop the simulated arm at once, also while arm_act is under way.",
+    "arm_home": "Bring the simulated arm home; clears a stop.",
+    "arm_status": "How the simulated arm is; never moves it.",
+}
+
+
+def make_mcp_server(tools: AgentTools, arm: "AgentArm | None" = None) -> "MCPServer[Any]":
+    """The server; `Client(server)` of the same SDK talks to it in this process.
+
+    Args:
+        tools: What it offers.
+        arm: The simulated arm, where that is offered too.
+
+    Raises:
+        MissingExtraError: The extra `mcp` is not installed.
+    """
+    try:
+        from mcp.server.mcpserver import MCPServer
+    except ImportError:
+        raise MissingExtraError(
+            "an MCP server needs the SDK, which is not installed; get it with: pip install 'cpor-grasp[mcp]'"
+        ) from None
+    server: MCPServer[Any] = MCPServer(
+        "cpor", title="CPOR-Grasp", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
+    )
+    logging.getLogger("mcp").setLevel(logging.WARNING)
+    for name, says in _TOOLS.items():
+        server.add_tool(_on_wire(getattr(tools, name)), name, description=says, structured_output=False)
+    for name, says in _ARM.items() if arm is not None else ():
+        call = getattr(arm, name.removeprefix("arm_"))
+        server.add_tool(_on_wire(call), name, description=says, structured_output=False)
+    return server
+
+
+def serve_mcp(
+    server: "MCPServer[Any]", settings: ServeSettings, http: bool, tell: Callable[[str], None]
+) -> None:
+    """Serve until interrupted.
+
+    Args:
+        server: From `make_mcp_server`.
+        settings: Host, port, token and limits.
+        http: Over HTTP; else over standard input and output, where nothing else may be printed.
+        tell: Is given lines for the person who started it.
+    """
+    if not http:
+        server.run("stdio")
+        return
+    import uvicorn
+
+    from cpor.serve.http.server import listen
+
+    listener = listen(settings.host, settings.port)
+    tell(f"MCP at http://{settings.host}:{listener.getsockname()[1]}/mcp  (Ctrl-C ends it)")
+    config = uvicorn.Config(http_app(server, settings), access_log=False, log_level=logging.WARNING)
+    try:
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        listener.close()
+
+
+def http_app(server: "MCPServer[Any]", settings: ServeSettings) -> Any:
+    """The server as an ASGI application behind the gate of the web service."""
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from cpor.serve.http.security import Gate
+
+    app = server.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=settings.most_upload_bytes * 4 // 3 + 2**16,
+        # The gate checks host and origin, as for every other request.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return Gate(app, settings)
+
+
+def _on_wire(call: Callable[..., Told]) -> Callable[..., Any]:
+    """A tool as the SDK wants it: text and a picture; errors of ours reach the agent in their own words."""
+    from mcp.server.mcpserver import Image
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @functools.wraps(call)
+    def told(**arguments: Any) -> list[Any]:
+        try:
+            said = call(**arguments)
+        except CporError as error:
+            raise ToolError(str(error)) from error
+        text = json.dumps(said.content, ensure_ascii=False, allow_nan=False)
+        return [text] if said.picture is None else [text, Image(data=said.picture, format="webp")]
+
+    told.__annotations__ = {k: v for k, v in told.__annotations__.items() if k != "return"}
+    return told

@@ -1,0 +1,181 @@
+"""ROS images as arrays: `sensor_msgs` Image, CompressedImage and CameraInfo, from a bag or off the wire.
+
+Messages are taken by their fields, so any library's classes will do.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Shaped, UInt8
+
+from cpor.errors import SceneFileError
+from cpor.files import images
+from cpor.scene import Intrinsics
+
+MILLIMETRE = 0.001
+"""One step of 16UC1 depth, by REP 118. [m]"""
+
+MAX_STEP_BYTES = 2**28
+"""A longer row is taken for garbage."""
+
+# Encoding: bytes per channel, channels, and where red, green and blue are among them.
+_COLOURS = {
+    "rgb8": (3, (0, 1, 2)),
+    "bgr8": (3, (2, 1, 0)),
+    "rgba8": (4, (0, 1, 2)),
+    "bgra8": (4, (2, 1, 0)),
+    "8uc3": (3, (2, 1, 0)),  # OpenCV's order
+    "mono8": (1, (0, 0, 0)),
+    "8uc1": (1, (0, 0, 0)),
+}
+_DEPTHS = {"16uc1": "u2", "mono16": "u2", "32fc1": "f4"}
+
+
+class RosImageError(SceneFileError):
+    """A ROS image message that cannot be read; the message says why."""
+
+
+class DepthSteps(NamedTuple):
+    """Depth as a message has it: steps of any number type, shape (h, w), and the metres of one step."""
+
+    steps: Shaped[np.ndarray, "h w"]
+    unit_m: float
+
+
+@dataclass(frozen=True)
+class CameraModel:
+    """What a CameraInfo says.
+
+    Attributes:
+        shape: Height and width. [px]
+        intrinsics: Of the image.
+        distorted: Whether the lens bends lines; no pixel is moved for it here.
+    """
+
+    shape: tuple[int, int]
+    intrinsics: Intrinsics
+    distorted: bool
+
+
+def is_depth(message: Any) -> bool:
+    """Whether an image message holds depth, by its encoding or format."""
+    if hasattr(message, "encoding"):
+        return str(message.encoding).lower() in _DEPTHS
+    return "compresseddepth" in str(message.format).lower() or _is_16_bit_png(bytes(message.data[:32]))
+
+
+def is_colour(message: Any) -> bool:
+    """Whether an image message holds a photograph that we read."""
+    if hasattr(message, "encoding"):
+        return str(message.encoding).lower() in _COLOURS
+    return not is_depth(message)
+
+
+def read_colour(message: Any, name: str) -> UInt8[np.ndarray, "h w 3"]:
+    """The photograph of an Image or CompressedImage. Shape (h, w, 3).
+
+    Args:
+        message: The message.
+        name: What errors call it, such as its topic.
+
+    Raises:
+        RosImageError: It holds no photograph, or is damaged.
+    """
+    if not hasattr(message, "encoding"):
+        # What is decoded says itself how its channels lie; `format` only repeats what was encoded.
+        return images.decode_photograph(bytes(message.data), name).pixels
+    encoding = str(message.encoding).lower()
+    if encoding not in _COLOURS:
+        raise RosImageError(
+            f"{name} has the encoding {message.encoding!r}; as colour we read: {', '.join(_COLOURS)}"
+        )
+    channels, order = _COLOURS[encoding]
+    rows = _rows(message, name, channels)
+    pixels = rows.reshape(message.height, message.width, channels)
+    return np.ascontiguousarray(pixels[..., order])
+
+
+def read_depth(message: Any, name: str) -> DepthSteps:
+    """The depth of an Image or CompressedImage; see `read_colour`."""
+    if not hasattr(message, "encoding"):
+        return _read_compressed_depth(bytes(message.data), str(message.format).lower(), name)
+    encoding = str(message.encoding).lower()
+    if encoding not in _DEPTHS:
+        raise RosImageError(
+            f"{name} has the encoding {message.encoding!r}; as depth we read: {', '.join(_DEPTHS)}"
+        )
+    order = ">" if message.is_bigendian else "<"
+    kind = np.dtype(order + _DEPTHS[encoding])
+    steps = _rows(message, name, kind.itemsize).view(kind).astype(kind.newbyteorder("="))
+    return DepthSteps(steps, 1.0 if kind.kind == "f" else MILLIMETRE)
+
+
+def read_camera(message: Any, name: str) -> CameraModel | None:
+    """The camera of a CameraInfo; None where it was never calibrated (focal length 0)."""
+    K = np.asarray(message.k if hasattr(message, "k") else message.K, np.float64)
+    lens = np.asarray(message.d if hasattr(message, "d") else message.D, np.float64)
+    if K.size != 9:
+        raise RosImageError(f"{name} has a matrix K of {K.size} numbers; it must be 9")
+    fx, fy, cx, cy = (float(K[k]) for k in (0, 4, 2, 5))
+    if not (np.isfinite(K).all() and fx > 0.0 and fy > 0.0):
+        return None
+    return CameraModel((message.height, message.width), Intrinsics(fx, fy, cx, cy), bool(np.any(lens)))
+
+
+def pose_matrix(translation: Any, rotation: Any) -> Float[np.ndarray, "4 4"]:
+    """The matrix [m] of a ROS translation and quaternion. Shape (4, 4).
+
+    Raises:
+        RosImageError: The quaternion has no direction.
+    """
+    x, y, z, w = (float(getattr(rotation, each)) for each in "xyzw")
+    norm = x * x + y * y + z * z + w * w
+    if not norm > 1e-12:
+        raise RosImageError("a transform has a quaternion of length 0")
+    s = 2.0 / norm
+    T = np.eye(4)
+    T[:3, :3] = [
+        [1 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w)],
+        [s * (x * y + z * w), 1 - s * (x * x + z * z), s * (y * z - x * w)],
+        [s * (x * z - y * w), s * (y * z + x * w), 1 - s * (x * x + y * y)],
+    ]
+    T[:3, 3] = [float(getattr(translation, each)) for each in "xyz"]
+    return T
+
+
+def _rows(message: Any, name: str, pixel_bytes: int) -> UInt8[np.ndarray, "h bytes"]:
+    """Rows of an Image without what pads them."""
+    height, width, step = int(message.height), int(message.width), int(message.step)
+    data = np.frombuffer(bytes(message.data), np.uint8)
+    used = width * pixel_bytes
+    if height < 1 or width < 1 or height * width > images.MAX_PIXELS or step > MAX_STEP_BYTES:
+        raise RosImageError(f"{name} has an image of {width} x {height} pixels in rows of {step} bytes")
+    if step < used or data.size < step * height:
+        raise RosImageError(
+            f"{name} has {data.size} bytes in rows of {step} for {width} x {height} pixels of {pixel_bytes}; "
+            "the message is cut short or garbled"
+        )
+    return np.ascontiguousarray(data[: step * height].reshape(height, step)[:, :used])
+
+
+def _read_compressed_depth(data: bytes, kind: str, name: str) -> DepthSteps:
+    """16-bit PNG alone, or with the header of `compressed_depth_image_transport` before it."""
+    if "compresseddepth" not in kind:
+        return DepthSteps(images.decode_grey(data, name, images.DEPTH), MILLIMETRE)
+    if "rvl" in kind or data[12:16] != b"\x89PNG":
+        raise RosImageError(f"{name} is compressed as {kind!r}; of compressed depth we read PNG only")
+    steps = images.decode_grey(data[12:], name, images.DEPTH)
+    if not kind.startswith("32fc1"):
+        return DepthSteps(steps, MILLIMETRE)
+    # 32FC1 travels as 16-bit inverse depth: steps = a / depth + b, 0 where there is no reading.
+    a, b = struct.unpack("<ff", data[4:12])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        depth = np.float32(a) / (steps.astype(np.float32) - np.float32(b))
+    return DepthSteps(np.where(steps == 0, np.float32(np.nan), depth), 1.0)
+
+
+def _is_16_bit_png(head: bytes) -> bool:
+    """By the header of the file: one channel of 16 bits."""
+    return head[:4] == b"\x89PNG" and head[24:26] == b"\x10\x00"

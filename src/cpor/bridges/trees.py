@@ -1,0 +1,289 @@
+"""Leaves of a behaviour tree (py_trees): look, decide what is next, ask a person, act.
+
+They write to the blackboard, in the namespace `cpor`:
+
+    view       what was seen last                                     Look
+    target     id of the object asked for in it; None: not seen       Look
+    answer     what was decided                                       DecideNext
+    next       "grasp", "remove" or "ask"                             DecideNext, AskPerson
+    action     what to do; None where `next` is "ask"                 DecideNext, AskPerson
+    outcome    what came of the last action                           Act
+
+No leaf blocks a tick: what takes time runs in a thread, and the leaf is RUNNING meanwhile. A leaf that is
+cancelled stops the arm and waits for it to stand still. A failure is never "grasp". Needs the extra `trees`.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from cpor.answer import Answer
+from cpor.decision import Action, Defer, Grasp
+from cpor.errors import CporError
+from cpor.perception.network_file import MissingExtraError
+from cpor.robot.follow import TargetFinder
+from cpor.robot.protocol import Outcome, Robot
+from cpor.robot.safe_stop import stop_for_sure, stopping
+from cpor.system import System
+
+try:
+    import py_trees
+    from py_trees.behaviour import Behaviour
+    from py_trees.common import Access, Status
+except ImportError:
+    raise MissingExtraError(
+        "behaviour trees need py-trees, which is not installed; get it with: pip install 'cpor-grasp[trees]'"
+    ) from None
+
+Next: TypeAlias = Literal["grasp", "remove", "ask"]
+
+NAMESPACE = "cpor"
+KEYS = ("view", "target", "answer", "next", "action", "outcome")
+
+AskFor: TypeAlias = Callable[[Answer | None], Action | None]
+"""Asks a person; may take its time. None, or a deferral: nobody knows."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the leaves work with.
+
+    Attributes:
+        robot: Sees and acts.
+        system: Finds objects and decides.
+        find: Finds the object asked for in a scene; or its id, where ids are kept.
+    """
+
+    robot: Robot
+    system: System
+    find: TargetFinder | int
+
+
+class _Worker(Behaviour):
+    """A leaf whose work runs in a thread."""
+
+    def __init__(self, name: str, cell: Cell) -> None:
+        super().__init__(name)
+        self.cell = cell
+        self.board: Any = self.attach_blackboard_client(name, NAMESPACE)
+        for key in KEYS:
+            self.board.register_key(key, access=Access.WRITE)
+        self._thread: threading.Thread | None = None
+        self._done: Status | None = None
+        self._failed: BaseException | None = None
+        self._said = ""
+
+    def initialise(self) -> None:
+        """Begin."""
+        self._done, self._failed, self._said = None, None, ""
+        self._thread = threading.Thread(target=self._work, name=f"cpor-{self.name}", daemon=True)
+        self._thread.start()
+
+    def update(self) -> Status:
+        """RUNNING until the work is done; an error of ours is FAILURE, any other is raised."""
+        if self._thread is not None and self._thread.is_alive():
+            return Status.RUNNING
+        if self._failed is not None and not isinstance(self._failed, CporError):
+            raise self._failed
+        self.feedback_message = str(self._failed) if self._failed is not None else self._said
+        return self._done if self._done is not None else Status.FAILURE
+
+    def terminate(self, new_status: Status) -> None:
+        """Where it is cancelled: end the work, and wait until it has ended."""
+        if new_status == Status.INVALID and self._thread is not None:
+            self.cancel()
+            self._thread.join()
+        if new_status != Status.RUNNING:
+            self._thread = None
+
+    def cancel(self) -> None:
+        """Make the work end soon; what cannot be hurried is waited for."""
+
+    def work(self) -> Status:
+        """The work."""
+        raise NotImplementedError
+
+    def _work(self) -> None:
+        try:
+            self._done = self.work()
+        except BaseException as error:  # told by the next tick, which runs in the tree's thread
+            self._failed = error
+
+
+class Look(_Worker):
+    """Take a picture and find the objects; FAILURE where no picture comes or the target is not seen."""
+
+    def work(self) -> Status:
+        """Look; what was known before is gone first, so that nothing stale is decided on."""
+        board, find = self.board, self.cell.find
+        board.view = board.target = board.answer = board.action = None
+        board.next = "ask"
+        view = self.cell.system.look(self.cell.robot.observe())
+        found = find if isinstance(find, int) else find(view.scene)
+        board.view, board.target = view, found if found in view.scene.ids else None
+        return Status.SUCCESS if board.target is not None else Status.FAILURE
+
+
+class DecideNext(_Worker):
+    """Decide what is next: `next` on the blackboard is grasp, remove or ask. SUCCESS in all three."""
+
+    def work(self) -> Status:
+        """Decide; FAILURE where there is no look, and `next` is ask then."""
+        board = self.board
+        board.next, board.action = "ask", None
+        if board.view is None or board.target is None:
+            return Status.FAILURE
+        board.answer = answer = self.cell.system.decide(board.view, board.target)
+        action = answer.action
+        if action is not None and not isinstance(action, Defer) and action.obj in board.view.scene.ids:
+            board.action, board.next = action, _next(action)
+        return Status.SUCCESS
+
+
+class AskPerson(_Worker):
+    """Ask a person what to do where `next` is ask; FAILURE where nobody knows."""
+
+    def __init__(self, name: str, cell: Cell, ask: AskFor) -> None:
+        super().__init__(name, cell)
+        self._ask = ask
+
+    def work(self) -> Status:
+        """Ask; SUCCESS at once where nothing is to be asked."""
+        board = self.board
+        if board.next != "ask":
+            return Status.SUCCESS
+        said = self._ask(board.answer)
+        if said is None or isinstance(said, Defer) or board.view is None:
+            return Status.FAILURE
+        if said.obj not in board.view.scene.ids or isinstance(said, Grasp) != (said.obj == board.target):
+            self._said = f"a person said {said}, which cannot be done in this scene"
+            return Status.FAILURE
+        board.action, board.next = said, _next(said)
+        return Status.SUCCESS
+
+
+class Act(_Worker):
+    """Carry out `action`; SUCCESS where the robot says that it is done. One look serves one action."""
+
+    def __init__(self, name: str, cell: Cell) -> None:
+        super().__init__(name, cell)
+        self._stop = threading.Event()
+
+    def initialise(self) -> None:
+        """Begin."""
+        self._stop = threading.Event()
+        super().initialise()
+
+    def work(self) -> Status:
+        """Move, with a heartbeat as long as the tree is alive and nobody cancels."""
+        board, robot = self.board, self.cell.robot
+        action, view = board.action, board.view
+        board.outcome = board.action = board.view = None
+        if action is None or view is None or self._stop.is_set():
+            return Status.FAILURE
+        with stopping(robot, self._stop):
+            send = robot.grasp if isinstance(action, Grasp) else robot.remove
+            outcome: Outcome = send(view.scene, int(action.obj))
+        if robot.status().dry_run:
+            outcome = Outcome("stopped", f"a dry run, nothing moved: {outcome.detail}")
+        board.outcome = outcome
+        self._said = outcome.detail
+        return Status.SUCCESS if outcome.kind == "done" else Status.FAILURE
+
+    def cancel(self) -> None:
+        """Stop the arm at once."""
+        self._stop.set()
+        stop_for_sure(self.cell.robot)
+
+
+class _Is(Behaviour):
+    """SUCCESS where `next` is one of these."""
+
+    def __init__(self, *wanted: Next) -> None:
+        super().__init__(f"Next is {' or '.join(wanted)}")
+        self._wanted = wanted
+        self._board: Any = self.attach_blackboard_client(self.name, NAMESPACE)
+        self._board.register_key("next", access=Access.READ)
+
+    def update(self) -> Status:
+        """Compare."""
+        return Status.SUCCESS if self._board.next in self._wanted else Status.FAILURE
+
+
+def fetch_tree(cell: Cell, ask: AskFor, most_actions: int = 12, most_failures: int = 3) -> Behaviour:
+    """An example: look, decide, ask where needed, act, until the robot says that it delivered the target.
+
+    The root is SUCCESS then; FAILURE where looking, asking or acting failed too often. `root.stop(INVALID)`
+    cancels it at any tick and leaves the arm at rest.
+
+    Args:
+        cell: Robot, system and target.
+        ask: Asked where nothing is likely enough to be right.
+        most_actions: Actions at most.
+        most_failures: Rounds in a row that may fail.
+    """
+
+    def sequence(name: str, *children: Behaviour) -> Behaviour:
+        return py_trees.composites.Sequence(name, memory=True, children=list(children))
+
+    remove_first = sequence("Put aside", _Is("remove"), Act("Remove", cell))
+    round_ = sequence(
+        "One round",
+        Look("Look", cell),
+        DecideNext("Decide", cell),
+        AskPerson("Ask", cell, ask),
+        py_trees.composites.Selector(
+            "Do it",
+            memory=True,
+            children=[
+                sequence("Clear the way", py_trees.decorators.SuccessIsFailure("Go on", remove_first)),
+                sequence("Deliver", _Is("grasp"), Act("Grasp", cell)),
+            ],
+        ),
+    )
+    return _Rounds("Fetch", round_, cell, most_actions, most_failures)
+
+
+class _Rounds(py_trees.decorators.Decorator):
+    """Rounds until one succeeds; a removal that was done counts as going on, not as a failure."""
+
+    def __init__(
+        self, name: str, child: Behaviour, cell: Cell, most_actions: int, most_failures: int
+    ) -> None:
+        super().__init__(name=name, child=child)
+        self._robot = cell.robot
+        self._most_actions, self._most_failures = most_actions, most_failures
+        self._board: Any = self.attach_blackboard_client(name, NAMESPACE)
+        for key in KEYS:
+            self._board.register_key(key, access=Access.WRITE)
+            self._board.set(key, None)
+
+    def initialise(self) -> None:
+        """Begin anew."""
+        self.actions = self.failures = 0
+
+    def update(self) -> Status:
+        """After each tick of the round."""
+        if self.decorated.status == Status.RUNNING:
+            return Status.RUNNING
+        outcome: Outcome | None = self._board.outcome
+        self._board.outcome = None
+        self.actions += outcome is not None
+        if self.decorated.status == Status.SUCCESS:
+            return Status.SUCCESS
+        done = outcome is not None and outcome.kind == "done"
+        self.failures = 0 if done else self.failures + 1
+        ended = outcome is not None and outcome.kind in ("stopped", "fault")
+        if ended or self.failures >= self._most_failures or self.actions >= self._most_actions:
+            return Status.FAILURE
+        return Status.RUNNING
+
+    def terminate(self, new_status: Status) -> None:
+        """Cancelled: the leaf under way has stopped the arm; between two leaves it is at rest anyway."""
+        if new_status == Status.INVALID:
+            stop_for_sure(self._robot)
+
+
+def _next(action: Action) -> Next:
+    return "grasp" if isinstance(action, Grasp) else "remove"

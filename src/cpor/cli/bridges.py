@@ -1,0 +1,130 @@
+"""Commands that speak to other stacks: `export`, `mcp`, `ros2`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cpor.cli.options import (
+    MORE,
+    SERVICE,
+    SIMULATE,
+    ModelFile,
+    ModeName,
+    ScorerName,
+    SegmenterName,
+    make_system,
+)
+from cpor.cli.serve import TokenEnv, TokenFile, read_token
+from cpor.errors import InvalidSettingError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command(rich_help_panel=SIMULATE)(export)
+    app.command(rich_help_panel=SERVICE)(mcp)
+    app.command(rich_help_panel=SERVICE)(ros2)
+
+
+def export(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders that runs of the loop were recorded to.")
+    ],
+    mcap: Annotated[
+        Path | None, typer.Option(metavar="FILE.mcap", help="For Foxglove, Rerun and ros2 bag play.")
+    ] = None,
+    lerobot: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="All runs as a LeRobot data set, one episode each.")
+    ] = None,
+) -> None:
+    """Write recorded runs of the loop in the form of other programs."""
+    from cpor.robot.run_folder import read_run
+
+    if mcap is None and lerobot is None:
+        raise InvalidSettingError("nothing to write; give --mcap FILE.mcap or --lerobot FOLDER")
+    if mcap is not None and len(runs) > 1:
+        raise InvalidSettingError("an MCAP file holds one run; give one, or drop --mcap")
+    recorded = [read_run(run) for run in runs]
+    if mcap is not None:
+        from cpor.bridges.mcap_run import write_run_mcap
+
+        count = write_run_mcap(recorded[0], mcap)
+        typer.echo(f"{len(recorded[0].cycles)} cycles, {count} messages. Wrote {mcap}.")
+    if lerobot is not None:
+        from cpor.bridges.lerobot import write_lerobot
+
+        typer.echo(f"{len(recorded)} episodes, {write_lerobot(recorded, lerobot)} frames. Wrote {lerobot}.")
+
+
+def mcp(
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over HTTP. (default: standard input and output)")
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Any but this machine's own needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.")] = 8322,
+    scenes: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Scene folders that the agent may name.")
+    ] = None,
+    arm: Annotated[bool, typer.Option("--arm", help="Also offer the simulated arm.")] = False,
+    segmenter: SegmenterName = None,
+    scorer: ScorerName = None,
+    model: ModelFile = None,
+    eyes: Annotated[
+        str,
+        typer.Option(rich_help_panel=MORE, help="Of the arm. networks: ours; truth: true masks, no scores."),
+    ] = "networks",
+    token_env: TokenEnv = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Offer tools to an agent (MCP): look, decide, explain, plan, what to ask; a simulated arm."""
+    from cpor.bridges.agent import AgentTools
+    from cpor.bridges.mcp_server import make_mcp_server, serve_mcp
+    from cpor.serve.http.settings import ServeSettings
+
+    settings = ServeSettings(host=host, port=port, token=read_token(token_env, token_file))
+    tools = AgentTools(make_system(segmenter, scorer, model, None), settings, scenes)
+    simulated = None
+    if arm:
+        from cpor.sim.physics.installed import require_mujoco
+
+        require_mujoco()
+        from cpor.bridges.agent_arm import AgentArm
+
+        if eyes not in ("networks", "truth"):
+            raise InvalidSettingError(f"--eyes is {eyes!r}; choose one of: networks, truth")
+        simulated = AgentArm(tools, "truth" if eyes == "truth" else "networks")
+    serve_mcp(make_mcp_server(tools, simulated), settings, http, typer.echo)
+
+
+def ros2(
+    color: Annotated[str, typer.Option(metavar="TOPIC", help="Photographs; .../compressed will do.")],
+    depth: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Depth aligned to them; .../compressedDepth will do.")
+    ] = None,
+    info: Annotated[str | None, typer.Option(metavar="TOPIC", help="Camera info of the photographs.")] = None,
+    request: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="Decide on this object in every frame.")
+    ] = None,
+    target: Annotated[int | None, typer.Option(help="Or on this one, by its id.")] = None,
+    point: Annotated[str | None, typer.Option(metavar="X,Y", help="Or on what this pixel shows.")] = None,
+    mode: ModeName = None,
+    domain: Annotated[int, typer.Option(envvar="ROS_DOMAIN_ID", min=0, max=232, help="ROS domain.")] = 0,
+    prefix: Annotated[str, typer.Option(help="Of the topics and the service.")] = "/cpor",
+    max_age_s: Annotated[float, typer.Option(help="Older pictures are not answered from.")] = 1.0,
+    segmenter: SegmenterName = None,
+    scorer: ScorerName = None,
+    model: ModelFile = None,
+) -> None:
+    """Run a ROS 2 node over DDS, without rclpy: objects, decision, annotated picture, a decide service."""
+    from cpor.bridges.ros2_node import DecideNode, NodeSettings, spin
+    from cpor.bridges.ros2_transport import DdsTransport
+    from cpor.perception.grounding import parse_point
+
+    place = None if point is None else parse_point(point)
+    settings = NodeSettings(color, depth, info, prefix, request, target, place, max_age_s)
+    system = make_system(segmenter, scorer, model, mode)
+    node = DecideNode(DdsTransport(domain), settings, system)
+    typer.echo(f"Listening to {color} in domain {domain}; answers on {prefix}/decision  (Ctrl-C ends it)")
+    spin(node, typer.echo)

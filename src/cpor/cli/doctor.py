@@ -1,0 +1,199 @@
+"""The command `doctor`: what is wrong with an input, a data set, a camera or this installation."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cpor.cli.options import (
+    DECIDE,
+    MORE,
+    AsJson,
+    DepthUnit,
+    FrameNumber,
+    is_camera,
+    print_json,
+    print_rich,
+)
+from cpor.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cpor.apps.doctor import Examined, Finding
+
+MOST_PICTURES = 12
+"""Pictures written for a data set."""
+
+_SIGNS = {"pass": "✓", "doubt": "?", "fail": "✗"}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(rich_help_panel=DECIDE)(doctor)
+
+
+def doctor(
+    source: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER | RGB [DEPTH] | realsense]",
+            help="What to examine: a frame, a data set or a live camera. (default: this installation)",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write a picture of each input with a finding, and doctor.json."),
+    ] = None,
+    depth_unit_m: DepthUnit = None,
+    frame: FrameNumber = None,
+    frames_only: Annotated[
+        bool,
+        typer.Option("--frames-only", rich_help_panel=MORE, help="Check picture and depth only, not masks."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is wrong with an input and how to mend it; without one, what this installation lacks.
+
+    The exit code is 1 if an input cannot be used, or something needed is missing or damaged.
+    """
+    if not source:
+        _installation(as_json)
+        return
+    if len(source) > 2:
+        raise InvalidSettingError("give a folder, or a photograph and at most one depth image")
+    from cpor.apps.doctor import summarize
+
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidSettingError(
+                f"cannot create the folder {out}: {error.strerror}; choose another --out"
+            ) from None
+    examined = []
+    pictures = 0
+    for each in _examine(source, depth_unit_m, frame, frames_only):
+        examined.append(each)
+        if out is not None and each.scene is not None and pictures < MOST_PICTURES:
+            alone = len(examined) == 1 and each.state == "pass"
+            if each.state != "pass" or alone:
+                pictures += _write_picture(each, out)
+        if not as_json:
+            _print(each)
+    report = {**summarize(examined), "examined": [each.to_json() for each in examined]}
+    if out is not None:
+        import json
+
+        from cpor.files.whole_files import write_text
+
+        write_text(out / "doctor.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    if as_json:
+        print_json(report)
+    elif len(examined) > 1:
+        _print_summary(report)
+    if out is not None and not as_json:
+        typer.echo(f"Wrote {pictures} pictures and doctor.json into {out}.")
+    elif not as_json and any(each.state != "pass" for each in examined):
+        typer.echo("A picture that shows it: add --out DIR.")
+    if any(each.state == "fail" for each in examined):
+        raise typer.Exit(1)
+
+
+def _examine(
+    source: list[Path], depth_unit_m: float | None, frame: int | None, frames_only: bool
+) -> "Iterator[Examined]":
+    from cpor.apps.doctor import examine, examine_scene
+    from cpor.data.frame_files import list_inputs
+    from cpor.scene import Scene
+    from cpor.system import System
+
+    system = None if frames_only else System()
+    if is_camera(source):
+        from cpor.robot.cameras import RealSenseCamera
+
+        with RealSenseCamera() as camera:
+            first, second = camera.frame(), camera.frame()
+        yield examine_scene(system, Scene(second), "camera", source="realsense", previous=first)
+        return
+    if len(source) == 2 or frame is not None or not source[0].exists():
+        yield examine(system, source[0], source[1] if len(source) == 2 else None, depth_unit_m, frame)
+        return
+    previous = None
+    for path, number in list_inputs(source[0]):
+        found = examine(system, path, None, depth_unit_m, number, previous if number else None)
+        previous = None if found.scene is None else found.scene.observation
+        yield found
+
+
+def _write_picture(each: "Examined", out: Path) -> int:
+    import io
+
+    from cpor.files.whole_files import write_bytes
+    from cpor.viz.doctor_picture import draw_frame
+
+    assert each.scene is not None
+    name = each.name.replace(", ", "_").replace(" ", "_") or "frame"
+    buffer = io.BytesIO()
+    draw_frame(each.scene).save(buffer, format="PNG")
+    write_bytes(out / f"{name}.png", buffer.getvalue())
+    return 1
+
+
+def _print(each: "Examined") -> None:
+    """What is wrong with one input, for people."""
+    if each.error:
+        typer.echo(f"✗ {each.name}: {each.error}")
+        return
+    typer.echo(f"{_SIGNS[each.state]} {each.name}: {_head(each)}")
+    for note in each.notes if each.findings else ():
+        typer.echo(f"  · {note}")
+    for finding in (*each.findings, *each.hints):
+        _print_finding(finding, finding in each.hints)
+
+
+def _head(each: "Examined") -> str:
+    count = len(each.findings)
+    if not count:
+        return "nothing is wrong"
+    return f"{count} finding{'s' if count > 1 else ''}"
+
+
+def _print_finding(finding: "Finding", hint: bool) -> None:
+    sign = "·" if hint else _SIGNS[finding.check.state]
+    typer.echo(f"  {sign} {finding.check.name}: {finding.check.says}")
+    typer.echo(f"      {'For a promise' if hint else 'Fix'}: {finding.fix}")
+
+
+def _print_summary(report: dict[str, object]) -> None:
+    from rich.table import Table
+
+    states, checks = report["states"], report["checks"]
+    assert isinstance(states, dict) and isinstance(checks, dict)
+    typer.echo(
+        f"{report['inputs']} inputs: {states.get('pass', 0)} in order, {states.get('doubt', 0)} in doubt, "
+        f"{states.get('fail', 0)} failed."
+    )
+    if checks:
+        table = Table("check", "inputs", "such as")
+        for name, names in sorted(checks.items(), key=lambda item: -len(item[1])):
+            table.add_row(name, str(len(names)), ", ".join(names[:3]))
+        print_rich(table)
+
+
+def _installation(as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from cpor.apps.doctor import examine_installation
+
+    parts = examine_installation()
+    if as_json:
+        print_json([asdict(part) for part in parts])
+    else:
+        for part in parts:
+            sign = {"ok": "✓", "missing": "·", "damaged": "✗"}[part.state]
+            typer.echo(f"{sign} {part.name}: {part.says}")
+            if part.fix:
+                typer.echo(f"    {part.fix}")
+    if any(part.state == "damaged" or (part.state == "missing" and part.name == "needed") for part in parts):
+        raise typer.Exit(1)

@@ -1,0 +1,133 @@
+"""The command `retrieve`: the loop on any robot, dry first."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cpor.cli.options import (
+    SIMULATE,
+    AsJson,
+    ModelFile,
+    ModeName,
+    ScorerName,
+    SegmenterName,
+    make_system,
+    print_json,
+)
+from cpor.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from cpor.robot.cycle import Cycle
+    from cpor.robot.follow import TargetFinder
+    from cpor.scene import Scene
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(rich_help_panel=SIMULATE)(retrieve)
+
+
+def retrieve(
+    robot: Annotated[
+        str, typer.Option(metavar="NAME", help="simulated, ur, template, another, or module:attribute.")
+    ],
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Options of the robot and of the loop.")
+    ] = None,
+    target: Annotated[
+        int | None, typer.Option(help="Id of the object asked for, in the first frame.")
+    ] = None,
+    point: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="A pixel that shows it in the first frame.")
+    ] = None,
+    request: Annotated[str | None, typer.Option(metavar="WORDS", help="The object, in words.")] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Move the arm. (default: a dry run, one decision)")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask after the dry run that comes before --live.")
+    ] = False,
+    record: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Record every cycle here.")] = None,
+    mode: ModeName = None,
+    segmenter: SegmenterName = None,
+    scorer: ScorerName = None,
+    model: ModelFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the loop on a robot: perceive, decide, act, look again, until the target is out.
+
+    Without --live nothing moves: it looks once and says what it would do. With --live that comes first, then
+    it asks. The exit code is 1 where the target is not out.
+    """
+    from dataclasses import replace
+
+    from cpor.perception.registry import DEFAULT, make_segmenter
+    from cpor.robot.loop import retrieve as run_loop
+    from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
+    from cpor.robot.run_folder import RunFolder
+
+    options, settings = read_robot_file(config)
+    system = make_system(None, scorer, model, mode)
+    finds = make_segmenter(segmenter or DEFAULT)
+
+    def run(is_live: bool, folder: Path | None) -> tuple[bool, dict[str, object]]:
+        arm = open_robot(robot, options, is_live)
+        dry = arm.status().dry_run
+        found = _finder(target, point, request)
+        result = run_loop(
+            arm,
+            finds,
+            found,
+            system,
+            replace(settings, budget=1, max_deferrals=1) if dry else settings,
+            None if folder is None else RunFolder(folder, {"robot": robot, "request": request or ""}),
+            None if as_json else _say,
+        )
+        said = {"ended": result.ended, "detail": result.detail, "actions": result.actions, "dry_run": dry}
+        if not as_json:
+            typer.echo(f"Ended: {result.ended}. {result.detail}")
+        return dry or result.retrieved, said
+
+    if live and can_run_dry(robot):
+        run(False, None)
+        if not yes and not typer.confirm("That was a dry run. Move the arm now?"):
+            raise typer.Exit(1)
+    fine, said = run(live, record)
+    if as_json:
+        print_json(said)
+    if not fine:
+        raise typer.Exit(1)
+
+
+def _finder(target: int | None, point: str | None, request: str | None) -> "int | TargetFinder":
+    """Who finds the object asked for."""
+    if sum(way is not None for way in (target, point, request)) != 1:
+        raise InvalidSettingError("say which object in one way: --target, --point or --request")
+    if target is not None:
+        return target
+    from cpor.perception.grounding import Found, parse_point
+    from cpor.semantics.grounder import ground_with
+
+    place = None if point is None else parse_point(point)
+    asked = 0
+
+    def find(scene: "Scene") -> int | None:
+        nonlocal asked
+        asked += 1
+        if place is not None and asked > 1:
+            return None  # what is at that pixel now is another object
+        told = ground_with(None, scene, None, place, request)
+        return told.meant.id if isinstance(told.meant, Found) else None
+
+    return find
+
+
+def _say(cycle: "Cycle") -> None:
+    """One line on a cycle that is over."""
+    from cpor.viz.words import namer, say_step
+
+    step = "Nothing was decided" if cycle.action is None else say_step(cycle.action, namer(cycle.scene))
+    came = "" if cycle.outcome is None else f": {cycle.outcome.kind}, {cycle.outcome.detail}"
+    notes = "".join(f" ({note})" for note in cycle.notes)
+    typer.echo(f"{cycle.index + 1}. {step}{came}.{notes}")

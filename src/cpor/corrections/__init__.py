@@ -1,0 +1,33 @@
+"""What a person corrects of what was seen, and the labelled scene that comes of it."""
+
+from cpor.corrections.history import (
+    Add,
+    Brush,
+    Correction,
+    Corrections,
+    Delete,
+    Merge,
+    Relate,
+    Rename,
+    Split,
+    Workspace,
+)
+from cpor.corrections.labelling import label_scene
+from cpor.corrections.masks import CorrectionError
+from cpor.corrections.view import correct_view
+
+__all__ = [
+    "Add",
+    "Brush",
+    "Correction",
+    "CorrectionError",
+    "Corrections",
+    "Delete",
+    "Merge",
+    "Relate",
+    "Rename",
+    "Split",
+    "Workspace",
+    "correct_view",
+    "label_scene",
+]

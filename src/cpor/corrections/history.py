@@ -1,0 +1,259 @@
+"""Corrections as data: small records, and a history that can be undone, redone, kept and replayed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from cpor.corrections import masks
+from cpor.corrections.masks import CorrectionError
+from cpor.scene import MAX_OBJECT_ID, PixelPoint, Scene
+
+MOST_CORRECTIONS = 500
+"""Of one scene: each undo plays the others again."""
+
+MOST_POINTS = 500
+LONGEST_NAME = 100
+
+_Id: TypeAlias = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID, strict=True)]
+_Coordinate: TypeAlias = Annotated[float, Field(ge=0.0, le=1e5, allow_inf_nan=False)]
+_Point: TypeAlias = tuple[_Coordinate, _Coordinate]
+_Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None
+
+
+class _Correction(BaseModel):
+    """One correction; points are x and y in pixels."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        raise NotImplementedError
+
+    def scaled(self, factor: float) -> Self:
+        """The same in a picture whose sides are longer by a factor."""
+        return self
+
+
+class Add(_Correction):
+    """There is an object at `point`."""
+
+    tool: Literal["add"] = "add"
+    point: _Point
+    name: _Name = None
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        return masks.add_object(scene, PixelPoint(*self.point), self.name)
+
+    def scaled(self, factor: float) -> Self:
+        """The same in a larger picture."""
+        return self.model_copy(update={"point": _scale(self.point, factor)})
+
+
+class Delete(_Correction):
+    """There is no such object."""
+
+    tool: Literal["delete"] = "delete"
+    object: _Id
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        return masks.delete_object(scene, self.object)
+
+
+class Split(_Correction):
+    """These are two: `a` lies on the one, `b` on the other; with `along_line` both lie on the cut."""
+
+    tool: Literal["split"] = "split"
+    object: _Id
+    a: _Point
+    b: _Point
+    along_line: bool = False
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        ends = PixelPoint(*self.a), PixelPoint(*self.b)
+        return masks.split_object(scene, self.object, *ends, along_line=self.along_line)
+
+    def scaled(self, factor: float) -> Self:
+        """The same in a larger picture."""
+        return self.model_copy(update={"a": _scale(self.a, factor), "b": _scale(self.b, factor)})
+
+
+class Merge(_Correction):
+    """These are one; the first keeps its number."""
+
+    tool: Literal["merge"] = "merge"
+    objects: Annotated[list[_Id], Field(min_length=2, max_length=200)]
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        return masks.merge_objects(scene, self.objects)
+
+
+class Brush(_Correction):
+    """A stroke that belongs to the object, or with `erase` does not."""
+
+    tool: Literal["brush"] = "brush"
+    object: _Id
+    points: Annotated[list[_Point], Field(min_length=1, max_length=MOST_POINTS)]
+    radius: Annotated[float, Field(ge=0.5, le=500.0, allow_inf_nan=False)]
+    erase: bool = False
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        points = [PixelPoint(*each) for each in self.points]
+        return masks.brush(scene, self.object, points, self.radius, erase=self.erase)
+
+    def scaled(self, factor: float) -> Self:
+        """The same in a larger picture."""
+        points = [_scale(each, factor) for each in self.points]
+        return self.model_copy(update={"points": points, "radius": max(0.5, factor * self.radius)})
+
+
+class Rename(_Correction):
+    """What an object is called; null: nobody says."""
+
+    tool: Literal["rename"] = "rename"
+    object: _Id
+    name: _Name
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        return masks.rename_object(scene, self.object, self.name)
+
+
+class Workspace(_Correction):
+    """Where objects may be asked for; null: nobody says."""
+
+    tool: Literal["workspace"] = "workspace"
+    corners: Annotated[list[_Point], Field(min_length=3, max_length=MOST_POINTS)] | None
+
+    def apply(self, scene: Scene) -> Scene:
+        """The corrected scene."""
+        corners = None if self.corners is None else [PixelPoint(*each) for each in self.corners]
+        return masks.set_workspace(scene, corners)
+
+    def scaled(self, factor: float) -> Self:
+        """The same in a larger picture."""
+        if self.corners is None:
+            return self
+        return self.model_copy(update={"corners": [_scale(each, factor) for each in self.corners]})
+
+
+class Relate(_Correction):
+    """`blocker` obstructs `blocked` with probability `p`; null is no answer. `decide(relations=)` gets it."""
+
+    tool: Literal["relate"] = "relate"
+    blocked: _Id
+    blocker: _Id
+    p: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)] | None
+
+    def apply(self, scene: Scene) -> Scene:
+        """The scene as it is; it must have both objects."""
+        if self.blocked == self.blocker or not {self.blocked, self.blocker} <= {*scene.ids}:
+            raise CorrectionError("a relation is between two objects of the scene; name both")
+        return scene
+
+
+Correction: TypeAlias = Annotated[
+    Add | Delete | Split | Merge | Brush | Rename | Workspace | Relate, Field(discriminator="tool")
+]
+
+_HISTORY: TypeAdapter[list[Correction]] = TypeAdapter(list[Correction])
+
+
+@dataclass(frozen=True, eq=False)
+class Corrections:
+    """A scene as it was seen, and what a person changed of it, in order.
+
+    Attributes:
+        first: The scene before any correction.
+        scene: The scene now.
+        done: Corrections in force, the oldest first.
+        undone: Those taken back, the last one first to be redone.
+    """
+
+    first: Scene
+    scene: Scene
+    done: tuple[Correction, ...] = ()
+    undone: tuple[Correction, ...] = ()
+
+    @classmethod
+    def of(cls, scene: Scene) -> "Corrections":
+        """None yet."""
+        return cls(scene, scene)
+
+    @classmethod
+    def replay(cls, scene: Scene, history: Sequence[Correction] | str) -> "Corrections":
+        """A history on a scene; a text is JSON as `to_json` gives it.
+
+        Raises:
+            CorrectionError: The text is no history, or a correction does not fit the scene.
+        """
+        if isinstance(history, str):
+            try:
+                history = _HISTORY.validate_json(history)
+            except ValidationError as error:
+                first = error.errors()[0]
+                place = ".".join(str(step) for step in first["loc"])
+                raise CorrectionError(f"this is no history of corrections: {place}: {first['msg']}") from None
+        found = cls.of(scene)
+        for each in history:
+            found = found.make(each)
+        return found
+
+    def make(self, correction: Correction) -> "Corrections":
+        """One more; what was undone is forgotten."""
+        if len(self.done) >= MOST_CORRECTIONS:
+            raise CorrectionError(f"{MOST_CORRECTIONS} corrections of one scene are the most; save it")
+        return replace(self, scene=correction.apply(self.scene), done=(*self.done, correction), undone=())
+
+    def undo(self) -> "Corrections":
+        """The last one taken back.
+
+        Raises:
+            CorrectionError: There is none.
+        """
+        if not self.done:
+            raise CorrectionError("nothing was corrected that could be undone")
+        before = Corrections.replay(self.first, self.done[:-1])
+        return replace(before, undone=(self.done[-1], *self.undone))
+
+    def redo(self) -> "Corrections":
+        """The last one undone made again.
+
+        Raises:
+            CorrectionError: There is none.
+        """
+        if not self.undone:
+            raise CorrectionError("nothing was undone that could be redone")
+        return replace(self.make(self.undone[0]), undone=self.undone[1:])
+
+    @property
+    def changes_masks(self) -> bool:
+        """Whether the masks are a person's now; names, workspace and relations leave them as they were."""
+        return any(not isinstance(each, Rename | Workspace | Relate) for each in self.done)
+
+    @property
+    def relations(self) -> dict[tuple[int, int], float | None]:
+        """What was said of who lies on whom, as `System.decide` takes it; of objects that were there then."""
+        said: dict[tuple[int, int], float | None] = {}
+        for each in self.done:
+            if isinstance(each, Relate):
+                said[each.blocked, each.blocker] = each.p
+            elif isinstance(each, Delete | Split | Merge):
+                changed = {*each.objects} if isinstance(each, Merge) else {each.object}
+                said = {pair: p for pair, p in said.items() if changed.isdisjoint(pair)}
+        there = {*self.scene.ids}
+        return {pair: p for pair, p in said.items() if there.issuperset(pair)}
+
+    def to_json(self) -> str:
+        """The corrections in force, to be replayed on the same scene."""
+        return _HISTORY.dump_json(list(self.done)).decode()
+
+
+def _scale(point: tuple[float, float], factor: float) -> tuple[float, float]:
+    return point[0] * factor, point[1] * factor

@@ -1,0 +1,101 @@
+"""Depth as a frame has it: in metres, and in the pixels of the photograph.
+
+A pixel (u, v) of the depth camera with reading z lies at X = z K_d^-1 (u, v, 1); the photograph shows it at
+K_c (R X + t), where T_colour_depth = (R, t). Of readings that fall on one pixel the nearest counts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Float32, Shaped
+
+from cpor.errors import InvalidSceneError
+from cpor.scene import Camera, Intrinsics
+
+DEPTH_RANGE_M = (0.05, 20.0)
+"""Readings outside are no readings: nearer than depth cameras measure, farther than any table. [m]"""
+
+SATURATED = 65535
+"""Of 16-bit steps: no reading."""
+
+_WIDEST = 16
+"""A reading covers at most so many pixels of the photograph along each side. [px]"""
+
+
+@dataclass(frozen=True, eq=False)
+class DepthCamera:
+    """A depth camera whose pictures are not registered to the photograph.
+
+    Attributes:
+        intrinsics: Of the depth picture.
+        T_colour_depth: Pose of the depth camera in that of colour; None: they stand at one place.
+            Shape (4, 4). [m]
+    """
+
+    intrinsics: Intrinsics
+    T_colour_depth: Float[np.ndarray, "4 4"] | None = None
+
+    def __post_init__(self) -> None:
+        Camera(self.intrinsics, self.T_colour_depth)  # refuses what no camera has
+
+
+def to_metres(
+    steps: Shaped[np.ndarray, "h w"], unit_m: float, range_m: tuple[float, float] = DEPTH_RANGE_M
+) -> Float32[np.ndarray, "h w"]:
+    """Depth in metres from steps of a unit, NaN where there is no reading. Shape (h, w)."""
+    low, high = range_m
+    if steps.dtype == np.uint16:
+        metres = (np.arange(SATURATED + 1) * unit_m).astype(np.float32)
+        metres[(metres < low) | (metres > high)] = np.nan
+        metres[[0, SATURATED]] = np.nan
+        return np.take(metres, steps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: np.ndarray = (steps.astype(np.float64) * unit_m).astype(np.float32)
+    found[~((found >= low) & (found <= high))] = np.nan
+    return found
+
+
+def align_depth(
+    depth: Float32[np.ndarray, "rows cols"],
+    sensor: DepthCamera,
+    colour: Intrinsics | None,
+    shape: tuple[int, int],
+) -> Float32[np.ndarray, "h w"]:
+    """Depth in the pixels of the photograph, NaN where nothing was measured.
+
+    Args:
+        depth: As the depth camera has it. Shape (rows, cols). [m]
+        sensor: The depth camera.
+        colour: Intrinsics of the photograph.
+        shape: Height and width of the photograph. [px]
+    """
+    if colour is None:
+        raise InvalidSceneError(
+            "the depth camera is known, but not that of the photograph; give fx, fy, cx and cy of both"
+        )
+    rows, cols = np.nonzero(np.isfinite(depth))
+    z = depth[rows, cols].astype(np.float64)
+    k = sensor.intrinsics
+    pose = np.eye(4) if sensor.T_colour_depth is None else sensor.T_colour_depth
+    corners = []
+    for side in (-0.5, 0.5):  # a reading covers what its pixel covers
+        points = np.stack([(cols + side - k.cx) / k.fx * z, (rows + side - k.cy) / k.fy * z, z])
+        x, y, ahead = pose[:3, :3] @ points + pose[:3, 3:]
+        seen = np.maximum(ahead, 1e-6)
+        corners.append((colour.fx * x / seen + colour.cx + 0.5, colour.fy * y / seen + colour.cy + 0.5))
+    (left, top), (right, bottom) = corners
+    out = np.full(shape, np.inf, np.float32)
+    there = (ahead > 0.0) & (right > 0) & (bottom > 0) & (left < shape[1]) & (top < shape[0])
+    x0, y0 = (np.floor(each[there]).astype(np.int64) for each in (left, top))
+    x1 = np.maximum(np.ceil(right[there]).astype(np.int64), x0 + 1)
+    y1 = np.maximum(np.ceil(bottom[there]).astype(np.int64), y0 + 1)
+    value = ahead[there].astype(np.float32)
+    wide = min(_WIDEST, int((x1 - x0).max(initial=1)))
+    high = min(_WIDEST, int((y1 - y0).max(initial=1)))
+    for dy in range(high):
+        for dx in range(wide):
+            x, y = x0 + dx, y0 + dy
+            inside = (x < x1) & (y < y1) & (x >= 0) & (y >= 0) & (x < shape[1]) & (y < shape[0])
+            np.minimum.at(out, (y[inside], x[inside]), value[inside])
+    out[np.isinf(out)] = np.nan
+    return out

@@ -1,0 +1,124 @@
+"""What pixels say of each object: its colours, its everyday shape, its outline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, UInt8
+from scipy import ndimage
+
+from cpor.perception.colours import COLOURS, colour_shares, estimate_gains, nearest_colours
+from cpor.perception.outlines import Outline, measure_outlines
+from cpor.perception.shapes import SHAPES, judge_shapes
+from cpor.scene import Scene
+
+SURE = 0.45
+"""A shape word is said of an object where its probability is at least this; else it is a thing."""
+
+SECOND_COLOUR = 0.27
+"""Share of pixels from which a second colour is said too."""
+
+ADJACENT: Mapping[str, tuple[str, ...]] = {
+    "red": ("orange", "pink", "brown"),
+    "orange": ("red", "yellow", "brown"),
+    "yellow": ("orange", "green", "beige"),
+    "green": ("yellow", "cyan"),
+    "cyan": ("green", "blue"),
+    "blue": ("cyan", "purple"),
+    "purple": ("blue", "pink"),
+    "pink": ("purple", "red"),
+}
+"""Clear colours, and the words that shades of each may fall on."""
+
+_STRIPES = 3
+"""Patches that each of two colours must come in for an object to be striped."""
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """How one object looks.
+
+    Attributes:
+        colours: Share of its pixels that each colour word fits.
+        striped: Whether two colours take turns on it.
+        shapes: Probability of each of `SHAPES`; None where nobody judged.
+        outline: Its size, form and place.
+    """
+
+    colours: Mapping[str, float]
+    striped: bool
+    shapes: Mapping[str, float] | None
+    outline: Outline
+
+    @property
+    def said_colours(self) -> tuple[str, ...]:
+        """The colour words that we say: one, two, or none where there are more."""
+        shares = self.colours
+        clear = max(ADJACENT, key=lambda key: shares[key])
+        others = [key for key in ADJACENT if shares[key] >= 0.08 and key not in (clear, *ADJACENT[clear])]
+        if len(others) >= 2 and max(shares.values()) < 0.4:
+            return ()
+        # Shades of one paint fall on neighbouring words.
+        whole = {
+            key: own + 0.6 * sum(min(own, shares[other]) for other in ADJACENT.get(key, ()))
+            for key, own in shares.items()
+        }
+        first = max(whole, key=lambda key: whole[key])
+        rest = [key for key in whole if key != first and key not in ADJACENT.get(first, ())]
+        second = max(rest, key=lambda key: whole[key])
+        if {first, second} == {"white", "grey"} and whole["white"] >= SECOND_COLOUR:
+            return ("white",)  # what lies in its own shade
+        if whole[second] >= SECOND_COLOUR and whole[second] > 0.55 * whole[first]:
+            return first, second
+        return (first,)
+
+    @property
+    def said_shape(self) -> str:
+        """The shape word that we say."""
+        if self.shapes is None:
+            return "thing"
+        best = max(self.shapes, key=lambda key: self.shapes[key])  # type: ignore[index]
+        return best if self.shapes[best] >= SURE else "thing"
+
+
+def describe_objects(scene: Scene) -> dict[int, Appearance]:
+    """How the objects that show look, by id."""
+    ids = scene.visible_ids
+    outlines = measure_outlines(scene)
+    if ids is None or not outlines:
+        return {}
+    rgb = scene.observation.rgb
+    gains = estimate_gains(rgb)
+    shapes = judge_shapes(scene)
+    boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
+    found = {}
+    for k, outline in outlines.items():
+        box = boxes[k - 1]
+        inner = interior(ids[box] == k)
+        shares = colour_shares(rgb[box], inner, gains)
+        two = sorted(shares, key=lambda key: -shares[key])[:2]
+        striped = shares[two[1]] >= 0.2 and _takes_turns(rgb[box], inner, gains, two)
+        p = dict(zip(SHAPES, shapes[k].tolist(), strict=True)) if k in shapes else None
+        found[k] = Appearance(shares, striped, p, outline)
+    return found
+
+
+def interior(mask: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """A mask without its rim, which takes on the colours of its neighbours; the mask where little is left."""
+    inner = np.asarray(ndimage.binary_erosion(mask, iterations=2))
+    return inner if inner.sum() >= max(30, 0.3 * mask.sum()) else mask
+
+
+def _takes_turns(
+    rgb: UInt8[np.ndarray, "h w 3"], mask: Bool[np.ndarray, "h w"], gains: np.ndarray, two: list[str]
+) -> bool:
+    """Whether each of two colours comes in several patches of some size; every second pixel tells."""
+    rgb, mask = rgb[::2, ::2], mask[::2, ::2]
+    words = np.full(mask.shape, -1)
+    words[mask] = nearest_colours(rgb[mask], gains)
+    for key in two:
+        patches, count = ndimage.label(words == list(COLOURS).index(key))
+        sizes = np.bincount(patches.ravel())[1:] if count else np.zeros(0)
+        if (sizes >= max(6, 0.02 * mask.sum())).sum() < _STRIPES:
+            return False
+    return True

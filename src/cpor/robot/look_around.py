@@ -1,0 +1,142 @@
+"""Look from another place first, where that is expected to pay: in the units of acting and of asking."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from cpor.asking import AskingSettings, decide_with, expected_gain, relevant_pairs
+from cpor.decision import Decision, Defer
+from cpor.errors import CameraError
+from cpor.perception.segmenter import Segmenter
+from cpor.pipeline import PairBeliefs, Pipeline
+from cpor.relations import ObstructionPosterior
+from cpor.robot.carry_over import Memory
+from cpor.robot.choose import Decider, SystemDecider
+from cpor.robot.cycle import as_recorded
+from cpor.robot.protocol import LooksAround, Robot
+from cpor.scene import Camera, Observation, Scene
+from cpor.tracking.identity import SURE
+from cpor.tracking.looks import share_inside
+from cpor.tracking.pair_filter import OTHER_POSE, OTHER_SPREAD, PairFilter
+
+LEAST_SHOWN = 0.5
+"""Share of an object's pixels that must fall into the picture from elsewhere for the look to be about it."""
+
+
+LOOKS_DO_NOT_HELP = ("failed_check", "unseen_blocker", "no_evidence", "not_proven")
+"""Reasons to defer that are about something else than doubtful pairs."""
+
+
+class Offer(NamedTuple):
+    """A place to look from, and by how much a right action is expected to get likelier by it."""
+
+    view: str
+    gain: float
+
+
+class Around:
+    """Looks around where it pays; each place is looked from once until something is acted on.
+
+    Args:
+        robot: That may have a camera which can look from elsewhere.
+        segmenter: Finds the objects of a frame.
+        decider: Believes something of each pair.
+        cost: What a look must gain at least, in probability of a right action.
+    """
+
+    def __init__(self, robot: Robot, segmenter: Segmenter, decider: Pipeline | Decider, cost: float) -> None:
+        self._robot, self._segmenter, self._decider, self._cost = robot, segmenter, decider, cost
+        self._seen_from: set[str] = set()
+
+    def begin_anew(self) -> None:
+        """Something was acted on."""
+        self._seen_from.clear()
+
+    def look(
+        self, decision: Decision | None, posterior: ObstructionPosterior | None, memory: Memory
+    ) -> tuple[Memory, str] | None:
+        """What is known after a look from the best place, and a sentence on it; None where it does not pay.
+
+        Args:
+            decision: What would be done now.
+            posterior: What it was decided from; None: nobody tells.
+            memory: What is known.
+        """
+        if decision is None or posterior is None or not isinstance(self._robot, LooksAround):
+            return None
+        if isinstance(decision.action, Defer) and decision.action.reason in LOOKS_DO_NOT_HELP:
+            return None
+        views = {name: at for name, at in self._robot.views().items() if name not in self._seen_from}
+        offer = best_view(decision, posterior, memory, views)
+        if offer is None or offer.gain <= self._cost:
+            return None
+        self._seen_from.add(offer.view)
+        try:
+            frame = self._robot.observe_from(offer.view)
+        except CameraError as error:
+            return memory, f"it wanted to look from {offer.view}, but: {error}"
+        memory, n = look_from(frame, self._segmenter, self._decider, memory)
+        told = f"recognised {n} of {len(memory.known)} objects there; expected to gain {offer.gain:.3f}"
+        return memory, f"it looked from {offer.view} first, {told}"
+
+
+def best_view(
+    decision: Decision,
+    posterior: ObstructionPosterior,
+    memory: Memory,
+    views: Mapping[str, Camera],
+    samples: int = 48,
+) -> Offer | None:
+    """The place from which a look is expected to pay most; None where none is offered.
+
+    Args:
+        decision: What would be done now.
+        posterior: What it was decided from.
+        memory: What is known.
+        views: The camera at each place.
+        samples: Sets of answers to draw.
+    """
+    assert memory.frame is not None
+    shape, offers = memory.frame.observation.shape, []
+    decide_all = decide_with(replace(Pipeline(), tau=decision.tau))
+    for name, camera in views.items():
+        shown = {
+            k for k, each in memory.known.items() if share_inside(each.last, camera, shape) > LEAST_SHOWN
+        }
+        told = [pair for pair in memory.pairs.pairs if shown.issuperset(pair)]
+        pairs = sorted(relevant_pairs(told, posterior.target))
+        rng = np.random.default_rng(0)  # the same draws for each place: only what it shows differs
+        settings = AskingSettings(answer_spread=OTHER_SPREAD, samples=samples)
+        offers.append(Offer(name, expected_gain(posterior, decision, pairs, rng, settings, decide_all)))
+    return max(offers, key=lambda offer: offer.gain, default=None)
+
+
+def look_from(
+    frame: Observation, segmenter: Segmenter, decider: Pipeline | Decider, memory: Memory
+) -> tuple[Memory, int]:
+    """What is known with a look from elsewhere as evidence, and of how many objects it tells.
+
+    Args:
+        frame: Taken from there.
+        segmenter: Finds the objects of a frame.
+        decider: Believes something of each pair.
+        memory: What is known of the look from the usual place, which stays the one that is acted on.
+    """
+    now = memory.carry_to(segmenter.segment(as_recorded(frame)))
+    assert now.frame is not None
+    beliefs = _believe(decider, now.frame)
+    if beliefs is None:
+        return memory, 0
+    sure = {k for k, p in now.p_same.items() if p >= SURE and k in memory.known}
+    after = memory.pairs.after(beliefs, OTHER_POSE).pairs
+    told = {pair: after[pair] for pair in memory.pairs.pairs if pair in after and sure.issuperset(pair)}
+    return replace(memory, pairs=PairFilter({**memory.pairs.pairs, **told})), len(sure)
+
+
+def _believe(decider: Pipeline | Decider, scene: Scene) -> PairBeliefs | None:
+    """What a decider believes of each pair, where it tells."""
+    if isinstance(decider, SystemDecider):
+        return decider.system.believe(decider.system.look(scene)).beliefs
+    return decider.believe(scene) if isinstance(decider, Pipeline) else None

@@ -1,0 +1,149 @@
+"""A robot described in a file: TOML whose table `[robot]` holds the options of the one it is for.
+
+[robot]                        # of `ur`
+host = "192.168.0.10"
+camera = "realsense"           # or a folder of frames, to try
+gripper = "robotiq"
+T_world_camera = [[...], [...], [...], [0, 0, 0, 1]]
+limits = { speed = 0.1, workspace = { low = [0.05, -0.4, 0.0], high = [0.5, 0.4, 0.5] } }
+station = { travel_height = 0.25 }
+
+[loop]                         # see `LoopSettings`
+budget = 12
+"""
+
+import inspect
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from cpor.errors import InvalidSettingError
+from cpor.plugins import ROBOTS, load_plugin
+from cpor.robot.cameras import FolderCamera, FrameCamera, RealSenseCamera
+from cpor.robot.cycle import LoopSettings
+from cpor.robot.grippers import GripperDevice, RobotiqGripper
+from cpor.robot.limits import Box, Limits
+from cpor.robot.protocol import Robot
+from cpor.robot.registry import make_robot
+from cpor.robot.ur import Station, UniversalRobot, connect_ur
+
+_Kind = TypeVar("_Kind")
+
+
+def read_robot_file(path: Path | None) -> tuple[dict[str, Any], LoopSettings]:
+    """Options of the robot, and settings of the loop; the defaults where there is no file.
+
+    Raises:
+        InvalidSettingError: It cannot be read, or holds something else.
+    """
+    if path is None:
+        return {}, LoopSettings()
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSettingError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSettingError(f"{path} is no TOML: {error}") from None
+    if other := set(content) - {"robot", "loop"}:
+        raise InvalidSettingError(f"{path} has {min(other)!r}; it takes the tables [robot] and [loop]")
+    return dict(content.get("robot", {})), _fill(LoopSettings, content.get("loop", {}), "[loop]")
+
+
+def can_run_dry(name: str) -> bool:
+    """Whether a robot takes the option `dry_run`."""
+    made = load_plugin(ROBOTS, name)
+    return callable(made) and "dry_run" in inspect.signature(made).parameters
+
+
+def open_robot(name: str, options: Mapping[str, Any], live: bool) -> Robot:
+    """A robot by name, dry unless it is wanted live; the simulated one moves nothing real.
+
+    Args:
+        name: As `make_robot` takes it.
+        options: Its parameters, without `dry_run`.
+        live: Whether it may move.
+
+    Raises:
+        InvalidSettingError: It cannot run dry, and is not wanted live.
+    """
+    if "dry_run" in options:
+        raise InvalidSettingError("leave dry_run out of the file; --live says that the arm may move")
+    takes_dry = can_run_dry(name)
+    robot = make_robot(name, **options, **({"dry_run": not live} if takes_dry else {}))
+    if not (live or takes_dry or getattr(robot, "is_simulated", False)):
+        raise InvalidSettingError(
+            f"the robot {name!r} has no dry run (option dry_run); say --live to move it"
+        )
+    return robot
+
+
+def build_ur(
+    host: str,
+    camera: str | FrameCamera = "realsense",
+    gripper: str | GripperDevice | None = None,
+    T_world_camera: list[list[float]] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    station: Mapping[str, Any] | None = None,
+    payload_kg: float = 1.0,
+    dry_run: bool = True,
+) -> UniversalRobot:
+    """The robot `ur` of `cpor.robots`, from plain values.
+
+    Args:
+        host: Address of the controller.
+        camera: `realsense`, a folder of frames, or a camera.
+        gripper: `robotiq`, or a gripper; none is needed in a dry run.
+        T_world_camera: Pose of the camera, row by row. [m]
+        limits: Fields of `Limits`.
+        station: Fields of `Station`.
+        payload_kg: Mass of the gripper. [kg]
+        dry_run: Move nothing.
+    """
+    if isinstance(camera, str):
+        pose = None if T_world_camera is None else np.array(T_world_camera, np.float64)
+        camera = RealSenseCamera(pose) if camera == "realsense" else FolderCamera(camera)
+    if isinstance(gripper, str):
+        if gripper != "robotiq":
+            raise InvalidSettingError(f"unknown gripper {gripper!r}; known is: robotiq")
+        gripper = None if dry_run else RobotiqGripper(host)
+    bounds = dict(limits or {})
+    if "workspace" in bounds:
+        bounds["workspace"] = _box(bounds["workspace"])
+    if "keep_out" in bounds:
+        bounds["keep_out"] = tuple(_box(each) for each in bounds["keep_out"])
+    places = {
+        key: np.array(value, np.float64) if key.startswith("T_") else value
+        for key, value in dict(station or {}).items()
+    }
+    return connect_ur(
+        host,
+        camera,
+        gripper,
+        _fill(Limits, bounds, "limits"),
+        _fill(Station, places, "station"),
+        payload_kg=payload_kg,
+        dry_run=dry_run,
+    )
+
+
+def _box(written: Any) -> Box:
+    if isinstance(written, Box):
+        return written
+    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in dict(written).items()}
+    return _fill(Box, plain, "a box of the limits")
+
+
+def _fill(kind: type[_Kind], values: Any, where: str) -> _Kind:
+    """An object of ours from a table of a file."""
+    known = {each.name for each in fields(cast(Any, kind))}
+    if not isinstance(values, Mapping) or (other := set(values) - known):
+        what = f"has {min(other)!r}; it" if isinstance(values, Mapping) else "must be a table; it"
+        raise InvalidSettingError(f"{where} {what} takes: {', '.join(sorted(known))}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise InvalidSettingError(f"{where}: {error}") from None

@@ -1,0 +1,71 @@
+"""What workers do with a scene that is kept: correct it, show it again, save it as a scene folder."""
+
+import io
+import zipfile
+from typing import Any
+
+from cpor.corrections import CorrectionError, Corrections, correct_view, label_scene
+from cpor.data.scene_folder import encode_scene
+from cpor.errors import TooLargeError
+from cpor.files.images import encode_png
+from cpor.serve.api.kept_views import KeptView
+from cpor.serve.api.look_jobs import Seen, believe_all, describe
+from cpor.serve.api.messages import MOST_OBJECTS, CorrectRequest, FolderRequest, SceneDecideRequest
+from cpor.serve.api.view_decisions import answer_on_view, decide_on_view
+from cpor.system import System
+from cpor.viz.answer_page import answer_page, draw_answer
+
+
+def correct(system: System, kept: KeptView, request: CorrectRequest) -> tuple[Seen, dict[str, Any] | None]:
+    """Correct a scene, and decide on it where that is asked for."""
+    seen = kept.seen or kept.view
+    history = kept.history or Corrections.of(seen.scene)
+    if request.correction is not None:
+        history = history.make(request.correction.scaled(1.0 / kept.shrunk))
+    else:
+        history = history.undo() if request.do == "undo" else history.redo()
+    if len(history.scene.objects) > MOST_OBJECTS:
+        raise TooLargeError(f"a scene has at most {MOST_OBJECTS} objects; delete some first")
+    view = correct_view(seen, history)
+    believe_all(system, view)
+    after = KeptView(view, kept.shrunk, kept.size, seen, history, kept.model)
+    decision = None if request.decide is None else decide_on_view(after, request.decide)
+    return Seen(describe(system, after), after), decision
+
+
+def describe_kept(system: System, kept: KeptView) -> Seen:
+    """What is said of a scene that is kept."""
+    return Seen(describe(system, kept), kept)
+
+
+def encode_picture(_: System, kept: KeptView) -> bytes:
+    """The photograph as it was analysed, a PNG file."""
+    return encode_png(kept.view.scene.observation.rgb)
+
+
+def encode_decision(_: System, kept: KeptView, request: SceneDecideRequest, kind: str) -> bytes:
+    """A decision to keep: a PNG picture, or one HTML page that needs nothing else."""
+    answer = answer_on_view(kept, request)
+    if kind == "html":
+        return answer_page(answer).encode()
+    content = io.BytesIO()
+    draw_answer(answer).save(content, format="PNG")
+    return content.getvalue()
+
+
+def encode_folder(_: System, kept: KeptView, request: FolderRequest) -> bytes:
+    """The scene as a zip of its labelled scene folder; without relations.json where some are not known."""
+    view, believed = kept.view, kept.view.believed
+    assert believed is not None
+    said = dict(view.relations) | {(each.blocked, each.blocker): each.p for each in request.relations}
+    try:
+        scene = label_scene(view.scene, believed.beliefs, said)
+    except CorrectionError:
+        scene = view.scene
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in encode_scene(scene).items():
+            archive.writestr(f"scene/{name}", data)
+        if kept.history is not None:
+            archive.writestr("scene/corrections.json", kept.history.to_json())
+    return content.getvalue()

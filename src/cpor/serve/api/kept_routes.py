@@ -1,0 +1,78 @@
+"""Routes of scenes that are kept: show one again, correct it, save it, forget it."""
+
+from typing import Annotated, Literal
+
+from fastapi import FastAPI, Path
+from starlette.responses import Response
+
+from cpor.serve.api.correct_jobs import correct, describe_kept, encode_decision, encode_folder, encode_picture
+from cpor.serve.api.decide_routes import as_json
+from cpor.serve.api.kept_views import ViewShelf
+from cpor.serve.api.messages import (
+    CorrectReply,
+    CorrectRequest,
+    FolderRequest,
+    SceneDecideRequest,
+    SceneReply,
+)
+from cpor.serve.jobs.workers import WorkerPool
+from cpor.system import System
+
+_Id = Annotated[str, Path(max_length=100)]
+
+
+def add_kept_routes(app: FastAPI, looking: WorkerPool[System], shelf: ViewShelf) -> None:
+    """Add the routes."""
+
+    @app.get("/v1/scenes/{id}", response_model=SceneReply)
+    async def show_scene(id: _Id) -> Response:
+        """A scene that was looked at, as it is now."""
+        seen = await looking.run(describe_kept, shelf.get(id))
+        return as_json(seen.reply.model_copy(update={"id": id}))
+
+    @app.get(
+        "/v1/scenes/{id}/rgb.png",
+        response_class=Response,
+        responses={200: {"content": {"image/png": {}}, "description": "The picture."}},
+    )
+    async def show_picture(id: _Id) -> Response:
+        """The photograph of a scene, as it was analysed."""
+        return Response(await looking.run(encode_picture, shelf.get(id)), media_type="image/png")
+
+    @app.delete("/v1/scenes/{id}", status_code=204)
+    async def forget_scene(id: _Id) -> Response:
+        """Forget a scene and its picture at once."""
+        shelf.forget(id)
+        return Response(status_code=204)
+
+    @app.post("/v1/scenes/{id}/corrections", response_model=CorrectReply)
+    async def correct_scene(id: _Id, request: CorrectRequest) -> Response:
+        """Correct what was seen: objects, names, workspace, who lies on whom; or undo and redo."""
+        kept = shelf.get(id)
+        seen, decision = await looking.run(correct, kept, request)
+        shelf.replace(id, kept, seen.kept)
+        scene = seen.reply.model_copy(update={"id": id}).model_dump(mode="json")
+        return as_json({"scene": scene, "decision": decision})
+
+    @app.post(
+        "/v1/scenes/{id}/decision.{kind}",
+        response_class=Response,
+        responses={200: {"content": {"image/png": {}, "text/html": {}}, "description": "The decision."}},
+    )
+    async def draw_decision(id: _Id, kind: Literal["png", "html"], request: SceneDecideRequest) -> Response:
+        """A decision to keep: a picture, or one page that needs nothing else."""
+        content = await looking.run(encode_decision, shelf.get(id), request, kind)
+        headers = {"Content-Disposition": f'attachment; filename="decision.{kind}"'}
+        media_type = "image/png" if kind == "png" else "text/html; charset=utf-8"
+        return Response(content, media_type=media_type, headers=headers)
+
+    @app.post(
+        "/v1/scenes/{id}/folder.zip",
+        response_class=Response,
+        responses={200: {"content": {"application/zip": {}}, "description": "The scene folder."}},
+    )
+    async def save_scene(id: _Id, request: FolderRequest) -> Response:
+        """The scene with its corrections as a labelled scene folder, which `cpor fit` reads."""
+        content = await looking.run(encode_folder, shelf.get(id), request)
+        headers = {"Content-Disposition": 'attachment; filename="scene.zip"'}
+        return Response(content, media_type="application/zip", headers=headers)

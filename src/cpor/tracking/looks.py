@@ -1,0 +1,216 @@
+"""How an object looks in a frame, and what of it is still where it was in another one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from cpor.scene import Camera, MaskCrop, Observation, Scene
+
+UNCHANGED_IOU = 0.9
+"""Least overlap of an object's visible masks for it to count as unchanged."""
+
+UNCHANGED_DEPTH_M = 0.005
+"""Most change of its median depth for it to count as unchanged: above the noise of a median. [m]"""
+
+SAME_PLACE = 0.6
+"""Least share of the smaller of two masks that the other covers for an object to lie in the same place: it
+was nudged, or something was taken off it or fell on it."""
+
+SAME_COLOUR = 40.0
+"""Most distance of mean colours of the same thing, of 255 a channel."""
+
+ALIKE_DEPTH_M = 0.015
+"""Most change of depth at a pixel that still shows the same thing: noise of a pixel, not of a median. [m]"""
+
+SAMPLES = 400
+"""Pixels of an object that are looked up in another frame."""
+
+BINS = 6
+"""Of the colour histogram, a channel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """How an object looked in one frame.
+
+    Attributes:
+        mask: Its visible mask; empty where it was not seen.
+        depth: Median of its depth readings, NaN without any. [m]
+        colour: Mean colour, of 255 a channel. Shape (3,).
+        histogram: Shares of colours, which sum to 1; zeros where it was not seen. Shape (bins,).
+        pixels: Some of its pixels, row and column. Shape (m, 2).
+        depths: Their depth, NaN without reading. Shape (m,). [m]
+        colours: Their colour, of 255 a channel. Shape (m, 3).
+        camera: That took the frame.
+        name: What it was called.
+    """
+
+    mask: MaskCrop
+    depth: float
+    colour: Float[np.ndarray, " 3"]
+    histogram: Float[np.ndarray, " bins"]
+    pixels: Int[np.ndarray, "m 2"]
+    depths: Float[np.ndarray, " m"]
+    colours: Float[np.ndarray, "m 3"]
+    camera: Camera
+    name: str | None
+
+    @property
+    def area(self) -> int:
+        """Visible pixels."""
+        return int(self.mask.pixels.sum())
+
+
+def look_at(scene: Scene) -> dict[int, Look]:
+    """How each object of a scene looks."""
+    seen, ids = scene.observation, scene.visible_ids
+    looks = {}
+    for obj in scene.objects:
+        mask = MaskCrop.from_mask(ids == obj.id if ids is not None else np.zeros(seen.shape, np.bool_))
+        corner = np.array([mask.top, mask.left])
+        pixels = np.argwhere(mask.pixels) + corner
+        depth, colour, shares = np.nan, np.full(3, np.nan), np.zeros(BINS**3)
+        if len(pixels):
+            colours = seen.rgb[pixels[:, 0], pixels[:, 1]]
+            colour = colours.mean(axis=0)
+            steps = colours.astype(np.int64) * BINS // 256
+            shares = np.bincount(steps @ [BINS * BINS, BINS, 1], minlength=BINS**3) / len(pixels)
+            readings = _depth_at(seen, pixels)
+            readings = readings[~np.isnan(readings)]
+            depth = float(np.median(readings)) if readings.size else np.nan
+        some = pixels[:: max(1, len(pixels) // SAMPLES)]
+        sampled = seen.rgb[some[:, 0], some[:, 1]].astype(np.float64)
+        looks[obj.id] = Look(
+            mask, depth, colour, shares, some, _depth_at(seen, some), sampled, seen.camera, obj.name
+        )
+    return looks
+
+
+def _depth_at(seen: Observation, pixels: Int[np.ndarray, "m 2"]) -> Float[np.ndarray, " m"]:
+    if seen.depth is None:
+        return np.full(len(pixels), np.nan)
+    return np.asarray(seen.depth[pixels[:, 0], pixels[:, 1]], np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where the sampled pixels of an object fall in another frame, and what is there.
+
+    Attributes:
+        stays: How many show the depth that it would have there; without a reading, an object.
+        gone: How many show something deeper, or without a reading no object: it is not there.
+        hidden: How many show something nearer, so that it may be behind it.
+        on: Of those that stay, how many show each object.
+        recoloured: How far the median of those has another colour than before, of 255 a channel.
+    """
+
+    stays: int
+    gone: int
+    hidden: int
+    on: Mapping[int, int]
+    recoloured: Mapping[int, float]
+
+
+def same_pose(a: Camera, b: Camera) -> bool:
+    """Whether two frames were taken from the same place, as far as anybody says."""
+    if a.T_world_camera is None or b.T_world_camera is None:
+        return True
+    return bool(np.allclose(a.T_world_camera, b.T_world_camera, atol=1e-4))
+
+
+def find_in(look: Look, scene: Scene) -> Found:
+    """Where an object's pixels are in another frame: the same ones, or by the poses of both cameras."""
+    seen = scene.observation
+    pixels, expected, colours = _project(look, seen.camera)
+    inside = ((pixels >= 0) & (pixels < seen.shape)).all(axis=1)
+    pixels, expected, colours = pixels[inside], expected[inside], colours[inside]
+    deeper = _depth_at(seen, pixels) - expected
+    ids = np.zeros(seen.shape, np.int32) if scene.visible_ids is None else scene.visible_ids
+    shown = ids[pixels[:, 0], pixels[:, 1]]
+    gone, hidden = deeper > ALIKE_DEPTH_M, deeper < -ALIKE_DEPTH_M  # NaN compares false
+    gone |= np.isnan(deeper) & (shown == 0)
+    stays = ~gone & ~hidden
+    found, counts = np.unique(shown[stays], return_counts=True)
+    on = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    change = np.linalg.norm(seen.rgb[pixels[:, 0], pixels[:, 1]] - colours, axis=1)
+    recoloured = {k: float(np.median(change[stays & (shown == k)])) for k in on}
+    return Found(int(stays.sum()), int(gone.sum()), int(hidden.sum()), on, recoloured)
+
+
+def share_inside(look: Look, camera: Camera, shape: tuple[int, int]) -> float:
+    """Share of an object's pixels that fall into the picture of another camera, hidden there or not."""
+    pixels, _, _ = _project(look, camera)
+    inside = ((pixels >= 0) & (pixels < shape)).all(axis=1)
+    return float(inside.sum() / max(len(look.pixels), 1))
+
+
+def _project(
+    look: Look, to: Camera
+) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"], Float[np.ndarray, "m 3"]]:
+    """Pixels of a look in another camera, the depth they should have there, and their colours."""
+    of = look.camera
+    if same_pose(of, to):
+        return look.pixels, look.depths, look.colours
+    if of.intrinsics is None or to.intrinsics is None:
+        return look.pixels[:0], look.depths[:0], look.colours[:0]
+    assert of.T_world_camera is not None and to.T_world_camera is not None
+    reads = ~np.isnan(look.depths)
+    z, (rows, columns) = look.depths[reads], look.pixels[reads].T
+    fx, fy, cx, cy = of.intrinsics
+    here = np.stack([(columns - cx) / fx * z, (rows - cy) / fy * z, z, np.ones_like(z)])
+    x, y, depth, _ = np.linalg.inv(to.T_world_camera) @ of.T_world_camera @ here
+    front = depth > 0.0
+    x, y, depth = x[front], y[front], depth[front]
+    fx, fy, cx, cy = to.intrinsics
+    pixels = np.stack([np.rint(y / depth * fy + cy), np.rint(x / depth * fx + cx)], axis=1)
+    return pixels.astype(np.int64), depth, look.colours[reads][front]
+
+
+def is_unchanged(before: Look, now: Look) -> bool:
+    """Whether an object lies where it lay and shows what it showed; never without a mask in both frames."""
+    if not same_pose(before.camera, now.camera) or overlap(before.mask, now.mask) <= UNCHANGED_IOU:
+        return False
+    if np.isnan(before.depth) and np.isnan(now.depth):
+        return True  # a frame without depth, or a thing that never reads: the mask has to do
+    return bool(abs(before.depth - now.depth) < UNCHANGED_DEPTH_M)  # NaN on one side is a change
+
+
+def overlap(a: MaskCrop, b: MaskCrop) -> float:
+    """Intersection over union of two masks; 0 where either is empty."""
+    both = _common(a, b)
+    return both / (np.count_nonzero(a.pixels) + np.count_nonzero(b.pixels) - both) if both else 0.0
+
+
+def covered(a: MaskCrop, b: MaskCrop) -> float:
+    """Share of the smaller of two masks that the other covers."""
+    smaller = min(np.count_nonzero(a.pixels), np.count_nonzero(b.pixels))
+    return _common(a, b) / max(int(smaller), 1)
+
+
+def _common(a: MaskCrop, b: MaskCrop) -> int:
+    """Pixels that two masks share."""
+    top, left = max(a.top, b.top), max(a.left, b.left)
+    bottom = min(a.top + a.pixels.shape[0], b.top + b.pixels.shape[0])
+    right = min(a.left + a.pixels.shape[1], b.left + b.pixels.shape[1])
+    if bottom <= top or right <= left:
+        return 0
+    return int(
+        np.count_nonzero(
+            a.pixels[top - a.top : bottom - a.top, left - a.left : right - a.left]
+            & b.pixels[top - b.top : bottom - b.top, left - b.left : right - b.left]
+        )
+    )
+
+
+def are_near(a: MaskCrop, b: MaskCrop, gap: int) -> bool:
+    """Whether the boxes of two masks are at most `gap` pixels apart; never where either is empty."""
+    if not a.pixels.size or not b.pixels.size:
+        return False
+    return bool(
+        a.top - gap <= b.top + b.pixels.shape[0]
+        and b.top - gap <= a.top + a.pixels.shape[0]
+        and a.left - gap <= b.left + b.pixels.shape[1]
+        and b.left - gap <= a.left + a.pixels.shape[1]
+    )

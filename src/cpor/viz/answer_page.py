@@ -1,0 +1,121 @@
+"""An answer for people to keep: a picture, its JSON, and one HTML page that needs nothing else."""
+
+import io
+import json
+from html import escape
+from pathlib import Path
+
+from PIL import Image
+
+from cpor.answer import Answer
+from cpor.errors import InvalidSettingError
+from cpor.files.whole_files import write_bytes, write_text
+from cpor.pipeline import UNSEEN
+from cpor.viz.overlay import LEAST_P, Marks, draw_scene, encode_picture, relations_to_draw
+from cpor.viz.page_parts import image, score_bars, sentence, whole_page
+from cpor.viz.words import namer, percent, say_certificate, say_step, say_success, say_why
+
+PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
+"""What `write_answer` writes."""
+
+_WIDEST = 1600
+"""The picture on the page shrinks to this. [px]"""
+
+_STATES = {"fail": "Failed", "doubt": "In doubt"}
+
+
+def draw_answer(answer: Answer) -> Image.Image:
+    """The photograph in its own colours: outlines, numbers, names, who obstructs whom, the action."""
+    assert answer.view is not None
+    posterior, target = answer.posterior, answer.target
+    relations = {} if posterior is None else relations_to_draw(posterior)
+    marks = Marks(target if isinstance(target, int) else None, answer.action, relations)
+    return draw_scene(answer.view.scene, marks)
+
+
+def write_answer(answer: Answer, folder: Path, graphs: int = 3) -> Image.Image:
+    """Write picture, JSON and page of an answer into a folder, made if absent.
+
+    Args:
+        answer: With a view.
+        folder: Where to; files of an earlier answer are replaced.
+        graphs: How many of the likeliest graphs the JSON lists.
+
+    Returns:
+        The picture.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSettingError(
+            f"cannot create the folder {folder}: {error.strerror}; choose another --out"
+        ) from None
+    picture = draw_answer(answer)
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG")
+    write_bytes(folder / PICTURE, buffer.getvalue())
+    said = json.dumps(answer.to_json(graphs), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(folder / RECORD, said + "\n")
+    write_text(folder / PAGE, answer_page(answer, picture))
+    return picture
+
+
+def answer_page(answer: Answer, picture: Image.Image | None = None) -> str:
+    """The page; `picture` is that of `draw_answer`."""
+    assert answer.view is not None
+    picture = picture or draw_answer(answer)
+    if picture.width > _WIDEST:
+        picture = picture.resize((_WIDEST, round(picture.height * _WIDEST / picture.width)))
+    name = namer(answer.view.scene)
+    action, target = answer.action, answer.target
+    headline = "Please say which object" if action is None else say_step(action, name)
+    parts = [f"<header><h1>{escape(headline)}</h1>"]
+    if target is not None:
+        parts.append(f"<p>Asked for: {escape(name(target))}.</p>")
+    shown = image(encode_picture(picture), f"The photograph with what was found on it. {headline}.")
+    parts.append(f'</header><main><section class="step"><figure>{shown}</figure><div>')
+    if answer.question is not None:
+        parts.append(f"<p>{escape(sentence(answer.question))}</p>".replace("?.", "?"))
+        listed = "".join(f"<li>{escape(name(each.id))}</li>" for each in answer.candidates)
+        parts.append(f"<ul>{listed}</ul>" if listed else "")
+    elif answer.decision is not None and target is not None:
+        parts.append(f"<p>{escape(say_why(answer.decision, target, name))}</p>")
+        parts.append(score_bars(answer.decision, target, name))
+        proven = (say_success(answer.p_success), say_certificate(answer.decision))
+        parts.append(f'<p class="note">{escape(" ".join(filter(None, proven)))}</p>')
+    parts += [_checks(answer), _relations(answer), _notes(answer), "</div></section></main>"]
+    return whole_page(headline, parts)
+
+
+def _checks(answer: Answer) -> str:
+    """What is wrong or doubtful about the input."""
+    found = [check for check in answer.checks if check.state != "pass"]
+    if not found:
+        count = len(answer.checks)
+        return f'<p class="outcome good">✓ {count} checks of the input passed.</p>' if count else ""
+    rows = "".join(
+        f"<li><b>{_STATES[check.state]}:</b> {escape(check.says)} {escape(check.remedy)}</li>"
+        for check in found
+    )
+    return f"<h2>About the input</h2><ul>{rows}</ul>"
+
+
+def _relations(answer: Answer) -> str:
+    """Who lies in the way of whom, the likeliest first."""
+    if answer.posterior is None or answer.view is None:
+        return ""
+    name = namer(answer.view.scene)
+    likely = [
+        r for r in answer.posterior.relations() if r.p is not None and r.p >= LEAST_P and r.blocker != UNSEEN
+    ]
+    rows = "".join(
+        f"<li>{escape(sentence(name(r.blocker))[:-1])} lies in the way of {escape(name(r.blocked))}: "
+        f"{escape(percent(r.p))}</li>"
+        for r in sorted(likely, key=lambda r: -(r.p or 0.0))[:8]
+        if r.p is not None
+    )
+    return f"<h2>Who obstructs whom</h2><ul>{rows}</ul>" if rows else ""
+
+
+def _notes(answer: Answer) -> str:
+    return "".join(f'<p class="note">{escape(sentence(note))}</p>' for note in answer.notes)

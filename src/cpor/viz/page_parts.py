@@ -1,0 +1,78 @@
+"""What pages that need nothing else are made of: frame, pictures inside, bars of scores."""
+
+import base64
+from collections.abc import Callable, Iterable
+from html import escape
+
+from cpor.decision import Decision, Defer
+from cpor.relations import Label
+from cpor.viz.card import NOBODY_SEGMENTED
+from cpor.viz.overlay_marks import thing_colour
+from cpor.viz.story_style import STORY_STYLE
+from cpor.viz.words import ranked_scores
+
+
+def whole_page(title: str, parts: Iterable[str]) -> str:
+    """A page without script, font or other host.
+
+    Args:
+        title: Of the window.
+        parts: HTML of the body.
+    """
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{STORY_STYLE}</style></head><body>",
+            *parts,
+            "</body></html>\n",
+        ]
+    )
+
+
+def _badge(obj: Label) -> str:
+    """The id in the colour that the thing has in every picture."""
+    red, green, blue = thing_colour(obj if isinstance(obj, int) else 0)
+    return f'<span class="id" style="background:rgb({red},{green},{blue})">{escape(str(obj))}</span>'
+
+
+def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) -> str:
+    """The scores as bars; what is sure filled, what is possible pale, a mark at tau."""
+    action = decision.action
+    chosen = None if isinstance(action, Defer) else action.obj
+    rows = []
+    for obj, low, high in ranked_scores(decision):
+        verb = "grasp" if obj == target else "remove"
+        what = f"{_badge(obj)} {'★ ' if obj == target else ''}{verb} {escape(name(obj))}"
+        if name(obj) == NOBODY_SEGMENTED:  # it may be in the way; nobody can remove it
+            what = f"{NOBODY_SEGMENTED} is in the way"
+        said = f"{low:.0%}" if high - low < 5e-3 else f"{low:.0%} to {high:.0%}"
+        style = ' class="chosen"' if obj == chosen else ""
+        rows.append(
+            f'<tr{style}><th scope="row">{what}</th><td class="number">{said}</td>'
+            '<td class="track"><span class="bar">'
+            f'<i class="maybe" style="width:{100 * high:.1f}%"></i>'
+            f'<i class="sure" style="width:{100 * low:.1f}%"></i>'
+            f'<i class="tau" style="left:{100 * decision.tau:.1f}%"></i></span></td></tr>'
+        )
+    more = len(decision.scores) - len(rows)
+    note = f'<p class="note">and {more} more, less likely</p>' if more > 0 else ""
+    head = f"How likely each action is right (the mark: it acts above {decision.tau:.3g})"
+    return f'<table class="bars"><caption>{head}</caption>{"".join(rows)}</table>{note}'
+
+
+def image(content: bytes, words: str) -> str:
+    """A WebP picture, with words for those who do not see it."""
+    return f'<img src="{data_url(content)}" alt="{escape(words)}">'
+
+
+def data_url(content: bytes) -> str:
+    """A WebP picture as an address."""
+    return f"data:image/webp;base64,{base64.b64encode(content).decode()}"
+
+
+def sentence(words: str) -> str:
+    """Words with a capital and a full stop."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""

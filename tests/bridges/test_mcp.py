@@ -1,0 +1,184 @@
+"""The tools of an agent, called by the official client: three states, pictures, limits, nonsense, an arm."""
+
+import asyncio
+import base64
+import json
+import random
+import sys
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+
+from cpor.bridges.agent import AgentTools
+from cpor.bridges.agent_arm import AgentArm
+from cpor.bridges.mcp_server import http_app, make_mcp_server
+from cpor.bridges.states import state_of
+from cpor.data.scene_folder import write_scene_folder
+from cpor.decision import Defer, Grasp, Remove
+from cpor.files.images import encode_png
+from cpor.scene import Scene
+from cpor.serve.http.settings import ServeSettings
+from cpor.system import System
+from cpor.testing import example_frame
+
+TOKEN = "a-token-long-enough-for-this"
+
+
+def sent(shape=(240, 320)):
+    frame = example_frame(shape)
+    steps = np.rint(np.nan_to_num(frame.depth) * 1000).astype(np.uint16)
+    return {
+        "rgb": base64.b64encode(encode_png(frame.rgb)).decode(),
+        "depth": base64.b64encode(encode_png(steps)).decode(),
+    }
+
+
+def tools(**limits):
+    return AgentTools(System("depth", "none"), ServeSettings(**limits))
+
+
+def with_client(server, talk):
+    async def go():
+        async with Client(server) as client:
+
+            async def call(name, **arguments):
+                got = await client.call_tool(name, arguments)
+                text = got.content[0].text
+                return got, text if got.is_error else json.loads(text)
+
+            return await talk(client, call)
+
+    return asyncio.run(go())
+
+
+def test_states():
+    assert state_of(Grasp(1)) == "not_obstructed" and state_of(Remove(2)) == "obstructed"
+    assert state_of(Defer("weak_evidence")) == state_of(None) == "no_answer"
+
+
+def test_look_decide_explain_plan_ask_over_the_wire(tmp_path):
+    """Over standard input and output, by a client in another process."""
+    write_scene_folder(Scene(example_frame()), tmp_path / "heap")
+    command = ["-c", "from cpor.cli.app import main; main()", "mcp", "--scenes", str(tmp_path)]
+    command += ["--segmenter", "depth", "--scorer", "none"]
+    source = str(Path(__file__).parents[2] / "src")
+    process = StdioServerParameters(command=sys.executable, args=command, env={"PYTHONPATH": source})
+
+    async def talk(client, call):
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(listed) == ["look", "decide", "explain", "plan", "what_to_ask"]
+        assert "no_answer: do not move anything" in listed["decide"].description
+        assert "at most a share `alpha` is wrong" in listed["decide"].description
+        got, seen = await call("look", scene="heap")
+        assert len(seen["objects"]) == 3
+        assert got.content[1].type == "image" and got.content[1].mime_type == "image/webp"
+        assert base64.b64decode(got.content[1].data).startswith(b"RIFF")
+        asked = {"view": seen["view"], "point": seen["objects"][0]["point"]}
+        got, decided = await call("decide", **asked)
+        assert decided["state"] == "obstructed" and decided["action"]["type"] == "remove"
+        assert decided["promise"] is None and got.content[1].type == "image"
+        assert (await call("decide", view=seen["view"], request="the piano"))[1]["state"] == "no_answer"
+        assert (await call("explain", **asked))[1]["what_would_change_it"]
+        assert (await call("plan", **asked))[1]["steps"][0]["remove"] == decided["action"]["object"]
+        assert (await call("what_to_ask", **asked))[1]["question"].endswith("?")
+
+    with_client(process, talk)
+
+
+def test_limits_and_nonsense(tmp_path, evidence):
+    few = tools(most_scenes=2, most_upload_bytes=40_000, most_pixels=100_000)
+    server = make_mcp_server(few)
+    rng = random.Random(7)
+
+    def nonsense():
+        name = rng.choice(["look", "decide", "explain", "plan", "what_to_ask", "", "arm_act", "Look"])
+        keys = ["rgb", "depth", "view", "target", "point", "request", "mode", "scene", "camera", "x"]
+        values = [None, 3, -1, 1e400, "", "x" * 9, "../..", [], [1], [1, 2], {}, {"a": 1}, True, "\0", "AAAA"]
+        return name, {rng.choice(keys): rng.choice(values) for _ in range(rng.randint(0, 4))}
+
+    async def talk(client, call):
+        _, seen = await call("look", **sent())
+        for arguments, says in (
+            ({"rgb": "A" * 60_000}, "more than 40,000 bytes"),
+            ({"rgb": base64.b64encode(encode_png(np.zeros((400, 400, 3), np.uint8))).decode()}, "pixels"),
+            ({"rgb": "!!"}, "no base64"),
+            ({"scene": "heap"}, "no folder of scenes"),
+            ({}, "one of the two"),
+        ):
+            got, said = await call("look", **arguments)
+            assert got.is_error and says in said
+        crashed = 0
+        for _ in range(100):
+            name, arguments = nonsense()
+            try:
+                got, said = await call(name, **arguments)
+            except MCPError:
+                continue  # refused by the SDK
+            assert got.is_error and "not_obstructed" not in said
+            crashed += "Error executing tool" in said and ":" not in said
+        assert not crashed
+        for _ in range(2):
+            await call("look", **sent())
+        got, said = await call("decide", view=seen["view"], target=1)
+        assert got.is_error and "not kept" in said
+
+    with_client(server, talk)
+    evidence("serves", "malformed MCP calls", "no crash", "100 in the test, 0 crashes")
+    outside = AgentTools(System("depth", "none"), root=tmp_path)
+    for name in ("..", "/etc", "a\0b", ""):
+        with pytest.raises(ValueError, match="no scene"):
+            outside.look(scene=name)
+
+
+def test_http_asks_for_the_token():
+    server = make_mcp_server(tools())
+    app = http_app(server, ServeSettings(token=TOKEN))
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+    def _http(app):
+        return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
+
+    async def all_of_them():
+        async with server.session_manager.run(), _http(app) as client:
+            accept = {"Accept": "application/json, text/event-stream"}
+            for headers in ({}, {"Authorization": "Bearer wrong"}):
+                assert (await client.post("/mcp", json=body, headers=accept | headers)).status_code == 401
+            shown = accept | {"Authorization": f"Bearer {TOKEN}"}
+            other = {"Host": "evil.example"}
+            assert (await client.post("/mcp", json=body, headers=shown | other)).status_code == 400
+            got = await client.post("/mcp", json=body, headers=shown)
+            assert got.status_code == 200 and "decide" in got.text
+
+    asyncio.run(all_of_them())
+
+
+@pytest.mark.slow
+def test_a_scripted_agent_retrieves_the_target():
+    """Tools alone: look, decide, act, look again; no_answer is looked at again, and never acted on."""
+    held = AgentTools(System(scorer="none"))
+    arm = AgentArm(held, "truth")
+
+    async def talk(client, call):
+        assert (await call("arm_status"))[1]["state"] == "none"
+        assert (await call("arm_look"))[0].is_error
+        _, seen = await call("arm_reset", seed=1, tier="medium")
+        assert seen["asked_for"].startswith("the ")
+        first = seen["view"]
+        for _ in range(12):
+            _, decided = await call("decide", view=seen["view"], target=seen["target"])
+            _, done = await call("arm_act", view=seen["view"], target=seen["target"])
+            assert done["state"] == decided["state"] and done["moved"] == (done["state"] != "no_answer")
+            if done.get("target_is_out"):
+                break
+            _, seen = await call("arm_look")
+        assert done["target_is_out"] and done["outcome"] == "done"
+        got, said = await call("arm_act", view=first, target=1)
+        assert got.is_error and "look again" in said
+        assert (await call("arm_stop"))[1]["state"] == "stopped"
+        assert (await call("arm_home"))[1]["outcome"] == "done"
+
+    with_client(make_mcp_server(held, arm), talk)

@@ -1,0 +1,64 @@
+"""What nobody segmented may obstruct, and nothing that follows removes or names it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpor.decision import Defer, Remove
+from cpor.decoding.expected import decode_expected
+from cpor.decoding.paper import decode_paper
+from cpor.errors import InvalidSceneError
+from cpor.inference.decide import decide
+from cpor.inference.explain import explain
+from cpor.planning.plan import plan
+from cpor.relations import ObstructionPosterior
+
+
+def scene(p: dict[tuple[int, int], float], unseen: int | None = 0) -> ObstructionPosterior:
+    return ObstructionPosterior((1, 2, 0), 1, p, unseen)
+
+
+def test_a_plan_that_would_have_to_remove_the_unseen_asks() -> None:
+    pairs = {(1, 2): 0.9, (2, 0): 0.9}
+    as_object, as_unseen = plan(scene(pairs, unseen=None)), plan(scene(pairs))
+    assert as_object.first_action == Remove(0)
+    assert as_unseen.ask and as_unseen.first_action == Defer("unseen_blocker")
+    # Everything but the unseen may go, and then it must not be there: (1 - .9) as if never named.
+    assert as_unseen.p_valid == pytest.approx(0.1, abs=1e-6)
+    assert 0 not in [step.obj for step in as_unseen.steps]
+
+
+def test_decide_defers_where_the_unseen_would_have_to_go_first() -> None:
+    said = decide(scene({(1, 0): 0.9}))
+    assert said.action == Defer("unseen_blocker") and said.blockers == frozenset()
+
+
+def test_decoders_do_not_name_it_and_do_not_call_the_target_free() -> None:
+    for found in (decode_paper(scene({(1, 0): 0.9})), decode_expected(scene({(1, 0): 0.9})).prediction):
+        assert found.objects == frozenset() and found.relations == frozenset() and found.paths == ()
+
+
+def test_it_must_be_an_object_that_nothing_obstructs() -> None:
+    for pairs, unseen in (({}, 7), ({}, 1), ({(0, 2): 0.5}, 0)):
+        with pytest.raises(InvalidSceneError, match="unseen is"):
+            scene(pairs, unseen)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 5), st.data())
+def test_no_action_anywhere_is_about_it(n: int, data: st.DataObject) -> None:
+    p = np.array(data.draw(st.lists(st.floats(0.0, 1.0), min_size=n * n, max_size=n * n))).reshape(n, n)
+    np.fill_diagonal(p, 0.0)
+    p[-1] = 0.0
+    known = ObstructionPosterior(tuple(range(n)), 0, p, unseen=n - 1)
+    tau = data.draw(st.floats(0.0, 0.9))
+    explained = explain(known, decide(known, tau))
+    flipped = [
+        e for effect in explained.relations for e in (effect.flips_to, effect.if_true, effect.if_false)
+    ]
+    planned = plan(known, cost_removal=data.draw(st.sampled_from((0.0, 0.05))), tau=tau)
+    done = [explained.decision.action, planned.first_action, *flipped]
+    assert Remove(n - 1) not in done
+    assert n - 1 not in [step.obj for step in planned.steps]
+    assert n - 1 not in decode_paper(known).objects | decode_expected(known).prediction.objects

@@ -1,0 +1,49 @@
+"""A folder of frames: the object asked for in the first one is followed through all of them."""
+
+import json
+
+import numpy as np
+from PIL import Image
+from support.box_table import BoxTable, TableMasks
+from typer.testing import CliRunner
+
+from cpor.cli.app import app
+from cpor.decision import Grasp, Remove
+from cpor.robot.follow_frames import follow
+from cpor.system import System
+
+
+def see(table, rng):
+    return TableMasks(table, rng).segment(table.observe())
+
+
+def test_it_is_followed_whatever_a_frame_calls_it_and_asked_about_where_it_is_gone(rng):
+    system, table = System(scorer="none", model="none", mode="bold"), BoxTable()
+    frames = [see(table, rng)]
+    for gone in (3, 2, 1):
+        del table.boxes[gone]
+        frames.append(see(table, rng))
+    views = (system.look(frame) for frame in frames)
+    answers = list(follow(system, views, point=(25, 25), tau=0.5))
+    first = answers[0].target
+    assert [answer.target for answer in answers] == [first] * 3 + [None]
+    assert isinstance(answers[0].action, Remove) and answers[2].action == Grasp(first)
+    assert "is not seen in frame 3" in answers[3].question
+    assert answers[1].promise is None and {o["id"] for o in answers[1].to_json()["objects"]} < {
+        o["id"] for o in answers[0].to_json()["objects"]
+    }
+
+
+def test_the_command_says_a_line_a_frame(tmp_path):
+    table = BoxTable()
+    for number in range(2):
+        frame = table.observe()
+        Image.fromarray(frame.rgb).save(tmp_path / f"color_{number}.png")
+        depth = np.rint(frame.depth * 1000).astype(np.uint16)
+        Image.fromarray(depth).save(tmp_path / f"depth_{number}.png")
+        del table.boxes[3 - number]
+    options = ["--point", "105,10", "--segmenter", "depth", "--scorer", "none", "--ignore-checks", "--follow"]
+    ran = CliRunner().invoke(app, ["decide", str(tmp_path), "--mode", "bold", "--json", *options])
+    assert ran.exit_code == 0, ran.output
+    told = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(told) == 2 and told[0]["target"] == told[1]["target"] is not None

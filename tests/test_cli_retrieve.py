@@ -1,0 +1,111 @@
+"""`cpor retrieve`: any robot by name and file, and nothing moves before a dry run."""
+
+import json
+
+import pytest
+from bridges.test_grasps import APART, OverTheTable
+from typer.testing import CliRunner
+
+from cpor.cli.app import app
+from cpor.data.scene_folder import write_scene_folder
+from cpor.errors import CporError, InvalidSettingError
+from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.robot.robot_file import build_ur, open_robot, read_robot_file
+from cpor.robot.run_folder import read_run
+from cpor.scene import Scene
+
+
+@pytest.fixture
+def cell(tmp_path):
+    camera = OverTheTable(APART)
+    for k in range(6):
+        write_scene_folder(Scene(camera.frame()), tmp_path / "frames" / f"{k:02d}")
+    text = f'[robot]\nhost = "192.0.2.1"\ncamera = "{tmp_path / "frames"}"\n[loop]\nbudget = 3\n'
+    (tmp_path / "cell.toml").write_text(text)
+    return tmp_path / "cell.toml"
+
+
+def retrieve(*arguments, **options):
+    common = ["--segmenter", "depth", "--scorer", "none"]
+    return CliRunner().invoke(app, ["retrieve", *map(str, arguments), *common], **options)
+
+
+UR = "cpor.robot.robot_file:build_ur"
+
+
+def test_a_dry_run_says_what_it_would_do(cell, tmp_path):
+    ran = retrieve(
+        "--robot", UR, "--config", cell, "--point", "60,48", "--record", tmp_path / "run", "--json"
+    )
+    assert ran.exit_code == 0, ran.output
+    said = json.loads(ran.stdout)
+    assert said["dry_run"] and said["ended"] == "budget"
+    run = read_run(tmp_path / "run")
+    assert run.cycles[0].outcome.kind == "done" and "a dry run" in " ".join(run.cycles[0].notes)
+    words = retrieve("--robot", UR, "--config", cell, "--point", "60,48")
+    assert words.exit_code == 0 and "1. Grasp " in words.output
+
+
+def test_live_comes_after_a_dry_run_and_a_yes(cell):
+    ran = retrieve("--robot", UR, "--config", cell, "--point", "60,48", "--live", input="n\n")
+    assert ran.exit_code == 1 and "Move the arm now?" in ran.output and "1. Grasp" in ran.output
+
+
+class Bold:
+    """A robot without a dry run."""
+
+    moved = 0
+
+    def observe(self):
+        return OverTheTable(APART).frame()
+
+    def grasp(self, scene, obj):
+        Bold.moved += 1
+        return Outcome("fault", "it broke")
+
+    remove = grasp
+
+    def home(self):
+        return Outcome("done", "at home")
+
+    def stop(self):
+        pass
+
+    heartbeat = stop
+
+    def status(self):
+        return RobotStatus("ready", "at rest")
+
+
+def test_a_robot_without_a_dry_run_moves_only_when_told():
+    name = f"{__name__}:Bold"
+    with pytest.raises(InvalidSettingError, match="--live"):
+        open_robot(name, {}, live=False)
+    assert Bold.moved == 0
+    assert isinstance(open_robot(name, {}, live=True), Bold)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[robot", "no TOML"),
+        ("[arm]\n", "takes the tables"),
+        ("[loop]\nspeed = 3\n", "takes: budget"),
+        ("[loop]\nbudget = 0\n", "at least 1"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, text, says):
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(InvalidSettingError, match=says):
+        read_robot_file(tmp_path / "x.toml")
+
+
+def test_options_of_a_ur_are_plain_values(cell, tmp_path):
+    box = {"low": [0.05, -0.4, 0.0], "high": [0.5, 0.4, 0.5]}
+    made = build_ur("192.0.2.1", str(tmp_path / "frames"), limits={"speed": 0.05, "workspace": box})
+    assert made.limits.speed == 0.05 and made.limits.workspace.high == (0.5, 0.4, 0.5)
+    with pytest.raises(InvalidSettingError, match="dry_run"):
+        open_robot(UR, {"host": "x", "dry_run": False}, live=False)
+    with pytest.raises(CporError, match="takes: acceleration"):
+        build_ur("192.0.2.1", str(tmp_path / "frames"), limits={"sped": 1})
+    assert retrieve("--robot", UR, "--config", cell, "--target", 1, "--point", "1,1").exit_code != 0
