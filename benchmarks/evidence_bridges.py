@@ -23,8 +23,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from mcp import Client  # noqa: E402
 from mcp.shared.exceptions import MCPError  # noqa: E402
-from rosbags.rosbag2 import StoragePlugin  # noqa: E402
-from support.bags import BagMaker, plain  # noqa: E402
+from support.bags import damaged_bags  # noqa: E402
 
 from cpor.bridges.agent import AgentTools  # noqa: E402
 from cpor.bridges.bag_cameras import BagError  # noqa: E402
@@ -37,26 +36,12 @@ from cpor.sim.staged_run import DemoSettings, set_stage  # noqa: E402
 from cpor.system import System  # noqa: E402
 
 
-def damaged_bags(count: int) -> list[Row]:
+def read_damaged_bags(count: int) -> list[Row]:
     """Cut short or overwritten at random; anything but our error ends this."""
     rng, refused, read = np.random.default_rng(0), 0, 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made = [
-            next(plain(BagMaker(folder / "m")).write().glob("*.mcap")),
-            next(plain(BagMaker(folder / "s", plugin=StoragePlugin.SQLITE3)).write().glob("*.db3")),
-            plain(BagMaker(folder / "o.bag", ros1=True)).write(),
-        ]
-        for k in range(count):
-            whole = made[k % 3]
-            content = bytearray(whole.read_bytes())
-            if k % 2:
-                content = content[: int(rng.integers(0, len(content)))]
-            else:
-                for _ in range(int(rng.integers(1, 40))):
-                    content[int(rng.integers(0, len(content)))] = int(rng.integers(0, 256))
-            broken = folder / f"broken{whole.suffix}"
-            broken.write_bytes(content)
+        for broken in damaged_bags(folder, rng, count):
             try:
                 bag = open_bag(broken)
                 for frame in bag.frames:
@@ -139,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--heaps", type=int, default=12)
     asked = parser.parse_args()
-    rows = [*damaged_bags(300), *malformed_calls(500), *grasps_against_truth(asked.heaps)]
+    rows = [*read_damaged_bags(300), *malformed_calls(500), *grasps_against_truth(asked.heaps)]
     for row in rows:
         print(" | ".join(row))
     keep({"bridges": rows})

@@ -1,6 +1,9 @@
 """Errors of ours: each message names the culprit, where it is, and what to do about it."""
 
 from collections.abc import Hashable, Iterable
+from typing import TypeVar
+
+ChoiceT = TypeVar("ChoiceT", bound=str)
 
 
 class CporError(Exception):
@@ -41,6 +44,24 @@ def list_labels(labels: Iterable[Hashable], most: int = 12) -> str:
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[:most])}, … ({len(names)} in all)"
+
+
+def one_of(what: str, name: str, known: Iterable[ChoiceT]) -> ChoiceT:
+    """The choice that a person named.
+
+    Args:
+        what: What is chosen, for the message: `mode`, `--missing`.
+        name: As it was given.
+        known: All choices.
+
+    Raises:
+        InvalidSettingError: There is no such choice; the message lists the known ones.
+    """
+    choices = tuple(known)
+    for choice in choices:
+        if name == choice:
+            return choice
+    raise InvalidSettingError(f"unknown {what} {name!r}; choose one of: {list_labels(choices)}")
 
 
 def say_known(label: object, known: Iterable[Hashable]) -> str:

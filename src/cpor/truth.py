@@ -4,7 +4,7 @@ from collections.abc import Set
 from typing import Literal, TypeAlias, get_args
 
 from cpor.decision import Action, Defer, Grasp
-from cpor.errors import InvalidSceneError, InvalidSettingError, list_labels
+from cpor.errors import InvalidSceneError, one_of
 from cpor.scene import BlockedBy, Scene, TrueRelations
 
 TruthKind: TypeAlias = Literal["occlusion", "sweep", "any"]
@@ -20,10 +20,7 @@ def parse_truth(name: str) -> TruthKind:
         InvalidSettingError: There is no such kind.
     """
     kinds: tuple[TruthKind, ...] = get_args(TruthKind)
-    for kind in kinds:
-        if name == kind:
-            return kind
-    raise InvalidSettingError(f"unknown truth {name!r}; choose one of: {list_labels(kinds)}")
+    return one_of("truth", name, kinds)
 
 
 def truth_of(scene: Scene, kind: TruthKind = "occlusion") -> TrueRelations:

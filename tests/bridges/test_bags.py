@@ -10,7 +10,20 @@ from mcap_ros2.decoder import DecoderFactory
 from pyarrow import parquet
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 from rosbags.typesys import Stores
-from support.bags import COLOR, DEPTH, FIRST_NS, PERIOD, SHAPE, BagMaker, K, depth_png, jpeg, plain, recorded
+from support.bags import (
+    COLOR,
+    DEPTH,
+    FIRST_NS,
+    PERIOD,
+    SHAPE,
+    BagMaker,
+    K,
+    damaged_bags,
+    depth_png,
+    jpeg,
+    plain,
+    recorded,
+)
 from support.box_table import BoxTable, TableMasks
 from typer.testing import CliRunner
 
@@ -194,22 +207,8 @@ def test_what_a_bag_lacks_is_said(tmp_path):
 
 def test_damage_is_one_clear_error(tmp_path, rng, evidence):
     """Cut short or overwritten at random: our error, or frames; never another error."""
-    made = [
-        next(plain(BagMaker(tmp_path / "m")).write().glob("*.mcap")),
-        next(plain(BagMaker(tmp_path / "s", plugin=StoragePlugin.SQLITE3)).write().glob("*.db3")),
-        plain(BagMaker(tmp_path / "o.bag", ros1=True)).write(),
-    ]
     refused = 0
-    for k in range(45):
-        whole = made[k % 3]
-        content = bytearray(whole.read_bytes())
-        if k % 2:
-            content = content[: int(rng.integers(0, len(content)))]
-        else:
-            for _ in range(int(rng.integers(1, 40))):
-                content[int(rng.integers(0, len(content)))] = int(rng.integers(0, 256))
-        broken = tmp_path / f"broken{whole.suffix}"
-        broken.write_bytes(content)
+    for broken in damaged_bags(tmp_path, rng, 45):
         try:
             bag = open_bag(broken)
             for frame in bag.frames:

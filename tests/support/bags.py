@@ -135,3 +135,23 @@ def plain(maker, frames=3, info=True, encoding="rgb8", pad=0, stamp=lambda k: No
         if info:
             maker.info("/camera/color/camera_info", SHAPE, K, time_ns)
     return maker
+
+
+def damaged_bags(folder: Path, rng: np.random.Generator, count: int):
+    """Bags of three kinds, each cut short or overwritten at random; the file is made anew for every one."""
+    made = [
+        next(plain(BagMaker(folder / "m")).write().glob("*.mcap")),
+        next(plain(BagMaker(folder / "s", plugin=StoragePlugin.SQLITE3)).write().glob("*.db3")),
+        plain(BagMaker(folder / "o.bag", ros1=True)).write(),
+    ]
+    for k in range(count):
+        whole = made[k % 3]
+        content = bytearray(whole.read_bytes())
+        if k % 2:
+            content = content[: int(rng.integers(0, len(content)))]
+        else:
+            for _ in range(int(rng.integers(1, 40))):
+                content[int(rng.integers(0, len(content)))] = int(rng.integers(0, 256))
+        broken = folder / f"broken{whole.suffix}"
+        broken.write_bytes(content)
+        yield broken

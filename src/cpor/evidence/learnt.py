@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
 from cpor.evidence.joined import RULE, join_geometry
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
@@ -49,10 +49,7 @@ def parse_geometry(name: str) -> GeometryKind:
         InvalidSettingError: There is no such kind.
     """
     kinds: tuple[GeometryKind, ...] = get_args(GeometryKind)
-    for kind in kinds:
-        if name == kind:
-            return kind
-    raise InvalidSettingError(f"unknown geometry {name!r}; choose one of: {', '.join(kinds)}")
+    return one_of("geometry", name, kinds)
 
 
 @dataclass(frozen=True)

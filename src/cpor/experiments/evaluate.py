@@ -7,7 +7,7 @@ every metric, `skip` leaves it out, `unobstructed` reads it as "nothing is in th
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from jaxtyping import Float
 from cpor.data.predictions import Answer, PredictionFile
 from cpor.data.unobench import Case
 from cpor.decoding.prediction import NOTHING, Prediction
-from cpor.errors import InvalidSettingError
+from cpor.errors import one_of
 from cpor.metrics import mp_ned, object_score, relation_score, relations_on
 
 Missing: TypeAlias = Literal["wrong", "skip", "unobstructed"]
@@ -79,18 +79,14 @@ class Evaluation:
 
 def parse_missing(name: str) -> Missing:
     """An option by its name; an unknown one is an error that lists the known ones."""
-    if name not in get_args(Missing):
-        raise InvalidSettingError(
-            f"unknown --missing {name!r}; choose one of: {', '.join(get_args(Missing))}"
-        )
-    return cast(Missing, name)
+    known: tuple[Missing, ...] = get_args(Missing)
+    return one_of("--missing", name, known)
 
 
 def parse_tier_field(name: str) -> TierField:
     """A tier field by its name; an unknown one is an error that lists the known ones."""
-    if name not in TIERS:
-        raise InvalidSettingError(f"unknown tier field {name!r}; choose one of: {', '.join(TIERS)}")
-    return cast(TierField, name)
+    known: tuple[TierField, ...] = get_args(TierField)
+    return one_of("tier field", name, known)
 
 
 def fill_missing(case: Case, prediction: Prediction | None, missing: Missing) -> Prediction | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from cpor.data.unobench import Case, FusedScores, read_fused_scores, read_truth
 from cpor.decoding.expected import decode_expected
 from cpor.decoding.paper import SHIFT, assemble_paper, map_graph, object_ids
 from cpor.decoding.prediction import Prediction
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 from cpor.experiments.cases import ScoredCase, image_of, score_cases
 from cpor.experiments.evaluate import TIERS, Evaluation, Missing, evaluate, fill_missing
 from cpor.experiments.paired import forced_action, is_right, map_scores, product_scores
@@ -95,11 +95,8 @@ class Reproduction:
 
 def parse_decoder(name: str) -> DecoderName:
     """A decoder by its name; an unknown one is an error that lists the known ones."""
-    if name not in get_args(DecoderName):
-        raise InvalidSettingError(
-            f"unknown decoder {name!r}; choose one of: {', '.join(get_args(DecoderName))}"
-        )
-    return cast(DecoderName, name)
+    known: tuple[DecoderName, ...] = get_args(DecoderName)
+    return one_of("decoder", name, known)
 
 
 def reproduce(

@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from cpor.decision import Costs, Decision
-from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
+from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError, one_of
 from cpor.inference.allowance import UNLIMITED, Allowance
 from cpor.inference.bounds import local_score_bounds, log_block_bound
 from cpor.inference.certificate import Inference, exact_inference, judge, narrow, topk_inference
@@ -22,7 +22,7 @@ from cpor.inference.unanswered import decide_unanswered
 from cpor.relations import ObstructionPosterior
 
 MethodChoice: TypeAlias = Literal["auto", "exact", "topk"]
-METHODS: tuple[str, ...] = get_args(MethodChoice)
+METHODS: tuple[MethodChoice, ...] = get_args(MethodChoice)
 
 Matrix: TypeAlias = Float[np.ndarray, "n n"]
 
@@ -68,9 +68,7 @@ class Policy:
 
 def parse_method(name: str) -> MethodChoice:
     """A method by its name; an unknown one is an error that lists the known ones."""
-    if name not in METHODS:
-        raise InvalidSettingError(f"unknown method {name!r}; choose one of: {', '.join(METHODS)}")
-    return cast(MethodChoice, name)
+    return one_of("method", name, METHODS)
 
 
 def decide(

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import one_of
 
 Mode: TypeAlias = Literal["cautious", "balanced", "bold"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -57,10 +57,7 @@ def parse_mode(name: str) -> Mode:
     Raises:
         InvalidSettingError: There is no such mode.
     """
-    for mode in MODES:
-        if name == mode:
-            return mode
-    raise InvalidSettingError(f"unknown mode {name!r}; choose one of: {', '.join(MODES)}")
+    return one_of("mode", name, MODES)
 
 
 def mode_tau(mode: Mode, promised: float | None = None) -> float:

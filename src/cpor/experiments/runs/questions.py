@@ -12,7 +12,7 @@ import numpy as np
 
 from cpor.answer import Answer, DecideSettings, decide_given
 from cpor.data.scene_file import parse_scene
-from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError
+from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError, one_of
 from cpor.experiments.runs.dataset import FolderItem, FrameItem, Item, LineItem, LogItem
 from cpor.experiments.runs.record import TruthRecord, clean_text
 from cpor.files.strict_json import StrictJsonError, parse_strict
@@ -27,7 +27,7 @@ from cpor.system import GIVEN, System
 from cpor.truth import right_actions
 
 Missing: TypeAlias = Literal["error", "unobstructed"]
-MISSING: tuple[str, ...] = get_args(Missing)
+MISSING: tuple[Missing, ...] = get_args(Missing)
 
 
 class MissingPredictionError(CporError, ValueError):
@@ -60,9 +60,7 @@ class QuestionSettings:
 
 def parse_missing(name: str) -> Missing:
     """A treatment of missing predictions by its name."""
-    if name not in MISSING:
-        raise InvalidSettingError(f"unknown --missing {name!r}; choose one of: {', '.join(MISSING)}")
-    return cast(Missing, name)
+    return one_of("--missing", name, MISSING)
 
 
 @dataclass(frozen=True, eq=False)
