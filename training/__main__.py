@@ -37,7 +37,12 @@ def train_segmenter(
     seconds: Seconds = 900.0,
     views: Annotated[int, typer.Option(help="Pictures held in memory, 1.4 MB each.")] = 60_000,
     batch: Annotated[int, typer.Option()] = 64,
-    begin: Annotated[Path | None, typer.Option(help="Folder with weights to fine-tune.")] = None,
+    begin: Annotated[
+        Path | None, typer.Option(help="Folder with weights, or exported file, to go on from.")
+    ] = None,
+    colour: Annotated[
+        Path | None, typer.Option(help="ImageNet weights of EfficientNet-Lite0 (.pth).")
+    ] = None,
 ) -> None:
     """Train the segmenter; goes on where it stopped if the folder holds a run."""
     from training.config import Config
@@ -46,7 +51,7 @@ def train_segmenter(
     config = Config()
     config = replace(config, train=replace(config.train, views=views, batch=batch))
     out.mkdir(parents=True, exist_ok=True)
-    train(config, data, out, seconds, seconds, out / "state.pt", begin)
+    train(config, data, out, seconds, seconds, out / "state.pt", begin, colour)
     typer.echo(
         f"weights, segmenter.jsonl and samples.png in {out}; "
         f"next: python -m training export --weights {out} --out DIR"

@@ -65,7 +65,7 @@ class CorruptionConfig:
         strong_colour: Colours, brightness and contrast far off.
     """
 
-    no_depth: float = 0.28
+    no_depth: float = 0.32
     clean_depth: float = 0.22
     no_colour: float = 0.04
     strong_colour: float = 0.25
@@ -103,6 +103,7 @@ class TrainConfig:
         instances: Objects of a picture whose masks are trained in a step.
         claims: Peaks of the network's own whose masks it learns to judge in a step, in half of the pictures.
         learning_rate, weight_decay: Of AdamW.
+        colour_rate: Learning rate of the encoder that knows photographs, as a share of the others'.
         warmup: Share of the time in which the learning rate rises.
         ema: Decay of the running mean of weights, per step.
         checkpoint_s: Seconds between checkpoints.
@@ -119,6 +120,7 @@ class TrainConfig:
     instances: int = 12
     claims: int = 10
     learning_rate: float = 1.3e-3
+    colour_rate: float = 0.25
     weight_decay: float = 0.03
     warmup: float = 0.02
     ema: float = 0.9993
@@ -142,7 +144,7 @@ class ExportConfig:
     height: int = 480
     width: int = 640
     mask_threshold: float = 0.45
-    version: str = "2"
+    version: str = "3"
 
 
 @dataclass(frozen=True)

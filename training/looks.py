@@ -153,8 +153,12 @@ class Painter:
         v = torch.where(axis == 2, local[:, 1], local[:, 2])
         px = torch.remainder(u / m.scale * 0.3 + m.offset[:, 0], 1.0)
         py = torch.remainder(v / m.scale * 0.3 + m.offset[:, 1], 1.0)
+        # Half of the printed things have another picture on each side, as packages do.
+        sides = (m.offset[:, 2] < 0.5) * 37 * axis
         printed = self.atlas[
-            m.tile, (py * TILE).long().clamp(0, TILE - 1), (px * TILE).long().clamp(0, TILE - 1)
+            (m.tile + sides) % len(self.atlas),
+            (py * TILE).long().clamp(0, TILE - 1),
+            (px * TILE).long().clamp(0, TILE - 1),
         ]
         print_colour = (printed.float() / 255.0) ** 2.2
         first, second, third = m.colours.unbind(1)

@@ -4,7 +4,8 @@ A residual net with a feature pyramid gives a heat map of objects at stride 8, a
 peak, the network writes the weights of a small network (as conditional convolutions do) that turns those
 features, and where a pixel lies from the peak, into the visible mask; a second one, which also sees the
 visible mask, makes the amodal mask. A judge says how well the visible mask fits, and ranks the peaks by
-it. Colour and depth are prepared inside, so that the exported file takes
+it. An encoder that knows photographs (`training.colour_encoder`) adds what it sees in colour at each stride.
+Colour and depth are prepared inside, so that the exported file takes
 the sensor's numbers as they are.
 """
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as nn_f
 
+from training.colour_encoder import TAPS, ColourEncoder
 from training.config import NetworkConfig
 
 MASK_STRIDE = 4
@@ -27,12 +29,18 @@ class Maps(NamedTuple):
     Attributes:
         heat: Logits of the heat map. Shape (b, h / 8, w / 8).
         tower: Features the weights of the masks are written from. Shape (b, c, h / 8, w / 8).
-        features: What masks are made of. Shape (b, f, h / 4, w / 4).
+        features: What visible masks are made of. Shape (b, f, h / 4, w / 4).
+        whole: What amodal masks are made of. Shape (b, f, h / 4, w / 4).
     """
 
     heat: Tensor
     tower: Tensor
     features: Tensor
+    whole: Tensor
+
+    def first(self, count: int) -> "Maps":
+        """Those of the first pictures."""
+        return Maps(*(each[:count] for each in self))
 
 
 def prepare(rgb: Tensor, depth: Tensor) -> Tensor:
@@ -126,6 +134,10 @@ class SegmenterNet(nn.Module):
             first = _Residual(inside, width, 1 if k == 0 else 2)
             self.stages.append(nn.Sequential(first, *(_Residual(width, width, 1) for _ in range(count - 1))))
             inside = width
+        self.colour = ColourEncoder()
+        self.join = nn.ModuleList(
+            nn.Conv2d(seen, width, 1) for seen, width in zip(TAPS.values(), w, strict=True)
+        )
         self.context = _Context(w[3])
         self.lateral = nn.ModuleList([_conv(c, p, 1, relu=False) for c in w[1:]])
         self.smooth16, self.smooth8 = _conv(p, p), _conv(p, p)
@@ -134,6 +146,11 @@ class SegmenterNet(nn.Module):
         self.mask_tower = nn.Sequential(
             _conv(fine, fine), _conv(fine, fine), nn.Conv2d(fine, config.mask_features, 1)
         )
+        # Hidden parts are smooth and need to see far: their features are coarser, and added to the others.
+        self.whole = nn.Sequential(_conv(p, p), _conv(p, p), nn.Conv2d(p, config.mask_features, 1))
+        for added in (*self.join, self.whole[-1]):
+            nn.init.zeros_(added.weight)  # type: ignore[arg-type]
+            nn.init.zeros_(added.bias)  # type: ignore[arg-type]
         self.tower = nn.Sequential(_conv(p, p), _conv(p, p))
         self.heat = nn.Conv2d(p, 1, 3, padding=1)
         nn.init.constant_(self.heat.bias, -4.0)  # type: ignore[arg-type]
@@ -156,9 +173,11 @@ class SegmenterNet(nn.Module):
     def forward(self, channels: Tensor) -> Maps:
         """Maps of prepared pictures. Shape of `channels` (b, 8, h, w)."""
         x = self.stem(channels)
+        # Undoes `prepare`, and scales as the encoder was taught.
+        seen = self.colour((channels[:, :3] * 60.0 + (118.0 - 127.0)) / 128.0)
         levels = []
-        for stage in self.stages:
-            x = stage(x)
+        for stage, join, colour in zip(self.stages, self.join, seen, strict=True):
+            x = stage(x) + join(colour)
             levels.append(x)
         c4, c8, c16, c32 = levels
         p32 = self.lateral[2](self.context(c32))
@@ -168,7 +187,9 @@ class SegmenterNet(nn.Module):
             self.lateral4(c4) + nn_f.interpolate(self.reduce8(p8), scale_factor=2.0, mode="nearest")
         )
         tower = self.tower(p8)
-        return Maps(self.heat(tower)[:, 0], tower, self.mask_tower(p4))
+        features = self.mask_tower(p4)
+        whole = features + nn_f.interpolate(self.whole(p8), scale_factor=2.0, mode="nearest")
+        return Maps(self.heat(tower)[:, 0], tower, features, whole)
 
     @staticmethod
     def at_cells(maps: Maps, cells: Tensor) -> Tensor:
@@ -215,8 +236,10 @@ class SegmenterNet(nn.Module):
         plane = torch.stack(
             [xs[None].expand(h, w), ys[:, None].expand(h, w), torch.ones_like(xs)[None].expand(h, w)]
         )
-        shared = torch.cat([maps.features.to(torch.float32), plane[None].expand(b, 3, h, w)], dim=1).flatten(
-            2
+        place = plane[None].expand(b, 3, h, w)
+        shown, whole = (
+            torch.cat([each.to(torch.float32), place], dim=1).flatten(2)
+            for each in (maps.features, maps.whole)
         )
         ratio = PEAK_STRIDE / MASK_STRIDE
         row = torch.div(cells, across, rounding_mode="floor")
@@ -224,8 +247,8 @@ class SegmenterNet(nn.Module):
         cy = (row.to(torch.float32) * ratio + 0.5) / _COORDINATE_SCALE
         centre = torch.stack([cx, cy], dim=-1)
         pieces = torch.split(written, [*self._sizes(), *self._sizes(), 1, 1], dim=-1)
-        visible = self._small_net(shared, centre, *pieces[:4])
-        amodal = self._small_net(shared, centre, *pieces[4:8]) + pieces[8] * visible.clamp(-6.0, 6.0)
+        visible = self._small_net(shown, centre, *pieces[:4])
+        amodal = self._small_net(whole, centre, *pieces[4:8]) + pieces[8] * visible.clamp(-6.0, 6.0)
         return visible.view(b, m, h, w), amodal.view(b, m, h, w), pieces[9][..., 0]
 
     def _small_net(

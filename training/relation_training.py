@@ -3,6 +3,7 @@
 import copy
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -61,14 +62,28 @@ class PairStore:
 
 
 def train(
-    source: Source, store: PairStore, seconds: float, log: Log, batch: int = BATCH, seed: int = 7
-) -> RelationNet:
-    """Trains for some seconds by the plain log loss at natural rates; returns the mean of the weights."""
+    source: Source, store: PairStore, seconds: float, log: Log, batch: int = BATCH, seed: int = 7,
+    begin: Path | None = None,
+) -> RelationNet:  # fmt: skip
+    """Trains for some seconds by the plain log loss at natural rates; returns the mean of the weights.
+
+    Args:
+        source: Which network.
+        store: Pictures of pairs.
+        seconds: How long.
+        log: Takes a line now and then.
+        batch: Pairs a step.
+        seed: Of everything random.
+        begin: File of weights to go on from.
+    """
     device = store.device
     torch.manual_seed(seed)
     generator = torch.Generator(device=device).manual_seed(seed)
     half = device.type == "cuda"
     net = RelationNet(source).to(device)
+    if begin is not None:
+        held = torch.load(begin, map_location=device, weights_only=True)
+        net.load_state_dict({name: value.to(net.state_dict()[name].dtype) for name, value in held.items()})
     if half:
         net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     mean = copy.deepcopy(net).eval().requires_grad_(False)

@@ -57,17 +57,18 @@ class Factory:
         workers: How many processes.
         until: When the last job is begun, as `time.monotonic` tells it.
         cases: Most catalogue cases.
+        seed: Of their plan.
     """
 
     def __init__(
         self, pool: ProcessPoolExecutor, training: PairStore, held_out: PairStore, workers: int, until: float,
-        cases: int = 20_000,
+        cases: int = 20_000, seed: int = DATA_SEED,
     ) -> None:  # fmt: skip
         self.pool, self.stores, self.workers, self.until = pool, (training, held_out), workers, until
         self.urgent: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self.failed: list[str] = []
         self.cases = 0
-        self._plan = iter(enumerate(plan_dataset(cases, DATA_SEED).cases))
+        self._plan = iter(enumerate(plan_dataset(cases, seed).cases))
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -173,7 +174,9 @@ def main() -> None:
     parser.add_argument("--capacity", type=int, default=600_000)
     parser.add_argument("--held-out", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--version", default="3")
+    parser.add_argument("--version", default="4")
+    parser.add_argument("--seed", type=int, default=DATA_SEED)
+    parser.add_argument("--begin", type=Path, help="folder with geometry.pt and scorer.pt to go on from")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
@@ -195,11 +198,12 @@ def main() -> None:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         training, held_out = PairStore(asked.capacity, device), PairStore(asked.held_out, device)
         log(f"{asked.workers} processes, {device}")
-        seeds = range(10_000, 10_000 + asked.wide_heaps)
+        first = asked.seed - DATA_SEED + 10_000
+        seeds = range(first, first + asked.wide_heaps)
         settled = pool.map(wide_heap, seeds, chunksize=2)
         wide = [(k, heap, swept) for k, found in enumerate(settled) for heap, swept in found]
         log(f"{len(wide)} wide heaps, those after removals included")
-        factory = Factory(pool, training, held_out, asked.workers, start + asked.data_until)
+        factory = Factory(pool, training, held_out, asked.workers, start + asked.data_until, seed=asked.seed)
         drawn = draw_wide(
             wide, factory, asked.wide_seconds, asked.wide_views, device, scratch, asked.ours, Config()
         )
@@ -211,10 +215,12 @@ def main() -> None:
             if factory.failed:
                 log(f"a process failed: {factory.failed.pop()}")
         log(f"{len(training)} pairs to train on, {len(held_out)} held out, {factory.cases} catalogue cases")
-        net = train("scorer", training, asked.scorer_seconds, log, asked.batch)
+        begin = {s: asked.begin / f"{s}.pt" if asked.begin else None for s in ("scorer", "geometry")}
+        net = train("scorer", training, asked.scorer_seconds, log, asked.batch, begin=begin["scorer"])
         finish(net, "scorer", asked.out, asked.version, held_out, results, log)
         left = asked.stop - (time.monotonic() - start) - 20.0
-        net = train("geometry", training, min(asked.geometry_seconds, left), log, asked.batch)
+        seconds = min(asked.geometry_seconds, left)
+        net = train("geometry", training, seconds, log, asked.batch, begin=begin["geometry"])
         factory.thread.join(timeout=20.0)
         results["pairs"] = {"training": training.added, "held out": held_out.added, "cases": factory.cases}
         finish(net, "geometry", asked.out, asked.version, held_out, results, log)

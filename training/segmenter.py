@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from training.buffer import Batch, ViewBuffer, split_heaps
 from training.config import Config
+from training.exported import load_exported
 from training.heaps import read_heaps
 from training.measure import decode, keep_distinct, measure
 from training.network import Maps, SegmenterNet, prepare
@@ -36,6 +37,16 @@ def rate(share: float, config: Config) -> float:
     return t.learning_rate * (0.005 + 0.995 * 0.5 * (1.0 + math.cos(math.pi * along)))
 
 
+def _by_decay(net: SegmenterNet, colour: bool) -> list[tuple[float, list[nn.Parameter]]]:
+    """Parameters of the encoder, or all others: those that decay (1) and those that do not (0)."""
+    chosen = [
+        p
+        for name, p in net.named_parameters()
+        if name.startswith("colour.") == colour and not (colour and ".norm." in name)
+    ]
+    return [(1.0, [p for p in chosen if p.dim() > 1]), (0.0, [p for p in chosen if p.dim() <= 1])]
+
+
 class Run:
     """A training run: network, running mean of its weights, optimiser and log."""
 
@@ -45,11 +56,11 @@ class Run:
         self.net = SegmenterNet(config.network).to(device)
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.mean = copy.deepcopy(self.net).eval().requires_grad_(False)
-        decays = [p for p in self.net.parameters() if p.dim() > 1]
-        others = [p for p in self.net.parameters() if p.dim() <= 1]
         groups = [
-            {"params": decays, "weight_decay": config.train.weight_decay},
-            {"params": others, "weight_decay": 0.0},
+            {"params": list(params), "weight_decay": decay * config.train.weight_decay, "share": share}
+            for part, share in ((False, 1.0), (True, config.train.colour_rate))
+            for decay, params in _by_decay(self.net, colour=part)
+            if params
         ]
         on_gpu = device.type == "cuda"
         self.optimiser = torch.optim.AdamW(
@@ -63,7 +74,7 @@ class Run:
     def train_step(self, batch: Batch, share: float) -> dict[str, float]:
         """One step; the parts of the loss every hundredth time, else nothing."""
         for group in self.optimiser.param_groups:
-            group["lr"] = rate(share, self.config)
+            group["lr"] = group["share"] * rate(share, self.config)
         self.net.train()
         targets = make_targets(batch.ids, batch.amodal, SLOTS, self.config.views.min_visible_px)
         channels = prepare(batch.rgb, batch.depth).to(memory_format=torch.channels_last)
@@ -139,6 +150,12 @@ class Run:
             net.load_state_dict({**net.state_dict(), **fits})
         # A network of another make gives what it has in common; the rest begins anew.
         self.log(event="begin", loaded=len(fits), new=sorted(set(own) - set(fits)))
+
+    def load_exported(self, path: Path, batch: Batch) -> None:
+        """Begins from an exported file, with what the network has beyond it at zero."""
+        for net in (self.net, self.mean):
+            found = load_exported(net, path, prepare(batch.rgb, batch.depth))
+        self.log(event="begin", file=path.name, layers=len(found))
 
     def log(self, **entry: object) -> None:
         """One line of `segmenter.jsonl`."""
@@ -217,8 +234,20 @@ def train(
     total_seconds: float,
     state: Path | None,
     begin: Path | None,
+    colour: Path | None = None,
 ) -> Run:
-    """Trains for some seconds of a schedule that may be longer; goes on from `state` where it exists."""
+    """Trains for some seconds of a schedule that may be longer; goes on from `state` where it exists.
+
+    Args:
+        config: Everything.
+        data: Folder of heaps.
+        out: Folder for weights, curves and pictures.
+        seconds: How long to train now.
+        total_seconds: Length of the whole schedule.
+        state: File to go on from, and to leave the state in.
+        begin: Weights to go on from: a folder a training left, or an exported file.
+        colour: ImageNet weights of the colour encoder.
+    """
     out.mkdir(parents=True, exist_ok=True)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cudnn.benchmark = True
@@ -229,13 +258,19 @@ def train(
     run = Run(config, device, out)
     if state is not None and state.exists():
         run.load_state(state)
-    elif begin is not None:
+    elif begin is not None and begin.is_dir():
         run.load_mean(begin)
     held_out = ViewBuffer(checking, min(192, config.train.views), config, device, config.train.seed + 100)
     held_out.fill()
     # Another seed after a resume: the same pictures again would be worth less.
     buffer = ViewBuffer(training, config.train.views, config, device, config.train.seed + 1000 + run.step)
     buffer.fill(config.train.fill_s)
+    if not run.step and colour is not None:
+        for net in (run.net, run.mean):
+            net.colour.load_imagenet(colour)
+    if not run.step and begin is not None and begin.is_file():
+        run.load_exported(begin, buffer.draw(config.train.batch))
+        run.log(event="loaded", **check(run, held_out, 48))
     run.log(
         event="views", heaps=len(training), views=buffer.filled, drawing_s=round(time.monotonic() - began, 1)
     )
@@ -277,7 +312,8 @@ def main() -> None:
         "--total-seconds", type=float, help="length of the whole schedule; default: --seconds"
     )
     parser.add_argument("--state", type=Path, help="file to go on from, and to leave the state in")
-    parser.add_argument("--begin", type=Path, help="folder with weights to fine-tune")
+    parser.add_argument("--begin", type=Path, help="folder with weights, or exported file, to go on from")
+    parser.add_argument("--colour", type=Path, help="ImageNet weights of the colour encoder (.pth)")
     parser.add_argument("--views", type=int, default=Config().train.views)
     parser.add_argument("--batch", type=int, default=Config().train.batch)
     parser.add_argument("--fuse", action="store_true", help="compile the network first")
@@ -287,7 +323,7 @@ def main() -> None:
     changed = {"views": asked.views, "batch": asked.batch, "learning_rate": asked.rate, "fuse": asked.fuse}
     config = replace(config, train=replace(config.train, **changed))
     total = asked.total_seconds or asked.seconds
-    train(config, asked.data, asked.out, asked.seconds, total, asked.state, asked.begin)
+    train(config, asked.data, asked.out, asked.seconds, total, asked.state, asked.begin, asked.colour)
 
 
 if __name__ == "__main__":

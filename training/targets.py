@@ -130,7 +130,7 @@ def mask_losses(
     near = nn_f.max_pool2d(nn_f.max_pool2d(amodal, 4), 7, stride=1, padding=3)
     near = 0.08 + nn_f.interpolate((near > 0.05).float(), scale_factor=4.0, mode="nearest")
     losses = []
-    for logit, truth, more in ((visible_logit, visible, 0.0), (amodal_logit, amodal, 2.0)):
+    for logit, truth, more in ((visible_logit, visible, 0.0), (amodal_logit, amodal, 3.0)):
         edge = nn_f.max_pool2d(truth, 3, 1, 1) + nn_f.max_pool2d(-truth, 3, 1, 1)
         importance = near + 2.0 * edge + more * (amodal - visible)
         cross = nn_f.binary_cross_entropy_with_logits(logit, truth, reduction="none")
@@ -175,15 +175,19 @@ def segmenter_loss(
     cross = nn_f.binary_cross_entropy_with_logits(hidden_logit, occluded, reduction="none")
     parts["hidden"] = (cross * weight).sum() / total
     parts["heat"] = heat_loss(maps.heat, targets)
-    parts["quality"] = quality_loss(net, maps, targets, counts[1])
+    parts["quality"], parts["split"] = claim_losses(net, maps, targets, counts[1])
     loss = parts["heat"] + 1.5 * sum(parts[name] for name in names)
-    return loss + 0.2 * parts["hidden"] + 0.5 * parts["quality"], parts
+    return loss + 0.2 * parts["hidden"] + 0.5 * parts["quality"] + 0.3 * parts["split"], parts
 
 
-def quality_loss(net: SegmenterNet, maps: Maps, targets: Targets, count: int) -> Tensor:
-    """How far off the network's judgement of its own peaks is, good ones and bad; in half of the pictures."""
+def claim_losses(net: SegmenterNet, maps: Maps, targets: Targets, count: int) -> tuple[Tensor, Tensor]:
+    """Losses of the network's own peaks, in half of the pictures.
+
+    The first: how far off its judgement of them is, good ones and bad. The second: how high those peaks are
+    whose mask is but a fragment of one object, a print, a lid or a face.
+    """
     half = max(1, len(maps.heat) // 2)
-    some = Maps(maps.heat[:half], maps.tower[:half], maps.features[:half])
+    some = maps.first(half)
     with torch.no_grad():
         height, cells = peaks(some.heat, count)
         visible = torch.sigmoid(net.masks(some, cells)[0])
@@ -195,6 +199,10 @@ def quality_loss(net: SegmenterNet, maps: Maps, targets: Targets, count: int) ->
         # What is too small to be wanted is neither right nor wrong; peaks of no height are never asked.
         small = ~torch.gather(targets.wanted[:half], 1, best) & (overlap > 0.0)
         weight = (height > 0.02).float() * (~small).float()
+        inside = torch.gather(shared, 2, best[..., None])[..., 0] / said.sum(2).clamp(min=1.0)
+        fragment = weight * (inside > 0.7).float() * (overlap < 0.5).float()
     logit = net.quality(some, cells, visible)
     cross = nn_f.binary_cross_entropy_with_logits(logit, overlap, reduction="none")
-    return (cross * weight).sum() / weight.sum().clamp(min=1.0)
+    peak = torch.gather(some.heat.float().flatten(1), 1, cells)
+    split = (nn_f.softplus(peak) * fragment).sum() / targets.wanted[:half].sum().clamp(min=1.0)
+    return (cross * weight).sum() / weight.sum().clamp(min=1.0), split

@@ -1,0 +1,103 @@
+"""Takes the weights of an exported segmenter back into a network, to go on training where a release ended.
+
+An exported file has its normalisations folded into its kernels. They are unfolded so that the network says
+the same as the file while it trains, too: each normalisation gets the statistics of a batch of pictures, and
+undoes them.
+"""
+
+from pathlib import Path
+
+import onnx
+import torch
+from onnx import numpy_helper
+from torch import Tensor, nn
+
+from training.network import SegmenterNet
+
+
+def load_exported(net: SegmenterNet, path: Path, channels: Tensor) -> list[str]:
+    """Puts the weights of a file into a network; parts the file does not have stay as they are.
+
+    Args:
+        net: Of the same make, or larger where additions begin at zero.
+        path: Of an ONNX file that `training.export` wrote.
+        channels: Prepared pictures to take statistics from. Shape (b, 8, h, w).
+
+    Returns:
+        Names of the layers that were found.
+    """
+    model = onnx.load(str(path))
+    held = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    cast = {n.output[0]: n.input[0] for n in model.graph.node if n.op_type == "Cast"}
+    modules = dict(net.named_modules())
+    device = next(net.parameters()).device
+    found = []
+    folded: dict[str, Tensor] = {}
+    for node in model.graph.node:
+        if node.op_type not in ("Conv", "Gemm", "MatMul"):
+            continue
+        given = [held.get(cast.get(name, name)) for name in node.input[1:]]
+        name = _module(node.name)
+        if given[0] is None or not isinstance(modules.get(name), nn.Conv2d | nn.Linear):
+            continue
+        layer = modules[name]
+        kernel = torch.tensor(given[0]).float().to(device)
+        with torch.no_grad():
+            layer.weight.copy_(kernel.T if node.op_type == "MatMul" else kernel)
+            bias = given[1] if len(given) > 1 else _added(model, node.output[0], held, cast)
+            if bias is None:
+                continue
+            if layer.bias is None:
+                folded[name] = torch.tensor(bias).float().to(device)
+            else:
+                layer.bias.copy_(torch.tensor(bias).float().to(device))
+        found.append(name)
+    _unfold(net, folded, channels)
+    return found
+
+
+def _module(node: str) -> str:
+    """Full name of a module from the path that the exporter gives its node: each piece repeats its parent."""
+    pieces = [p for p in node.strip("/").split("/")[:-1] if p != "net"]
+    names: list[str] = []
+    for piece in pieces:
+        if names and piece.startswith(f"{names[-1]}."):
+            names[-1] = piece
+        else:
+            names.append(piece)
+    return ".".join(names)
+
+
+def _added(model: onnx.ModelProto, output: str, held: dict, cast: dict) -> object | None:
+    """What is added to the product of a linear layer."""
+    for node in model.graph.node:
+        if node.op_type == "Add" and output in node.input:
+            other = next(name for name in node.input if name != output)
+            return held.get(cast.get(other, other))
+    return None
+
+
+def _unfold(net: SegmenterNet, folded: dict[str, Tensor], channels: Tensor) -> None:
+    """Gives the normalisation behind each folded kernel the statistics of a batch, and undoes them."""
+    modules = dict(net.named_modules())
+    hooks = []
+    for name, bias in folded.items():
+        parent, _, last = name.rpartition(".")
+        norm = modules[f"{parent}.norm" if last == "conv" else f"{parent}.{int(last) + 1}"]
+        assert isinstance(norm, nn.BatchNorm2d)
+
+        def undo(norm: nn.BatchNorm2d, inputs: tuple[Tensor, ...], bias: Tensor = bias) -> None:
+            x = inputs[0].float()
+            mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=False)
+            norm.running_mean.copy_(mean)  # type: ignore[union-attr]
+            norm.running_var.copy_(var)  # type: ignore[union-attr]
+            norm.weight.copy_((var + norm.eps).sqrt())
+            norm.bias.copy_(bias + mean)
+
+        hooks.append(norm.register_forward_pre_hook(undo))
+    training = net.training
+    with torch.no_grad():
+        net.eval()(channels)
+    net.train(training)
+    for hook in hooks:
+        hook.remove()
