@@ -12,10 +12,13 @@ from support.networks import paint, write_area_scorer, write_colour_segmenter
 from typer.testing import CliRunner
 
 from cpor import CporError
+from cpor.answer import DecideSettings
 from cpor.cli.app import app
+from cpor.cli.decide import converse
 from cpor.data.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
+from cpor.system import System
 
 SHAPE = (240, 320)
 BOXES = {"red": (0.1, 0.1, 0.5, 0.4), "green": (0.15, 0.42, 0.6, 0.7), "blue": (0.55, 0.2, 0.9, 0.5)}
@@ -121,6 +124,19 @@ def test_what_is_not_clear_is_asked_back(folder, tiny):
     ran = decide(folder, "--request", "the object", *tiny)
     assert ran.exit_code == 2
     assert "Which one do you mean?" in ran.output and "Say --target ID or --point X,Y." in ran.output
+
+
+def test_what_is_said_to_a_question_points_to_what_was_asked():
+    system = System(model=bundled_model("geometry"))
+    view = system.look(with_masks())
+    asked, said = system.decide(view, request="the object"), []
+    replies = iter(["the pink one", "the second one"])
+    found = converse(system, asked, None, DecideSettings(), lambda text: said.append(text) or next(replies))
+    assert found.target == asked.candidates[1].id and len(said) == 2
+    assert "Which one do you mean?" in said[0] and 'No object fits "the pink one"' in said[1]
+    assert system.decide(view, request="it").target == found.target
+    assert converse(system, asked, None, DecideSettings(), lambda text: "3").target == 3
+    assert converse(system, asked, None, DecideSettings(), lambda text: "") is asked
 
 
 def test_an_object_that_is_not_there_is_not_made_up(folder, tiny):

@@ -1,20 +1,19 @@
 """Pictures of objects whose everyday shape is known, to train the shape network on; no torch.
 
-`python -m training.shape_data --out DIR --seconds 600` draws heaps of the catalogue and of random objects in
-the product's own light and camera, with true and with degraded masks, and writes shards of pictures.
+Heaps of the catalogue and of random objects in the product's own light and camera, seen with true masks, with
+degraded ones, and with those of our segmenter.
 """
 
-import argparse
 import colorsys
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, fields, replace
+from functools import cache
 
 import numpy as np
 
 from cpor.errors import CporError, SimulationError
-from cpor.perception.shapes import SHAPES, shape_crops
+from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.perception.shapes import PICTURE_SIZE, SHAPES, object_pictures
 from cpor.scene import Scene, TrueRelations
 from cpor.sim.camera.look import random_look
 from cpor.sim.camera.photograph import photograph
@@ -35,8 +34,10 @@ from training.pieces import MAIN, METAL, SECOND, rod
 from training.relation_data import degrade
 from training.tools import scissors, tool
 
-VIEWS = 6
+VIEWS = 5
 """Pictures of each heap, each with colours, camera and masks of its own."""
+
+MASKS = ("true", "degraded", "ours")
 
 LEAST_PX = 50
 """Objects that show less are not learnt from. [px]"""
@@ -49,12 +50,36 @@ Maker = Callable[[np.random.Generator, float], list[Part]]
 
 @dataclass(frozen=True, eq=False)
 class ShapeCrops:
-    """Pictures as `shape_crops` cuts them, the index of each object's word, and where each comes from."""
+    """Pictures of objects, and what they are.
+
+    Attributes:
+        crops: Pictures as `packed` leaves them. Shape (n, 5, p, p), uint8.
+        sizes: As `object_pictures` has them. Shape (n, 4).
+        words: Which of `SHAPES` a person may use. Shape (n, shapes).
+        labels: Index of the usual word. Shape (n,).
+        masks: Index into `MASKS`. Shape (n,).
+        usual: Whether it is a heap, its colours and its camera as `cpor simulate` has them. Shape (n,).
+    """
 
     crops: np.ndarray
     sizes: np.ndarray
+    words: np.ndarray
     labels: np.ndarray
-    heaps: np.ndarray
+    masks: np.ndarray
+    usual: np.ndarray
+
+    @staticmethod
+    def join(many: "list[ShapeCrops]") -> "ShapeCrops":
+        """All of them; none at all is fine."""
+        if not many:
+            return ShapeCrops(
+                np.zeros((0, 5, PICTURE_SIZE, PICTURE_SIZE), np.uint8), np.zeros((0, 4), np.float32),
+                np.zeros((0, len(SHAPES)), bool), np.zeros(0, np.int64), np.zeros(0, np.uint8),
+                np.zeros(0, bool),
+            )  # fmt: skip
+        return ShapeCrops(
+            *(np.concatenate([getattr(each, f.name) for each in many]) for f in fields(ShapeCrops))
+        )
 
 
 def _vessel(low: float, high: float, flare: float, bottom: bool, handle: float = 0.0) -> Maker:
@@ -209,9 +234,9 @@ def labelled_object(rng: np.random.Generator, name: str) -> ObjectModel:
     return ObjectModel(name, word, tuple(make(rng, size)), 0.1)
 
 
-def shape_word(model: ObjectModel) -> str:
-    """The word for an object of ours or of the catalogue."""
-    return SHAPE_WORDS[model.name][0] if model.name in SHAPE_WORDS else model.category
+def shape_words(model: ObjectModel) -> tuple[str, ...]:
+    """The words for an object of ours or of the catalogue, the usual one first."""
+    return SHAPE_WORDS.get(model.name, (model.category,))
 
 
 def random_world(rng: np.random.Generator) -> World:
@@ -251,7 +276,7 @@ def repainted(rng: np.random.Generator, model: ObjectModel) -> ObjectModel:
         old = part.surface
         if old in new:
             continue
-        if shape_word(model) == "fruit":
+        if shape_words(model)[0] == "fruit":
             factor = rng.uniform(0.85, 1.15, 3)
             colours = [tuple(np.clip(np.array(c) * factor, 0, 1)) for c in (old.colour, old.second)]
             new[old] = replace(old, colour=colours[0], second=colours[1])
@@ -274,45 +299,60 @@ def _paint(rng: np.random.Generator) -> Colour:
     return (r**2.2, g**2.2, b**2.2)
 
 
-def _camera(rng: np.random.Generator) -> CameraSetup:
-    if rng.random() < 0.35:
-        return overhead_camera()
+def _any_camera(rng: np.random.Generator) -> CameraSetup:
     return overhead_camera(
-        tilt_deg=rng.uniform(0.0, 60.0),
+        tilt_deg=rng.uniform(0.0, 60.0) * rng.random(),
         azimuth_deg=rng.uniform(0.0, 360.0),
         distance=rng.uniform(0.5, 1.1),
         fov_deg=rng.uniform(26.0, 48.0),
     )
 
 
-def draw(seed: int) -> ShapeCrops:
-    """All pictures of one heap."""
+def draw(seed: int, ours: bool = True) -> ShapeCrops:
+    """All pictures of one heap, with masks of our segmenter too; none where no heap comes of the seed."""
     rng = np.random.default_rng((seed, 0x54A9E))
-    world = catalogue_world(rng, seed) if rng.random() < 0.4 else random_world(rng)
-    made: list[tuple[np.ndarray, np.ndarray, list[int]]] = []
+    of_catalogue = rng.random() < 0.5
+    try:
+        world = catalogue_world(rng, seed) if of_catalogue else random_world(rng)
+    except (CporError, SimulationError, ValueError):  # MuJoCo refuses a degenerate hull with a ValueError
+        return ShapeCrops.join([])
+    made = []
     for _ in range(VIEWS):
-        as_made = {k: each for k, each in world.objects.items() if each.name in SHAPE_WORDS}
-        if rng.random() < 0.4:
-            as_made = {}
-        painted = {k: as_made.get(k) or repainted(rng, each) for k, each in world.objects.items()}
-        seen = replace(world, objects=painted)
-        sensor = sensor_preset("harsh" if rng.random() < 0.25 else "default")
-        scene = photograph(seen, _camera(rng), random_look(rng), sensor, rng)
-        true = scene.visible_ids
+        as_made = rng.random() < 0.65
+        painted = {
+            k: each if as_made and each.name in SHAPE_WORDS else repainted(rng, each)
+            for k, each in world.objects.items()
+        }
+        usual_camera = rng.random() < 0.4
+        sensor = sensor_preset("harsh" if rng.random() < 0.2 else "default")
+        camera = overhead_camera() if usual_camera else _any_camera(rng)
+        scene = photograph(replace(world, objects=painted), camera, random_look(rng), sensor, rng)
+        true, words = scene.visible_ids, {k: shape_words(each) for k, each in world.objects.items()}
         assert true is not None
+        usual = of_catalogue and as_made and usual_camera
         if rng.random() < 0.5:
+            made.append(_label(scene, true, words, "true", usual))
+        else:
             nothing = TrueRelations(frozenset(scene.ids), frozenset())
-            scene = degrade(replace(scene, true_occlusion=nothing, true_sweep=nothing), rng)
-        made.append(_label(scene, true, {k: shape_word(each) for k, each in world.objects.items()}))
-    crops, sizes = (np.concatenate([each[k] for each in made]) for k in (0, 1))
-    labels = np.concatenate([np.array(each[2], np.int64) for each in made])
-    return ShapeCrops(crops, sizes, labels, np.full(len(labels), seed))
+            rough = degrade(replace(scene, true_occlusion=nothing, true_sweep=nothing), rng)
+            made.append(_label(rough, true, words, "degraded", usual))
+        if ours and rng.random() < 0.5:
+            made.append(_label(_segmenter().segment(scene.observation), true, words, "ours", usual))
+    return ShapeCrops.join(made)
 
 
-def _label(scene: Scene, true: np.ndarray, words: dict[int, str]) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Pictures of the objects that show enough and are surely one object, with the index of their word."""
-    ids, crops, sizes = shape_crops(scene)
-    keep, labels = [], []
+@cache
+def _segmenter() -> OnnxSegmenter:
+    return OnnxSegmenter()
+
+
+def _label(
+    scene: Scene, true: np.ndarray, words: dict[int, tuple[str, ...]], masks: str, usual: bool
+) -> ShapeCrops:
+    """Pictures of the objects that show enough and are surely one object, with the words for them."""
+    ids, crops, sizes = object_pictures(scene)
+    keep: list[int] = []
+    said: list[list[int]] = []
     for k, obj in enumerate(ids):
         seen = scene.visible_ids == obj
         if int(np.sum(seen)) < LEAST_PX:
@@ -321,47 +361,16 @@ def _label(scene: Scene, true: np.ndarray, words: dict[int, str]) -> tuple[np.nd
         best = int(counts[1:].argmax()) + 1 if len(counts) > 1 else 0
         if best and counts[best] > LEAST_IOU * (seen | (true == best)).sum():
             keep.append(k)
-            labels.append(SHAPES.index(words[best]))
-    return crops[keep], sizes[keep], labels
+            said.append([SHAPES.index(word) for word in words[best]])
+    labels = np.array([each[0] for each in said], np.int64)
+    may_be = np.zeros((len(keep), len(SHAPES)), bool)
+    for row, each in zip(may_be, said, strict=True):
+        row[each] = True
+    kind = np.full(len(keep), MASKS.index(masks), np.uint8)
+    return ShapeCrops(packed(crops[keep]), sizes[keep], may_be, labels, kind, np.full(len(keep), usual))
 
 
-def make_all(out: Path, seconds: float, seed: int, heaps_a_shard: int = 8) -> int:
-    """Draws heaps until the time is over; returns how many pictures there are."""
-    out.mkdir(parents=True, exist_ok=True)
-    end, count, held = time.monotonic() + seconds, 0, []
-    while time.monotonic() < end:
-        seed += 1
-        try:
-            held.append(draw(seed))
-        except (CporError, SimulationError, ValueError):  # MuJoCo refuses a degenerate hull with a ValueError
-            continue
-        count += len(held[-1].labels)
-        if len(held) == heaps_a_shard:
-            _write(out / f"shapes_{seed}.npz", held)
-            held = []
-    return count
-
-
-def _write(path: Path, held: list[ShapeCrops]) -> None:
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        names = ("crops", "sizes", "labels", "heaps")
-        crops, sizes, labels, heaps = (
-            np.concatenate([getattr(each, name) for each in held]) for name in names
-        )
-        np.savez(file, crops=crops, sizes=sizes, labels=labels, heaps=heaps)
-    part.replace(path)
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--seed", type=int, default=70_000_000)
-    asked = parser.parse_args()
-    make_all(asked.out, asked.seconds, asked.seed)
-
-
-if __name__ == "__main__":
-    main()
+def packed(crops: np.ndarray) -> np.ndarray:
+    """Pictures with their three masks as bits of one layer. Shape (n, 5, p, p), uint8."""
+    bits = crops[:, 3] | crops[:, 4] << 1 | crops[:, 6] << 2
+    return np.concatenate([crops[:, :3], crops[:, 5:6], bits[:, None]], axis=1)

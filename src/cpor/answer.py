@@ -10,7 +10,14 @@ from cpor.decision import Action, Decision
 from cpor.errors import TooLargeError
 from cpor.inference.decide import MethodChoice, decide
 from cpor.inference.graphs import GraphShare, likeliest_graphs
-from cpor.perception.grounding_answers import AmbiguousRequest, Candidate, Found, Grounding, NotFound
+from cpor.perception.grounding_answers import (
+    AmbiguousRequest,
+    Candidate,
+    Exchange,
+    Found,
+    Grounding,
+    NotFound,
+)
 from cpor.records.decision import record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
 from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode
@@ -96,6 +103,8 @@ class View:
         believed: What is believed of every pair; filled by the first decision.
         relations: What a person said of pairs, by `(blocked, blocker)`; decided from in place of beliefs.
         carried: What earlier looks at the same things said; None: nothing.
+        exchange: What was said of it last, for words that point to it ("it", "the second one"); filled by
+            every decision.
     """
 
     scene: "Scene"
@@ -107,6 +116,7 @@ class View:
     believed: Believed | None = None
     relations: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
     carried: "PairFilter | None" = None
+    exchange: Exchange = field(default_factory=Exchange)
 
     @cached_property
     def objects(self) -> "tuple[ListedObject, ...]":

@@ -140,7 +140,7 @@ class System:
             target: Its id.
             point: A pixel that shows it.
             request: What it looks like, in words. In no way at all: the request the scene came with.
-            before: What was said and done before, for words that point to it.
+            before: What was said and done before, for words that point to it; None: as the view remembers.
             mode: The risk setting; None: the system's.
             tau: Act above this score instead.
             relations: Probabilities to use in place of what is believed, by `(blocked, blocker)`; None is no
@@ -151,7 +151,9 @@ class System:
         relations = {**view.relations, **(relations or {})}
         chosen = None if tau is not None else self.mode if mode is None else parse_mode(mode)
         watch = Stopwatch(view.times_ms)
+        before = before or view.exchange
         told = ground_with(self._grounder, view.scene, target, point and PixelPoint(*point), request, before)
+        view.exchange = before.after(told.meant)
         watch.lap("ground")
         own = view.scene.request if target is None and point is None and request is None else None
         notes = (*view.notes, *((f"request.txt asks for: {own}.",) if own else ()), *told.notes)

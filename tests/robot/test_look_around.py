@@ -62,4 +62,4 @@ def test_it_looks_from_elsewhere_first_where_that_is_expected_to_pay(p, cost, lo
 
 def test_a_robot_that_can_look_around_still_retrieves():
     table = WithWrist()
-    assert retrieve(table, TableMasks(table), 1, Pipeline(), LoopSettings()).retrieved
+    assert retrieve(table, TableMasks(table), 1, Pipeline(), LoopSettings(look_cost=0.02)).retrieved

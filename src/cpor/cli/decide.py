@@ -1,6 +1,7 @@
 """The command `decide`: from whatever is given to what to do next, and why."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,7 +125,8 @@ def decide(
 ) -> None:
     """Decide what to do about an object of a scene, and say why.
 
-    If the request may mean several objects, or none, the command asks back and exits with code 2.
+    If the request may mean several objects, or none, the command asks back: on a terminal it reads what you
+    say to that ("the left one", "the second one", a number), else it exits with code 2.
     """
     if sum(way is not None for way in (target, point, request)) > 1:
         raise InvalidSettingError("ask in one way only: --target, --point or --request")
@@ -186,6 +188,8 @@ def decide(
             return
         view = look(system, source, depth_unit_m, workspace, frame, InBag(color, depth, at))
         answer = system.decide(view, target, point=place, request=request, tau=tau, settings=settings)
+        if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
+            answer = converse(system, answer, tau, settings, _read_line)
     if rerun is not None and answer.decision is not None:
         _write_rerun(rerun, answer)
     if out is not None:
@@ -208,6 +212,39 @@ def decide(
         _show(answer, out)
     if answer.decision is None:
         raise typer.Exit(2)
+
+
+def converse(
+    system: "System",
+    answer: "Answer",
+    tau: float | None,
+    settings: "DecideSettings",
+    read: Callable[[str], str],
+) -> "Answer":
+    """The answer once it is clear which object is meant, or nothing more is said.
+
+    Args:
+        system: Who decides.
+        answer: What was said to the request.
+        tau: Act above this score instead.
+        settings: How to decide.
+        read: Shows a question and reads what is said to it; empty: nothing.
+    """
+    while answer.decision is None and answer.view is not None:
+        said = read(_ask_back(answer, "Say which one, or nothing to end.")).strip()
+        if not said:
+            break
+        words = f"object {said}" if said.isdecimal() else said
+        answer = system.decide(answer.view, request=words, tau=tau, settings=settings)
+    return answer
+
+
+def _read_line(question: str) -> str:
+    typer.echo(question)
+    try:
+        return input("> ")
+    except EOFError:
+        return ""
 
 
 def _follow(
@@ -263,7 +300,7 @@ def _say_checks(answer: "Answer") -> list[str]:
     return [f"{state[c.state]}: {c.says} {c.remedy}".rstrip() for c in answer.checks if c.state in state]
 
 
-def _ask_back(answer: "Answer") -> str:
+def _ask_back(answer: "Answer", how: str = "Say --target ID or --point X,Y.") -> str:
     """What is not clear about a request, with the objects it may mean."""
     from cpor.perception.object_list import list_objects
 
@@ -274,7 +311,7 @@ def _ask_back(answer: "Answer") -> str:
         name = f" ({o['name']})" if o["name"] else ""
         where = f"at {o['point'][0]},{o['point'][1]}" if o["point"] else "not visible"
         lines.append(f"  object {o['id']}{name} {where}")
-    return "\n".join([*lines, *answer.notes, "Say --target ID or --point X,Y."])
+    return "\n".join([*lines, *answer.notes, how])
 
 
 def _write_rerun(file: Path, answer: "Answer") -> None:

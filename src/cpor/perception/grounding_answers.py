@@ -1,7 +1,7 @@
 """What can be said to the question which object is meant: this one, one of these, or none."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cpor.perception.vocabulary import vocabulary
@@ -81,6 +81,14 @@ class Exchange:
     last: int | None = None
     candidates: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
+
+    def after(self, meant: Grounding) -> "Exchange":
+        """The exchange with what was said now; a question about several objects stays until one is meant."""
+        if isinstance(meant, Found):
+            return replace(self, last=meant.id)
+        if isinstance(meant, AmbiguousRequest):
+            return replace(self, candidates=tuple(each.id for each in meant.candidates))
+        return self
 
 
 def weigh(words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str]) -> Grounding:

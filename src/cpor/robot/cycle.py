@@ -70,7 +70,7 @@ class LoopSettings:
         frames_may_repeat: Whether two frames of an unmoved heap may be equal to the last pixel, as from a
             simulated camera without noise. They must be newer by number or time then.
         look_cost: Where the robot's camera can look from elsewhere, it does so first where that makes a right
-            action likelier by more than this, as expected. 1: never.
+            action likelier by more than this, as expected. 1: never, since our networks err alike from there.
         sign_off_prior: Who allows a decider that assumes a probability where no source has an answer
             (`Pipeline.prior`), or does not say whether it does, to move the arm in this run, and why. It is
             refused without.
@@ -87,7 +87,7 @@ class LoopSettings:
     check_target_is_out: bool = True
     make_room: bool = False
     frames_may_repeat: bool = False
-    look_cost: float = 0.02
+    look_cost: float = 1.0
     sign_off_prior: str | None = None
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ class Around:
         robot: That may have a camera which can look from elsewhere.
         segmenter: Finds the objects of a frame.
         decider: Believes something of each pair.
-        cost: What a look must gain at least, in probability of a right action.
+        cost: What a look must gain at least, in probability of a right action; 1: it never looks.
     """
 
     def __init__(self, robot: Robot, segmenter: Segmenter, decider: Pipeline | Decider, cost: float) -> None:
@@ -64,7 +64,9 @@ class Around:
             posterior: What it was decided from; None: nobody tells.
             memory: What is known.
         """
-        if decision is None or posterior is None or not isinstance(self._robot, LooksAround):
+        if decision is None or posterior is None or self._cost >= 1.0:
+            return None
+        if not isinstance(self._robot, LooksAround):
             return None
         if isinstance(decision.action, Defer) and decision.action.reason in LOOKS_DO_NOT_HELP:
             return None
