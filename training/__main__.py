@@ -35,7 +35,7 @@ def train_segmenter(
     data: Data,
     out: Out,
     seconds: Seconds = 900.0,
-    views: Annotated[int, typer.Option(help="Pictures held in memory, 1.4 MB each.")] = 60_000,
+    views: Annotated[int, typer.Option(help="Pictures held in memory, 1.4 MB each.")] = 36_000,
     batch: Annotated[int, typer.Option()] = 64,
     begin: Annotated[
         Path | None, typer.Option(help="Folder with weights, or exported file, to go on from.")

@@ -113,9 +113,9 @@ class TrainConfig:
     """
 
     batch: int = 64
-    views: int = 60_000
+    views: int = 36_000
     renew: int = 2
-    fill_s: float = 150.0
+    fill_s: float = 100.0
     held_out: float = 0.02
     instances: int = 12
     claims: int = 10
