@@ -1,6 +1,7 @@
 """Where a model's promise holds: an equality over what it was tested with, and every check passed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,9 +9,15 @@ from cpor.answer import Believed, Promise, View
 from cpor.decision import Action, Defer
 from cpor.gate.check import Check
 from cpor.model import FittedModel, belief_features
-from cpor.pipeline import PairBeliefs
+from cpor.perception.network_file import MissingExtraError
+from cpor.perception.segmenter import Segmenter
+from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.scene import Scene, SemanticScores, Sources
-from cpor.sources import verified_sources
+from cpor.semantics.scorer import RelationScorer
+from cpor.sources import digest_masks, digest_scores, fingerprint, verified_sources
+
+Makers = tuple[Segmenter, RelationScorer]
+"""Who can make masks and scores again."""
 
 LIKE_MARGIN = 0.05
 """How far outside of the range of the tested scenes a figure may lie, as a share of that range.
@@ -97,6 +104,45 @@ def check_measured(beliefs: PairBeliefs, target: int, action: Action) -> Check:
     return Check("measured", "doubt", says, "Look again, from another side or with more light.")
 
 
+def prove_sources(scene: Scene, sources: Sources, makers: Callable[[], Makers]) -> Sources:
+    """The sources, with what was read from a record and is made again alike counted as made here.
+
+    Args:
+        scene: Frame, masks and, where they were read, scores.
+        sources: Who made them, as recorded.
+        makers: Gives those who can make them again.
+    """
+    made = Sources(sources.frame)
+    try:
+        segmenter, scorer = makers()
+        if "masks" not in sources.made_here and sources.segmenter == fingerprint(segmenter):
+            made = replace(made, masks=digest_masks(segmenter.segment(scene.observation)))
+        if "scores" not in sources.made_here and sources.scorer == fingerprint(scorer):
+            scored = scorer.score(scene, scorer.pairs(scene)).semantic_scores()
+            made = replace(made, scores=digest_scores(replace(scene, semantic_scores=scored)))
+    except MissingExtraError:
+        return sources  # no network, no proof
+    alike = {kind for kind in ("masks", "scores") if getattr(made, kind) == getattr(sources, kind)}
+    return replace(sources, made_here=sources.made_here | alike)
+
+
+def promise_for(
+    view: View,
+    believed: Believed,
+    model: FittedModel | None,
+    pipeline: Pipeline,
+    checks: Sequence[Check],
+    as_tested: bool,
+    makers: Callable[[], Makers],
+) -> tuple[Promise | None, str]:
+    """As `make_promise`; where nothing else is missing, masks and scores that were read are made again."""
+    geometry = fingerprint(pipeline.measure)
+    made = replace(believed.sources, made_here=frozenset(("masks", "scores")))
+    if view.proved is None and make_promise(model, made, geometry, checks, as_tested)[0] is not None:
+        view.proved = prove_sources(view.scene, believed.sources, makers)
+    return make_promise(model, view.proved or believed.sources, geometry, checks, as_tested)
+
+
 def make_promise(
     model: FittedModel | None,
     sources: Sources,
@@ -142,6 +188,8 @@ def _why_not(
     ):
         if made != wanted:
             return f"it was tested with the {kind} of {_name(wanted)}, not of {_name(made)}"
+        if made is not None and kind not in sources.made_here:
+            return f"the {kind} were read, and {_name(made)} did not make the same again"
     if geometry != model.geometry_weights:
         return "it was tested with another measure of geometry"
     doubted = next((check for check in checks if check.state != "pass"), None)
@@ -154,7 +202,7 @@ def _name(fingerprint: str | None) -> str:
 
 def _check_source(name: str, what: str, is_wrong: bool, maker: str | None) -> Check:
     if maker is not None:
-        return Check(name, "pass", f"The {what} were made for this picture by {_name(maker)}.")
+        return Check(name, "pass", f"The {what} are of this picture, by {_name(maker)}.")
     if is_wrong:
         says = f"The record that came with the {what} is about another picture, or about other {what}."
         return Check(name, "fail", says, f"Make the {what} again for this picture, or delete sources.json.")

@@ -105,7 +105,7 @@ def test_what_is_deployed_is_what_was_tested(report, scenes):
 
 
 def recorded(scene, segmenter="a segmenter @1", scorer="noisy @2"):
-    return replace(scene, sources=describe_sources(scene, segmenter, scorer))
+    return replace(scene, sources=describe_sources(scene, segmenter, scorer, ("masks", "scores")))
 
 
 def test_what_masks_and_scores_were_tested_with_is_recorded(scenes):

@@ -18,9 +18,12 @@ MOST_DISAGREEMENT = float(2.0 * np.log(0.99 / 0.01))
 """Largest gap of log-odds where none was learnt: both sources are 99 % sure, of the opposite."""
 
 SAW = 0.1
-"""Geometry saw something from here on, and semantics cannot take it away. With every reply about 283 obstructed
-`dev` targets forged to "free", `balanced` grasped 10 with 0.5, 9 with 0.3, 6 with 0.1 and below; 5 by geometry
-alone. What 400 clean cases do hardly depends on it: 94.8 to 95.0 % acted on, 87.0 % right."""
+"""Geometry saw something from here on, and semantics cannot take it away.
+
+With every reply about 283 obstructed `dev` targets forged to "free", `balanced` grasped 10 with 0.5, 9 with
+0.3, 6 with 0.1 and below; 5 by geometry alone. What 400 clean cases do hardly depends on it: 94.8 to 95.0 %
+acted on, 87.0 % right.
+"""
 
 FEWEST_CONTRADICTIONS = 30
 """Fewer contradictory pairs than this teach no limit."""
