@@ -180,7 +180,7 @@ class System:
         watch.lap("decide")
         plain = settings == DecideSettings() and chosen == DEFAULT_MODE and not relations
         plain = plain and believed.asked_all and not (view.carried and view.carried.pairs)
-        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, _own_makers)
+        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, _OWN)
         notes += (believed.note, *_notes_on(view.scene, believed), _say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
@@ -193,7 +193,7 @@ class System:
         model = self._choose_model(believed.semantic)
         checks = check_used(view, believed, model)
         plain = believed.asked_all and not view.relations
-        promise, in_words = promise_for(view, believed, model, _stages(model), checks, plain, _own_makers)
+        promise, in_words = promise_for(view, believed, model, _stages(model), checks, plain, _OWN)
         notes = (*view.notes, believed.note, *_notes_on(view.scene, believed), in_words)
         taus = {mode: _tau(model, mode) for mode in MODES}
         return Outlook(taus, checks, promise, tuple(note for note in notes if note))
@@ -258,12 +258,11 @@ class System:
             return GivenMasks(given).segment(given.observation), GIVEN, maker
         segmenter = self._segmenter or _own_segmenter()
         found = segmenter.segment(given.observation)
-        # Scores that came with other masks are about other objects.
-        scene = replace(found, request=given.request, sources=None)
         maker = fingerprint(segmenter)
         own = getattr(segmenter, "name", type(segmenter).__name__)
         name = maker.split(" @")[0] if maker else self._segmenter_name or own
-        return scene, name, maker
+        # Scores that came with other masks are about other objects.
+        return replace(found, request=given.request, sources=None), name, maker
 
     def _choose_scorer(self, scene: Scene) -> RelationScorer | None:
         """Who is to be asked; None where the scene has its own scores, or nobody is wanted or there."""
@@ -330,8 +329,7 @@ def _own_scorer() -> RelationScorer:
     return load_scorer("embedded")
 
 
-def _own_makers() -> Makers:
-    return _own_segmenter(), _own_scorer()
+_OWN: Makers = (_own_segmenter, _own_scorer)
 
 
 def _load_segmenter(segmenter: Segmenter | str | None) -> Segmenter | None:
