@@ -13,7 +13,7 @@ import argparse
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -51,10 +51,11 @@ Case = tuple[float, str, float, bool, bool]
 
 
 class Seen(NamedTuple):
-    """A scene and its truth."""
+    """A scene, its truth, and which labelled object each one is where that had to be told."""
 
     scene: Scene
     truth: frozenset[BlockedBy]
+    owner: Mapping[int, int | None] = {}
 
 
 def simulated(count: int, masks: str) -> Iterator[Callable[[], Seen]]:
@@ -83,7 +84,7 @@ def photographs(count: int, masks: str) -> Iterator[Callable[[], Seen]]:
         assert found.visible_ids is not None and scene.visible_ids is not None
         known = Recognition.match(found.ids, found.visible_ids, truth.objects, scene.visible_ids)
         scored = replace(found, semantic_scores=system.believe(view).semantic)
-        return Seen(scored, known.translate(truth).pairs)
+        return Seen(scored, known.translate(truth).pairs, known.owner)
 
     folders = [each for each in list_scene_folders(DATA / "osd_learn") if each.name not in WRONG_MASKS]
     return (partial(read, folder) for folder in folders[:count])

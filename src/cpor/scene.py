@@ -248,7 +248,7 @@ class Sources:
     segmenter: str | None = None
     scores: str | None = None
     scorer: str | None = None
-    made_here: frozenset[str] = frozenset()
+    made_here: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, eq=False)
