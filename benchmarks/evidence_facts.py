@@ -207,7 +207,7 @@ def promised_exchanged(model: FittedModel) -> int:
     """Promises made with one of the three parts exchanged; with none exchanged there must be one."""
     tested = model.tested_with
     assert tested is not None
-    made = Sources("", "", tested.segmenter, "", tested.scorer)
+    made = Sources("", "", tested.segmenter, "", tested.scorer, frozenset(("masks", "scores")))
     own, _ = make_promise(model, made, model.geometry_weights, (), True)
     assert (own is not None) == (model.promise.tau is not None)
     others = (

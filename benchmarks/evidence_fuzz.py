@@ -3,11 +3,13 @@
     python benchmarks/evidence_fuzz.py [--cases 5000] [--scenes 40]
 
 Test scenes get one to three faults of fuzz_faults.py each, and some of their objects are asked for: a case is
-a broken scene and a target. All is decided by `cpor.System`. The masks are one of three:
+a broken scene and a target. All is decided by `cpor.System`. The masks are one of five:
 
     true       true masks, made by nobody that is known
     recorded   our segmenter's, with the record that `cpor perceive` writes; the fault comes after it
+    forged     the same with a record that fits what is broken, and says that our networks made it
     claimed    our segmenter's, and the fault happens inside: whoever made them says that it is the tested one
+    made       our networks look at a broken frame themselves: only these may be promised
 
 A grasp counts against us where the object that the target's mask truly shows is obstructed, or where it shows
 no object. Views are kept in out/fuzz as they are decided, so a run that was stopped goes on. Counts go to
@@ -39,15 +41,22 @@ from cpor.model import bundled_model
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.risk.modes import DEFAULT_MODE, MODES, mode_tau
 from cpor.scene import BlockedBy, Observation, Scene, Sources
+from cpor.semantics.embedded import EmbeddedScorer
 from cpor.sim.dataset.make import plan_split, write_dataset
+from cpor.sources import describe_sources, fingerprint
 from cpor.system import System
 from cpor.truth import is_wrong, truth_of
 
 OUT = Path(__file__).resolve().parents[1] / "out"
-KINDS = ("true", "recorded", "claimed")
-SHARES = (0.4, 0.2, 0.4)
+KINDS = ("true", "recorded", "forged", "claimed", "made")
+SHARES = (0.3, 0.1, 0.2, 0.2, 0.2)
+IN_FRAME = (
+    "previous frame again", "no depth on blockers", "no depth on target", "depth holes", "depth shifted",
+    "depth of another frame",
+)  # fmt: skip
+"""Faults that our networks can look at."""
 BOLDEST = min(MODES, key=lambda mode: mode_tau(mode))
-TARGETS = 8
+TARGETS = 12
 """Objects of each broken scene that are asked for at most."""
 
 
@@ -76,7 +85,12 @@ def look(kind: str, scene: Scene, previous: Observation | None = None) -> tuple[
         system = System(Claiming(plain, _claim()))
         return system, system.look(plain.observation, previous=before)
     system = System()
-    return system, system.look(plain if kind == "recorded" else replace(plain, sources=None), previous=before)
+    if kind == "made":
+        return system, system.look(plain.observation, previous=before)
+    if kind == "forged":
+        makers = fingerprint(OnnxSegmenter()), fingerprint(EmbeddedScorer())
+        plain = replace(plain, sources=describe_sources(plain, *makers))
+    return system, system.look(plain if kind != "true" else replace(plain, sources=None), previous=before)
 
 
 def say(
@@ -113,14 +127,17 @@ def decide(kind: str, broken: Broken, before: Scene, targets: list[int]) -> dict
         refused = True
     if refused:  # `System` never acts then: asking would only take time
         return {str(target): dict.fromkeys(MODES, "-") for target in targets}
+    if kind == "made":
+        broken, targets = replace(broken, scene=view.scene, moved=True), list(view.scene.ids)[: len(targets)]
     owner = dict(shows(broken, before))
     said, outlook = {}, system.outlook(view)
     for target in targets:
+        letters = dict.fromkeys(MODES, "-")
         if target in view.scene.ids:
-            answer = system.decide(view, target, mode=BOLDEST)
-            said[str(target)] = say(answer, target, owner, truth, outlook)
-        else:
-            said[str(target)] = dict.fromkeys(MODES, "-")
+            letters = say(system.decide(view, target, mode=BOLDEST), target, owner, truth, outlook)
+        # Under whose number the scene as it was has it.
+        was = owner[target] if kind == "made" else target
+        said[f"{target}" if was is None or was == target else f"{target} {was}"] = letters
     return said
 
 
@@ -134,13 +151,18 @@ class Bases:
         self.count = count
         self._clean: dict[tuple[int, str, int], dict[str, str]] = {}
 
+    def read(self, number: int) -> Scene:
+        """With true masks, as it was simulated."""
+        return read_scene_folder(self.folder / f"scene_{number:05d}")
+
     @lru_cache(maxsize=64)  # noqa: B019
     def scene(self, number: int, kind: str) -> Scene:
         """With scores, so that they can be broken too."""
-        file = OUT / "fuzz" / "scenes" / f"{number:05d}_{kind == 'true'}.pickle"
+        made = "true" if kind == "true" else _claim().partition("@")[2][:8]
+        file = OUT / "fuzz" / "scenes" / f"{number:05d}_{made}.pickle"
         if not file.is_file():
-            scene = read_scene_folder(self.folder / f"scene_{number:05d}")
-            seen, _ = see(scene, PerceptionSettings(segmenter="given" if kind == "true" else "ours"))
+            settings = PerceptionSettings(segmenter="given" if kind == "true" else "ours")
+            seen, _ = see(self.read(number), settings)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(pickle.dumps(seen))
         found: Scene = pickle.loads(file.read_bytes())
@@ -148,18 +170,20 @@ class Bases:
 
     def clean(self, number: int, kind: str, target: int) -> dict[str, str]:
         """What is done where nothing is broken; the first question decides for all targets of the scene."""
+        if kind in ("recorded", "forged"):  # whole, they are what our networks make of the frame
+            kind = "made"
         if (number, kind, target) not in self._clean:
             scene = self.scene(number, kind)
-            whole = Broken(scene, 0, truth_of(scene, "any").pairs, scored=kind == "recorded")
+            whole = Broken(scene, 0, truth_of(scene, "any").pairs)
             for label, said in decide(kind, whole, scene, list(scene.ids)).items():
-                self._clean[number, kind, int(label)] = said
-        return self._clean[number, kind, target]
+                self._clean[number, kind, int(label.split()[-1])] = said
+        return self._clean.get((number, kind, target), dict.fromkeys(MODES, "-"))
 
 
-def draw_faults(rng: np.random.Generator) -> list[Fault]:
+def draw_faults(rng: np.random.Generator, kind: str) -> list[Fault]:
     """One fault mostly, else two or three."""
     count = int(rng.choice((1, 2, 3), p=(0.6, 0.25, 0.15)))
-    kinds = rng.choice(sorted(FAULTS), size=count, replace=False)
+    kinds = rng.choice(sorted(IN_FRAME if kind == "made" else FAULTS), size=count, replace=False)
     return [Fault(str(kind), float(rng.random()), int(rng.integers(2**31))) for kind in kinds]
 
 
@@ -170,7 +194,7 @@ def decide_view(bases: Bases, number: int, seed: int) -> dict[str, Any]:
     other = (base + 1 + int(rng.integers(bases.count - 1))) % bases.count
     scene = bases.scene(base, kind)
     truth = truth_of(scene, "any").pairs
-    faults = draw_faults(rng)
+    faults = draw_faults(rng, kind)
     obstructed = {blocked for blocked, _ in truth}
     # Faults about a target are about the first; half of the time it is an obstructed one.
     targets = [int(label) for label in rng.permutation(scene.ids)]
@@ -179,7 +203,7 @@ def decide_view(bases: Bases, number: int, seed: int) -> dict[str, Any]:
     broken = break_scene(scene, targets[0], truth, bases.scene(other, kind), faults)
     targets = targets[:TARGETS]
     said = decide(kind, broken, scene, targets)
-    cases = {label: [each, bases.clean(base, kind, int(label))] for label, each in said.items()}
+    cases = {label: [each, bases.clean(base, kind, int(label.split()[-1]))] for label, each in said.items()}
     return {
         "number": number,
         "kind": kind,
@@ -192,7 +216,8 @@ def decide_view(bases: Bases, number: int, seed: int) -> dict[str, Any]:
 def run(bases: Bases, wanted: int, seed: int) -> Iterator[dict[str, Any]]:
     """Views until there are as many cases as wanted; those of an earlier run are read."""
     models = b"".join(bundled_model(kind).read_bytes() for kind in ("geometry", "embedded"))
-    file = OUT / "fuzz" / f"views_{seed}_{hashlib.blake2b(models, digest_size=4).hexdigest()}.jsonl"
+    made = hashlib.blake2b(models + repr((KINDS, SHARES, TARGETS)).encode(), digest_size=4).hexdigest()
+    file = OUT / "fuzz" / f"views_{seed}_{made}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     number = count = 0
@@ -229,6 +254,7 @@ def count(views: Iterator[dict[str, Any]]) -> Tally:
                             tally[(*at, f"{when}acts")] += letter != "-"
                             tally[(*at, f"{when}grasps")] += letter[0] == "G"
                             tally[(*at, f"{when}wrong")] += letter[0] in "GR"
+                            tally[(*at, f"{when}promised acts")] += letter[-1] == "*"
                             tally[(*at, f"{when}promised")] += letter in ("G*", "R*")
                             tally[(*at, f"{when}promised grasps")] += letter == "G*"
     return tally
@@ -250,13 +276,20 @@ def rows_of(tally: Tally) -> list[Row]:
                 f"{clean['wrong']}), acts {told['acts']} (clean {clean['acts']})"
             )
             rows.append(("safe", f"fuzzed inputs, obstructed targets grasped, {mode}{whose}", asked, says))
-    promised = tally["all", "all", "cautious", "promised grasps"]
-    at = "all", "all", "cautious"
-    says = (
-        f"{promised} (clean {tally[(*at, 'clean promised grasps')]}); promised and wrong "
-        f"{tally[(*at, 'promised')]} (clean {tally[(*at, 'clean promised')]})"
-    )
-    rows.append(("safe", "fuzzed inputs, obstructed targets grasped under a promise", "0", says))
+    for masks in KINDS:
+        at = "all", masks, "cautious"
+        told = [tally[(*at, what)] for what in ("promised grasps", "n", "promised acts", "promised")]
+        clean = [tally[(*at, f"clean {what}")] for what in ("promised grasps", "promised acts", "promised")]
+        says = f"{told[0]} of {told[1]}; promised {told[2]}, of those wrong {told[3]} (clean {clean[0]}; "
+        says += f"{clean[1]}, {clean[2]})"
+        point = f"fuzzed inputs, obstructed targets grasped under a promise, {masks} masks"
+        rows.append(("safe", point, "0", says))
+    at = "all", "made", "cautious"
+    for when, what in (("", "frames broken"), ("clean ", "frames whole")):
+        acts, bad = (tally[(*at, f"{when}{count}")] for count in ("promised acts", "promised"))
+        share = f"{bad / acts:.1%} ({bad} of {acts})" if acts else "0 % (none promised)"
+        point = f"promised actions that are wrong, our networks look themselves, {what}"
+        rows.append(("safe", point, "at most 10 %", share))
     for family in (*FAULTS, "several"):
         at = family, "all", "cautious"
         says = f"{tally[(*at, 'grasps')]} of {tally[(*at, 'n')]} (clean {tally[(*at, 'clean grasps')]})"

@@ -12,7 +12,7 @@ from cpor.calibration import PlattCalibrator, UnseenCalibrator
 from cpor.evidence import PairState
 from cpor.fitting.labelled import drop_objects
 from cpor.fusion import GatedFusion, NaiveFusion
-from cpor.fusion.disagreement import MOST_DISAGREEMENT, disagreement
+from cpor.fusion.disagreement import MOST_DISAGREEMENT, SAW, disagreement
 from cpor.pipeline import UNSEEN, Pipeline, add_unseen
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 
@@ -46,7 +46,7 @@ def test_fused_log_odds_by_hand(scene):
         semantic = 0.8 * logit(beliefs.score_semantic[i, j]) - 0.5 - logit(0.3)
         geometric = logit(beliefs.geometry.p_geometry[i, j]) - logit(0.3)
         expected = -0.4 + 0.7 * semantic + 0.5 * beliefs.geometry.reliability[i, j] * geometric
-        opposed = beliefs.p_geometry[i, j] > 0.5 > beliefs.p_semantic[i, j]
+        opposed = beliefs.p_geometry[i, j] > max(SAW, beliefs.p_semantic[i, j])
         unclipped = 1e-5 < beliefs.geometry.p_geometry[i, j] < 1 - 1e-5 and abs(semantic) < 10
         if unclipped and not opposed:
             assert logit(beliefs.p_fused[i, j]) == pytest.approx(expected, abs=1e-6)

@@ -105,6 +105,7 @@ class View:
         carried: What earlier looks at the same things said; None: nothing.
         exchange: What was said of it last, for words that point to it ("it", "the second one"); filled by
             every decision.
+        proved: Who made masks and scores, once those that were read have been made again; None: not tried.
     """
 
     scene: "Scene"
@@ -117,6 +118,7 @@ class View:
     relations: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
     carried: "PairFilter | None" = None
     exchange: Exchange = field(default_factory=Exchange)
+    proved: "Sources | None" = None
 
     @cached_property
     def objects(self) -> "tuple[ListedObject, ...]":

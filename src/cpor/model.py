@@ -104,6 +104,8 @@ class FittedModel(VersionedModel):
         parts: The scenes of each part, by name.
         targets: The target asked for in each scene of the last two parts.
         reference: Features of the scenes of the last part, to tell drift from.
+        setup: Figures of the camera's set-up in them (`cpor.gate.setup`), to tell another one from; none in
+            files written before there were any.
         seed: Of the split and of the targets.
     """
 
@@ -129,6 +131,7 @@ class FittedModel(VersionedModel):
     parts: dict[str, list[str]]
     targets: dict[str, int]
     reference: dict[str, list[float | None]]
+    setup: dict[str, list[float | None]] = Field(default_factory=dict)
     seed: int
 
     def tau(self, mode: Mode = DEFAULT_MODE) -> float:

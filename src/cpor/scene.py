@@ -239,6 +239,8 @@ class Sources:
         segmenter: Fingerprint of who made the masks; None: nobody recorded it.
         scores: Digest of the semantic scores; None: there are none.
         scorer: Fingerprint of who gave them; None: nobody recorded it.
+        made_here: Which of `masks` and `scores` this process made itself, or made again alike. No file says
+            so: what is read is somebody's word.
     """
 
     frame: str
@@ -246,6 +248,7 @@ class Sources:
     segmenter: str | None = None
     scores: str | None = None
     scorer: str | None = None
+    made_here: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,9 @@
 
 A label can be written on anything. A digest of the frame, the masks and the scores, and a fingerprint of who
 made them (weights, thresholds, full configuration), can be compared with what a model was tested with.
+
+A record in a file is a label too, whatever digests it holds: who edits masks can write another one. So a
+promise needs masks and scores that this process made, or makes again alike (`cpor.promise.prove_sources`).
 """
 
 import hashlib
@@ -47,21 +50,30 @@ def digest_scores(scene: Scene) -> str | None:
     return _digest([np.array(pairs, np.int64), np.array([-1.0 if v is None else v for v in values])])
 
 
-def describe_sources(scene: Scene, segmenter: str | None, scorer: str | None) -> Sources:
-    """The record of a scene as it is now."""
+def describe_sources(
+    scene: Scene, segmenter: str | None, scorer: str | None, made_here: Iterable[str] = ()
+) -> Sources:
+    """The record of a scene as it is now; see `Sources`."""
     return Sources(
         digest_frame(scene.observation),
         digest_masks(scene),
         segmenter if scene.visible_ids is not None else None,
         digest_scores(scene),
         scorer if scene.semantic_scores is not None else None,
+        frozenset(made_here),
     )
 
 
 def fingerprint(maker: object) -> str | None:
-    """What a segmenter or scorer says that it is, down to its weights; None where it does not say."""
-    value = getattr(maker, "fingerprint", None)
-    return value if isinstance(value, str) and value else None
+    """What a segmenter or scorer says that it is, down to its weights; None where it does not say.
+
+    A class that is not of this package is named before what it says: it cannot pass for one of ours.
+    """
+    value, kind = getattr(maker, "fingerprint", None), type(maker)
+    if not isinstance(value, str) or not value:
+        return None
+    is_ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return value if is_ours else f"{kind.__module__}.{kind.__qualname__}: {value}"
 
 
 def fingerprint_settings(name: str, settings: object, weights: Path | None = None) -> str:
@@ -78,7 +90,8 @@ def verified_sources(scene: Scene) -> Sources | None:
     if claimed.masks != digest_masks(scene):
         return Sources(claimed.frame)
     if claimed.scores != digest_scores(scene):
-        return Sources(claimed.frame, claimed.masks, claimed.segmenter)
+        made_here = claimed.made_here & {"masks"}
+        return Sources(claimed.frame, claimed.masks, claimed.segmenter, made_here=made_here)
     return claimed
 
 

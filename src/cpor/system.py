@@ -28,7 +28,7 @@ from cpor.perception.network_file import MissingExtraError
 from cpor.perception.registry import DEFAULT, make_segmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
-from cpor.promise import check_masks_source, check_measured, check_used, make_promise
+from cpor.promise import Makers, check_masks_source, check_measured, check_used, promise_for
 from cpor.risk.modes import DEFAULT_MODE, MODES, Mode, mode_tau, parse_mode
 from cpor.scene import Camera, Observation, PixelPoint, Scene, SemanticScores
 from cpor.semantics.grounder import Grounder, ground_with
@@ -116,7 +116,8 @@ class System:
             notes = (*notes, f"{len(scene.objects)} objects found by the segmenter {masks}.")
         checks += (check_masks_source(given, maker), *(check_masks(scene) if scene.objects else ()))
         recorded = verified_sources(given) if masks == GIVEN else None
-        sources = describe_sources(scene, maker, recorded.scorer if recorded else None)
+        made_here = {"masks"} if masks != GIVEN else recorded.made_here if recorded else ()
+        sources = describe_sources(scene, maker, recorded.scorer if recorded else None, made_here)
         watch.lap("check_masks")
         return View(name_objects(scene), masks, sources, checks, notes, watch.times_ms)
 
@@ -177,11 +178,9 @@ class System:
         if not settings.ignore_checks and any(check.state == "fail" for check in checks):
             decision = replace(decision, action=Defer("failed_check"))
         watch.lap("decide")
-        alone = view.carried is None or not view.carried.pairs
         plain = settings == DecideSettings() and chosen == DEFAULT_MODE and not relations
-        plain = plain and believed.asked_all and alone
-        measured_by = fingerprint(pipeline.measure)
-        promise, in_words = make_promise(model, believed.sources, measured_by, checks, plain)
+        plain = plain and believed.asked_all and not (view.carried and view.carried.pairs)
+        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, _OWN)
         notes += (believed.note, *_notes_on(view.scene, believed), _say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
@@ -193,8 +192,8 @@ class System:
         believed = self.believe(view)
         model = self._choose_model(believed.semantic)
         checks = check_used(view, believed, model)
-        plain, measured_by = believed.asked_all and not view.relations, fingerprint(_stages(model).measure)
-        promise, in_words = make_promise(model, believed.sources, measured_by, checks, plain)
+        plain = believed.asked_all and not view.relations
+        promise, in_words = promise_for(view, believed, model, _stages(model), checks, plain, _OWN)
         notes = (*view.notes, believed.note, *_notes_on(view.scene, believed), in_words)
         taus = {mode: _tau(model, mode) for mode in MODES}
         return Outlook(taus, checks, promise, tuple(note for note in notes if note))
@@ -225,11 +224,14 @@ class System:
         if scorer is not None:
             scored, asked_all, note = self._score(scene, scorer, target, settings)
             scene = replace(scene, semantic_scores=scored.semantic_scores())
-            sources = describe_sources(scene, sources.segmenter, fingerprint(scorer))
+            made_here = sources.made_here | {"scores"}
+            sources = describe_sources(scene, sources.segmenter, fingerprint(scorer), made_here)
         watch.lap("score")
         semantic = scene.semantic_scores
         pipeline = _stages(self._choose_model(semantic))
-        beliefs = self._doubt_merged(view, pipeline.believe(scene), pipeline)
+        beliefs = pipeline.believe(scene)
+        if self._second_look:
+            beliefs = self._doubt_merged(view, beliefs, pipeline)
         if view.carried is not None:
             beliefs = view.carried.apply(beliefs)
         watch.lap("relate")
@@ -239,8 +241,8 @@ class System:
         return found
 
     def _doubt_merged(self, view: View, beliefs: PairBeliefs, pipeline: Pipeline) -> PairBeliefs:
-        """The beliefs without an answer for objects whose masks hold two, where a second look is wanted."""
-        if not self._second_look or view.sources.segmenter == fingerprint(_own_segmenter()):
+        """The beliefs without an answer for objects whose masks hold two, by a second look."""
+        if "masks" in view.sources.made_here and view.sources.segmenter == fingerprint(_own_segmenter()):
             return beliefs
         second = _own_segmenter().segment(view.scene.observation)
         merged = find_merged(view.scene, second, pipeline.measure(second))
@@ -256,12 +258,11 @@ class System:
             return GivenMasks(given).segment(given.observation), GIVEN, maker
         segmenter = self._segmenter or _own_segmenter()
         found = segmenter.segment(given.observation)
-        # Scores that came with other masks are about other objects.
-        scene = replace(found, request=given.request, sources=None)
         maker = fingerprint(segmenter)
         own = getattr(segmenter, "name", type(segmenter).__name__)
         name = maker.split(" @")[0] if maker else self._segmenter_name or own
-        return scene, name, maker
+        # Scores that came with other masks are about other objects.
+        return replace(found, request=given.request, sources=None), name, maker
 
     def _choose_scorer(self, scene: Scene) -> RelationScorer | None:
         """Who is to be asked; None where the scene has its own scores, or nobody is wanted or there."""
@@ -326,6 +327,9 @@ def _own_segmenter() -> Segmenter:
 @cache
 def _own_scorer() -> RelationScorer:
     return load_scorer("embedded")
+
+
+_OWN: Makers = (_own_segmenter, _own_scorer)
 
 
 def _load_segmenter(segmenter: Segmenter | str | None) -> Segmenter | None:

@@ -47,8 +47,8 @@ def test_calibration_and_fusion_help_where_they_were_not_fitted(report):
     assert figures["semantic, calibrated"].nll < figures["semantic, raw"].nll
     # The default geometry was chosen on scenes like these, so there is little left to calibrate.
     assert figures["geometric, calibrated"].nll < figures["geometric, raw"].nll + 0.02
-    # Semantics may not remove what geometry sees clearly, not even where it would be right to.
-    assert figures["fused"].nll < figures["geometric, calibrated"].nll + 0.02
+    # Semantics may not make less likely what geometry saw, not even where it would be right to.
+    assert figures["fused"].nll < figures["geometric, calibrated"].nll + 0.03
     assert figures["fused"].auroc > 0.8
     assert figures["chosen action, success rate"].ece < 0.25
 
@@ -105,7 +105,7 @@ def test_what_is_deployed_is_what_was_tested(report, scenes):
 
 
 def recorded(scene, segmenter="a segmenter @1", scorer="noisy @2"):
-    return replace(scene, sources=describe_sources(scene, segmenter, scorer))
+    return replace(scene, sources=describe_sources(scene, segmenter, scorer, ("masks", "scores")))
 
 
 def test_what_masks_and_scores_were_tested_with_is_recorded(scenes):

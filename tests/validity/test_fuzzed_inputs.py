@@ -49,7 +49,7 @@ faults = st.lists(
 
 @pytest.mark.slow
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(faults, st.sampled_from(("true", "claimed")), st.data())
+@given(faults, st.sampled_from(("true", "claimed", "forged")), st.data())
 def test_what_is_obstructed_is_not_grasped_whatever_is_wrong(wrong, kind, data):
     scene, wait, truth = example("full-bin")
     target = data.draw(st.sampled_from(wait))

@@ -164,7 +164,7 @@ def sources_file(scene: "Scene", said: "ScoredPairs", scorer: object) -> bytes:
     recorded = verified_sources(scene)
     scored = replace(scene, semantic_scores=said.semantic_scores())
     sources = describe_sources(scored, recorded.segmenter if recorded else None, fingerprint(scorer))
-    return files.encode_json(files.SourcesFile(**asdict(sources)))
+    return files.encode_json(files.SourcesFile.of(sources))
 
 
 def replies_file(said: "ScoredPairs") -> bytes:

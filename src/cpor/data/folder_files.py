@@ -17,7 +17,7 @@ from cpor.errors import SceneFileError, TooLargeError
 from cpor.files.arrays import read_npy_header
 from cpor.files.images import DAMAGED, read_bytes
 from cpor.files.strict_json import StrictJsonError, parse_strict
-from cpor.scene import MAX_OBJECT_ID, MaskCrop
+from cpor.scene import MAX_OBJECT_ID, MaskCrop, Sources
 
 ObjectId = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID)]
 UnitScore = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -101,6 +101,11 @@ class SourcesFile(JsonFile):
     segmenter: str | None = None
     scores: str | None = None
     scorer: str | None = None
+
+    @classmethod
+    def of(cls, sources: Sources) -> "SourcesFile":
+        """Without what only the process that made them knows."""
+        return cls(**{name: getattr(sources, name) for name in cls.model_fields})
 
 
 class ObjectEntry(JsonFile):

@@ -19,7 +19,6 @@ points list; one that `instances.png` does not show has no mask. The truth may n
 
 import os
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -341,5 +340,5 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
             files.ScoresFile(scorer=scene.semantic_scores.scorer, relations=scored)
         )
     if scene.sources is not None:
-        out["sources.json"] = files.encode_json(files.SourcesFile(**asdict(scene.sources)))
+        out["sources.json"] = files.encode_json(files.SourcesFile.of(scene.sources))
     return out

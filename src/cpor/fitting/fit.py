@@ -168,6 +168,7 @@ def fit_labelled(
         parts={part: [each.name for each in parts[part]] for part in PARTS},
         targets=targets,
         reference=reference_of(tested, posteriors, decisions),
+        setup=setup_of(tested),
         seed=settings.seed,
     )
     return FitReport(model, tuple(reliability), len(read) - len(labelled))
@@ -211,6 +212,15 @@ def _scorer(labelled: Sequence[LabelledScene]) -> str | None:
             f"the semantic scores come from different sources ({named}); fit one model for each"
         )
     return scorers.pop()
+
+
+def setup_of(tested: Sequence[LabelledScene]) -> dict[str, list[float | None]]:
+    """What another camera is told from, NaN as None."""
+    figures: dict[str, list[float | None]] = {}
+    for each in tested:
+        for name, value in each.setup:
+            figures.setdefault(name, []).append(None if np.isnan(value) else value)
+    return figures
 
 
 def reference_of(

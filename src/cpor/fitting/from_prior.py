@@ -28,7 +28,7 @@ from cpor.calibration import (
 )
 from cpor.calibration.cross_validation import N_FOLDS, fold_of
 from cpor.decision import Decision, Defer
-from cpor.fitting.fit import FitSettings, mode_figures, reference_of, tested_with_of
+from cpor.fitting.fit import FitSettings, mode_figures, reference_of, setup_of, tested_with_of
 from cpor.fitting.labelled import FittingError, LabelledScene, group_copies
 from cpor.fitting.stages import outcomes
 from cpor.fusion import GatedFusion
@@ -147,6 +147,7 @@ def fit_from_prior(
             "parts": {"fit": [each.name for each in fit], "promise": [each.name for each in held]},
             "targets": targets,
             "reference": reference_of(tested, posteriors, decisions),
+            "setup": setup_of(tested),
             "seed": settings.seed,
         }
     )

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Shaped
 
 from cpor.errors import CporError, InvalidSceneError, list_labels
 from cpor.evidence import UnseenEvidence
+from cpor.gate.setup import setup_figures
 from cpor.model import PARTS
 from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.risk.thinning import one_case_per_image
@@ -48,6 +49,7 @@ class LabelledScene:
         look: Coarse signs of the picture's gradients, by which near-copies are told.
         sources: Who made masks and scores for this very frame; None where that is not recorded.
         dropped: Evidence of unseen blockers with masks dropped, and whether there is one before each object.
+        setup: Figures of the camera's set-up, by name.
     """
 
     name: str
@@ -58,6 +60,7 @@ class LabelledScene:
     look: Bool[np.ndarray, " bits"]
     sources: Sources | None = None
     dropped: tuple[tuple[UnseenEvidence, Bool[np.ndarray, " _"]], ...] = ()
+    setup: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def read(
@@ -93,6 +96,7 @@ class LabelledScene:
             look,
             verified_sources(scene),
             tuple(dropped),
+            tuple(setup_figures(scene).items()),
         )
 
     def believed_by(self, pipeline: Pipeline) -> "LabelledScene":

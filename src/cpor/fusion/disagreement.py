@@ -1,13 +1,12 @@
 """Where the two sources contradict each other: semantics may add an obstruction, agreement alone removes one.
 
-Where geometry says "obstructed" (p > 1/2) and semantics "not" (p < 1/2), with l = logit p of both calibrated:
+With p calibrated and l = logit p:
 
-    l_geometry - l_semantic > most_disagreement     no answer: calibration never saw the like
-    else                                            p = max(p_fused, p_geometry)
+    l_geometry - l_semantic > most_disagreement,      no answer: calibration never saw the like
+        p_geometry > 1/2 > p_semantic
+    p_geometry > SAW, p_semantic < p_geometry         p = max(p_fused, p_geometry)
 
-Everything else is left to the fusion. On 197 clean test cases with our networks this costs no action
-(`cautious` acts on 91.9 % either way). With every reply about 140 obstructed test targets forged to 0.001, 5
-are grasped at tau 0.5; 4 with the true replies, 2 by geometry alone, 1 by neither.
+Everything else is left to the fusion. `benchmarks/evidence_facts.py` forges replies and counts the cost.
 """
 
 import numpy as np
@@ -17,6 +16,14 @@ from cpor.calibration.pairs import clipped_logit
 
 MOST_DISAGREEMENT = float(2.0 * np.log(0.99 / 0.01))
 """Largest gap of log-odds where none was learnt: both sources are 99 % sure, of the opposite."""
+
+SAW = 0.1
+"""Geometry saw something from here on, and semantics cannot take it away.
+
+With every reply about 283 obstructed `dev` targets forged to "free", `balanced` grasped 10 with 0.5, 9 with
+0.3, 6 with 0.1 and below; 5 by geometry alone. What 400 clean cases do hardly depends on it: 94.8 to 95.0 %
+acted on, 87.0 % right.
+"""
 
 FEWEST_CONTRADICTIONS = 30
 """Fewer contradictory pairs than this teach no limit."""
@@ -45,7 +52,8 @@ def settle_disagreement(
         most: Gap of log-odds beyond which there is no answer.
     """
     gap = disagreement(p_semantic, p_geometry)
-    kept = np.where(gap > 0.0, np.maximum(fused, p_geometry), fused)
+    lowers = (p_geometry > SAW) & (p_semantic < p_geometry)
+    kept = np.where(lowers, np.maximum(fused, p_geometry), fused)
     return np.where(gap > most, np.nan, kept)
 
 

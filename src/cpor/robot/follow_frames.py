@@ -42,7 +42,8 @@ def follow(
     for number, seen in enumerate(views):
         memory = memory.carry_to(seen.scene)
         assert memory.frame is not None
-        made = describe_sources(memory.frame, seen.sources.segmenter, None)
+        made_here = seen.sources.made_here & {"masks"}
+        made = describe_sources(memory.frame, seen.sources.segmenter, None, made_here)
         notes = (*seen.notes, *(f"{event[:1].upper()}{event[1:]}." for event in memory.events))
         view = replace(seen, scene=memory.frame, sources=made, notes=notes, carried=memory.pairs)
         if wanted is None:

@@ -222,8 +222,8 @@ class _Run:
             notes.append(f"object {self.tried} has not changed since it was tried")
         self.tried = None
         assert self.memory.frame is not None
-        scene = self.memory.add_to(self.memory.frame)
-        scene = replace(scene, sources=describe_sources(self.memory.frame, fingerprint(self.segmenter), None))
+        made = describe_sources(self.memory.frame, fingerprint(self.segmenter), None, {"masks"})
+        scene = replace(self.memory.add_to(self.memory.frame), sources=made)
         watch.lap("carry_over")
         names, now = {o.id: o.called for c in self.cycles for o in c.scene.objects if o.called}, self.memory
         self.open = Cycle(

@@ -1,0 +1,64 @@
+"""Another camera is told from the tested one, and then nothing is promised."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cpor.gate.setup import SETUP_FIGURES, setup_figures
+from cpor.model import FittedModel, bundled_model
+from cpor.promise import check_as_set_up
+from cpor.scene import Camera, DetectedObject, Intrinsics, Observation, Scene
+
+
+def seen(distance=0.6, tilt=0.0, fy=900.0, shape=(240, 320), noise=0.5e-3, lost=0.05, seed=0):
+    """A tilted plane with one object, seen through a noisy sensor."""
+    rng = np.random.default_rng(seed)
+    rows = np.linspace(0.75 * tilt, -0.75 * tilt, shape[0])[:, None]
+    depth = distance * (1.0 + rows) + noise * rng.standard_normal(shape)
+    depth[rng.random(shape) < lost] = np.nan
+    ids = np.zeros(shape, np.int32)
+    ids[40:80, 60:100] = 1
+    rgb = rng.integers(0, 255, (*shape, 3), np.uint8)
+    camera = Camera(Intrinsics(fy, fy, shape[1] / 2, shape[0] / 2))
+    return Scene(Observation(rgb, depth.astype(np.float32), camera), (DetectedObject(1),), ids)
+
+
+@pytest.fixture(scope="module")
+def model():
+    tested = [setup_figures(seen(seed=k, distance=0.6 + 0.002 * k)) for k in range(20)]
+    setup = {
+        name: [None if np.isnan(each[name]) else each[name] for each in tested] for name in SETUP_FIGURES
+    }
+    return FittedModel.load(bundled_model("embedded")).model_copy(update={"setup": setup})
+
+
+def test_figures_by_hand():
+    figures = setup_figures(seen(distance=0.8, tilt=0.2, fy=240.0, noise=0.0, lost=0.0))
+    assert figures["width"] == 320.0 and figures["unread"] == 0.0
+    assert figures["field_of_view"] == pytest.approx(2.0 * np.rad2deg(np.arctan(0.5)))
+    assert figures["distance"] == pytest.approx(0.8, rel=0.01)
+    assert figures["tilt"] == pytest.approx(0.2, abs=0.01)
+    assert figures["size"] == pytest.approx(40.0 / 320.0)
+    blind = setup_figures(Scene(Observation(np.zeros((8, 8, 3), np.uint8))))
+    assert np.isnan([blind[name] for name in ("distance", "tilt", "size", "grain", "field_of_view")]).all()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tilt": 0.1}, {"fy": 600.0}, {"distance": 0.45}, {"shape": (480, 640)}, {"lost": 0.2}, {"lost": 0.0},
+        {"noise": 2e-3}, {"noise": 0.0},
+    ],
+)  # fmt: skip
+def test_another_camera_is_doubted(model, other):
+    (check,) = check_as_set_up(model, seen(**{"distance": 0.62} | other))
+    assert check.state == "doubt" and "in the tested scenes it was" in check.says
+
+
+def test_the_tested_camera_passes_and_an_old_model_cannot_tell(model):
+    scene = seen(distance=0.62, seed=99)
+    assert check_as_set_up(model, scene)[0].state == "pass"
+    unknown = replace(scene, observation=replace(scene.observation, camera=Camera()))
+    assert check_as_set_up(model, unknown)[0].state == "pass"  # not calibrated, but all else is alike
+    assert check_as_set_up(model.model_copy(update={"setup": {}}), scene) == ()
