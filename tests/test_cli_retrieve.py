@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from bridges.test_grasps import APART, OverTheTable
+from bridges.test_grasps import APART
+from support.box_table import OverTheTable
 from typer.testing import CliRunner
 
 from cpor.cli.app import app

@@ -7,7 +7,7 @@ import msgpack
 import numpy as np
 import pytest
 import zmq
-from support.box_table import Box, BoxTable, TableMasks
+from support.box_table import Box, OverTheTable, TableMasks
 
 from cpor.bridges.grasps import GraspGenServer, PlannedGrasps, from_graspnet, graspnet_planner, points_of
 from cpor.errors import InvalidSceneError, RobotError
@@ -20,22 +20,6 @@ from cpor.system import System
 
 APART = {1: Box((40, 56), (54, 66), 0.04, (200, 30, 30)), 2: Box((40, 56), (100, 112), 0.04, (30, 200, 30))}
 BESIDE = {1: Box((40, 56), (54, 66), 0.04, (200, 30, 30)), 2: Box((38, 58), (66, 80), 0.09, (30, 200, 30))}
-
-
-class OverTheTable:
-    """A camera over boxes, where the arm can reach them."""
-
-    def __init__(self, boxes):
-        self.table = BoxTable(dict(boxes))
-
-    def frame(self):
-        frame = self.table.observe()
-        pose = frame.camera.T_world_camera.copy()
-        pose[0, 3] = 0.35
-        return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
-
-    def now(self):
-        return None
 
 
 def see(boxes):

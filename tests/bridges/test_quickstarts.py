@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bridges.test_grasps import APART, OverTheTable, across, see, to_graspnet
+from bridges.test_grasps import APART, across, see, to_graspnet
 from support.bags import BagMaker, plain
+from support.box_table import OverTheTable
 
 from cpor.data.scene_folder import write_scene_folder
 from cpor.scene import BlockedBy, Scene, SemanticScores

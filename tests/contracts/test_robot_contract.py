@@ -1,6 +1,6 @@
 """One suite for every robot: what the loop relies on, whoever the robot is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,11 +9,10 @@ from cpor.perception.segmenter import Segmenter
 from cpor.robot.arm import DryRunArm
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.ur import Station, UniversalRobot
-from cpor.scene import Observation
 from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from cpor.testing import check_robot
 from tests.support.arm_cell import arm_world, at, named, robot_in
-from tests.support.box_table import Box, BoxTable, TableMasks
+from tests.support.box_table import Box, BoxTable, OverTheTable, TableMasks
 
 
 def simulated() -> tuple[Robot, Segmenter]:
@@ -43,22 +42,6 @@ def boxes() -> dict[int, Box]:
 def box_table() -> tuple[Robot, Segmenter]:
     table = Careful(boxes())
     return table, TableMasks(table)
-
-
-@dataclass
-class OverTheTable:
-    """A camera over boxes before the arm."""
-
-    table: BoxTable
-
-    def frame(self) -> Observation:
-        frame = self.table.observe()
-        pose = np.array(frame.camera.T_world_camera)
-        pose[0, 3] = 0.35
-        return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
-
-    def now(self) -> float | None:
-        return None
 
 
 @dataclass

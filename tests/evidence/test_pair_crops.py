@@ -1,26 +1,14 @@
 import numpy as np
 from support.layered import draw_layered_scene
-from support.networks import paint
+from support.networks import three_rectangles
 
 from cpor.evidence import PairState, geometric_evidence
 from cpor.evidence.pair_crops import DEPTH_STEP, colour_crops, geometry_crops, near_pairs, unordered
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene
 
-SHAPE = (480, 640)
-BOXES = {"red": (0.2, 0.2, 0.5, 0.4), "blue": (0.3, 0.4, 0.4, 0.5), "green": (0.8, 0.8, 0.9, 0.95)}
-
-
-def make_scene(depth=None):
-    """Three rectangles; 4 shows nowhere."""
-    ids = np.zeros(SHAPE, np.int32)
-    for k, (top, left, bottom, right) in enumerate(BOXES.values(), start=1):
-        ids[round(top * 480) : round(bottom * 480), round(left * 640) : round(right * 640)] = k
-    objects = [DetectedObject(k, MaskCrop.from_mask(ids == k)) for k in (1, 2, 3)]
-    return Scene(Observation(paint(SHAPE, **BOXES), depth), (*objects, DetectedObject(4)), ids)
-
 
 def test_colour_crops_show_the_square_around_both():
-    scene = make_scene()
+    scene = three_rectangles()
     crop, far = colour_crops(scene.observation.rgb, scene.visible_ids, [(1, 2), (1, 3)])
     assert crop.shape == (5, 96, 96)
     # 1 and 2 fill columns 128 to 320, so the square is 192 * 1.2 = 230.4 px wide and a pixel of it 2.4 px.
@@ -65,9 +53,9 @@ def test_a_pair_is_asked_about_once():
 
 
 def test_pairs_worth_asking_are_near_or_hide_each_other(rng):
-    assert near_pairs(make_scene()) == (BlockedBy(1, 2), BlockedBy(2, 1))
-    scene = make_scene()
-    whole = np.zeros(SHAPE, dtype=bool)
+    assert near_pairs(three_rectangles()) == (BlockedBy(1, 2), BlockedBy(2, 1))
+    scene = three_rectangles()
+    whole = np.zeros((480, 640), dtype=bool)
     whole[100:400, 128:620] = True  # 1 goes on far under 3
     objects = (DetectedObject(1, MaskCrop.from_mask(whole)), *scene.objects[1:])
     assert BlockedBy(1, 3) in near_pairs(Scene(scene.observation, objects, scene.visible_ids))

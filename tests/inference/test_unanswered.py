@@ -14,7 +14,9 @@ from cpor import (
     decide_many,
     explain,
 )
+from cpor.inference import decide as decide_module
 from cpor.inference import unanswered
+from cpor.inference.unanswered import decide_unanswered
 
 
 def test_a_missing_answer_about_the_target_defers():
@@ -106,7 +108,34 @@ def test_conflict_is_unknown_while_any_answer_is_missing():
 
 def test_a_deadline_is_shared_by_all_corners(rng):
     p = random_matrix(rng, 15, 1.0)
-    p[0, 1:8] = np.nan
+    p[0, 1:7] = np.nan
     decision = decide(ObstructionPosterior(range(15), 0, p), deadline_ms=0.01)
     assert decision.action == Defer("no_evidence")
     assert decision.certificate.kind == "deadline"
+
+
+def test_corners_that_are_too_many_cost_no_work():
+    p = np.full((15, 15), np.nan)
+    np.fill_diagonal(p, 0.0)
+    scene = ObstructionPosterior(range(15), 0, p)
+    decision = decide_unanswered(scene, 0.5, 0.5, False, lambda *_: pytest.fail("no corner need be solved"))
+    assert decision.action == Defer("no_evidence")
+    assert decision.interval(0) == (0.0, 1.0)
+
+
+def test_large_corners_share_the_work_of_one_scene_and_stay_sound(rng, monkeypatch):
+    kinds = set()
+    for _ in range(3):
+        p = 0.4 * random_matrix(rng, 13, 0.6)
+        p[0, 1:3] = p[4, 5] = np.nan
+        scene = ObstructionPosterior(range(13), 0, p)
+        monkeypatch.undo()
+        whole = decide(scene, tau=0.2)
+        monkeypatch.setattr(decide_module, "WORK_LIMIT", 4 * 3**13)  # for a few of eight corners
+        poorer = decide(scene, tau=0.2)
+        kinds.add(poorer.certificate.kind)
+        assert poorer.action == whole.action or isinstance(poorer.action, Defer)
+        for label in scene.objects:
+            low, high = poorer.interval(label)
+            assert low <= whole.interval(label)[0] + 1e-9 and whole.interval(label)[1] <= high + 1e-9
+    assert kinds - {"exact"}

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from support.box_table import Box, TableMasks
+from support.box_table import Box, OverTheTable, TableMasks
 
 from cpor.errors import RobotError
 from cpor.pipeline import Pipeline
@@ -22,7 +22,7 @@ from cpor.robot.loop import retrieve
 from cpor.robot.protocol import HEARTBEAT_S
 from cpor.robot.safe_stop import stopping
 from cpor.robot.ur import UniversalRobot, facing_down
-from tests.robot.test_ur import TOOL, OverTheTable, Progress
+from tests.robot.test_ur import TOOL, Progress
 from tests.support.arm_cell import arm_world, at, look, named, robot_in
 
 ASKED_S = 0.3

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.box_table import Box, BoxTable, TableMasks, stack
+from support.box_table import Box, BoxTable, OverTheTable, TableMasks, stack
 
 from cpor.decision import Certificate, Decision, Defer
 from cpor.errors import RobotError
@@ -135,21 +135,13 @@ def test_the_last_look_may_be_left_out_and_the_record_says_so(tmp_path):
 
 
 def test_a_dry_run_never_retrieves_even_where_the_frames_change(tmp_path):
-    class OverTheTable:
-        def __init__(self):
-            self.table = BoxTable({1: Box((40, 56), (54, 66), 0.04, RED), 4: stack()[4]})
-
+    class Changing(OverTheTable):
         def frame(self):
-            frame = self.table.observe()
+            frame = super().frame()
             self.table.boxes.pop(1, None)  # the next frame is another one, as in a folder
-            pose = frame.camera.T_world_camera.copy()
-            pose[0, 3] = 0.35
-            return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
+            return frame
 
-        def now(self):
-            return None
-
-    camera = OverTheTable()
+    camera = Changing({1: Box((40, 56), (54, 66), 0.04, RED), 4: stack()[4]})
     for check in (True, False):
         camera.table.boxes[1] = Box((40, 56), (54, 66), 0.04, RED)
         result = retrieve(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.box_table import Box, BoxTable, TableMasks
+from support.box_table import Box, OverTheTable, TableMasks
 
 from cpor.errors import CameraError, RobotError
 from cpor.pipeline import Pipeline
@@ -24,22 +24,6 @@ from cpor.robot.safe_stop import stopping
 from cpor.robot.ur import LOOK_JOINTS, Station, UniversalRobot, connect_ur, facing_down
 
 TOOL = facing_down(0.0, 0.0, 0.16) @ np.diag([1.0, -1.0, -1.0, 1.0])
-
-
-class OverTheTable:
-    """A camera over boxes on a table, where the arm can reach them."""
-
-    def __init__(self, boxes):
-        self.table = BoxTable(boxes)
-
-    def frame(self):
-        frame = self.table.observe()
-        pose = frame.camera.T_world_camera.copy()
-        pose[0, 3] = 0.35
-        return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
-
-    def now(self):
-        return None
 
 
 def one_box():

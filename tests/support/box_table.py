@@ -175,3 +175,19 @@ class TableMasks:
             return int(here[0]) if here.size else None
 
         return find
+
+
+class OverTheTable:
+    """A camera over a table, or over boxes on one, where the arm can reach them."""
+
+    def __init__(self, boxes: BoxTable | dict[int, Box]) -> None:
+        self.table = boxes if isinstance(boxes, BoxTable) else BoxTable(dict(boxes))
+
+    def frame(self) -> Observation:
+        frame = self.table.observe()
+        pose = np.array(frame.camera.T_world_camera)
+        pose[0, 3] = 0.35
+        return replace(frame, camera=replace(frame.camera, T_world_camera=pose))
+
+    def now(self) -> float | None:
+        return None

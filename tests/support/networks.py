@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
+
 PALETTE = {
     "red": (200, 30, 30),
     "green": (30, 160, 50),
@@ -131,3 +133,14 @@ def paint(shape=(480, 640), background=(120, 120, 120), **boxes) -> np.ndarray:
         cols = slice(round(left * shape[1]), round(right * shape[1]))
         rgb[rows, cols] = PALETTE[colour]
     return rgb
+
+
+def three_rectangles(depth=None) -> Scene:
+    """A scene of three rectangles, two of them near each other; 4 shows nowhere."""
+    shape = (480, 640)
+    boxes = {"red": (0.2, 0.2, 0.5, 0.4), "blue": (0.3, 0.4, 0.4, 0.5), "green": (0.8, 0.8, 0.9, 0.95)}
+    ids = np.zeros(shape, np.int32)
+    for k, (top, left, bottom, right) in enumerate(boxes.values(), start=1):
+        ids[round(top * 480) : round(bottom * 480), round(left * 640) : round(right * 640)] = k
+    objects = [DetectedObject(k, MaskCrop.from_mask(ids == k)) for k in (1, 2, 3)]
+    return Scene(Observation(paint(shape, **boxes), depth), (*objects, DetectedObject(4)), ids)

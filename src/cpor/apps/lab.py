@@ -11,8 +11,8 @@ from pathlib import Path
 
 from cpor.corrections.labelling import BY_HAND
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.files.strict_json import StrictJsonError, parse_strict
-from cpor.files.whole_files import write_text
+from cpor.files.strict_json import parse_strict
+from cpor.files.whole_files import read_bytes, write_text
 from cpor.fitting import FitSettings
 from cpor.fitting.from_prior import LabReport, fit_from_prior
 from cpor.fitting.labelled import LabelledScene
@@ -80,8 +80,8 @@ def read_why(folder: Path) -> dict[str, str] | None:
     if not path.is_file():
         return None
     try:
-        return {str(name): str(why) for name, why in parse_strict(path.read_bytes()).items()}
-    except (StrictJsonError, AttributeError, OSError):
+        return {str(name): str(why) for name, why in parse_strict(read_bytes(path)).items()}
+    except (SceneFileError, AttributeError):
         raise SceneFileError(f"{path} is damaged; delete it and plan the queue again") from None
 
 

@@ -7,16 +7,17 @@ those of the web service. A failure is an error, never "free to grasp".
 import base64
 import binascii
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from cpor.answer import Answer, View
 from cpor.bridges.states import state_of
 from cpor.errors import InvalidSettingError
-from cpor.inference.explain import explain
-from cpor.planning.plan import plan
+from cpor.inference.explain import Explanation, explain
+from cpor.planning.plan import Plan, plan
+from cpor.relations import Label
 from cpor.scene import PixelPoint
 from cpor.serve.api.decide_jobs import describe_answer, say_effect
 from cpor.serve.api.kept_views import KeptView, ViewShelf
@@ -33,6 +34,8 @@ _DECIDED = ("action", "target", "scores", "words", "mode", "tau", "promise", "p_
 
 MOST_EFFECTS = 8
 """Relations that an explanation lists."""
+
+_Found = TypeVar("_Found")
 
 
 class Told(NamedTuple):
@@ -130,12 +133,9 @@ class AgentTools:
         mode: str | None = None,
     ) -> Told:
         """Why, and what would change it."""
-        with self.one_at_a_time():
-            answer, kept = self._answer(view, target, point, request, mode)
-            if answer.posterior is None or answer.decision is None:
-                return Told(_unclear(answer))
-            said = explain(answer.posterior, answer.decision, k=0)
-        name = namer(kept.scene)
+        answer, said, name = self._worked_out(_explained, view, target, point, request, mode)
+        if said is None:
+            return Told(_unclear(answer))
         words = describe_answer(answer, 0, None, name)["words"]
         effects = [say_effect(each, name) for each in said.relations[:MOST_EFFECTS]]
         content = {"state": state_of(answer.action), "words": words, "what_would_change_it": effects}
@@ -149,12 +149,9 @@ class AgentTools:
         request: str | None = None,
     ) -> Told:
         """The removals that lead to the target."""
-        with self.one_at_a_time():
-            answer, kept = self._answer(view, target, point, request, None)
-            if answer.posterior is None or answer.tau is None:
-                return Told(_unclear(answer))
-            found = plan(answer.posterior, tau=answer.tau)
-        name = namer(kept.scene)
+        answer, found, name = self._worked_out(_planned, view, target, point, request)
+        if found is None:
+            return Told(_unclear(answer))
         steps = [
             {"remove": step.obj, "name": name(step.obj), "p_valid_so_far": step.p_valid_so_far}
             for step in found.steps
@@ -170,18 +167,29 @@ class AgentTools:
         request: str | None = None,
     ) -> Told:
         """The one question whose answer helps most; which object is meant, where that is not clear."""
-        with self.one_at_a_time():
-            answer, kept = self._answer(view, target, point, request, None)
-            if answer.posterior is None or answer.decision is None:
-                return Told(_unclear(answer))
-            said = explain(answer.posterior, answer.decision, k=0)
+        answer, said, name = self._worked_out(_explained, view, target, point, request)
+        if said is None:
+            return Told(_unclear(answer))
         ask = said.ask_next
         if ask is None:
             return Told({"question": None, "why": "No answer about one pair would change what to do."})
-        name = namer(kept.scene)
         question = f"Does {name(ask.blocker)} stand in the way of {name(ask.blocked)}?"
         content = {"question": question, "blocked": ask.blocked, "blocker": ask.blocker}
         return Told(content | {"p": None if ask.assumed else ask.p, "why": say_effect(ask, name)})
+
+    def _worked_out(
+        self,
+        work: Callable[[Answer], _Found | None],
+        view: str,
+        target: int | None,
+        point: tuple[float, float] | None,
+        request: str | None,
+        mode: str | None = None,
+    ) -> tuple[Answer, _Found | None, Callable[[Label], str]]:
+        """An answer, what was worked out from it (None where it is not clear who is meant), and the names."""
+        with self.one_at_a_time():
+            answer, kept = self._answer(view, target, point, request, mode)
+            return answer, work(answer), namer(kept.scene)
 
     def _answer(
         self,
@@ -237,6 +245,16 @@ def whole(view: View) -> KeptView:
     """A view of a picture that was not made smaller."""
     height, width = view.scene.observation.shape
     return KeptView(view, 1, (width, height))
+
+
+def _explained(answer: Answer) -> Explanation | None:
+    if answer.posterior is None or answer.decision is None:
+        return None
+    return explain(answer.posterior, answer.decision, k=0)
+
+
+def _planned(answer: Answer) -> Plan | None:
+    return None if answer.posterior is None or answer.tau is None else plan(answer.posterior, tau=answer.tau)
 
 
 def _unclear(answer: Answer) -> dict[str, Any]:

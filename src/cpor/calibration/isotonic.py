@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from pydantic import model_validator
-from scipy.optimize import isotonic_regression
 
 from cpor.calibration.pairs import ZETA, answered_pairs, check_scores
 from cpor.calibration.versioned import VersionedModel
@@ -33,6 +32,8 @@ def isotonic_knots(
     Returns:
         Scores, increasing, and rates, non-decreasing.
     """
+    from scipy.optimize import isotonic_regression  # takes 0.2 s to import, and only fitting needs it
+
     fitted = np.asarray(isotonic_regression(rate, weights=count).x)
     # Of a level stretch its two ends say everything.
     level = np.zeros(score.size, dtype=bool)

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import NonNegativeFloat
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from cpor.calibration.pairs import CalibrationInputError, clipped_sigmoid
@@ -71,6 +70,8 @@ class UnseenCalibrator(VersionedModel):
             return float(value), np.concatenate([[off.sum()], x.T @ off + PENALTY * theta[1:]])
 
         free = [(None, None)] + [(0.0, None)] * x.shape[1]
+        from scipy.optimize import minimize  # takes 0.2 s to import, and only fitting needs it
+
         found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B", bounds=free)
         bias, *weights = (float(value) for value in found.x)
         names = ("before", "level", "unread", "ring_before", "flagged")

@@ -1,7 +1,7 @@
 """Commands that speak to other stacks: `export`, `mcp`, `ros2`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -16,7 +16,7 @@ from cpor.cli.options import (
     make_system,
 )
 from cpor.cli.serve import TokenEnv, TokenFile, read_token
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 
 
 def add_to(app: typer.Typer) -> None:
@@ -91,10 +91,9 @@ def mcp(
 
         require_mujoco()
         from cpor.bridges.agent_arm import AgentArm
+        from cpor.sim.staged_run import Eyes
 
-        if eyes not in ("networks", "truth"):
-            raise InvalidSettingError(f"--eyes is {eyes!r}; choose one of: networks, truth")
-        simulated = AgentArm(tools, "truth" if eyes == "truth" else "networks")
+        simulated = AgentArm(tools, one_of("--eyes", eyes, get_args(Eyes)))
     serve_mcp(make_mcp_server(tools, simulated), settings, http, typer.echo)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,28 +13,18 @@ from cpor.cli.options import (
     DECIDE,
     MORE,
     AsJson,
-    AtTime,
-    ColorTopic,
-    DepthTopic,
-    DepthUnit,
-    FrameNumber,
-    IgnoreGiven,
-    InBag,
-    MasksFile,
+    Given,
     MethodName,
     ModelFile,
     ModeName,
     RerunOption,
     ScorerName,
-    SegmenterName,
     Tau,
-    WeightsFile,
-    Workspace,
-    choose_segmenter,
     look,
     make_system,
     print_json,
     print_rich,
+    with_given,
 )
 from cpor.errors import InvalidSettingError
 
@@ -45,7 +36,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(rich_help_panel=DECIDE)(decide)
+    app.command(rich_help_panel=DECIDE)(with_given(decide))
 
 
 def decide(
@@ -57,6 +48,7 @@ def decide(
             "probabilities.",
         ),
     ],
+    given: Given,
     target: Annotated[int | None, typer.Option(help="Id of the object asked for.")] = None,
     point: Annotated[
         str | None, typer.Option(metavar="X,Y", help="A pixel that shows the object asked for.")
@@ -70,11 +62,6 @@ def decide(
         typer.Option(metavar="DIR", help="Write decision.png, decision.json and decision.html here."),
     ] = None,
     mode: ModeName = None,
-    workspace: Workspace = None,
-    frame: FrameNumber = None,
-    color: ColorTopic = None,
-    depth: DepthTopic = None,
-    at: AtTime = None,
     follow: Annotated[
         bool,
         typer.Option(
@@ -82,10 +69,6 @@ def decide(
         ),
     ] = False,
     tau: Tau = None,
-    segmenter: SegmenterName = None,
-    masks: MasksFile = None,
-    weights: WeightsFile = None,
-    ignore_given_masks: IgnoreGiven = False,
     scorer: ScorerName = None,
     questions: Annotated[
         int | None,
@@ -94,7 +77,6 @@ def decide(
         ),
     ] = None,
     model: ModelFile = None,
-    depth_unit_m: DepthUnit = None,
     ignore_checks: Annotated[
         bool,
         typer.Option(
@@ -131,26 +113,8 @@ def decide(
     if sum(way is not None for way in (target, point, request)) > 1:
         raise InvalidSettingError("ask in one way only: --target, --point or --request")
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
-        others = (
-            target,
-            point,
-            request,
-            segmenter,
-            masks,
-            weights,
-            scorer,
-            questions,
-            model,
-            depth_unit_m,
-            workspace,
-            color,
-            depth,
-            at,
-            rerun,
-            out,
-            frame,
-        )
-        if any(each is not None for each in others) or ignore_given_masks:
+        others = (target, point, request, scorer, questions, model, rerun, out)
+        if given != Given() or any(each is not None for each in others):
             raise InvalidSettingError(
                 f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
                 "options about pictures, targets, scorers and models"
@@ -179,14 +143,12 @@ def decide(
         settings = DecideSettings(
             parse_method(method), deadline_ms, require_certificate, prior, questions, ignore_checks
         )
-        system = make_system(
-            choose_segmenter(segmenter, masks, weights, ignore_given_masks), scorer, model, mode
-        )
+        system = make_system(given.choose_segmenter(), scorer, model, mode)
         place = None if point is None else parse_point(point)
         if follow:
-            _follow(system, source, depth_unit_m, workspace, (target, place, request), tau, settings, as_json)
+            _follow(system, source, given, (target, place, request), tau, settings, as_json)
             return
-        view = look(system, source, depth_unit_m, workspace, frame, InBag(color, depth, at))
+        view = look(system, source, given)
         answer = system.decide(view, target, point=place, request=request, tau=tau, settings=settings)
         if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
             answer = converse(system, answer, tau, settings, _read_line)
@@ -250,8 +212,7 @@ def _read_line(question: str) -> str:
 def _follow(
     system: "System",
     source: list[Path],
-    depth_unit_m: float | None,
-    workspace: str | None,
+    given: Given,
     asked: "tuple[int | None, PixelPoint | None, str | None]",
     tau: float | None,
     settings: "DecideSettings",
@@ -267,7 +228,7 @@ def _follow(
     if len(source) != 1 or not source[0].is_dir():
         raise InvalidSettingError("--follow needs a folder of frames")
     views = (
-        look(system, source, depth_unit_m, workspace, number) for number in range(len(find_frames(source[0])))
+        look(system, source, replace(given, frame=number)) for number in range(len(find_frames(source[0])))
     )
     target, point, request = asked
     answers = follow(system, views, target, point=point, request=request, tau=tau, settings=settings)

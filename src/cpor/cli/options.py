@@ -1,9 +1,11 @@
 """Options that several commands share, and what they stand for."""
 
+import inspect
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -150,39 +152,53 @@ def parse_workspace(text: str) -> "tuple[PixelPoint, ...]":
     return corners
 
 
-class InBag(NamedTuple):
-    """Which frame of a bag.
+@dataclass(frozen=True)
+class Given:
+    """Options that say what to look at, and who finds the objects in it; see `with_given`."""
 
-    Attributes:
-        color, depth: Topics; None: found by type.
-        at: Time since the bag began; None: the first frame. [s]
-    """
+    workspace: Workspace = None
+    frame: FrameNumber = None
+    color: ColorTopic = None
+    depth: DepthTopic = None
+    at: AtTime = None
+    segmenter: SegmenterName = None
+    masks: MasksFile = None
+    weights: WeightsFile = None
+    ignore_given_masks: IgnoreGiven = False
+    depth_unit_m: DepthUnit = None
 
-    color: str | None = None
-    depth: str | None = None
-    at: float | None = None
+    def choose_segmenter(self) -> "Segmenter | str | None":
+        """The segmenter that the options ask for; None: the masks of the scene, else ours."""
+        return choose_segmenter(self.segmenter, self.masks, self.weights, self.ignore_given_masks)
 
 
-def look(
-    system: "System",
-    source: list[Path],
-    depth_unit_m: float | None,
-    workspace: str | None,
-    frame: int | None = None,
-    which: InBag | None = None,
-) -> "View":
+def with_given(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter `given` is made of options of its own, behind those of the command."""
+    taken, fields = inspect.signature(command), inspect.signature(Given).parameters
+    own = [each for name, each in taken.parameters.items() if name != "given"]
+
+    def call(**values: Any) -> None:
+        command(given=Given(**{name: values.pop(name) for name in fields}), **values)
+
+    options = [each.replace(kind=each.KEYWORD_ONLY) for each in (*own, *fields.values())]
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    call.__signature__ = taken.replace(parameters=options)  # type: ignore[attr-defined]
+    return call
+
+
+def look(system: "System", source: list[Path], given: Given) -> "View":
     """What a system sees in a folder, in a photograph and its depth, in a bag, or through a camera."""
+    corners = None if given.workspace is None else parse_workspace(given.workspace)
     if looks_like_bag(source[0]):
-        return _look_into_bag(system, source, depth_unit_m, workspace, frame, which or InBag())
-    if which not in (None, InBag()):
+        return _look_into_bag(system, source, given, corners)
+    if (given.color, given.depth, given.at) != (None, None, None):
         raise InvalidSettingError(
             f"--color, --depth and --at are for bags, and {source[0]} is none; drop them"
         )
     if len(source) > 2:
         raise InvalidSettingError("give a folder, or a photograph and at most one depth image")
-    corners = None if workspace is None else parse_workspace(workspace)
     if is_camera(source):
-        if depth_unit_m is not None or frame is not None:
+        if given.depth_unit_m is not None or given.frame is not None:
             raise InvalidSettingError(
                 "a camera knows its unit and its frame; drop --depth-unit-m and --frame"
             )
@@ -191,7 +207,9 @@ def look(
         with RealSenseCamera() as camera:
             return system.look(camera.frame(), workspace=corners)
     depth = source[1] if len(source) == 2 else None
-    return system.look(source[0], depth, depth_unit_m=depth_unit_m, workspace=corners, frame=frame)
+    return system.look(
+        source[0], depth, depth_unit_m=given.depth_unit_m, workspace=corners, frame=given.frame
+    )
 
 
 def is_camera(source: list[Path]) -> bool:
@@ -207,23 +225,18 @@ def looks_like_bag(path: Path) -> bool:
 
 
 def _look_into_bag(
-    system: "System",
-    source: list[Path],
-    depth_unit_m: float | None,
-    workspace: str | None,
-    number: int | None,
-    which: InBag,
+    system: "System", source: list[Path], given: Given, corners: "tuple[PixelPoint, ...] | None"
 ) -> "View":
     from cpor.bridges.bags import Topics, open_bag
 
     if len(source) > 1:
         raise InvalidSettingError("give one bag alone; --depth names the topic of its depth")
-    bag = open_bag(source[0], Topics(which.color, which.depth))
-    if number is not None and (which.at is not None or number >= len(bag.frames)):
+    bag = open_bag(source[0], Topics(given.color, given.depth))
+    number = given.frame
+    if number is not None and (given.at is not None or number >= len(bag.frames)):
         raise InvalidSettingError(f"--frame must be below {len(bag.frames)}, and goes without --at")
-    frame = bag.at(which.at) if number is None else bag.frames[number]
-    corners = None if workspace is None else parse_workspace(workspace)
-    view = system.look(bag.read(frame, depth_unit_m), workspace=corners)
+    frame = bag.at(given.at) if number is None else bag.frames[number]
+    view = system.look(bag.read(frame, given.depth_unit_m), workspace=corners)
     seen = (
         f"Frame {frame.number} of {len(bag.frames)} of {bag.path.name}, {frame.time_s:.2f} s after it began."
     )

@@ -12,21 +12,15 @@ from cpor.cli.options import (
     MORE,
     SEE,
     AsJson,
-    AtTime,
-    ColorTopic,
-    DepthTopic,
-    DepthUnit,
-    FrameNumber,
+    Given,
     IgnoreGiven,
-    InBag,
-    MasksFile,
     RerunOption,
     SegmenterName,
     WeightsFile,
-    Workspace,
     choose_segmenter,
     look,
     print_json,
+    with_given,
 )
 from cpor.errors import CporError, InvalidSettingError, SceneFileError
 
@@ -43,7 +37,7 @@ RECORD = "perception.json"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=SEE)(perceive)
+    app.command(rich_help_panel=SEE)(with_given(perceive))
     app.command(rich_help_panel=SEE)(gallery)
 
 
@@ -56,16 +50,7 @@ def perceive(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Scene folder to write, with masks and an overlay picture.")],
-    workspace: Workspace = None,
-    frame: FrameNumber = None,
-    color: ColorTopic = None,
-    depth: DepthTopic = None,
-    at: AtTime = None,
-    segmenter: SegmenterName = None,
-    masks: MasksFile = None,
-    weights: WeightsFile = None,
-    ignore_given_masks: IgnoreGiven = False,
-    depth_unit_m: DepthUnit = None,
+    given: Given,
     coco: Annotated[
         Path | None,
         typer.Option(metavar="FILE.json", rich_help_panel=MORE, help="Also write the masks as COCO."),
@@ -90,8 +75,8 @@ def perceive(
     from cpor.system import System
     from cpor.viz.gallery import draw_found
 
-    system = System(choose_segmenter(segmenter, masks, weights, ignore_given_masks))
-    view = look(system, source, depth_unit_m, workspace, frame, InBag(color, depth, at))
+    system = System(given.choose_segmenter())
+    view = look(system, source, given)
     times = dict(view.times_ms)
     scene = replace(view.scene, sources=view.sources)
     start = time.perf_counter()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cpor.cli.options import AsJson, EngineOption, WorkersOption, print_json, print_rich
-from cpor.errors import InvalidSettingError
+from cpor.errors import one_of
 
 
 def add_to(experiment: typer.Typer) -> None:
@@ -41,9 +41,7 @@ def perception(
     from cpor.experiments.perceived import SEGMENTERS, PerceptionSettings, perceive_split
     from cpor.viz.progress import progress_bars
 
-    kind = next((each for each in SEGMENTERS if each == segmenter), None)
-    if kind is None:
-        raise InvalidSettingError(f"--segmenter is {segmenter!r}; choose one of: {', '.join(SEGMENTERS)}")
+    kind = one_of("--segmenter", segmenter, SEGMENTERS)
     settings = PerceptionSettings(
         segmenter=kind, scorer=scorer, segmenter_file=weights, scorer_file=scorer_weights
     )

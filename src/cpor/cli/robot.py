@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 import typer
 
 from cpor.cli.options import AsJson, EngineOption, WorkersOption, print_json, print_rich
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 
 ModelOption = Annotated[
     Path | None, typer.Option(help="Model file. (default: a bundled model, fitted on the dev split)")
@@ -56,9 +56,7 @@ def robot(
     names = METHODS if methods == "all" else tuple(m for m in METHODS if m in methods.split(","))
     if methods != "all" and len(names) != len(methods.split(",")):
         raise InvalidSettingError(f"--methods is {methods!r}; choose from: {', '.join(METHODS)}")
-    chosen = next((each for each in get_args(Eyes) if each == eyes), None)
-    if chosen is None:
-        raise InvalidSettingError(f"--eyes is {eyes!r}; choose one of: {', '.join(get_args(Eyes))}")
+    chosen = one_of("--eyes", eyes, get_args(Eyes))
     settings = ScenarioSettings(
         model=model or bundled_model("embedded" if chosen == "networks" else "geometry"),
         tau=tau,

@@ -1,7 +1,7 @@
 """The commands `simulate`, `demo` and `story`: scenes of clutter, the loop closed on one, a run as a page."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -17,12 +17,11 @@ from cpor.cli.options import (
     WorkersOption,
     print_json,
 )
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
     from cpor.sim.dataset.make import DatasetPlan
-
-_Choice = TypeVar("_Choice", bound=str)
+    from cpor.sim.dataset.manifest import Tier
 
 
 def add_to(app: typer.Typer) -> None:
@@ -132,11 +131,10 @@ def demo(
     start_loops(bar=False)
     from cpor.apps.demo import DemoShow
     from cpor.risk.modes import DEFAULT_MODE, parse_mode
-    from cpor.sim.dataset.manifest import TIERS
     from cpor.sim.staged_run import Eyes
 
-    chosen = None if tier == "any" else _one_of("--tier", tier, TIERS, "any")
-    seen_by = _one_of("--eyes", eyes, get_args(Eyes))
+    chosen = _tier(tier, "any")
+    seen_by = one_of("--eyes", eyes, get_args(Eyes))
     if seen_by == "networks":
         from cpor.perception.onnx_segmenter import OnnxSegmenter
 
@@ -179,24 +177,31 @@ def _plan(
     split: str | None, scenes: int, seed: int, tier: str, how: tuple[str, str, str, str, bool], removed: int
 ) -> "DatasetPlan":
     from cpor.sim.dataset.make import DatasetSettings, SplitName, plan_dataset, plan_split
-    from cpor.sim.dataset.manifest import TIERS
 
     container, density, sensor, size, lift = how
     width, height = _size(size)
     fields = DatasetSettings.model_fields
     settings = DatasetSettings(
-        container=_one_of("--container", container, get_args(fields["container"].annotation)),
-        density=_one_of("--density", density, get_args(fields["density"].annotation)),
-        sensor=_one_of("--sensor", sensor, get_args(fields["sensor"].annotation)),
+        container=one_of("--container", container, get_args(fields["container"].annotation)),
+        density=one_of("--density", density, get_args(fields["density"].annotation)),
+        sensor=one_of("--sensor", sensor, get_args(fields["sensor"].annotation)),
         width=width,
         height=height,
         lift=lift,
         removed=removed,
     )
     if split is not None:
-        return plan_split(_one_of("--split", split, get_args(SplitName)), settings)
-    chosen = None if tier == "all" else _one_of("--tier", tier, TIERS, "all")
-    return plan_dataset(scenes, seed, chosen, settings)
+        return plan_split(one_of("--split", split, get_args(SplitName)), settings)
+    return plan_dataset(scenes, seed, _tier(tier, "all"), settings)
+
+
+def _tier(name: str, every: Literal["all", "any"]) -> "Tier | None":
+    """The tier named; None where `every` word for all of them was given."""
+    from cpor.sim.dataset.manifest import TIERS
+
+    choices: tuple[Tier | Literal["all", "any"], ...] = (*TIERS, every)
+    chosen = one_of("--tier", name, choices)
+    return None if chosen == "all" or chosen == "any" else chosen
 
 
 def _size(words: str) -> tuple[int, int]:
@@ -207,11 +212,3 @@ def _size(words: str) -> tuple[int, int]:
     if not (64 <= width <= 4096 and 48 <= height <= 4096):
         raise InvalidSettingError(f"--size is {words}; it must lie between 64x48 and 4096x4096")
     return width, height
-
-
-def _one_of(option: str, value: str, known: tuple[_Choice, ...], *others: str) -> _Choice:
-    """The choice that was made; `others` are choices too, which the caller has looked for already."""
-    for choice in known:
-        if value == choice:
-            return choice
-    raise InvalidSettingError(f"{option} is {value!r}; choose one of: {', '.join((*known, *others))}")

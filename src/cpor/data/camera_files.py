@@ -23,8 +23,8 @@ from cpor.data.scene_folder import make_camera, make_depth_camera
 from cpor.errors import InvalidSceneError, SceneFileError
 from cpor.files.arrays import decode_npy
 from cpor.files.frames import clean_name, role_of
-from cpor.files.images import read_bytes
-from cpor.files.strict_json import StrictJsonError, parse_strict
+from cpor.files.strict_json import parse_strict
+from cpor.files.whole_files import read_bytes
 from cpor.scene import Camera, Intrinsics
 
 TUM_LISTS = ("associations.txt", "associate.txt", "association.txt", "rgb.txt", "depth.txt")
@@ -191,10 +191,7 @@ def _of_realsense_values(values: dict[str, float]) -> Intrinsics | None:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        said = parse_strict(files.read_text(path))
-    except StrictJsonError as error:
-        raise SceneFileError(f"{path}: {error}; fix or remove it") from None
+    said = parse_strict(files.read_text(path), name=path, remedy="fix or remove it")
     if not isinstance(said, dict):
         raise SceneFileError(f"{path} must hold names and values in braces; fix or remove it")
     return said

@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cpor.errors import SceneFileError, TooLargeError
 from cpor.files.arrays import read_npy_header
-from cpor.files.images import DAMAGED, read_bytes
-from cpor.files.strict_json import StrictJsonError, parse_strict
+from cpor.files.images import DAMAGED
+from cpor.files.strict_json import parse_strict
+from cpor.files.whole_files import read_bytes
 from cpor.scene import MAX_OBJECT_ID, MaskCrop, Sources
 
 ObjectId = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID)]
@@ -148,12 +149,10 @@ def read_json(path: Path, model: type[_Model]) -> _Model:
 
 def parse_json(text: str, model: type[_Model], path: Path | str) -> _Model:
     """A JSON text as the given model; errors call it `path`."""
+    # The model's own parser lets NaN tokens and repeated keys pass where no field forbids them.
+    parse_strict(text, name=path, remedy="fix or remove it")
     try:
-        # The model's own parser lets NaN tokens and repeated keys pass where no field forbids them.
-        parse_strict(text)
         return model.model_validate_json(text)
-    except StrictJsonError as error:
-        raise SceneFileError(f"{path}: {error}; fix or remove it") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "content"

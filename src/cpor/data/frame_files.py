@@ -13,7 +13,7 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError
 from cpor.files import frames
 from cpor.files.arrays import ZIP, decode_npz
-from cpor.files.images import read_bytes
+from cpor.files.whole_files import read_bytes
 from cpor.gate.depth_unit import guess_depth_unit
 from cpor.scene import Camera, Observation, Scene
 

@@ -14,7 +14,8 @@ from jaxtyping import Float32, Int32
 
 from cpor.data.unobench import DAMAGED, BenchmarkFileError, depth_in_metres
 from cpor.errors import InvalidSceneError, SceneFileError, list_labels
-from cpor.files.images import decode_photograph, read_bytes
+from cpor.files.images import decode_photograph
+from cpor.files.whole_files import read_bytes
 from cpor.scene import BlockedBy, Camera, DetectedObject, MaskCrop, Observation, Scene, TrueRelations
 
 OCCLUDED_BY = -1

@@ -5,7 +5,8 @@ import math
 from pathlib import Path
 
 from cpor.errors import InvalidSceneError, SceneFileError
-from cpor.files.strict_json import StrictJsonError, parse_strict
+from cpor.files.strict_json import parse_strict
+from cpor.files.whole_files import read_bytes
 from cpor.relations import Label, ObstructionPosterior
 
 _SHAPE = '{"objects": [...], "target": ..., "relations": [{"blocked": ..., "blocker": ..., "p": ...}]}'
@@ -17,15 +18,9 @@ def read_scene_file(path: Path) -> ObstructionPosterior:
     Raises:
         SceneFileError: With the file, what is wrong in it and what is expected.
     """
+    content = parse_strict(read_bytes(path), name=path, remedy=f"expected {_SHAPE}")
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SceneFileError(f"cannot read the scene {path}: {reason}") from None
-    try:
-        return parse_scene(parse_strict(text))
-    except StrictJsonError as error:
-        raise SceneFileError(f"{path}: {error}; expected {_SHAPE}") from None
+        return parse_scene(content)
     except InvalidSceneError as error:
         raise SceneFileError(f"{path}: {error}") from None
 

@@ -28,6 +28,7 @@ from cpor.data import folder_files as files
 from cpor.data.depth import DEPTH_RANGE_M, SATURATED, DepthCamera, align_depth, to_metres
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError, list_labels
 from cpor.files import images
+from cpor.files.whole_files import read_bytes
 from cpor.scene import (
     BlockedBy,
     Camera,
@@ -76,7 +77,7 @@ def read_scene_folder(
         raise SceneFileError(f"{folder} has no rgb.png; a scene folder holds at least the photograph")
     companions = sorted(name for name in there if name in _LIKE_RGB)
     picture = there["rgb.png"]
-    photograph = images.decode_photograph(images.read_bytes(picture), picture, companions)
+    photograph = images.decode_photograph(read_bytes(picture), picture, companions)
     rgb, shape = photograph.pixels, photograph.shape
 
     named: dict[int, files.ObjectEntry] = {}
@@ -215,11 +216,11 @@ def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float
     low, high = range_m
     if not 0.0 <= low < high:
         raise InvalidSettingError(f"the depth range is {low} to {high} m; give 0 <= low < high")
-    return to_metres(images.decode_grey(images.read_bytes(path), path, images.DEPTH), unit_m, range_m)
+    return to_metres(images.decode_grey(read_bytes(path), path, images.DEPTH), unit_m, range_m)
 
 
 def _read_instances(path: Path, shape: tuple[int, int]) -> Int32[np.ndarray, "h w"]:
-    image = images.decode_grey(images.read_bytes(path), path, images.IDS)
+    image = images.decode_grey(read_bytes(path), path, images.IDS)
     _check_size(path, image.shape, shape)
     return image.astype(np.int32)
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from cpor.errors import InvalidSettingError, one_of
+from cpor.errors import one_of
 from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
 from cpor.evidence.joined import RULE, join_geometry
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
@@ -76,8 +76,7 @@ class LearntGeometry:
     settings: GeometrySettings = field(default_factory=GeometrySettings)
 
     def __post_init__(self) -> None:
-        if self.kind not in RELATIONS:
-            raise InvalidSettingError(f"unknown kind {self.kind!r}; one of: {', '.join(RELATIONS)}")
+        one_of("kind", self.kind, RELATIONS)
 
     def __call__(self, scene: Scene) -> GeometricEvidence:
         """Cues, states and probabilities of all ordered pairs of a scene."""

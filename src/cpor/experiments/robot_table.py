@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
-from scipy.stats import binomtest
 
 from cpor.errors import CporError, InvalidSettingError
 from cpor.experiments.deciders import METHODS, MethodName
+from cpor.experiments.runs.report import wilson_interval
 from cpor.experiments.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
 from cpor.files.locks import held_alone
 from cpor.files.pool import Pool, make_pool
@@ -54,8 +54,7 @@ class Rate:
     def of(cls, outcomes: Sequence[bool]) -> "Rate":
         """The share of true outcomes."""
         hits, n = sum(outcomes), len(outcomes)
-        low, high = binomtest(hits, n).proportion_ci(0.95, "wilson") if n else (0.0, 1.0)
-        return cls(hits, n, Interval(float(low), float(high)))
+        return cls(hits, n, Interval(*wilson_interval(hits, n)))
 
     @property
     def share(self) -> float:

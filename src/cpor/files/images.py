@@ -83,14 +83,6 @@ class Photograph:
     step: int
 
 
-def read_bytes(path: Path) -> bytes:
-    """Content of a file."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
-
-
 def decode_photograph(
     data: bytes,
     name: Path | str,

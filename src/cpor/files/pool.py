@@ -16,7 +16,7 @@ from contextlib import suppress
 from multiprocessing.connection import wait as wait_for_handles
 from typing import Any, Protocol, TypeVar
 
-from cpor.errors import CporError, InvalidSettingError
+from cpor.errors import CporError, InvalidSettingError, one_of
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -64,9 +64,7 @@ def make_pool(workers: int = 1, engine: str = "local") -> Pool:
     """
     if workers < 1:
         raise InvalidSettingError(f"--workers is {workers}; give at least 1")
-    if engine not in ENGINES:
-        raise InvalidSettingError(f"unknown engine {engine!r}; choose one of: {', '.join(ENGINES)}")
-    if engine == "ray":
+    if one_of("engine", engine, ENGINES) == "ray":
         return RayPool(workers if workers > 1 else None)
     return SerialPool() if workers == 1 else ProcessPool(workers)
 

@@ -2,19 +2,26 @@
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
-
-class StrictJsonError(ValueError):
-    """A text that is no JSON, or no JSON that means one thing only; callers say where it stood."""
+from cpor.errors import SceneFileError
 
 
-def parse_strict(text: str | bytes, most_keys: int | None = None) -> Any:
+class StrictJsonError(SceneFileError):
+    """A text that is no JSON, or no JSON that means one thing only."""
+
+
+def parse_strict(
+    text: str | bytes, most_keys: int | None = None, *, name: Path | str | None = None, remedy: str = ""
+) -> Any:
     """What a JSON text says.
 
     Args:
         text: The text; bytes are UTF-8.
         most_keys: Of one object; None: any number.
+        name: What errors call the text; None: the caller says where it stood.
+        remedy: What errors advise besides.
 
     Raises:
         StrictJsonError: It is not JSON, not UTF-8, nested too deeply, or has too many keys, a key twice, or
@@ -24,14 +31,16 @@ def parse_strict(text: str | bytes, most_keys: int | None = None) -> Any:
         return json.loads(
             text, object_pairs_hook=partial(_refuse_repeats, most_keys), parse_constant=_refuse_constant
         )
-    except StrictJsonError:
-        raise
+    except StrictJsonError as error:
+        fault = str(error)
     except UnicodeDecodeError as error:
-        raise StrictJsonError(f"it is not UTF-8 text ({error.reason}); save it as UTF-8") from None
+        fault = f"it is not UTF-8 text ({error.reason}); save it as UTF-8"
     except ValueError as error:
-        raise StrictJsonError(f"it is not JSON ({error})") from None
+        fault = f"it is not JSON ({error})"
     except RecursionError:
-        raise StrictJsonError("it is nested too deeply") from None
+        fault = "it is nested too deeply"
+    advice = f"{fault}; {remedy}" if remedy else fault
+    raise StrictJsonError(advice if name is None else f"{name}: {advice}")
 
 
 def _refuse_repeats(most_keys: int | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

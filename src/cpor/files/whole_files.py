@@ -1,13 +1,21 @@
-"""Writing results: a file is there whole, or as it was before."""
+"""Files read and written whole: one that is written is there whole, or as it was before."""
 
 import os
 from pathlib import Path
 
-from cpor.errors import CporError
+from cpor.errors import CporError, SceneFileError
 
 
 class OutputFileError(CporError):
     """A result that cannot be written where it was asked for."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def write_text(path: Path, text: str) -> None:

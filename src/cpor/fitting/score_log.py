@@ -13,7 +13,7 @@ from cpor.calibration import (
 )
 from cpor.calibration.cross_validation import N_FOLDS
 from cpor.data.score_log import ScoreLog
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 from cpor.metrics import ReliabilitySummary, summarise_reliability
 
 METHODS = ("adaptive-platt", "platt", "temperature", "isotonic")
@@ -68,8 +68,7 @@ def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> L
         method: One of METHODS; `adaptive-platt` is the paper's, conditioned on the scene.
         penalty: lambda_cal of `adaptive-platt`; chosen by cross-validation over images where None.
     """
-    if method not in METHODS:
-        raise InvalidSettingError(f"unknown method {method!r}; choose one of: {', '.join(METHODS)}")
+    one_of("method", method, METHODS)
     if penalty is not None and method != "adaptive-platt":
         raise InvalidSettingError(f"{method} has no penalty; only adaptive-platt does")
     curve = None

@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from pydantic import Field, NonNegativeFloat
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from cpor.calibration.conditioned import GRADIENT_TOLERANCE, check_penalty
@@ -97,6 +96,8 @@ class GatedFusion(VersionedModel):
             )
         prior = float(truth.mean())
         evidence = _evidence(sources.take(answered), prior)
+        from scipy.optimize import minimize  # takes 0.2 s to import, and only fitting needs it
+
         found = minimize(
             fusion_loss,
             np.array([logit(prior), 1.0, 1.0]),

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from cpor.decision import Costs, Decision
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError, one_of
-from cpor.inference.allowance import UNLIMITED, Allowance
+from cpor.inference.allowance import Allowance
 from cpor.inference.bounds import local_score_bounds, log_block_bound
 from cpor.inference.certificate import Inference, exact_inference, judge, narrow, topk_inference
 from cpor.inference.exact import WORK_LIMIT, solve_exact, solve_small
@@ -159,7 +159,22 @@ def decide_many(
     return [decision for decision in decisions if decision is not None]
 
 
-def infer_many(matrices: list[Matrix], targets: list[int], policy: Policy) -> list[Inference]:
+@dataclass
+class Work:
+    """Work left for scenes that share it, which every one of them has to itself otherwise.
+
+    Attributes:
+        exact: Steps of exact inference.
+        search: Steps of the search for graphs.
+    """
+
+    exact: Allowance = field(default_factory=lambda: Allowance(WORK_LIMIT))
+    search: Allowance = field(default_factory=lambda: Allowance(SEARCH_LIMIT))
+
+
+def infer_many(
+    matrices: list[Matrix], targets: list[int], policy: Policy, shared: Work | None = None
+) -> list[Inference]:
     """Scores of scenes without missing answers, by the policy's method."""
     if not matrices:
         return []
@@ -179,34 +194,34 @@ def infer_many(matrices: list[Matrix], targets: list[int], policy: Policy) -> li
             known_mu = mu if mu == mu else None
             inferred.append(exact_inference(scores[at : at + len(p)], known_mu, mu_target))
         else:
-            inferred.append(infer_one(p, target, policy))
+            inferred.append(infer_one(p, target, policy, shared))
         at += len(p)
     return inferred
 
 
-def infer_one(p: Matrix, target: int, policy: Policy) -> Inference:
+def infer_one(p: Matrix, target: int, policy: Policy, shared: Work | None = None) -> Inference:
     """Scores of one scene that may be large, by the policy's method and within its deadline."""
-    start = time.perf_counter()
+    start, work = time.perf_counter(), shared or Work()
     seconds = None if policy.deadline_ms is None else policy.deadline_ms / 1e3
     if policy.method != "topk":
         # Half of the time for the exact answer, most of the rest for a certified one.
-        until = None if seconds is None else start + 0.5 * seconds
-        steps = WORK_LIMIT if policy.method == "auto" else UNLIMITED
-        exact = solve_exact(p, target, policy.zeta, Allowance(steps, until))
+        allowance = work.exact if policy.method == "auto" else Allowance()
+        allowance.until = None if seconds is None else start + 0.5 * seconds
+        exact = solve_exact(p, target, policy.zeta, allowance)
         if exact is not None:
             return exact_inference(exact.scores.tolist(), exact.mu, exact.mu_target)
+        allowance.steps = 0  # scenes that share it would only try in vain
         if policy.method == "exact" and seconds is None:
             raise TooLargeError(
                 f"exact inference over {len(reachable(p, target))} objects that matter to the target is too "
                 "much; use method='auto' for bounds, or give fewer candidate relations"
             )
-    until = None if seconds is None else start + 0.85 * seconds
-    allowance = Allowance(SEARCH_LIMIT, until)
+    work.search.until = None if seconds is None else start + 0.85 * seconds
     if policy.method == "topk":
         return topk_inference(
-            run_algorithm1(p, target, policy.threshold, policy.topk, policy.zeta, allowance)
+            run_algorithm1(p, target, policy.threshold, policy.topk, policy.zeta, work.search)
         )
-    return infer_bounds(p, target, policy, allowance)
+    return infer_bounds(p, target, policy, work.search)
 
 
 def infer_bounds(p: Matrix, target: int, policy: Policy, allowance: Allowance) -> Inference:
@@ -228,6 +243,7 @@ def infer_bounds(p: Matrix, target: int, policy: Policy, allowance: Allowance) -
 
 def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
     until = None if policy.deadline_ms is None else time.perf_counter() + policy.deadline_ms / 1e3
+    shared = Work()  # a scene with missing answers gets no more work than one without
 
     def solve(matrices: list[Matrix], left: int) -> list[Inference] | None:
         """Scores of these corners, the deadline shared with those that are left; None where it has passed."""
@@ -237,7 +253,7 @@ def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
             if seconds <= 0.0:
                 return None
             share = replace(policy, deadline_ms=1e3 * seconds / left)
-        return infer_many(matrices, [scene.target_index] * len(matrices), share)
+        return infer_many(matrices, [scene.target_index] * len(matrices), share, shared)
 
     return decide_unanswered(
         scene, policy.threshold, policy.blocker_threshold, policy.require_certificate, solve

@@ -87,15 +87,16 @@ def _look_at_corners(
     size: int,
     solve: Solve,
 ) -> tuple[list[Inference], bool]:
-    """Scores at the corners, fewer than there are where they are too many, disagree early or time is up.
+    """Scores at the corners: none where they are too many, not all where they disagree early or time is up.
 
     Also whether time was up.
     """
     count = 2 ** int(matters.sum())
-    limit = MOST_CORNERS if size <= SMALL else MOST_LARGE_CORNERS
     solved: list[Inference] = []
-    for corners in _corners(base, matters, limit):
-        more = solve(corners, min(count, limit) - len(solved))
+    if count > (MOST_CORNERS if size <= SMALL else MOST_LARGE_CORNERS):
+        return solved, False
+    for corners in _corners(base, matters):
+        more = solve(corners, count - len(solved))
         if more is None:
             return solved, True
         solved += more
@@ -164,13 +165,11 @@ def _decide_from_bounds(
     )
 
 
-def _corners(
-    base: Float[np.ndarray, "n n"], matters: Bool[np.ndarray, "n n"], limit: int
-) -> Iterator[list[np.ndarray]]:
-    """Batches of matrices with every missing answer 0 or 1; the two extremes alone if there are too many."""
+def _corners(base: Float[np.ndarray, "n n"], matters: Bool[np.ndarray, "n n"]) -> Iterator[list[np.ndarray]]:
+    """Batches of matrices with every missing answer 0 or 1, the two extremes first."""
     where = np.flatnonzero(matters)
     count = 2 ** len(where)
-    codes = [0, count - 1, *range(1, count - 1)] if count <= limit else [0, count - 1]
+    codes = [0, count - 1, *range(1, count - 1)]
     for first in range(0, len(codes), _BATCH):
         batch = []
         for code in codes[first : first + _BATCH]:

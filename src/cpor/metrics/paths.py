@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linear_sum_assignment
 
 from cpor.scene import BlockedBy
 
@@ -66,6 +65,8 @@ def assignment_cost(cost: Float[np.ndarray, "m n"]) -> float:
     if few == 1:
         best = float(cost.min())
     else:
+        from scipy.optimize import linear_sum_assignment  # takes 0.2 s to import, and only this needs it
+
         rows, columns = linear_sum_assignment(cost)
         best = float(cost[rows, columns].sum())
     return (best + float(many - few)) / float(many)

@@ -29,6 +29,7 @@ from jaxtyping import Bool
 
 from cpor.errors import InvalidSceneError, SceneFileError, list_labels
 from cpor.files import images
+from cpor.files.whole_files import read_bytes
 from cpor.perception.rle import decode_mask
 from cpor.scene import MAX_OBJECT_ID, DetectedObject, MaskCrop, Observation, Scene
 
@@ -122,7 +123,7 @@ def scene_of(observation: Observation, found: Sequence[FoundMask]) -> Scene:
 
 def _read_labels(path: Path, shape: tuple[int, int]) -> list[FoundMask]:
     """A label image: the id of what each pixel shows, 0 for background."""
-    ids = images.decode_grey(images.read_bytes(path), path, images.IDS, shape=shape)
+    ids = images.decode_grey(read_bytes(path), path, images.IDS, shape=shape)
     return [FoundMask(int(k), ids == k) for k in np.unique(ids) if k]
 
 
@@ -142,7 +143,7 @@ def _read_bop(folder: Path, shape: tuple[int, int], image_id: int | str | None) 
     for k, file in enumerate((file for file in files if file.name.startswith(f"{shown[0]}_")), start=1):
         whole = folder.with_name("mask") / file.name
         masks = [
-            images.decode_grey(images.read_bytes(each), each, images.IDS, shape=shape) > 0
+            images.decode_grey(read_bytes(each), each, images.IDS, shape=shape) > 0
             for each in (file, whole)
             if each.is_file()
         ]

@@ -16,7 +16,7 @@ from cpor.robot.carry_over import Memory
 from cpor.robot.choose import Decider, SystemDecider
 from cpor.robot.cycle import as_recorded
 from cpor.robot.protocol import LooksAround, Robot
-from cpor.scene import Camera, Observation, Scene
+from cpor.scene import BlockedBy, Camera, Observation, Scene
 from cpor.tracking.identity import SURE
 from cpor.tracking.looks import share_inside
 from cpor.tracking.pair_filter import OTHER_POSE, OTHER_SPREAD, PairFilter
@@ -103,15 +103,18 @@ def best_view(
     assert memory.frame is not None
     shape, offers = memory.frame.observation.shape, []
     decide_all = decide_with(replace(Pipeline(), tau=decision.tau))
+    settings = AskingSettings(answer_spread=OTHER_SPREAD, samples=samples)
+    gains: dict[tuple[BlockedBy, ...], float] = {}
     for name, camera in views.items():
         shown = {
             k for k, each in memory.known.items() if share_inside(each.last, camera, shape) > LEAST_SHOWN
         }
         told = [pair for pair in memory.pairs.pairs if shown.issuperset(pair)]
-        pairs = sorted(relevant_pairs(told, posterior.target))
-        rng = np.random.default_rng(0)  # the same draws for each place: only what it shows differs
-        settings = AskingSettings(answer_spread=OTHER_SPREAD, samples=samples)
-        offers.append(Offer(name, expected_gain(posterior, decision, pairs, rng, settings, decide_all)))
+        pairs = tuple(sorted(relevant_pairs(told, posterior.target)))
+        if pairs not in gains:  # places that show the same are worth the same
+            rng = np.random.default_rng(0)  # the same draws for each place: only what it shows differs
+            gains[pairs] = expected_gain(posterior, decision, pairs, rng, settings, decide_all)
+        offers.append(Offer(name, gains[pairs]))
     return max(offers, key=lambda offer: offer.gain, default=None)
 
 

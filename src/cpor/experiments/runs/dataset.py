@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from cpor.data.scene_set import Progress, list_scene_folders
 from cpor.errors import InvalidSettingError, SceneFileError
+from cpor.files.whole_files import read_bytes
 from cpor.scene import BlockedBy, Observation
 
 DatasetKind: TypeAlias = Literal["folders", "frames", "scenes", "score log"]
@@ -92,7 +93,7 @@ def read_dataset(path: Path, progress: Progress) -> Dataset:
         return _read_folders(path.resolve(), progress)
     if path.suffix == ".csv":
         raise InvalidSettingError(f"{path} looks like a score log; give it as --scores, with --truth")
-    content = _read_bytes(path)
+    content = read_bytes(path)
     lines = [LineItem(k, text) for k, text in enumerate(content.split(b"\n"), 1) if text.strip()]
     if not lines:
         raise SceneFileError(f"{path} is empty; give one scene per line: {{objects, target, relations}}")
@@ -104,7 +105,7 @@ def _read_folders(root: Path, progress: Progress) -> Dataset:
     digest = hashlib.sha256()
     for k, scene in enumerate(scenes):
         for file in sorted(path for path in scene.iterdir() if path.is_file()):
-            content = hashlib.sha256(_read_bytes(file)).hexdigest()
+            content = hashlib.sha256(read_bytes(file)).hexdigest()
             digest.update(f"{len(file.name)} {scene.name}/{file.name} {content}\n".encode())
         progress("fingerprint", k + 1, len(scenes))
     items = tuple(FolderItem(str(root), scene.name) for scene in scenes)
@@ -115,12 +116,5 @@ def fingerprint_files(paths: Iterable[Path]) -> str:
     """SHA-256 over the contents of files, in order."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(hashlib.sha256(_read_bytes(path)).digest())
+        digest.update(hashlib.sha256(read_bytes(path)).digest())
     return digest.hexdigest()
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SceneFileError(f"cannot read {path}: {error.strerror}") from None

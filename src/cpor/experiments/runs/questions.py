@@ -15,7 +15,7 @@ from cpor.data.scene_file import parse_scene
 from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError, one_of
 from cpor.experiments.runs.dataset import FolderItem, FrameItem, Item, LineItem, LogItem
 from cpor.experiments.runs.record import TruthRecord, clean_text
-from cpor.files.strict_json import StrictJsonError, parse_strict
+from cpor.files.strict_json import parse_strict
 from cpor.fusion.prior import shift_for_decoding
 from cpor.inference.decide import MethodChoice
 from cpor.model import FittedModel
@@ -177,7 +177,7 @@ def _line_question(item: LineItem, deciding: Deciding) -> CaseQuestion:
             partial(deciding.decide_given, posterior),
             None if truth is None else _parse_truth(truth, posterior.target),
         )
-    except (CporError, StrictJsonError) as error:
+    except CporError as error:
         raise SceneFileError(f"line {item.number}: {error}") from None
 
 

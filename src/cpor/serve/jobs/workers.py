@@ -7,8 +7,6 @@ in a process of its own. The one that answers requests stays free to say that it
 import asyncio
 import multiprocessing
 import multiprocessing.connection
-import os
-import signal
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +18,7 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar, cast
 from cpor.errors import CporError
 from cpor.serve.http.refusals import FAILED, Busy, Failed, TooSlow
 from cpor.serve.http.request_time import answer_by
+from cpor.serve.jobs.worker_process import do_jobs
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -33,9 +32,6 @@ _LOOK_S = 0.25
 
 _REST_S = 5.0
 """How long a worker that could not be started is left alone. [s]"""
-
-_ALARM_S = 2.0
-"""How much longer than its limit a worker may go on that nobody ends, since the service is gone. [s]"""
 
 
 @dataclass(frozen=True)
@@ -211,7 +207,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         work = (theirs, self._prepare, self._limit_s)
-        process = context.Process(target=_work, args=work, name=self._name, daemon=True)
+        process = context.Process(target=do_jobs, args=work, name=self._name, daemon=True)
         process.start()
         theirs.close()  # so that its death is seen as the end of the pipe
         self._process, self._pipe = process, ours
@@ -281,43 +277,5 @@ class _Worker:
             pipe.close()
 
 
-_BEGUN = "begun"
-
-
 def _has_ended(process: SpawnProcess) -> bool:
     return bool(multiprocessing.connection.wait([process.sentinel], 0))
-
-
-def _work(pipe: Connection, prepare: Callable[[], object], limit_s: float) -> None:
-    """The life of a worker: an error that is not ours ends it, and its traceback goes to the log."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service ends its workers itself
-    threading.Thread(target=_end_with_the_service, name="cpor-parent", daemon=True).start()
-    tools = prepare()
-    answer: object = True
-    while True:
-        try:
-            pipe.send(answer)
-            job, args, kwargs = pipe.recv()
-            pipe.send(_BEGUN)
-        except (EOFError, OSError):  # the service is gone
-            return
-        _set_alarm(limit_s + _ALARM_S)
-        try:
-            answer = (True, job(tools, *args, **kwargs))
-        except CporError as error:
-            answer = (False, error)
-        _set_alarm(0.0)
-
-
-def _end_with_the_service() -> None:
-    """A service that was killed ends nobody; whoever works for it would go on for nothing."""
-    service = multiprocessing.parent_process()
-    assert service is not None
-    multiprocessing.connection.wait([service.sentinel])
-    os._exit(0)
-
-
-def _set_alarm(seconds: float) -> None:
-    """End this process after so long; compiled code keeps threads from running, but not the system."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
