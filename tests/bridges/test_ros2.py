@@ -4,6 +4,7 @@ import json
 import queue
 import re
 import shlex
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,10 @@ from support.box_table import Box, BoxTable, TableMasks
 from support.dds_peer import official
 
 from cpor.bridges import ros2_node
+from cpor.bridges.ros2_actions import CANCELED
 from cpor.bridges.ros2_messages import WireError, decode, encode, new
 from cpor.bridges.ros2_moveit import planning_boxes
-from cpor.bridges.ros2_node import STALE, DecideNode
+from cpor.bridges.ros2_node import MOST_GOALS, STALE, DecideNode
 from cpor.bridges.ros2_settings import NodeSettings
 from cpor.bridges.ros2_transport import SentTimes
 from cpor.bridges.ros2_types import DEFINITIONS, fields_of, type_hash, type_name
@@ -122,6 +124,7 @@ class InMemory:
     topics: set = field(default_factory=set)
     said: dict = field(default_factory=dict)
     services: dict = field(default_factory=dict)
+    nobody_hears: bool = False
 
     def subscribe(self, topic, kind, heard):
         self.heard[topic] = heard
@@ -132,7 +135,7 @@ class InMemory:
             self.said.setdefault(topic, []).append(decode(encode(message, kind), kind))
 
         self.topics.add(topic)
-        say.wanted = lambda: True
+        say.wanted = lambda: not self.nobody_hears
         return say
 
     def serve(self, name, kind, answers):
@@ -188,14 +191,15 @@ def call(**values):
 class Fed:
     """A node without a wire, and frames for it."""
 
-    def __init__(self, **settings):
+    def __init__(self, make_masks=TableMasks, **settings):
         self.wire, self.table, self.number = InMemory(), BoxTable(dict(FREE)), 0
+        self.masks = make_masks(self.table)
         self.said = self.wire.said
         for topic in ("decision", "labels", "detections", "annotated/compressed"):
             self.said[f"/cpor/{topic}"] = []
         self.decisions = self.said["/cpor/decision"]
         settings = NodeSettings(COLOR, DEPTH, INFO, **settings)
-        self.node = DecideNode(self.wire, settings, System(TableMasks(self.table), "none"))
+        self.node = DecideNode(self.wire, settings, System(self.masks, "none"))
 
     def __enter__(self):
         return self
@@ -227,6 +231,12 @@ class Fed:
 
     def call(self, **values):
         return self.wire.services["/cpor/decide"](call(**values)).decision
+
+    def set_parameter(self, name, text):
+        value = new("rcl_interfaces/ParameterValue", type=4, string_value=text)
+        wanted = new("rcl_interfaces/Parameter", name=name, value=value)
+        request = new("rcl_interfaces/srv/SetParameters_Request", parameters=[wanted])
+        assert self.wire.services["/cpor/set_parameters"](request).results[0].successful
 
 
 def test_a_lost_publisher_is_no_answer_and_never_a_stale_one():
@@ -265,6 +275,65 @@ def test_a_lost_publisher_is_no_answer_and_never_a_stale_one():
         assert fed.node.counts.garbled == garbled + 2
     with pytest.raises(InvalidSettingError, match="begin with /"):
         NodeSettings("color")
+
+
+class Gated(TableMasks):
+    """A segmenter that waits for leave."""
+
+    def __init__(self, table):
+        super().__init__(table)
+        self.entered, self.leave = threading.Semaphore(0), threading.Semaphore(0)
+
+    def segment(self, observation):
+        self.entered.release()
+        assert self.leave.acquire(timeout=30.0)
+        return super().segment(observation)
+
+
+def test_the_newest_frame_is_decided_on_and_the_decision_comes_first():
+    with Fed(make_masks=Gated, target=1, max_age_s=60.0) as fed:
+        gate = fed.masks
+        fed.wire.nobody_hears = True
+        fed.feed()
+        assert gate.entered.acquire(timeout=30.0)
+        headers = [fed.feed() for _ in range(3)]  # while it looks at the first
+        gate.leave.release(2)
+        wait_for(lambda: len(fed.decisions) == 2)
+        assert fed.decisions[1].header.stamp.nanosec == headers[-1].stamp.nanosec
+        assert fed.node.counts.passed == 2
+        assert not fed.said["/cpor/labels"] and not fed.said["/cpor/annotated/compressed"]
+        # Another camera is wanted while it looks: the picture of the old one is not answered about.
+        assert gate.entered.acquire(timeout=30.0)
+        fed.feed()
+        assert gate.entered.acquire(timeout=30.0)
+        fed.set_parameter("color", "/other/image_raw")
+        assert COLOR not in fed.wire.heard and "/other/image_raw" in fed.wire.heard
+        gate.leave.release()
+        assert fed.call(target=1).state == "no_answer" and len(fed.decisions) == 2
+
+
+def test_goals_are_refused_beyond_the_limit_and_cancelled_all_at_once():
+    with Fed() as fed:
+        send = fed.wire.services["/cpor/decide/_action/send_goal"]
+        cancel = fed.wire.services["/cpor/decide/_action/cancel_goal"]
+        give = fed.wire.services["/cpor/decide/_action/get_result"]
+
+        def request(kind, id_, **values):
+            return new(kind, goal_id=new("unique_identifier_msgs/UUID", uuid=bytes([id_] * 16)), **values)
+
+        accepted = [
+            send(request("cpor_msgs/action/Decide_SendGoal_Request", k)).accepted
+            for k in (*range(1, 2 + MOST_GOALS), 1)
+        ]
+        assert accepted == [True] * MOST_GOALS + [False, False]
+        told = cancel(new("action_msgs/srv/CancelGoal_Request"))
+        assert told.return_code == 0 and len(told.goals_canceling) == MOST_GOALS
+        for k in range(1, 1 + MOST_GOALS):
+            result = give(request("cpor_msgs/action/Decide_GetResult_Request", k))
+            assert (result.status, result.result.decision.state) == (CANCELED, "no_answer")
+        fed.node._actions[0].close()
+        late = send(request("cpor_msgs/action/Decide_SendGoal_Request", 99))
+        assert not late.accepted  # it is about to end
 
 
 def test_what_waited_on_the_way_is_older():

@@ -21,12 +21,13 @@ class RclpyTransport:
 
     Args:
         name: Of the node, with its namespace, such as `/cpor`.
+        domain: `ROS_DOMAIN_ID`.
 
     Raises:
         MissingExtraError: rclpy is not installed.
     """
 
-    def __init__(self, name: str = "/cpor") -> None:
+    def __init__(self, name: str = "/cpor", domain: int = 0) -> None:
         try:
             import rclpy
             from rclpy.executors import SingleThreadedExecutor
@@ -36,7 +37,7 @@ class RclpyTransport:
                 "rclpy is not installed; source your ROS 2, or use the transport dds, which needs none"
             ) from None
         self._context = rclpy.Context()
-        rclpy.init(context=self._context)
+        rclpy.init(context=self._context, domain_id=domain)
         namespace, _, node = name.rpartition("/")
         options = {"namespace": namespace or "/", "context": self._context}
         self._node: Any = Node(node, start_parameter_services=False, **options)
@@ -71,7 +72,11 @@ class RclpyTransport:
         made = self._node.create_subscription(
             _message(kind), topic, callback, qos_profile_sensor_data, raw=True
         )
-        return lambda: self._node.destroy_subscription(made) and None
+
+        def end() -> None:
+            self._node.destroy_subscription(made)
+
+        return end
 
     def publish(self, topic: str, kind: str, latched: bool = False) -> "_Publisher":
         """Speak on a topic."""

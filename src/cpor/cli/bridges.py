@@ -155,7 +155,7 @@ def ros2(
     if robot is not None:
         options, loop = read_robot_file(config)
         attached = Attached(open_robot(robot, options, live), make_segmenter(segmenter or DEFAULT), loop)
-    wire = DdsTransport(domain) if transport == "dds" else RclpyTransport(prefix)
+    wire = DdsTransport(domain) if transport == "dds" else RclpyTransport(prefix, domain)
     node = DecideNode(wire, settings, system, attached)
     typer.echo(f"Listening to {color} in domain {domain}; answers on {prefix}/decision  (Ctrl-C ends it)")
     spin(node, typer.echo)
