@@ -1,5 +1,6 @@
 """The ROS 2 node over DDS, called by plain cyclonedds types: topics, service, actions, parameters."""
 
+import importlib.util
 import threading
 import time
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ import pytest
 from bridges.test_ros2 import COLOR, DEPTH, FREE, noisy, wait_for
 from support.box_table import BoxTable, TableMasks, stack
 from support.dds_peer import ActionClient, Camera, Peer, parameter
+from typer.testing import CliRunner
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, TERMINATED, UNKNOWN, UNKNOWN_GOAL
 from cpor.bridges.ros2_messages import WireError, new
@@ -15,6 +17,7 @@ from cpor.bridges.ros2_node import DecideNode
 from cpor.bridges.ros2_retrieve import Attached
 from cpor.bridges.ros2_settings import NodeSettings
 from cpor.bridges.ros2_transport import DdsTransport
+from cpor.cli.app import app
 from cpor.robot.cycle import LoopSettings
 from cpor.system import System
 
@@ -123,6 +126,8 @@ def test_topics_service_and_the_action_decide():
             status, result = action.result(twice)
             assert status == ABORTED and "in one way" in result.decision.reason
         assert set(action.statuses()) == {CANCELED, SUCCEEDED, ABORTED}
+        late = ActionClient(camera, "/cpor/decide", "cpor_msgs/action/Decide")
+        wait_for(late.statuses)  # who comes later is told too
         assert labels.take(5)[-1].encoding == "mono16"
         assert {each.id for each in found.take(5)[-1].detections} == {"1", "2"}
         assert health.take(50)[-1].status[0].name == "cpor: decide"
@@ -224,3 +229,21 @@ def test_bytes_that_are_no_request_are_left_alone():
         assert client.reply(number, timeout_s=0.05) is None  # an answer may come later, or never
     finally:
         near.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--transport", "pigeon"], "choose one of: dds, rclpy"),
+        (["--transport", "rclpy"], "source your ROS 2"),
+        (["--live"], "name it with --robot"),
+        (["--robot", "nobody"], "unknown robot"),
+        (["--depth", "depth"], "must begin with /"),
+    ],
+)
+def test_what_the_command_refuses(options, says):
+    if "rclpy" in options and importlib.util.find_spec("rclpy"):
+        pytest.skip("rclpy is installed here")
+    fixed = ["ros2", "--color", COLOR, "--segmenter", "depth", "--scorer", "none"]
+    ran = CliRunner().invoke(app, [*fixed, *options])
+    assert ran.exit_code != 0 and says in str(ran.exception)
