@@ -9,6 +9,8 @@ import argparse
 import asyncio
 import json
 import random
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,15 +31,19 @@ from mcp import Client  # noqa: E402
 from mcp.shared.exceptions import MCPError  # noqa: E402
 from py_trees.common import Status  # noqa: E402
 from support.bags import damaged_bags  # noqa: E402
+from support.box_table import BoxTable, TableMasks  # noqa: E402
 
 from cpor.bridges.agent import AgentTools  # noqa: E402
 from cpor.bridges.agent_arm import AgentArm  # noqa: E402
 from cpor.bridges.bag_cameras import BagError  # noqa: E402
 from cpor.bridges.bags import open_bag  # noqa: E402
 from cpor.bridges.grasps import PlannedGrasps, met_on_the_way, points_of  # noqa: E402
+from cpor.bridges.mcap_run import write_run_mcap  # noqa: E402
 from cpor.bridges.mcp_server import make_mcp_server  # noqa: E402
 from cpor.bridges.trees import Cell, fetch_tree  # noqa: E402
 from cpor.robot.grasps import find_grasps  # noqa: E402
+from cpor.robot.loop import retrieve  # noqa: E402
+from cpor.robot.run_folder import RunFolder, read_run  # noqa: E402
 from cpor.sim.arm import ur3e  # noqa: E402
 from cpor.sim.staged_run import DemoSettings, set_stage  # noqa: E402
 from cpor.system import System  # noqa: E402
@@ -88,6 +94,30 @@ def decisions_from_bags() -> list[Row]:
             said,
         )
     ]
+
+
+def run_in_rerun() -> list[Row]:
+    """A run as MCAP, read by Rerun's own importer: which topics become what."""
+    wanted = {"color/image_raw": "Image:", "depth/image_raw": "DepthImage:", "color/camera_info": "Pinhole:"}
+    wanted |= {
+        "annotated/compressed": "EncodedImage:",
+        "decision": "TextDocument:",
+        "outcome": "TextDocument:",
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder, robot = Path(name), BoxTable()
+        retrieve(robot, TableMasks(robot), 1, System("given", "none"), record=RunFolder(folder / "run"))
+        write_run_mcap(read_run(folder / "run"), folder / "run.mcap")
+        rerun = [sys.executable, "-m", "rerun"]
+        made = [*rerun, "mcap", "convert", folder / "run.mcap", "-o", folder / "run.rrd"]
+        subprocess.run(made, check=True, capture_output=True)
+        shown = subprocess.run([*rerun, "rrd", "print", folder / "run.rrd"], check=True, capture_output=True)
+    found = sum(
+        re.search(rf"/cpor/{topic} - data columns: .*{kind}", shown.stdout.decode()) is not None
+        for topic, kind in wanted.items()
+    )
+    said = f"{found} of {len(wanted)} topics become pictures, cameras and texts"
+    return [("serves", "a run of the loop as MCAP, opened by Rerun's importer", "opens", said)]
 
 
 def cancelled_trees(count: int) -> list[Row]:
@@ -225,7 +255,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--heaps", type=int, default=12)
     asked = parser.parse_args()
-    rows = [*read_damaged_bags(300), *decisions_from_bags(), *malformed_calls(500)]
+    rows = [*read_damaged_bags(300), *decisions_from_bags(), *run_in_rerun(), *malformed_calls(500)]
     rows += [
         *cancelled_trees(asked.heaps),
         *agents_that_fetch(asked.heaps),
