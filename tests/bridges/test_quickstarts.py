@@ -77,7 +77,7 @@ def test_behaviour_trees(run, tmp_path):
 
 
 def test_ros2(run):
-    assert run("The node")[1].startswith("NodeCounts(frames=0, decided=0")
+    assert run("The node")[1].startswith("NodeCounts(frames=0, passed=0, decided=0")
 
 
 def test_the_base_install_has_none_of_it():

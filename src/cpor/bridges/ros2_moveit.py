@@ -68,6 +68,6 @@ def planning_boxes(
         points = np.stack([(u - k.cx) / k.fx * depth_m, (v - k.cy) / k.fy * depth_m, depth_m], axis=1)
         low, high = np.percentile(points, [_OUTLIERS, 100.0 - _OUTLIERS], axis=0)
         high[2] += behind_m
-        center, size = (low + high) / 2.0, high - low
-        found.append(PlanningBox(obj, (*map(float, center),), (*map(float, size),)))
+        (x, y, z_m), (dx, dy, dz) = ((low + high) / 2.0).tolist(), (high - low).tolist()
+        found.append(PlanningBox(obj, (x, y, z_m), (dx, dy, dz)))
     return found

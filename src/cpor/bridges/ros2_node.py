@@ -4,21 +4,19 @@ It decides on the newest whole frame only. A publisher that is lost, a frame tha
 decision that comes too late are `no_answer`; nothing is ever answered from an old picture.
 """
 
-import itertools
 import logging
 import math
-import statistics
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
-from cpor.answer import Answer, View
+from cpor.answer import Answer
 from cpor.bridges import ros2_answers
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
+from cpor.bridges.ros2_frames import Frame, Frames, stamp_of
 from cpor.bridges.ros2_messages import WireError, new
 from cpor.bridges.ros2_parameters import ParameterServer, Value
 from cpor.bridges.ros2_retrieve import Attached, serve_retrieve
@@ -29,9 +27,6 @@ from cpor.data.frame_files import make_observation
 from cpor.errors import CporError
 from cpor.scene import Camera, Observation, PixelPoint
 from cpor.system import System
-
-LARGEST_GAP_NS = 40_000_000
-"""Colour and depth of one frame may be this far apart. [ns]"""
 
 PICTURE_S, HEALTH_S = 0.5, 1.0
 """The annotated picture is sent at most so often, diagnostics at least. [s]"""
@@ -53,22 +48,11 @@ class NodeCounts:
     """What happened so far; `passed`: frames that were not looked at since a newer one came."""
 
     frames: int = 0
+    passed: int = 0
     decided: int = 0
     no_answer: int = 0
     garbled: int = 0
     lost: int = 0
-    passed: int = 0
-
-
-@dataclass
-class _Frame:
-    """Messages of one frame; when the photograph was sent, and when the last of them came. [s]."""
-
-    color: SimpleNamespace
-    depth: SimpleNamespace | None
-    sent_s: float
-    whole_s: float
-    seen: View | None = None
 
 
 class DecideNode:
@@ -88,7 +72,7 @@ class DecideNode:
         system: System | None = None,
         attached: Attached | None = None,
     ) -> None:
-        self.settings, self.counts = settings, NodeCounts()
+        self.settings, self._counts = settings, NodeCounts()
         self._transport, self._system = transport, system or System()
         self._change = threading.Condition()
         self._deciding = threading.Lock()
@@ -117,11 +101,21 @@ class DecideNode:
         self._thread = threading.Thread(target=self._work, name="cpor-ros2", daemon=True)
         self._thread.start()
 
+    @property
+    def counts(self) -> NodeCounts:
+        """What happened so far, on the topics of now."""
+        return replace(self._counts, frames=self._frames.whole, passed=self._frames.passed)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it looks at frames; False where it was closed, or an error ended it."""
+        return self._thread.is_alive()
+
     def close(self) -> None:
         """End, and close the transport."""
         with self._change:
             self._ended = True
-            self._change.notify_all()
+        self._frames.end()
         for action in self._actions:
             action.close()
         self._thread.join()
@@ -135,12 +129,8 @@ class DecideNode:
         s, hear = self.settings, self._transport.subscribe
         with self._change:
             self._camera: CameraModel | None = None
-            self._colors: deque[tuple[SimpleNamespace, float]] = deque(maxlen=8)
-            self._depths: deque[SimpleNamespace] = deque(maxlen=8)
-            self._came: deque[float] = deque(maxlen=9)  # when the last frames were whole
-            self._waiting: _Frame | None = None
-            self._taken_s = -math.inf  # when the last frame was sent that was taken
-            self._newest: _Frame | None = None  # the last one that was looked at
+            self._frames = Frames(self._change, s.depth is not None)
+            self._newest: Frame | None = None  # the last one that was looked at
             self._problem = "no picture has come yet"
         if s.info is not None:
             self._ends.append(hear(s.info, "sensor_msgs/CameraInfo", self._hear_info))
@@ -166,79 +156,42 @@ class DecideNode:
         if isinstance(message, WireError):
             self._garbled(f"colour: {message}")
             return
-        self._colors.append((message, sent_s))
-        self._pair()
+        self._frames.add_color(message, sent_s)
 
     def _hear_depth(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
         if isinstance(message, WireError):
             self._garbled(f"depth: {message}")
             return
-        self._depths.append(message)
-        self._pair()
+        self._frames.add_depth(message)
 
     def _garbled(self, why: str) -> None:
         with self._change:
-            self.counts.garbled += 1
+            self._counts.garbled += 1
             self._problem = f"a message cannot be read: {why}"
         _log.warning(self._problem)
-
-    def _pair(self) -> None:
-        """The newest photograph that has its depth, if it is newer than what was taken before."""
-        for color, sent_s in reversed(self._colors):
-            depth = None
-            if self.settings.depth is not None:
-                stamp = _stamp(color)
-                near = [each for each in self._depths if abs(_stamp(each) - stamp) <= LARGEST_GAP_NS]
-                if not near:
-                    continue
-                depth = min(near, key=lambda each: abs(_stamp(each) - stamp))
-            with self._change:
-                if sent_s > self._taken_s:
-                    self.counts.frames += 1
-                    self.counts.passed += self._waiting is not None
-                    self._taken_s, whole_s = sent_s, time.monotonic()
-                    self._came.append(whole_s)
-                    self._waiting = _Frame(color, depth, sent_s, whole_s)
-                    self._change.notify_all()
-            return
 
     def _work(self) -> None:
         """Look at the newest frame, again and again; where none comes, say so."""
         told_at = time.monotonic()
         while True:
-            frame = self._next_frame()
+            frames = self._frames
+            frame = frames.take()
             if self._ended:
                 return
             newest, now = self._newest, time.monotonic()
             if frame is not None:
-                self._look(frame)
+                self._look(frame, frames)
             elif newest is None or now - newest.sent_s > self.settings.max_age_s:
                 if now - told_at < self.settings.max_age_s:
                     continue
-                self.counts.lost += 1
+                self._counts.lost += 1
                 self._tell(None, None, f"no whole frame for {self.settings.max_age_s:g} s; {self._problem}")
             else:
                 continue
             told_at = time.monotonic()
             self._tell_health()
 
-    def _next_frame(self) -> _Frame | None:
-        """The newest frame; where the next is due sooner than this one has waited, that one."""
-        with self._change:
-            self._change.wait_for(lambda: self._ended or self._waiting is not None, 0.25)
-            frame = self._waiting
-            if frame is not None and len(self._came) > 2:
-                times = list(self._came)
-                period = statistics.median(b - a for a, b in itertools.pairwise(times))
-                waited = time.monotonic() - frame.whole_s
-                if period / 2 < waited < period:
-                    self._change.wait_for(
-                        lambda: self._ended or self._waiting is not frame, 1.25 * period - waited
-                    )
-            frame, self._waiting = self._waiting, None
-            return frame
-
-    def _look(self, frame: _Frame) -> None:
+    def _look(self, frame: Frame, of: Frames) -> None:
         """Look and decide; the decision is sent first, what others want to see after it."""
         s, before = self.settings, self._newest
         try:
@@ -247,12 +200,12 @@ class DecideNode:
                 frame.seen = view = self._system.look(self._observation(frame, s), previous=previous)
         except CporError as error:
             with self._change:
-                self.counts.garbled += 1
+                self._counts.garbled += 1
                 self._problem = str(error)
             self._tell(None, frame, str(error))
             return
         with self._change:
-            if s.topics != self.settings.topics:
+            if of is not self._frames:
                 return  # a picture of a camera that nobody wants any more
             self._newest = frame
             self._change.notify_all()
@@ -273,7 +226,7 @@ class DecideNode:
 
     def _decide(
         self,
-        frame: _Frame,
+        frame: Frame,
         request: str | None,
         target: int | None,
         point: tuple[float, float] | None,
@@ -289,7 +242,7 @@ class DecideNode:
             return None, str(error)
         return answer, ""
 
-    def _said(self, answer: Answer | None, frame: _Frame | None, why: str) -> SimpleNamespace:
+    def _said(self, answer: Answer | None, frame: Frame | None, why: str) -> SimpleNamespace:
         """The message of an answer; `no_answer` where the picture is too old by now."""
         header = None if frame is None else frame.color.header
         said = ros2_answers.say_decision(answer, header, why)
@@ -311,7 +264,7 @@ class DecideNode:
             answer, why = self._decide_asked(frame, call)
         return new("cpor_msgs/srv/Decide_Response", decision=self._said(answer, frame, why))
 
-    def _decide_asked(self, frame: _Frame, asked: SimpleNamespace) -> tuple[Answer | None, str]:
+    def _decide_asked(self, frame: Frame, asked: SimpleNamespace) -> tuple[Answer | None, str]:
         place = (asked.x, asked.y) if asked.x >= 0 else None
         ways = (asked.request or None, asked.target or None, place)
         if sum(way is not None for way in ways) != 1:
@@ -346,20 +299,20 @@ class DecideNode:
             return CANCELED, _nothing("cancelled")
         return (SUCCEEDED if answer is not None else ABORTED), result
 
-    def _observation(self, frame: _Frame, s: NodeSettings) -> Observation:
+    def _observation(self, frame: Frame, s: NodeSettings) -> Observation:
         rgb = read_colour(frame.color, s.color)
         steps, unit = (None, None) if frame.depth is None else read_depth(frame.depth, s.depth or "")
         model = self._camera
         known = model.intrinsics if model is not None and model.shape == rgb.shape[:2] else None
         seen, _ = make_observation(rgb, steps, Camera(known), unit)
-        return replace(seen, time_s=_stamp(frame.color) * 1e-9)
+        return replace(seen, time_s=stamp_of(frame.color) * 1e-9)
 
-    def _tell(self, answer: Answer | None, frame: _Frame | None, why: str) -> None:
+    def _tell(self, answer: Answer | None, frame: Frame | None, why: str) -> None:
         said = self._said(answer, frame, why)
         self._say_decision(said)
         with self._change:
-            self.counts.decided += 1
-            self.counts.no_answer += said.state == "no_answer"
+            self._counts.decided += 1
+            self._counts.no_answer += said.state == "no_answer"
 
     def _tell_health(self) -> None:
         newest, now = self._newest, time.monotonic()
@@ -383,17 +336,18 @@ def _image_kind(topic: str) -> str:
     return "sensor_msgs/CompressedImage" if compressed else "sensor_msgs/Image"
 
 
-def _stamp(message: SimpleNamespace) -> int:
-    return int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec)
-
-
 def spin(node: DecideNode, tell: Callable[[str], None], every_s: float = 10.0) -> None:
-    """Run until interrupted; a line on what happened now and then. [s]."""
+    """Run until interrupted; a line on what happened now and then. [s].
+
+    Raises:
+        CporError: An error ended the node.
+    """
     try:
-        while True:
+        while node.alive:
             time.sleep(every_s)
             c = node.counts
             tell(f"{c.frames} frames, {c.decided} answers ({c.no_answer} no answer), {c.garbled} garbled")
+        raise CporError("the node ended by an error, which stands above; start it again")
     except KeyboardInterrupt:
         tell("Ended.")
     finally:
