@@ -19,7 +19,7 @@ from support.box_table import Box, BoxTable, TableMasks
 from support.dds_peer import official
 
 from cpor.bridges import ros2_node
-from cpor.bridges.ros2_actions import CANCELED
+from cpor.bridges.ros2_actions import CANCELED, REJECTED
 from cpor.bridges.ros2_messages import WireError, decode, encode, new
 from cpor.bridges.ros2_moveit import planning_boxes
 from cpor.bridges.ros2_node import MOST_GOALS, STALE, DecideNode
@@ -331,6 +331,7 @@ def test_goals_are_refused_beyond_the_limit_and_cancelled_all_at_once():
         for k in range(1, 1 + MOST_GOALS):
             result = give(request("cpor_msgs/action/Decide_GetResult_Request", k))
             assert (result.status, result.result.decision.state) == (CANCELED, "no_answer")
+        assert cancel(new("action_msgs/srv/CancelGoal_Request")).return_code == REJECTED
         fed.node._actions[0].close()
         late = send(request("cpor_msgs/action/Decide_SendGoal_Request", 99))
         assert not late.accepted  # it is about to end

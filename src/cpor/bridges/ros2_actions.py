@@ -145,8 +145,9 @@ class ActionServer:
                 goal.status = CANCELING
                 goal.cancelled.set()
                 response.goals_canceling.append(_info(goal))
-        if any(wanted) and not live:
-            response.return_code = TERMINATED if chosen else UNKNOWN_GOAL
+        if not live:
+            known = TERMINATED if chosen else UNKNOWN_GOAL
+            response.return_code = known if any(wanted) else REJECTED
         self._tell_status()
         reply(response)
 
