@@ -3,6 +3,9 @@
 import asyncio
 import json
 import re
+import subprocess
+import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,4 +78,29 @@ def test_behaviour_trees(run, tmp_path):
 
 
 def test_ros2(run):
-    assert run("The node")[1].startswith("NodeCounts(frames=0, decided=0")
+    assert run("The node")[1].startswith("NodeCounts(frames=0, passed=0, decided=0")
+
+
+def test_the_base_install_has_none_of_it():
+    """No bridge is among the base dependencies; without its extra each says how to get it."""
+    told = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    extras = ("bags", "grasps", "trees", "ros2", "mcp")
+    names = {
+        re.split("[><=\\[]", each)[0] for extra in extras for each in told["optional-dependencies"][extra]
+    }
+    assert not names & {re.split("[><=\\[]", each)[0] for each in told["dependencies"]}
+    hidden = ["rosbags", "mcap", "msgpack", "zmq", "py_trees", "cyclonedds", "mcp", "rclpy"]
+    code = f"""
+import importlib, sys
+sys.modules.update(dict.fromkeys({hidden}))
+from cpor.perception.network_file import MissingExtraError
+def ros2(): importlib.import_module("cpor.bridges.ros2_transport").DdsTransport()
+def rclpy(): importlib.import_module("cpor.bridges.ros2_rclpy").RclpyTransport()
+def trees(): importlib.import_module("cpor.bridges.trees")
+def bags(): importlib.import_module("cpor.bridges.bags").open_bag("x.mcap")
+for bridge in (ros2, rclpy, trees, bags):
+    try: bridge()
+    except MissingExtraError as error: print(bridge.__name__, str(error).split(",")[0])
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in ran.stdout.splitlines()] == ["ros2", "rclpy", "trees", "bags"]

@@ -1,130 +1,304 @@
-"""Somebody else on the wire: plain cyclonedds types, written by hand from the official definitions."""
+"""Somebody else on the wire: plain cyclonedds, with types made from the definitions that rosbags has.
 
+rosbags has the messages of others; it reads ours, and the services, from their texts.
+"""
+
+import itertools
+import os
 import time
-from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import float64, int32, int64, sequence, uint8, uint16, uint32, uint64
+from cyclonedds.idl import make_idl_struct, types
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+OURS = Path(__file__).parents[2] / "src" / "cpor" / "bridges" / "cpor_msgs"
+
+# From the repositories ros2/rcl_interfaces and ros-perception/vision_msgs, without comments.
+SERVICES = {
+    "action_msgs/srv/CancelGoal": "action_msgs/GoalInfo goal_info\n---\nint8 ERROR_NONE=0\n"
+    "int8 return_code\nGoalInfo[] goals_canceling",
+    "rcl_interfaces/srv/ListParameters": "uint64 DEPTH_RECURSIVE=0\nstring[] prefixes\nuint64 depth\n---\n"
+    "ListParametersResult result",
+    "rcl_interfaces/srv/GetParameters": "string[] names\n---\nParameterValue[] values",
+    "rcl_interfaces/srv/GetParameterTypes": "string[] names\n---\nuint8[] types",
+    "rcl_interfaces/srv/DescribeParameters": "string[] names\n---\nParameterDescriptor[] descriptors",
+    "rcl_interfaces/srv/SetParameters": "Parameter[] parameters\n---\nSetParametersResult[] results",
+    "rcl_interfaces/srv/SetParametersAtomically": "Parameter[] parameters\n---\nSetParametersResult result",
+}
+VISION = {
+    "VisionClass": "uint16 class_id\nstring class_name",
+    "LabelInfo": "std_msgs/Header header\nvision_msgs/VisionClass[] class_map\nfloat32 threshold",
+    "Point2D": "float64 x\nfloat64 y",
+    "Pose2D": "vision_msgs/Point2D position\nfloat64 theta",
+    "BoundingBox2D": "vision_msgs/Pose2D center\nfloat64 size_x\nfloat64 size_y",
+    "ObjectHypothesis": "string class_id\nfloat64 score",
+    "ObjectHypothesisWithPose": "ObjectHypothesis hypothesis\ngeometry_msgs/PoseWithCovariance pose",
+    "Detection2D": "std_msgs/Header header\nObjectHypothesisWithPose[] results\nBoundingBox2D bbox\n"
+    "string id",
+    "Detection2DArray": "std_msgs/Header header\nDetection2D[] detections",
+}
+ACTION = {
+    "SendGoal_Request": "unique_identifier_msgs/UUID goal_id\ncpor_msgs/{0}_Goal goal",
+    "SendGoal_Response": "bool accepted\nbuiltin_interfaces/Time stamp",
+    "GetResult_Request": "unique_identifier_msgs/UUID goal_id",
+    "GetResult_Response": "int8 status\ncpor_msgs/{0}_Result result",
+    "FeedbackMessage": "unique_identifier_msgs/UUID goal_id\ncpor_msgs/{0}_Feedback feedback",
+}
 
 XCDR1 = Policy.DataRepresentation(use_cdrv0_representation=True)
 SENSOR = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(5), XCDR1)
 RELIABLE = Qos(Policy.Reliability.Reliable(duration(seconds=1)), Policy.History.KeepLast(10), XCDR1)
+LATCHED = Qos(
+    Policy.Reliability.Reliable(duration(seconds=1)),
+    Policy.Durability.TransientLocal,
+    Policy.History.KeepLast(1),
+    XCDR1,
+)
 
 
-@dataclass
-class Time(IdlStruct, typename="builtin_interfaces::msg::dds_::Time_"):
-    sec: int32
-    nanosec: uint32
+@cache
+def official(store=Stores.ROS2_JAZZY):
+    """rosbags' definitions of ROS 2, and those read from texts, by full name."""
+    known = get_typestore(store)
+
+    def read(folder, package, name, text):
+        """rosbags knows messages only: it reads all as messages, and the name is mended after it."""
+        found = get_types_from_msg(text, f"{package}/msg/{name}").popitem()[1]
+        return {f"{package}/{folder}/{name}": _in_folder(found, folder, package)}
+
+    added = {}
+    for name, text in VISION.items():
+        added |= read("msg", "vision_msgs", name, text)
+    halves = dict(SERVICES)
+    for path in OURS.glob("srv/*.srv"):
+        halves[f"cpor_msgs/srv/{path.stem}"] = path.read_text()
+    for full, text in halves.items():
+        package, _, name = full.split("/")
+        for half, part in zip(("Request", "Response"), text.split("\n---\n"), strict=True):
+            added |= read("srv", package, f"{name}_{half}", part)
+    for path in OURS.glob("msg/*.msg"):
+        added |= read("msg", "cpor_msgs", path.stem, path.read_text())
+    for path in OURS.glob("action/*.action"):
+        parts = dict(zip(("Goal", "Result", "Feedback"), path.read_text().split("\n---\n"), strict=True))
+        for part, text in (parts | {k: v.format(path.stem) for k, v in ACTION.items()}).items():
+            added |= read("action", "cpor_msgs", f"{path.stem}_{part}", text)
+    known.register({name: each for name, each in added.items() if name not in known.fielddefs})
+    return known
 
 
-@dataclass
-class Header(IdlStruct, typename="std_msgs::msg::dds_::Header_"):
-    stamp: Time
-    frame_id: str
+def _in_folder(found, folder, package):
+    """A goal of an action stands in the folder of actions, and so on; other messages are messages."""
+
+    def mend(node):
+        kind, inner = node
+        if kind.name == "NAME" and folder == "action" and inner.startswith(f"{package}/msg/"):
+            stem = inner.rsplit("/", 1)[1]
+            return (kind, f"{package}/action/{stem}") if "_" in stem else node
+        if kind.name in ("ARRAY", "SEQUENCE"):
+            return kind, (mend(inner[0]), inner[1])
+        return node
+
+    return found[0], [(name, mend(node)) for name, node in found[1]]
 
 
-@dataclass
-class Image(IdlStruct, typename="sensor_msgs::msg::dds_::Image_"):
-    header: Header
-    height: uint32
-    width: uint32
-    encoding: str
-    is_bigendian: uint8
-    step: uint32
-    data: sequence[uint8]
+def is_half(full):
+    """Whether it is a half of a service: rmw_cyclonedds sends who asked, and the number, before it."""
+    return full.endswith(("_Request", "_Response"))
 
 
-@dataclass
-class Decision(IdlStruct, typename="cpor_msgs::msg::dds_::Decision_"):
-    header: Header
-    state: str
-    action: str
-    target: uint16
-    object: uint16
-    score: float64
-    tau: float64
-    promised: bool
-    alpha: float64
-    confidence: float64
-    reason: str
-    blocked: sequence[uint16]
-    blocker: sequence[uint16]
-    p: sequence[float64]
-    json: str
+@cache
+def plain(full):
+    """A plain type of cyclonedds for a full name such as `sensor_msgs/msg/Image`."""
+
+    def typed(node):
+        kind, inner = node
+        if kind.name == "NAME":
+            return plain(inner)
+        if kind.name == "BASE":
+            names = {"string": str, "bool": bool} | dict.fromkeys(("octet", "byte", "char"), types.uint8)
+            return names.get(inner[0]) or getattr(types, inner[0])
+        one = typed(inner[0])
+        if kind.name == "ARRAY":
+            return types.array[one, inner[1]]
+        return types.sequence[one, inner[1]] if inner[1] else types.sequence[one]
+
+    package, folder, name = full.split("/")
+    fields = {field: typed(node) for field, node in official().fielddefs[full][1]}
+    if is_half(full):
+        fields = {"client": types.uint64, "number": types.int64, **fields}
+    return make_idl_struct(f"{name}_", f"{package}::{folder}::dds_::{name}_", fields)
 
 
-@dataclass
-class Request(IdlStruct, typename="cpor_msgs::srv::dds_::Decide_Request_"):
-    client: uint64
-    number: int64
-    request: str
-    target: int32
-    x: float64
-    y: float64
-    mode: str
+def empty(full):
+    """A message of a full name with nothing in it."""
 
+    def nothing(node):
+        kind, inner = node
+        if kind.name == "NAME":
+            return empty(inner)
+        if kind.name == "BASE":
+            return "" if inner[0] == "string" else False if inner[0] == "bool" else 0
+        if kind.name == "SEQUENCE":
+            return []
+        return [nothing(inner[0]) for _ in range(inner[1])]
 
-@dataclass
-class Reply(IdlStruct, typename="cpor_msgs::srv::dds_::Decide_Response_"):
-    client: uint64
-    number: int64
-    decision: Decision
+    header = {"client": 0, "number": 0} if is_half(full) else {}
+    return plain(full)(**header, **{name: nothing(node) for name, node in official().fielddefs[full][1]})
 
 
 class Peer:
-    """Publishes camera frames, hears decisions, calls the service."""
+    """A participant of its own, which speaks, hears and calls by ROS names."""
 
-    def __init__(self, domain: int, color: str, depth: str) -> None:
-        self._participant = here = DomainParticipant(domain)
-        self._color = DataWriter(here, Topic(here, f"rt{color}", Image), qos=SENSOR)
-        self._depth = DataWriter(here, Topic(here, f"rt{depth}", Image), qos=SENSOR)
-        self._decisions = DataReader(here, Topic(here, "rt/cpor/decision", Decision), qos=RELIABLE)
-        self._ask = DataWriter(here, Topic(here, "rq/cpor/decideRequest", Request), qos=RELIABLE)
-        self._replies = DataReader(here, Topic(here, "rr/cpor/decideReply", Reply), qos=RELIABLE)
+    def __init__(self, domain):
+        self.here = DomainParticipant(domain)
 
-    def send(self, rgb: np.ndarray, steps: np.ndarray, number: int, garble: str = "") -> int:
+    def speak(self, topic, full, qos=SENSOR):
+        """A writer."""
+        return DataWriter(self.here, Topic(self.here, f"rt{topic}", plain(full)), qos=qos)
+
+    def hear(self, topic, full, qos=RELIABLE):
+        """A reader."""
+        return DataReader(self.here, Topic(self.here, f"rt{topic}", plain(full)), qos=qos)
+
+    def client(self, name, full):
+        """A client of a service."""
+        return Client(self.here, name, full)
+
+
+class Camera(Peer):
+    """Publishes frames, and hears decisions."""
+
+    def __init__(self, domain, color, depth):
+        super().__init__(domain)
+        self.color = self.speak(color, "sensor_msgs/msg/Image")
+        self.depth = self.speak(depth, "sensor_msgs/msg/Image")
+
+    def send(self, rgb, steps, garble=""):
         """A frame; `garble` is "short", "encoding" or "size". Its stamp. [ns]."""
         stamp_ns = time.time_ns()
-        header = Header(Time(stamp_ns // 10**9, stamp_ns % 10**9), "optical")
+        shown, deep = empty("sensor_msgs/msg/Image"), empty("sensor_msgs/msg/Image")
         height, width = rgb.shape[:2]
-        data = rgb.tobytes()
-        shown = Image(header, height, width, "rgb8", 0, 3 * width, data)
+        for image, encoding, pixel, data in ((shown, "rgb8", 3, rgb), (deep, "16UC1", 2, steps)):
+            image.header.stamp.sec, image.header.stamp.nanosec = divmod(stamp_ns, 10**9)
+            image.height, image.width, image.encoding = height, width, encoding
+            image.step, image.data = pixel * width, np.ascontiguousarray(data).tobytes()
         if garble == "short":
-            shown.data = data[: len(data) // 3]
+            shown.data = shown.data[: len(shown.data) // 3]
         elif garble == "encoding":
             shown.encoding = "nonsense"
         elif garble == "size":
             shown.width = 7 * width
-        self._depth.write(Image(header, height, width, "16UC1", 0, 2 * width, steps.tobytes()))
-        self._color.write(shown)
+        self.depth.write(deep)
+        self.color.write(shown)
         return stamp_ns
 
-    def decisions(self) -> list[Decision]:
-        """What came since the last call."""
-        return [each for each in self._decisions.take(50) if isinstance(each, Decision)]
 
-    def call(self, target: int, timeout_s: float) -> Reply:
-        """Call the service."""
+class Client:
+    """Calls a service as rmw_cyclonedds does."""
+
+    def __init__(self, here, name, full):
+        asked, told = plain(f"{full}_Request"), plain(f"{full}_Response")
+        self.asked = f"{full}_Request"
+        self._writer = DataWriter(here, Topic(here, f"rq{name}Request", asked), qos=RELIABLE)
+        self._reader = DataReader(here, Topic(here, f"rr{name}Reply", told), qos=RELIABLE)
+        self._guid = int.from_bytes(os.urandom(8), "little")
+        self._numbers = itertools.count(1)
+
+    def ask(self, timeout_s=20.0, **values):
+        """Send a request; its number."""
         until = time.monotonic() + timeout_s
-        while not self._ask.get_matched_subscriptions() or not self._replies.get_matched_publications():
+        while not (self._writer.get_matched_subscriptions() and self._reader.get_matched_publications()):
             assert time.monotonic() < until, "the service was not found"
-            time.sleep(0.02)
-        self._ask.write(Request(11, 1, "", target, -1.0, 0.0, ""))
-        while time.monotonic() < until:
-            for each in self._replies.take(5):
-                if isinstance(each, Reply) and each.client == 11:
-                    return each
-            time.sleep(0.02)
-        raise AssertionError("no reply came")
+            time.sleep(0.005)
+        request = empty(self.asked)
+        request.client, request.number = self._guid, next(self._numbers)
+        for name, value in values.items():
+            setattr(request, name, value)
+        self._writer.write(request)
+        return request.number
 
-    def close(self) -> None:
-        """Leave the wire."""
-        for name in ("_color", "_depth", "_decisions", "_ask", "_replies", "_participant"):
-            delattr(self, name)
+    def reply(self, number, timeout_s=20.0):
+        """The reply to a request; None where none came in time."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            for each in self._reader.take(10):
+                if (getattr(each, "client", 0), getattr(each, "number", 0)) == (self._guid, number):
+                    return each
+            time.sleep(0.005)
+        return None
+
+    def call(self, **values):
+        """Ask, and wait for the reply."""
+        reply = self.reply(self.ask(**values))
+        assert reply is not None, "no reply came"
+        return reply
+
+
+class ActionClient:
+    """Sends goals as rcl_action does."""
+
+    def __init__(self, peer, name, full):
+        path = f"{name}/_action"
+        self._full = full
+        self._goals = peer.client(f"{path}/send_goal", f"{full}_SendGoal")
+        self._cancel = peer.client(f"{path}/cancel_goal", "action_msgs/srv/CancelGoal")
+        self._results = peer.client(f"{path}/get_result", f"{full}_GetResult")
+        self._feedback = peer.hear(f"{path}/feedback", f"{full}_FeedbackMessage")
+        self._status = peer.hear(f"{path}/status", "action_msgs/msg/GoalStatusArray", LATCHED)
+
+    def send(self, **values):
+        """A goal: its id, and whether it was accepted."""
+        goal = empty(f"{self._full}_Goal")
+        for name, value in values.items():
+            setattr(goal, name, value)
+        id_ = empty("unique_identifier_msgs/msg/UUID")
+        id_.uuid = list(os.urandom(16))
+        return id_, self._goals.call(goal_id=id_, goal=goal).accepted
+
+    def result(self, id_):
+        """Wait for the end: status and result."""
+        reply = self._results.call(goal_id=id_)
+        return reply.status, reply.result
+
+    def cancel(self, id_=None):
+        """Cancel a goal, or all: the return code, and how many are cancelled."""
+        info = empty("action_msgs/msg/GoalInfo")
+        if id_ is not None:
+            info.goal_id = id_
+        reply = self._cancel.call(goal_info=info)
+        return reply.return_code, len(reply.goals_canceling)
+
+    def feedback(self, id_):
+        """What came about a goal."""
+        came = [each for each in self._feedback.take(100) if hasattr(each, "feedback")]
+        return [each.feedback for each in came if list(each.goal_id.uuid) == list(id_.uuid)]
+
+    def statuses(self):
+        """Of all goals, as told last."""
+        told = [each for each in self._status.take(100) if hasattr(each, "status_list")]
+        return [each.status for each in told[-1].status_list] if told else []
+
+
+def parameter(name, **value):
+    """A parameter to set: `string_value="x"` and the like."""
+    made = empty("rcl_interfaces/msg/Parameter")
+    made.name = name
+    ((field, content),) = value.items()
+    kinds = {
+        "bool_value": 1,
+        "integer_value": 2,
+        "double_value": 3,
+        "string_value": 4,
+        "double_array_value": 8,
+    }
+    made.value.type = kinds[field]
+    setattr(made.value, field, content)
+    return made

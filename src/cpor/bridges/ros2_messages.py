@@ -1,16 +1,14 @@
-"""ROS 2 messages without ROS 2: their definitions as text, and XCDR1, the form in which they travel.
+"""ROS 2 messages without ROS 2, in XCDR1, the form in which they travel.
 
-A message is a namespace with the fields of its definition; `uint8[]` is bytes, other numbers are lists. What
-does not fit its definition is a `WireError`, also where somebody sends garbage.
+A message is a namespace with the fields of its definition; `uint8[]` is bytes (a view of what came, no copy),
+other numbers are lists. What does not fit its definition is a `WireError`, also where somebody sends garbage.
 """
 
-import re
 import struct
-from functools import cache
-from importlib.resources import files
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
+from cpor.bridges.ros2_types import FieldType, fields_of
 from cpor.errors import CporError
 
 MOST_ELEMENTS = 2**27
@@ -21,76 +19,9 @@ _NUMBERS = {
     "uint32": "I", "int32": "i", "uint64": "Q", "int64": "q", "float32": "f", "float64": "d",
 }  # fmt: skip
 
-DEFINITIONS = {
-    "builtin_interfaces/Time": "int32 sec\nuint32 nanosec",
-    "std_msgs/Header": "builtin_interfaces/Time stamp\nstring frame_id",
-    "sensor_msgs/Image": "std_msgs/Header header\nuint32 height\nuint32 width\nstring encoding\n"
-    "uint8 is_bigendian\nuint32 step\nuint8[] data",
-    "sensor_msgs/CompressedImage": "std_msgs/Header header\nstring format\nuint8[] data",
-    "sensor_msgs/RegionOfInterest": "uint32 x_offset\nuint32 y_offset\nuint32 height\nuint32 width\n"
-    "bool do_rectify",
-    "sensor_msgs/CameraInfo": "std_msgs/Header header\nuint32 height\nuint32 width\nstring distortion_model\n"
-    "float64[] d\nfloat64[9] k\nfloat64[9] r\nfloat64[12] p\nuint32 binning_x\nuint32 binning_y\n"
-    "sensor_msgs/RegionOfInterest roi",
-    "geometry_msgs/Point": "float64 x\nfloat64 y\nfloat64 z",
-    "geometry_msgs/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w",
-    "geometry_msgs/Pose": "geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation",
-    "geometry_msgs/PoseWithCovariance": "geometry_msgs/Pose pose\nfloat64[36] covariance",
-    "vision_msgs/VisionClass": "uint16 class_id\nstring class_name",
-    "vision_msgs/LabelInfo": "std_msgs/Header header\nvision_msgs/VisionClass[] class_map\nfloat32 threshold",
-    "vision_msgs/Point2D": "float64 x\nfloat64 y",
-    "vision_msgs/Pose2D": "vision_msgs/Point2D position\nfloat64 theta",
-    "vision_msgs/BoundingBox2D": "vision_msgs/Pose2D center\nfloat64 size_x\nfloat64 size_y",
-    "vision_msgs/ObjectHypothesis": "string class_id\nfloat64 score",
-    "vision_msgs/ObjectHypothesisWithPose": "vision_msgs/ObjectHypothesis hypothesis\n"
-    "geometry_msgs/PoseWithCovariance pose",
-    "vision_msgs/Detection2D": "std_msgs/Header header\nvision_msgs/ObjectHypothesisWithPose[] results\n"
-    "vision_msgs/BoundingBox2D bbox\nstring id",
-    "vision_msgs/Detection2DArray": "std_msgs/Header header\nvision_msgs/Detection2D[] detections",
-    "diagnostic_msgs/KeyValue": "string key\nstring value",
-    "diagnostic_msgs/DiagnosticStatus": "byte level\nstring name\nstring message\nstring hardware_id\n"
-    "diagnostic_msgs/KeyValue[] values",
-    "diagnostic_msgs/DiagnosticArray": "std_msgs/Header header\ndiagnostic_msgs/DiagnosticStatus[] status",
-}
-"""Of the messages of others that we use; the tests compare them with the official texts."""
-
-_CALL = "uint64 client\nint64 number\n"
-"""What rmw_cyclonedds puts before each request and reply."""
-
 
 class WireError(CporError, ValueError):
     """Bytes that are not the message they should be."""
-
-
-class FieldType(NamedTuple):
-    """Type of a field: `base` is a number, `string` or a message; `size` None: one, 0: a sequence."""
-
-    base: str
-    size: int | None = None
-
-
-@cache
-def fields_of(kind: str) -> tuple[tuple[str, FieldType], ...]:
-    """Names and types of the fields of a message, such as `sensor_msgs/Image`."""
-    found = []
-    for line in _text_of(kind).splitlines():
-        words = line.split("#")[0].split()
-        if len(words) < 2:
-            continue
-        base, bracket, rest = words[0].partition("[")
-        count = None if not bracket else int(rest.removesuffix("]") or 0)
-        found.append((words[1], FieldType(base, count)))
-    return tuple(found)
-
-
-def _text_of(kind: str) -> str:
-    if kind in DEFINITIONS:
-        return DEFINITIONS[kind]
-    ours = files("cpor.bridges").joinpath("cpor_msgs")
-    if match := re.fullmatch(r"cpor_msgs/(\w+)_(Request|Response)", kind):
-        parts = ours.joinpath("srv", f"{match[1]}.srv").read_text(encoding="utf-8").split("---")
-        return _CALL + parts[match[2] == "Response"]
-    return ours.joinpath("msg", f"{kind.partition('/')[2]}.msg").read_text(encoding="utf-8")
 
 
 def new(kind: str, **values: Any) -> SimpleNamespace:
@@ -106,7 +37,7 @@ def new(kind: str, **values: Any) -> SimpleNamespace:
 def _empty(kind: FieldType) -> Any:
     if kind.size is not None:
         one = FieldType(kind.base)
-        return b"" if kind == ("uint8", 0) else [_empty(one) for _ in range(kind.size)]
+        return bytes(kind.size) if kind.base == "uint8" else [_empty(one) for _ in range(kind.size)]
     if kind.base == "string":
         return ""
     return new(kind.base) if kind.base not in _NUMBERS else False if kind.base == "bool" else 0
@@ -139,7 +70,7 @@ def decode(data: bytes, kind: str) -> SimpleNamespace:
 
 
 def _write(out: bytearray, value: Any, kind: FieldType) -> None:
-    base, count = kind
+    base, count, _ = kind
     if count is not None:
         if count == 0:
             _number(out, "I", len(value))
@@ -178,10 +109,10 @@ class _Reader:
 
     def read(self, kind: FieldType) -> Any:
         """A value of a type."""
-        base, count = kind
+        base, count, _ = kind
         if count is not None:
             n = count or self._numbers("I", 1)[0]
-            if n > min(MOST_ELEMENTS, len(self._data)):
+            if n > min(kind.bound or MOST_ELEMENTS, len(self._data)):
                 raise IndexError(f"a sequence of {n}")
             if base == "uint8":
                 return self._bytes(n)
@@ -190,9 +121,9 @@ class _Reader:
             return [self.read(FieldType(base)) for _ in range(n)]
         if base == "string":
             text = self._bytes(self._numbers("I", 1)[0])
-            if text[-1:] != b"\0":
+            if not text or text[-1] != 0:
                 raise IndexError("a text without end")
-            return text[:-1].decode()
+            return str(text[:-1], "utf-8")
         if base in _NUMBERS:
             return self._numbers(_NUMBERS[base], 1)[0]
         return SimpleNamespace(**{name: self.read(each) for name, each in fields_of(base)})
@@ -205,9 +136,9 @@ class _Reader:
         self._at += n * struct.calcsize(code)
         return found
 
-    def _bytes(self, n: int) -> bytes:
+    def _bytes(self, n: int) -> memoryview:
         if self._at + n > len(self._data):
             raise IndexError(f"{n} bytes where {len(self._data) - self._at} are left")
-        found = bytes(self._data[self._at : self._at + n])
+        found = self._data[self._at : self._at + n]
         self._at += n
         return found

@@ -1,9 +1,12 @@
 """What the ROS 2 node needs of a middleware, and that over DDS (Cyclone), without rclpy.
 
-ROS 2 names a topic `/a/b` `rt/a/b` on the wire, and a type `pkg/T` `pkg::msg::dds_::T_`. Services travel as
-rmw_cyclonedds has them. Whoever has rclpy can write these four methods over it.
+ROS 2 names a topic `/a/b` `rt/a/b` on the wire, and the halves of a service `rq/a/bRequest` and
+`rr/a/bReply`. Services travel as rmw_cyclonedds has them: who asked and the number of the request stand
+before each half. `cpor.bridges.ros2_rclpy` is the same over rclpy.
 """
 
+import logging
+import struct
 import threading
 import time
 from collections import deque
@@ -12,33 +15,64 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
 
-from cpor.bridges.ros2_messages import WireError, decode, encode, fields_of
+from cpor.bridges.ros2_messages import WireError, decode, encode
+from cpor.bridges.ros2_types import FieldType, fields_of, type_hash, type_name
 from cpor.perception.network_file import MissingExtraError
 
 Heard: TypeAlias = Callable[[SimpleNamespace | WireError, float], None]
 """Told each message, or what is wrong with what came, and when it was sent, as near as can be told, on this
-machine's `time.monotonic`; called in the transport's thread. [s]"""
+machine's `time.monotonic`. Called in the transport's thread; it must not block. [s]"""
+
+Reply: TypeAlias = Callable[[SimpleNamespace], None]
+"""Answers a call, once, from any thread."""
+
+Answers: TypeAlias = Callable[[SimpleNamespace, Reply], None]
+"""Told a request and how to answer it, now or later. Called in the transport's thread; it must not block."""
 
 JUMP_S = 5.0
 """A clock that is off by so much more than before has jumped. [s]"""
 
-POLL_S = 0.004
-"""How often is looked for messages. [s]"""
+WAKE_S = 0.1
+"""How often the listening thread looks whether it is to end. [s]"""
+
+MATCH_S = 1.0
+"""A caller whose end for replies is not found by then gets none. [s]"""
+
+_HEADER = 16
+"""Bytes before each half of a service: who asked, and the number of the request."""
+
+_log = logging.getLogger(__name__)
+
+
+class Publisher(Protocol):
+    """Sends messages on a topic, reliably."""
+
+    def __call__(self, message: SimpleNamespace) -> None:
+        """Send one."""
+        ...
+
+    def wanted(self) -> bool:
+        """Whether anybody hears the topic."""
+        ...
 
 
 class Transport(Protocol):
     """Subscribe, publish and serve by ROS names; messages are namespaces, see `ros2_messages`."""
 
-    def subscribe(self, topic: str, kind: str, heard: Heard) -> None:
-        """Hear a topic with the quality of service of sensors: best effort, the newest few."""
+    def subscribe(self, topic: str, kind: str, heard: Heard) -> Callable[[], None]:
+        """Hear a topic with the quality of service of sensors: best effort, the newest few.
+
+        Returns:
+            A function that ends it.
+        """
         ...
 
-    def publish(self, topic: str, kind: str) -> Callable[[SimpleNamespace], None]:
-        """A function that sends messages on a topic, reliably."""
+    def publish(self, topic: str, kind: str, latched: bool = False) -> Publisher:
+        """Speak on a topic; `latched`: who comes later hears the last message too."""
         ...
 
-    def serve(self, name: str, kind: str, answer: Callable[[SimpleNamespace], SimpleNamespace]) -> None:
-        """Answer calls of a service."""
+    def serve(self, name: str, kind: str, answers: Answers) -> None:
+        """Answer calls of a service, such as of the kind `cpor_msgs/srv/Decide`."""
         ...
 
     def close(self) -> None:
@@ -79,100 +113,154 @@ class DdsTransport:
 
     def __init__(self, domain: int = 0) -> None:
         try:
+            from cyclonedds.core import WaitSet
             from cyclonedds.domain import DomainParticipant
         except ImportError:
             raise MissingExtraError(
                 "ROS 2 needs cyclonedds, which is not installed; get it with: pip install 'cpor-grasp[ros2]'"
             ) from None
         self._participant = DomainParticipant(domain)
-        self._heard: list[tuple[Any, str, Heard, SentTimes]] = []
+        self._wakes = WaitSet(self._participant)
+        self._heard: dict[Any, Callable[[Any], None]] = {}
+        self._writers: list[Any] = []  # kept alive: one that is dropped leaves the wire
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="cpor-dds", daemon=True)
         self._thread.start()
 
-    def subscribe(self, topic: str, kind: str, heard: Heard) -> None:
+    def subscribe(self, topic: str, kind: str, heard: Heard) -> Callable[[], None]:
         """Hear a topic."""
-        reader = self._reader(f"rt{topic}", type_name(kind), kind, best_effort=True)
-        self._heard.append((reader, kind, heard, SentTimes()))
+        times = SentTimes()
 
-    def publish(self, topic: str, kind: str) -> Callable[[SimpleNamespace], None]:
-        """A function that sends messages."""
-        return self._writer(f"rt{topic}", type_name(kind), kind)
+        def came(sample: Any) -> None:
+            sent_s = times.estimate(sample.sample_info.source_timestamp, time.monotonic())
+            try:
+                message: SimpleNamespace | WireError = decode(sample.raw, kind)
+            except WireError as error:
+                message = error
+            heard(message, sent_s)
 
-    def serve(self, name: str, kind: str, answer: Callable[[SimpleNamespace], SimpleNamespace]) -> None:
-        """Answer calls, one after the other."""
+        reader = self._reader(f"rt{topic}", kind, best_effort=True)
+        condition = self._hear(reader, came)
+
+        def end() -> None:
+            del self._heard[reader]
+            self._wakes.detach(condition)
+
+        return end
+
+    def publish(self, topic: str, kind: str, latched: bool = False) -> "_Writer":
+        """Speak on a topic."""
+        return _Writer(self._writer(f"rt{topic}", kind, latched), kind)
+
+    def serve(self, name: str, kind: str, answers: Answers) -> None:
+        """Answer calls."""
         asked, told = f"{kind}_Request", f"{kind}_Response"
-        reader = self._reader(f"rq{name}Request", type_name(asked, "srv"), asked, best_effort=False)
-        send = self._writer(f"rr{name}Reply", type_name(told, "srv"), told)
+        reader = self._reader(f"rq{name}Request", asked, best_effort=False)
+        writer = self._writer(f"rr{name}Reply", told)
+        send = _Writer(writer, told)
 
-        def heard(request: SimpleNamespace | WireError, sent_s: float) -> None:
-            if isinstance(request, WireError):
-                return  # nobody to answer: who asked stands in what cannot be read
-            reply = answer(request)
-            reply.client, reply.number = request.client, request.number
-            send(reply)
+        def came(sample: Any) -> None:
+            raw = sample.raw
+            if len(raw) < 4 + _HEADER:
+                return  # nobody to answer: who asked stands in what is missing
+            header = struct.unpack_from("<Qq" if raw[1] else ">Qq", raw, 4)
+            try:
+                request = decode(raw[:4] + raw[4 + _HEADER :], asked)
+            except WireError as error:
+                _log.warning("a call of %s cannot be read: %s", name, error)
+                return
+            caller = reader.get_matched_publication_data(sample.sample_info.publication_handle)
 
-        self._heard.append((reader, asked, heard, SentTimes()))
+            def reply(response: SimpleNamespace) -> None:
+                if caller is not None:
+                    _wait_for_reader(writer, caller.participant_key)
+                send(response, struct.pack("<Qq", *header))
+
+            answers(request, reply)
+
+        self._hear(reader, came)
 
     def close(self) -> None:
         """Stop listening."""
         self._ended.set()
         self._thread.join()
         self._heard.clear()
-        del self._participant
+        self._writers.clear()
+        del self._wakes, self._participant
 
     def _listen(self) -> None:
-        while not self._ended.is_set():
-            came = False
-            for reader, kind, heard, times in tuple(self._heard):
-                for sample in reader.take(8):
-                    raw = getattr(sample, "raw", None)
-                    if raw is None:
-                        continue  # a publisher that went
-                    came = True
-                    try:
-                        message: SimpleNamespace | WireError = decode(raw, kind)
-                    except WireError as error:
-                        message = error
-                    heard(message, times.estimate(sample.sample_info.source_timestamp, time.monotonic()))
-            if not came:
-                time.sleep(POLL_S)
+        from cyclonedds.util import duration
 
-    def _reader(self, name: str, typed: str, kind: str, best_effort: bool) -> Any:
+        while not self._ended.is_set():
+            self._wakes.wait(duration(seconds=WAKE_S))
+            for reader, came in tuple(self._heard.items()):
+                for sample in reader.take(8):
+                    if hasattr(sample, "raw") and reader in self._heard:  # else a publisher that went
+                        came(sample)
+
+    def _hear(self, reader: Any, came: Callable[[Any], None]) -> Any:
+        from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+
+        self._heard[reader] = came
+        condition = ReadCondition(reader, SampleState.Any | ViewState.Any | InstanceState.Any)
+        self._wakes.attach(condition)
+        return condition
+
+    def _reader(self, name: str, kind: str, best_effort: bool) -> Any:
         from cyclonedds.sub import DataReader
         from cyclonedds.topic import Topic
 
-        topic = Topic(self._participant, name, wire_type(kind, typed))
-        return DataReader(self._participant, topic, qos=_quality(best_effort))
+        topic = Topic(self._participant, name, wire_type(kind))
+        return DataReader(self._participant, topic, qos=_quality(kind, best_effort))
 
-    def _writer(self, name: str, typed: str, kind: str) -> Callable[[SimpleNamespace], None]:
+    def _writer(self, name: str, kind: str, latched: bool = False) -> Any:
         from cyclonedds.pub import DataWriter
         from cyclonedds.topic import Topic
 
-        sample_type = wire_type(kind, typed)
-        topic = Topic(self._participant, name, sample_type)
-        writer = DataWriter(self._participant, topic, qos=_quality(best_effort=False))
-
-        def send(message: SimpleNamespace) -> None:
-            sample = sample_type.__new__(sample_type)
-            sample.raw = encode(message, kind)
-            writer.write(sample)
-
-        return send
+        topic = Topic(self._participant, name, wire_type(kind))
+        self._writers.append(DataWriter(self._participant, topic, qos=_quality(kind, latched=latched)))
+        return self._writers[-1]
 
 
-def type_name(kind: str, folder: str = "msg") -> str:
-    """The name of a type on the wire."""
-    package, _, name = kind.partition("/")
-    return f"{package}::{folder}::dds_::{name}_"
+class _Writer:
+    """Sends messages of a kind."""
+
+    def __init__(self, writer: Any, kind: str) -> None:
+        self._writer, self._kind = writer, kind
+
+    def __call__(self, message: SimpleNamespace, header: bytes = b"") -> None:
+        """Send one, its header before it; what nobody takes in time is lost, and logged."""
+        from cyclonedds.core import DDSException
+
+        made = wire_type(self._kind)
+        sample = made.__new__(made)
+        raw = encode(message, self._kind)
+        sample.raw = raw[:4] + header + raw[4:] if header else raw
+        try:
+            self._writer.write(sample)
+        except DDSException as error:
+            _log.warning("a message %s was not sent: %s", self._kind, error)
+
+    def wanted(self) -> bool:
+        """Whether anybody hears it."""
+        return bool(self._writer.get_matched_subscriptions())
+
+
+def _wait_for_reader(writer: Any, participant: Any) -> None:
+    """Wait until the caller's end for replies is found: a reply that is sent before is lost."""
+    until = time.monotonic() + MATCH_S
+    while time.monotonic() < until:
+        for handle in writer.get_matched_subscriptions():
+            found = writer.get_matched_subscription_data(handle)
+            if found is not None and found.participant_key == participant:
+                return
+        time.sleep(0.005)
 
 
 @cache
-def wire_type(kind: str, typed: str) -> Any:
-    """A type of Cyclone's for a message, whose samples keep their bytes: reading them is ours."""
-    from cyclonedds.idl import make_idl_struct
-
-    plain: Any = make_idl_struct(typed.split("::")[-1], typed, {n: _idl(t) for n, t in fields_of(kind)})
+def wire_type(kind: str) -> Any:
+    """A type of Cyclone's for a kind, whose samples keep their bytes: reading them is ours."""
+    plain = _struct(kind)
 
     def serialize(self: Any, *_: object, **__: object) -> bytes:
         raw: bytes = self.raw
@@ -180,7 +268,7 @@ def wire_type(kind: str, typed: str) -> Any:
 
     def deserialize(cls: Any, /, data: bytes, *_: object, **__: object) -> Any:
         sample = cls.__new__(cls)
-        sample.raw = bytes(data)
+        sample.raw = data
         return sample
 
     plain.serialize = serialize
@@ -188,38 +276,39 @@ def wire_type(kind: str, typed: str) -> Any:
     return plain
 
 
-def _idl(field: Any) -> Any:
+def _struct(kind: str) -> Any:
+    """As rmw_cyclonedds describes its types to others: a byte is an uint8 there.
+
+    Cyclone checks what is sent against the type, so the header of a service is a part of it here.
+    """
     from cyclonedds import idl
 
     types: Any = idl.types
+    names = {"string": str, "bool": bool, "byte": types.uint8, "char": types.uint8}
 
-    base, count = field
-    names = {"string": str, "bool": bool, "byte": types.byte, "char": types.uint8}
-    if base in names:
-        one = names[base]
-    elif hasattr(types, base):
-        one = getattr(types, base)
-    else:
-        one = idl.make_idl_struct(
-            f"{base.partition('/')[2]}_", type_name(base), {n: _idl(t) for n, t in fields_of(base)}
-        )
-    if count is None:
-        return one
-    return types.sequence[one] if count == 0 else types.array[one, count]
+    def typed(field: FieldType) -> Any:
+        base, size, bound = field
+        one = names[base] if base in names else getattr(types, base, None) or _struct(base)
+        if size is None:
+            return one
+        return types.array[one, size] if size else types.sequence[(one, bound) if bound else one]
+
+    full = type_name(kind)
+    fields = {name: typed(field) for name, field in fields_of(kind)}
+    if kind.endswith(("_Request", "_Response")):
+        fields = {"client": types.uint64, "number": types.int64, **fields}
+    return idl.make_idl_struct(full.split("::")[-1], full, fields)
 
 
-def _quality(best_effort: bool) -> Any:
+def _quality(kind: str, best_effort: bool = False, latched: bool = False) -> Any:
     from cyclonedds.core import Policy, Qos
     from cyclonedds.util import duration
 
-    reliability = (
-        Policy.Reliability.BestEffort
-        if best_effort
-        else Policy.Reliability.Reliable(duration(milliseconds=100))
-    )
+    reliable = Policy.Reliability.Reliable(duration(milliseconds=100))
     return Qos(
-        reliability,
-        Policy.Durability.Volatile,
-        Policy.History.KeepLast(5),
+        Policy.Reliability.BestEffort if best_effort else reliable,
+        Policy.Durability.TransientLocal if latched else Policy.Durability.Volatile,
+        Policy.History.KeepLast(1 if latched else 5 if best_effort else 10),
         Policy.DataRepresentation(use_cdrv0_representation=True),
+        Policy.Userdata(f"typehash={type_hash(kind)};".encode()),
     )

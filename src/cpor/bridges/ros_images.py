@@ -20,15 +20,15 @@ MILLIMETRE = 0.001
 MAX_STEP_BYTES = 2**28
 """A longer row is taken for garbage."""
 
-# Encoding: bytes per channel, channels, and where red, green and blue are among them.
-_COLOURS = {
-    "rgb8": (3, (0, 1, 2)),
-    "bgr8": (3, (2, 1, 0)),
-    "rgba8": (4, (0, 1, 2)),
-    "bgra8": (4, (2, 1, 0)),
-    "8uc3": (3, (2, 1, 0)),  # OpenCV's order
-    "mono8": (1, (0, 0, 0)),
-    "8uc1": (1, (0, 0, 0)),
+# Encoding: channels of one byte, and where red, green and blue are among them.
+_COLOURS: dict[str, tuple[int, slice | list[int]]] = {
+    "rgb8": (3, slice(0, 3)),
+    "bgr8": (3, slice(2, None, -1)),
+    "rgba8": (4, slice(0, 3)),
+    "bgra8": (4, slice(2, None, -1)),
+    "8uc3": (3, slice(2, None, -1)),  # OpenCV's order
+    "mono8": (1, [0, 0, 0]),
+    "8uc1": (1, [0, 0, 0]),
 }
 _DEPTHS = {"16uc1": "u2", "mono16": "u2", "32fc1": "f4"}
 
@@ -94,7 +94,7 @@ def read_colour(message: Any, name: str) -> UInt8[np.ndarray, "h w 3"]:
     channels, order = _COLOURS[encoding]
     rows = _rows(message, name, channels)
     pixels = rows.reshape(message.height, message.width, channels)
-    return np.ascontiguousarray(pixels[..., order])
+    return np.ascontiguousarray(pixels[:, :, order])
 
 
 def read_depth(message: Any, name: str) -> DepthSteps:
@@ -148,7 +148,7 @@ def pose_matrix(translation: Any, rotation: Any) -> Float[np.ndarray, "4 4"]:
 def _rows(message: Any, name: str, pixel_bytes: int) -> UInt8[np.ndarray, "h bytes"]:
     """Rows of an Image without what pads them."""
     height, width, step = int(message.height), int(message.width), int(message.step)
-    data = np.frombuffer(bytes(message.data), np.uint8)
+    data = np.frombuffer(message.data, np.uint8)
     used = width * pixel_bytes
     if height < 1 or width < 1 or height * width > images.MAX_PIXELS or step > MAX_STEP_BYTES:
         raise RosImageError(f"{name} has an image of {width} x {height} pixels in rows of {step} bytes")

@@ -110,20 +110,51 @@ def ros2(
     point: Annotated[str | None, typer.Option(metavar="X,Y", help="Or on what this pixel shows.")] = None,
     mode: ModeName = None,
     domain: Annotated[int, typer.Option(envvar="ROS_DOMAIN_ID", min=0, max=232, help="ROS domain.")] = 0,
-    prefix: Annotated[str, typer.Option(help="Of the topics and the service.")] = "/cpor",
-    max_age_s: Annotated[float, typer.Option(help="Older pictures are not answered from.")] = 1.0,
+    prefix: Annotated[
+        str, typer.Option(help="Name of the node; its topics, services and actions begin with it.")
+    ] = "/cpor",
+    max_age_s: Annotated[float, typer.Option(help="Older pictures are not answered from. [s]")] = 1.0,
+    robot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Offer the action retrieve with this robot, as cpor retrieve does."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Options of the robot and of the loop.")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Goals of retrieve move the arm. (default: a dry run)")
+    ] = False,
+    transport: Annotated[
+        str,
+        typer.Option(rich_help_panel=MORE, help="dds: no ROS is needed; rclpy: where ROS 2 is installed."),
+    ] = "dds",
     segmenter: SegmenterName = None,
     scorer: ScorerName = None,
     model: ModelFile = None,
 ) -> None:
-    """Run a ROS 2 node over DDS, without rclpy: objects, decision, annotated picture, a decide service."""
-    from cpor.bridges.ros2_node import DecideNode, NodeSettings, spin
+    """Run a ROS 2 node, without rclpy: objects, decision, annotated picture; a service and actions."""
+    from cpor.bridges.ros2_node import DecideNode, spin
+    from cpor.bridges.ros2_rclpy import RclpyTransport
+    from cpor.bridges.ros2_retrieve import Attached
+    from cpor.bridges.ros2_settings import NodeSettings
     from cpor.bridges.ros2_transport import DdsTransport
     from cpor.perception.grounding import parse_point
+    from cpor.perception.registry import DEFAULT, make_segmenter
+    from cpor.robot.robot_file import open_robot, read_robot_file
 
     place = None if point is None else parse_point(point)
     settings = NodeSettings(color, depth, info, prefix, request, target, place, max_age_s)
+    one_of("--transport", transport, ("dds", "rclpy"))
+    if robot is None and (config is not None or live):
+        raise InvalidSettingError("--config and --live are about a robot; name it with --robot")
     system = make_system(segmenter, scorer, model, mode)
-    node = DecideNode(DdsTransport(domain), settings, system)
+    attached = None
+    if robot is not None:
+        options, loop = read_robot_file(config)
+        attached = Attached(open_robot(robot, options, live), make_segmenter(segmenter or DEFAULT), loop)
+    wire = DdsTransport(domain) if transport == "dds" else RclpyTransport(prefix, domain)
+    node = DecideNode(wire, settings, system, attached)
     typer.echo(f"Listening to {color} in domain {domain}; answers on {prefix}/decision  (Ctrl-C ends it)")
     spin(node, typer.echo)

@@ -15,12 +15,9 @@ from cpor.cli.options import (
     make_system,
     print_json,
 )
-from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from cpor.robot.cycle import Cycle
-    from cpor.robot.follow import TargetFinder
-    from cpor.scene import Scene
 
 
 def add_to(app: typer.Typer) -> None:
@@ -62,7 +59,9 @@ def retrieve(
     """
     from dataclasses import replace
 
+    from cpor.perception.grounding import parse_point
     from cpor.perception.registry import DEFAULT, make_segmenter
+    from cpor.robot.follow import find_as_asked
     from cpor.robot.loop import retrieve as run_loop
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
@@ -74,7 +73,7 @@ def retrieve(
     def run(is_live: bool, folder: Path | None) -> tuple[bool, dict[str, object]]:
         arm = open_robot(robot, options, is_live)
         dry = arm.status().dry_run
-        found = _finder(target, point, request)
+        found = find_as_asked(target, None if point is None else parse_point(point), request)
         result = run_loop(
             arm,
             finds,
@@ -98,29 +97,6 @@ def retrieve(
         print_json(said)
     if not fine:
         raise typer.Exit(1)
-
-
-def _finder(target: int | None, point: str | None, request: str | None) -> "int | TargetFinder":
-    """Who finds the object asked for."""
-    if sum(way is not None for way in (target, point, request)) != 1:
-        raise InvalidSettingError("say which object in one way: --target, --point or --request")
-    if target is not None:
-        return target
-    from cpor.perception.grounding import Found, parse_point
-    from cpor.semantics.grounder import ground_with
-
-    place = None if point is None else parse_point(point)
-    asked = 0
-
-    def find(scene: "Scene") -> int | None:
-        nonlocal asked
-        asked += 1
-        if place is not None and asked > 1:
-            return None  # what is at that pixel now is another object
-        told = ground_with(None, scene, None, place, request)
-        return told.meant.id if isinstance(told.meant, Found) else None
-
-    return find
 
 
 def _say(cycle: "Cycle") -> None:

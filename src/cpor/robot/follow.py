@@ -3,12 +3,43 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
+from cpor.errors import InvalidSettingError
+from cpor.perception.grounding import Found
 from cpor.robot.carry_over import Memory
-from cpor.scene import Scene
+from cpor.scene import PixelPoint, Scene
+from cpor.semantics.grounder import ground_with
 from cpor.tracking.identity import SURE
 
 TargetFinder: TypeAlias = Callable[[Scene], int | None]
 """Finds the target in a scene, by its name for example; None where it is not there."""
+
+
+def find_as_asked(target: int | None, point: PixelPoint | None, request: str | None) -> int | TargetFinder:
+    """Who finds the object asked for, in one of three ways.
+
+    Args:
+        target: Its id in the first frame.
+        point: A pixel that shows it in the first frame.
+        request: What it looks like, in words.
+
+    Raises:
+        InvalidSettingError: Asked for in no way, or in more than one.
+    """
+    if sum(way is not None for way in (target, point, request)) != 1:
+        raise InvalidSettingError("say which object in one way: target, point or request")
+    if target is not None:
+        return target
+    looks = 0
+
+    def find(scene: Scene) -> int | None:
+        nonlocal looks
+        looks += 1
+        if point is not None and looks > 1:
+            return None  # what is at that pixel now is another object
+        told = ground_with(None, scene, None, point, request)
+        return told.meant.id if isinstance(told.meant, Found) else None
+
+    return find
 
 
 class Pursuit:

@@ -1,0 +1,183 @@
+"""ROS 2 actions over any `Transport`: three services and two topics each, as rcl_action has them."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from cpor.bridges.ros2_answers import now
+from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_transport import Reply, Transport
+
+UNKNOWN, ACCEPTED, EXECUTING, CANCELING, SUCCEEDED, CANCELED, ABORTED = range(7)
+"""Of action_msgs/GoalStatus."""
+
+NONE, REJECTED, UNKNOWN_GOAL, TERMINATED = range(4)
+"""Of action_msgs/CancelGoal: what came of a wish to cancel."""
+
+MOST_KEPT = 32
+"""Results of so many goals are kept for who asks later."""
+
+
+@dataclass(eq=False)
+class Goal:
+    """A goal under way.
+
+    Attributes:
+        id: Chosen by who sent it. 16 bytes.
+        asked: The goal's fields.
+        cancelled: Set where somebody wants it to end.
+        tell: Sends feedback.
+    """
+
+    id: bytes
+    asked: SimpleNamespace
+    tell: Callable[[SimpleNamespace], None]
+    stamp: SimpleNamespace = field(default_factory=now)
+    status: int = ACCEPTED
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    result: SimpleNamespace | None = None
+    waiting: list[Reply] = field(default_factory=list)
+
+
+Run: TypeAlias = Callable[[Goal], tuple[int, SimpleNamespace]]
+"""Works on a goal, in a thread of its own, until it is reached, cannot be, or is cancelled. Returns how it
+ended, `SUCCEEDED`, `CANCELED` or `ABORTED`, and the result."""
+
+
+class ActionServer:
+    """Takes goals, runs them, tells feedback, status and results.
+
+    Args:
+        transport: How it hears and speaks.
+        name: Of the action, such as `/cpor/decide`.
+        kind: Such as `cpor_msgs/action/Decide`.
+        run: Works on a goal.
+        nothing: The result of a goal that came to nothing, and why.
+        most: Goals at a time; others are rejected.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        name: str,
+        kind: str,
+        run: Run,
+        nothing: Callable[[str], SimpleNamespace],
+        most: int = 1,
+    ) -> None:
+        self._kind, self._run, self._nothing, self._most = kind, run, nothing, most
+        self._goals: dict[bytes, Goal] = {}
+        self._threads: set[threading.Thread] = set()
+        self._lock = threading.RLock()
+        self._ended = False
+        path = f"{name}/_action"
+        self._say_feedback = transport.publish(f"{path}/feedback", f"{kind}_FeedbackMessage")
+        self._say_status = transport.publish(f"{path}/status", "action_msgs/GoalStatusArray", latched=True)
+        transport.serve(f"{path}/send_goal", f"{kind}_SendGoal", self._take)
+        transport.serve(f"{path}/cancel_goal", "action_msgs/srv/CancelGoal", self._cancel)
+        transport.serve(f"{path}/get_result", f"{kind}_GetResult", self._give)
+
+    def close(self) -> None:
+        """Cancel what is under way, and wait for it."""
+        with self._lock:
+            self._ended = True
+            for goal in self._goals.values():
+                goal.cancelled.set()
+            threads = tuple(self._threads)
+        for thread in threads:
+            thread.join()
+
+    def _take(self, request: SimpleNamespace, reply: Reply) -> None:
+        id_ = bytes(request.goal_id.uuid)
+
+        def tell(feedback: SimpleNamespace) -> None:
+            message = new(f"{self._kind}_FeedbackMessage", goal_id=request.goal_id, feedback=feedback)
+            self._say_feedback(message)
+
+        goal = Goal(id_, request.goal, tell)
+        with self._lock:
+            busy = sum(each.result is None for each in self._goals.values()) >= self._most
+            accepted = not (busy or self._ended or id_ in self._goals)
+            if accepted:
+                self._goals[id_] = goal
+                self._forget()
+                thread = threading.Thread(target=self._work, args=(goal,), name="cpor-goal", daemon=True)
+                self._threads.add(thread)
+                thread.start()
+        reply(new(f"{self._kind}_SendGoal_Response", accepted=accepted, stamp=goal.stamp))
+
+    def _forget(self) -> None:
+        done = [id_ for id_, each in self._goals.items() if each.result is not None]
+        for id_ in done[: max(0, len(self._goals) - MOST_KEPT)]:
+            del self._goals[id_]
+
+    def _work(self, goal: Goal) -> None:
+        status, result = ABORTED, self._nothing("the node failed")
+        try:
+            with self._lock:
+                goal.status = EXECUTING if goal.status == ACCEPTED else goal.status
+            self._tell_status()
+            status, result = self._run(goal)
+        finally:
+            with self._lock:
+                goal.status, goal.result = status, result
+                waiting, goal.waiting = goal.waiting, []
+                self._threads.discard(threading.current_thread())
+            self._tell_status()
+            for reply in waiting:
+                reply(self._result_of(goal))
+
+    def _cancel(self, request: SimpleNamespace, reply: Reply) -> None:
+        """Cancel one goal, all up to a time, or all: as GoalInfo says, where 0 means any."""
+        wanted, until = bytes(request.goal_info.goal_id.uuid), _ns(request.goal_info.stamp)
+        response = new("action_msgs/srv/CancelGoal_Response")
+        with self._lock:
+            every = not any(wanted) and until == 0
+            chosen = [
+                goal
+                for goal in self._goals.values()
+                if every or goal.id == wanted or (until and _ns(goal.stamp) <= until)
+            ]
+            live = [goal for goal in chosen if goal.result is None]
+            for goal in live:
+                goal.status = CANCELING
+                goal.cancelled.set()
+                response.goals_canceling.append(_info(goal))
+        if not live:
+            known = TERMINATED if chosen else UNKNOWN_GOAL
+            response.return_code = known if any(wanted) else REJECTED
+        self._tell_status()
+        reply(response)
+
+    def _give(self, request: SimpleNamespace, reply: Reply) -> None:
+        with self._lock:
+            goal = self._goals.get(bytes(request.goal_id.uuid))
+            if goal is not None and goal.result is None:
+                goal.waiting.append(reply)
+                return
+        reply(self._result_of(goal))
+
+    def _result_of(self, goal: Goal | None) -> SimpleNamespace:
+        kind = f"{self._kind}_GetResult_Response"
+        if goal is None:
+            return new(kind, status=UNKNOWN, result=self._nothing("no goal has this id"))
+        return new(kind, status=goal.status, result=goal.result)
+
+    def _tell_status(self) -> None:
+        with self._lock:
+            told = [
+                new("action_msgs/GoalStatus", goal_info=_info(goal), status=goal.status)
+                for goal in self._goals.values()
+            ]
+            self._say_status(new("action_msgs/GoalStatusArray", status_list=told))
+
+
+def _info(goal: Goal) -> Any:
+    id_ = new("unique_identifier_msgs/UUID", uuid=goal.id)
+    return new("action_msgs/GoalInfo", goal_id=id_, stamp=goal.stamp)
+
+
+def _ns(stamp: SimpleNamespace) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)

@@ -1,0 +1,143 @@
+"""The transport of the ROS 2 node over rclpy, where ROS 2 is installed and `cpor_msgs` is built.
+
+Messages cross as bytes, which `ros2_messages` reads and writes as it does over DDS. It was not tried against
+a live ROS 2 graph.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from cpor.bridges.ros2_messages import WireError, decode, encode
+from cpor.bridges.ros2_transport import Answers, Heard, SentTimes
+from cpor.bridges.ros2_types import full_name
+from cpor.perception.network_file import MissingExtraError
+
+
+class RclpyTransport:
+    """The middleware over rclpy: a node of its own, and a thread that spins it.
+
+    Args:
+        name: Of the node, with its namespace, such as `/cpor`.
+        domain: `ROS_DOMAIN_ID`.
+
+    Raises:
+        MissingExtraError: rclpy is not installed.
+    """
+
+    def __init__(self, name: str = "/cpor", domain: int = 0) -> None:
+        try:
+            import rclpy
+            from rclpy.executors import SingleThreadedExecutor
+            from rclpy.node import Node
+        except ImportError:
+            raise MissingExtraError(
+                "rclpy is not installed; source your ROS 2, or use the transport dds, which needs none"
+            ) from None
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context, domain_id=domain)
+        namespace, _, node = name.rpartition("/")
+        options = {"namespace": namespace or "/", "context": self._context}
+        self._node: Any = Node(node, start_parameter_services=False, **options)
+        self._executor: Any = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._thread = threading.Thread(target=self._executor.spin, name="cpor-rclpy", daemon=True)
+        self._thread.start()
+
+    def subscribe(self, topic: str, kind: str, heard: Heard) -> Callable[[], None]:
+        """Hear a topic."""
+        from rclpy.qos import qos_profile_sensor_data
+        from rclpy.subscription import Subscription
+
+        times = SentTimes()
+
+        def came(raw: bytes, source_ns: int) -> None:
+            sent_s = times.estimate(source_ns, time.monotonic())
+            try:
+                message: SimpleNamespace | WireError = decode(raw, kind)
+            except WireError as error:
+                message = error
+            heard(message, sent_s)
+
+        def with_times(raw: bytes, info: Any) -> None:
+            came(raw, int(info["source_timestamp"]))
+
+        def without(raw: bytes) -> None:
+            came(raw, 0)
+
+        tells = hasattr(Subscription, "CallbackType")  # since Iron a callback may ask when it was sent
+        callback = with_times if tells else without
+        made = self._node.create_subscription(
+            _message(kind), topic, callback, qos_profile_sensor_data, raw=True
+        )
+
+        def end() -> None:
+            self._node.destroy_subscription(made)
+
+        return end
+
+    def publish(self, topic: str, kind: str, latched: bool = False) -> "_Publisher":
+        """Speak on a topic."""
+        from rclpy.qos import DurabilityPolicy, QoSProfile
+
+        durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+        quality = QoSProfile(depth=1 if latched else 10, durability=durability)
+        return _Publisher(self._node.create_publisher(_message(kind), topic, quality), kind)
+
+    def serve(self, name: str, kind: str, answers: Answers) -> None:
+        """Answer calls."""
+        from rclpy.serialization import deserialize_message, serialize_message
+        from rclpy.task import Future
+
+        made = _service(kind)
+
+        async def called(request: Any, _: Any) -> Any:
+            answered: Any = Future(executor=self._executor)
+            answers(decode(serialize_message(request), f"{kind}_Request"), answered.set_result)
+            response = await answered
+            return deserialize_message(encode(response, f"{kind}_Response"), made.Response)
+
+        self._node.create_service(made, name, called)
+
+    def close(self) -> None:
+        """End the node."""
+        self._executor.shutdown()
+        self._thread.join()
+        self._node.destroy_node()
+        self._context.try_shutdown()
+
+
+class _Publisher:
+    """Sends messages of a kind."""
+
+    def __init__(self, publisher: Any, kind: str) -> None:
+        self._publisher, self._kind = publisher, kind
+
+    def __call__(self, message: SimpleNamespace) -> None:
+        """Send one."""
+        self._publisher.publish(encode(message, self._kind))
+
+    def wanted(self) -> bool:
+        """Whether anybody hears it."""
+        return bool(self._publisher.get_subscription_count())
+
+
+def _message(kind: str) -> Any:
+    """The class of ROS 2 for a message; those of an action stand inside it."""
+    from rosidl_runtime_py.utilities import get_action, get_message
+
+    if kind.endswith("_FeedbackMessage"):
+        return get_action(kind.removesuffix("_FeedbackMessage")).Impl.FeedbackMessage
+    return get_message(full_name(kind))
+
+
+def _service(kind: str) -> Any:
+    """The class of ROS 2 for a service; those of an action stand inside it."""
+    from rosidl_runtime_py.utilities import get_action, get_service
+
+    for part in ("SendGoal", "GetResult"):
+        if "/action/" in kind and kind.endswith(f"_{part}"):
+            return getattr(get_action(kind.removesuffix(f"_{part}")).Impl, f"{part}Service")
+    return get_service(kind)
