@@ -1,7 +1,8 @@
 """Names of objects and words that find them: simulated truth, and photographs judged by eye.
 
-Scenes of a split are seen with our segmenter; objects whose mask fits a true one count. Each scene gives a
-name for every object, and a request of each family that it has one for, until there are enough.
+Scenes of a split are seen with our segmenter. Names count of objects whose mask fits a true one. Each scene
+gives a request of each family that it has one for, until there are enough: about any object that shows, and
+true of no other that shows.
 
 Run: python benchmarks/evidence_words.py [--only names_and_requests,photographs] (test scenes)
      python benchmarks/evidence_words.py --split dev --scenes 20 (to choose on; nothing is kept)
@@ -93,17 +94,17 @@ def measure_requests(views: list[tuple[LabelledView, Scene]], split: str) -> lis
     results: dict[str, list[str]] = {family: [] for family in FAMILIES}
     wrong: list[str] = []
     for view, seen in views:
-        looks = view.matched(seen)
-        # What our masks miss cannot be asked for, but may be meant: such scenes still count, with those seen.
+        # Whatever a person sees may be asked for, and has to be told from all else that shows.
+        looks, owners = view.shown, view.owners(seen)
         for family, make in FAMILIES.items():
             if len(results[family]) >= EACH:
                 continue
             asked = make(looks, rng)
             if asked is not None:
-                told = _judge(asked, seen, looks)
+                told = _judge(asked, seen, owners)
                 results[family].append(told)
                 if told != "right":
-                    wrong.append(_describe(view.name, asked, seen, looks, told))
+                    wrong.append(_describe(view.name, asked, seen, looks, owners, told))
     _note(f"requests_{split}", wrong)
     rows: list[Row] = []
     every = [told for each in results.values() for told in each]
@@ -122,11 +123,11 @@ def measure_requests(views: list[tuple[LabelledView, Scene]], split: str) -> lis
     ]
 
 
-def _judge(asked: Asked, seen: Scene, looks: dict[int, TrueLook]) -> str:
+def _judge(asked: Asked, seen: Scene, owners: dict[int, int]) -> str:
     """`right`, `asked` where one was meant and it asked or found none, `wrong` where it would act wrongly."""
     answer = ground_words(seen, asked.words)
     if isinstance(answer, Found):
-        return "right" if answer.id == asked.right else "wrong"
+        return "right" if owners[answer.id] == asked.right else "wrong"
     if asked.right is not None:
         return "asked"
     if asked.family == "ambiguous":
@@ -134,10 +135,13 @@ def _judge(asked: Asked, seen: Scene, looks: dict[int, TrueLook]) -> str:
     return "right"
 
 
-def _describe(name: str, asked: Asked, seen: Scene, looks: dict[int, TrueLook], told: str) -> str:
+def _describe(
+    name: str, asked: Asked, seen: Scene, looks: dict[int, TrueLook], owners: dict[int, int], told: str
+) -> str:
     answer = ground_words(seen, asked.words)
     called = {o.id: o.called for o in seen.objects}
-    meant = "" if asked.right is None else f"{asked.right} {looks[asked.right].name} ({called[asked.right]})"
+    ours = [k for k, owner in owners.items() if owner == asked.right]
+    meant = "" if asked.right is None else f"{looks[asked.right].name} {[(k, called[k]) for k in ours]}"
     said = f"{answer.id} {called[answer.id]}" if isinstance(answer, Found) else repr(answer)[:300]
     return f"{told}: {name}: {asked.words!r}: meant {meant or set(asked.may_be)}; said {said}"
 

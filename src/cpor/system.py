@@ -32,6 +32,7 @@ from cpor.promise import check_masks_source, check_measured, check_used, make_pr
 from cpor.risk.modes import DEFAULT_MODE, MODES, Mode, mode_tau, parse_mode
 from cpor.scene import Camera, Observation, PixelPoint, Scene, SemanticScores
 from cpor.semantics.grounder import Grounder, ground_with
+from cpor.semantics.namer import Namer
 from cpor.semantics.registry import load_scorer
 from cpor.semantics.scorer import RelationScorer, ScoredPairs
 from cpor.sources import describe_sources, fingerprint, verified_sources
@@ -78,6 +79,7 @@ class System:
         self._no_model = model == NONE
         self.model = _load_model(model)
         self._grounder = grounder or (self._scorer if isinstance(self._scorer, Grounder) else None)
+        self._namer = next((each for each in (self._scorer, grounder) if isinstance(each, Namer)), None)
 
     def look(
         self,
@@ -118,7 +120,9 @@ class System:
         recorded = verified_sources(given) if masks == GIVEN else None
         sources = describe_sources(scene, maker, recorded.scorer if recorded else None)
         watch.lap("check_masks")
-        return View(name_objects(scene), masks, sources, checks, notes, watch.times_ms)
+        told = None if self._namer is None else self._namer.name_objects(scene)
+        notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
+        return View(name_objects(scene, told=names), masks, sources, checks, notes, watch.times_ms)
 
     def decide(
         self,
