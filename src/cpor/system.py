@@ -79,7 +79,6 @@ class System:
         self._no_model = model == NONE
         self.model = _load_model(model)
         self._grounder = grounder or (self._scorer if isinstance(self._scorer, Grounder) else None)
-        self._namer = next((each for each in (self._scorer, grounder) if isinstance(each, Namer)), None)
 
     def look(
         self,
@@ -120,7 +119,7 @@ class System:
         recorded = verified_sources(given) if masks == GIVEN else None
         sources = describe_sources(scene, maker, recorded.scorer if recorded else None)
         watch.lap("check_masks")
-        told = None if self._namer is None else self._namer.name_objects(scene)
+        told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
         notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
         return View(name_objects(scene, told=names), masks, sources, checks, notes, watch.times_ms)
 
