@@ -9,11 +9,14 @@ Run: python benchmarks/evidence_words.py [--only names_and_requests,photographs]
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from evidence_page import keep
@@ -23,6 +26,7 @@ from words_truth import FAMILIES, Asked, LabelledView, TrueLook, labelled_view, 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.perception.grounding import AmbiguousRequest, Found, ground_point, ground_words
 from cpor.perception.names import name_objects
+from cpor.perception.network_file import PACKAGED
 from cpor.scene import PixelPoint, Scene
 from cpor.system import System
 
@@ -39,17 +43,23 @@ MEANT = ("colour", "shape", "both", "place", "relation", "size", "order", "negat
 def see(split: str, count: int) -> list[tuple[LabelledView, Scene]]:
     """Scenes with their truth and as the system sees them; kept on disk, scene by scene."""
     folder = OUT / split
-    folder.mkdir(parents=True, exist_ok=True)
     system, found = System(), []
+    weights = hashlib.sha256((PACKAGED / "segmenter.onnx").read_bytes()).hexdigest()[:8]
     for plan in some_cases(split, count):  # type: ignore[arg-type]
-        path = folder / f"{plan.name}.pickle"
-        if not path.is_file():
-            view = labelled_view(plan)
-            seen = nameless(system.look(view.frame).scene)
-            path.write_bytes(pickle.dumps((view, seen)))
-        view, seen = pickle.loads(path.read_bytes())
+        view = _kept(folder / f"{plan.name}.view", lambda plan=plan: labelled_view(plan))
+        seen = _kept(
+            folder / f"{plan.name}.{weights}", lambda view=view: nameless(system.look(view.frame).scene)
+        )
         found.append((view, name_objects(seen)))
     return found
+
+
+def _kept(path: Path, make: Callable[[], Any]) -> Any:
+    """What a file holds; made first where it is not there."""
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pickle.dumps(make()))
+    return pickle.loads(path.read_bytes())
 
 
 def measure_names(views: list[tuple[LabelledView, Scene]], split: str) -> list[Row]:
