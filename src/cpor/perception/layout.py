@@ -67,7 +67,7 @@ class Layout:
         if key == "between":
             return self._between(obj, other, others[1])
         along = np.array(DIRECTIONS[key])
-        way = self._at(obj) - self._at(other)
+        way = self._middles[obj] - self._middles[other]
         far = float(np.linalg.norm(way))
         cosine = float(way @ along) / max(far, 1e-9)
         # In a heap most things touch: the one is meant whose middle is next.
@@ -77,6 +77,13 @@ class Layout:
     def _at(self, obj: int) -> Float[np.ndarray, "2"]:
         o = self.outlines[obj]
         return np.array([o.x * self.ids.shape[1], o.y * self.ids.shape[0]])
+
+    @cached_property
+    def _middles(self) -> dict[int, Float[np.ndarray, "2"]]:
+        """Of each object, between the middle of what shows and that of the whole. [px]."""
+        labels = list(self.outlines)
+        shown = ndimage.center_of_mass(self.ids > 0, self.ids, labels)
+        return {k: 0.5 * (self._at(k) + (col, row)) for k, (row, col) in zip(labels, shown, strict=True)}
 
     def _nearness(self, obj: int, other: int) -> float:
         """1 for objects that touch, less by the gap between them."""

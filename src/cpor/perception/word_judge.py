@@ -281,7 +281,7 @@ class WordJudge:
         if look is None:
             return None
         form = FORMS.get(FORM_OF_SHAPE.get(key, ""))
-        if look.shapes is None or (look.outline.bulge is None and form is not None):  # or without depth
+        if look.shapes is None or (self.scene.observation.depth is None and form is not None):
             return None if form is None else form(look.outline)
         self._of_world = True
         return like.get(self._shapes[obj][self._world], 0.0)
