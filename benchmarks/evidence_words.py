@@ -1,18 +1,22 @@
 """Names of objects and words that find them: simulated truth, and photographs judged by eye.
 
-Scenes of a split are seen with our segmenter; objects whose mask fits a true one count. Each scene gives a
-name for every object, and a request of each family that it has one for, until there are enough.
+Scenes of a split are seen with our segmenter. Names count of objects whose mask fits a true one. Each scene
+gives a request of each family that it has one for, until there are enough: about any object that shows, and
+true of no other that shows.
 
 Run: python benchmarks/evidence_words.py [--only names_and_requests,photographs] (test scenes)
      python benchmarks/evidence_words.py --split dev --scenes 20 (to choose on; nothing is kept)
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from evidence_page import keep
@@ -22,6 +26,7 @@ from words_truth import FAMILIES, Asked, LabelledView, TrueLook, labelled_view, 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.perception.grounding import AmbiguousRequest, Found, ground_point, ground_words
 from cpor.perception.names import name_objects
+from cpor.perception.network_file import PACKAGED
 from cpor.scene import PixelPoint, Scene
 from cpor.system import System
 
@@ -38,17 +43,23 @@ MEANT = ("colour", "shape", "both", "place", "relation", "size", "order", "negat
 def see(split: str, count: int) -> list[tuple[LabelledView, Scene]]:
     """Scenes with their truth and as the system sees them; kept on disk, scene by scene."""
     folder = OUT / split
-    folder.mkdir(parents=True, exist_ok=True)
     system, found = System(), []
+    weights = hashlib.sha256((PACKAGED / "segmenter.onnx").read_bytes()).hexdigest()[:8]
     for plan in some_cases(split, count):  # type: ignore[arg-type]
-        path = folder / f"{plan.name}.pickle"
-        if not path.is_file():
-            view = labelled_view(plan)
-            seen = nameless(system.look(view.frame).scene)
-            path.write_bytes(pickle.dumps((view, seen)))
-        view, seen = pickle.loads(path.read_bytes())
+        view = _kept(folder / f"{plan.name}.view", lambda plan=plan: labelled_view(plan))
+        seen = _kept(
+            folder / f"{plan.name}.{weights}", lambda view=view: nameless(system.look(view.frame).scene)
+        )
         found.append((view, name_objects(seen)))
     return found
+
+
+def _kept(path: Path, make: Callable[[], Any]) -> Any:
+    """What a file holds; made first where it is not there."""
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pickle.dumps(make()))
+    return pickle.loads(path.read_bytes())
 
 
 def measure_names(views: list[tuple[LabelledView, Scene]], split: str) -> list[Row]:
@@ -93,17 +104,17 @@ def measure_requests(views: list[tuple[LabelledView, Scene]], split: str) -> lis
     results: dict[str, list[str]] = {family: [] for family in FAMILIES}
     wrong: list[str] = []
     for view, seen in views:
-        looks = view.matched(seen)
-        # What our masks miss cannot be asked for, but may be meant: such scenes still count, with those seen.
+        # Whatever a person sees may be asked for, and has to be told from all else that shows.
+        looks, owners = view.shown, view.owners(seen)
         for family, make in FAMILIES.items():
             if len(results[family]) >= EACH:
                 continue
             asked = make(looks, rng)
             if asked is not None:
-                told = _judge(asked, seen, looks)
+                told = _judge(asked, seen, owners)
                 results[family].append(told)
                 if told != "right":
-                    wrong.append(_describe(view.name, asked, seen, looks, told))
+                    wrong.append(_describe(view.name, asked, seen, looks, owners, told))
     _note(f"requests_{split}", wrong)
     rows: list[Row] = []
     every = [told for each in results.values() for told in each]
@@ -122,11 +133,11 @@ def measure_requests(views: list[tuple[LabelledView, Scene]], split: str) -> lis
     ]
 
 
-def _judge(asked: Asked, seen: Scene, looks: dict[int, TrueLook]) -> str:
+def _judge(asked: Asked, seen: Scene, owners: dict[int, int]) -> str:
     """`right`, `asked` where one was meant and it asked or found none, `wrong` where it would act wrongly."""
     answer = ground_words(seen, asked.words)
     if isinstance(answer, Found):
-        return "right" if answer.id == asked.right else "wrong"
+        return "right" if owners[answer.id] == asked.right else "wrong"
     if asked.right is not None:
         return "asked"
     if asked.family == "ambiguous":
@@ -134,10 +145,13 @@ def _judge(asked: Asked, seen: Scene, looks: dict[int, TrueLook]) -> str:
     return "right"
 
 
-def _describe(name: str, asked: Asked, seen: Scene, looks: dict[int, TrueLook], told: str) -> str:
+def _describe(
+    name: str, asked: Asked, seen: Scene, looks: dict[int, TrueLook], owners: dict[int, int], told: str
+) -> str:
     answer = ground_words(seen, asked.words)
     called = {o.id: o.called for o in seen.objects}
-    meant = "" if asked.right is None else f"{asked.right} {looks[asked.right].name} ({called[asked.right]})"
+    ours = [k for k, owner in owners.items() if owner == asked.right]
+    meant = "" if asked.right is None else f"{looks[asked.right].name} {[(k, called[k]) for k in ours]}"
     said = f"{answer.id} {called[answer.id]}" if isinstance(answer, Found) else repr(answer)[:300]
     return f"{told}: {name}: {asked.words!r}: meant {meant or set(asked.may_be)}; said {said}"
 

@@ -45,10 +45,13 @@ PATTERN = 0.4
 
 LEAST_IOU = 0.5
 
+LEAST_SHOWN = 100
+"""A person overlooks what shows less. [px]"""
+
 
 @dataclass(frozen=True)
 class TrueLook:
-    """What is true of one object that our masks show.
+    """What is true of one object that shows.
 
     Attributes:
         name: In the catalogue.
@@ -80,12 +83,21 @@ class TrueLook:
 
 @dataclass(frozen=True, eq=False)
 class LabelledView:
-    """A scene as our segmenter sees it, and what is true of its objects, by our ids."""
+    """A frame, and what is true of its objects, by their true ids."""
 
     name: str
     frame: Scene
     true_ids: np.ndarray
     looks: dict[int, TrueLook]
+
+    @property
+    def shown(self) -> dict[int, TrueLook]:
+        """What is true of the objects that a person sees, by their true ids, whether our masks have them."""
+        return {k: look for k, look in self.looks.items() if look.shown >= LEAST_SHOWN}
+
+    def owners(self, seen: Scene) -> dict[int, int]:
+        """The true object that most of each of our masks shows; 0: the background."""
+        return {k: int(np.bincount(self.true_ids[seen.visible_ids == k]).argmax()) for k in seen.ids}
 
     def matched(self, seen: Scene) -> dict[int, TrueLook]:
         """What is true of each object of a scene that surely is one of ours."""

@@ -32,6 +32,7 @@ from cpor.promise import Makers, check_masks_source, check_measured, check_used,
 from cpor.risk.modes import DEFAULT_MODE, MODES, Mode, mode_tau, parse_mode
 from cpor.scene import Camera, Observation, PixelPoint, Scene, SemanticScores
 from cpor.semantics.grounder import Grounder, ground_with
+from cpor.semantics.namer import Namer
 from cpor.semantics.registry import load_scorer
 from cpor.semantics.scorer import RelationScorer, ScoredPairs
 from cpor.sources import describe_sources, fingerprint, verified_sources
@@ -119,7 +120,9 @@ class System:
         made_here = {"masks"} if masks != GIVEN else recorded.made_here if recorded else ()
         sources = describe_sources(scene, maker, recorded.scorer if recorded else None, made_here)
         watch.lap("check_masks")
-        return View(name_objects(scene), masks, sources, checks, notes, watch.times_ms)
+        told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
+        notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
+        return View(name_objects(scene, told=names), masks, sources, checks, notes, watch.times_ms)
 
     def decide(
         self,

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,6 +18,9 @@ from cpor.perception.grounding import (
     parse_point,
 )
 from cpor.perception.names import name_objects
+from cpor.perception.request_words import parse_request
+from cpor.perception.shapes import SHAPES
+from cpor.perception.word_judge import WordJudge
 from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 
 SHAPE = (480, 640)
@@ -181,6 +185,33 @@ def test_a_word_narrower_than_what_can_be_seen_is_asked_about():
     asked = ground_words(forms(), "the red apple")  # a fruit is round here, but which fruit nobody can tell
     assert isinstance(asked, AmbiguousRequest) and [each.id for each in asked.candidates] == [4]
     assert 'I cannot tell "apple" from another fruit' in asked.question
+
+
+@pytest.mark.parametrize(
+    ("words", "cups", "says"),
+    [
+        ("the cup", (0.9, 0.02, 0.02), 1),
+        ("the cup", (0.5, 0.02, 0.02), 1),  # it is the only one that may be a cup
+        ("the cup", (0.3, 0.02, 0.02), "perhaps 1"),
+        ("the cup", (0.9, 0.6, 0.02), "fits 1, 2."),
+        ("the cup", (0.02, 0.02, 0.02), "No object fits"),
+        ("the second cup from the left", (0.95, 0.95, 0.03), 2),
+        ("the second cup from the left", (0.6, 0.95, 0.95), "fits 2, 3."),
+        ("the red one, not the cup", (0.95, 0.03, 0.03), 2),
+    ],
+)
+def test_shapes_count_as_much_as_they_are_likely(words, cups, says):
+    parts = [(box(200, c, 60, 60), p) for c, p in ((100, "red"), (300, "red"), (500, "blue"))]
+    scene = make_scene(parts, depth=np.full(SHAPE, 0.8, np.float32))
+    judge = WordJudge(scene, words, dict.fromkeys(scene.ids, frozenset()), Exchange())
+    for k, p in zip(scene.ids, cups, strict=True):
+        shapes = dict.fromkeys(SHAPES, 0.0) | {"cup": p, "tool": 1.0 - p}
+        judge.looks[k] = replace(judge.looks[k], shapes=shapes)
+    answer = judge.answer(parse_request(words, frozenset()).wish)
+    if isinstance(says, int):
+        assert isinstance(answer, Found) and answer.id == says, answer
+    else:
+        assert says in (answer.reason if isinstance(answer, NotFound) else answer.question)
 
 
 def test_words_point_to_what_was_said_and_done_before():

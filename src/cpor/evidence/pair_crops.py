@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, UInt8
 from scipy import ndimage
 
-from cpor.perception.shapes import sample_square
 from cpor.scene import BlockedBy, Scene
 
 CROP_SIZE = 96
@@ -152,5 +151,11 @@ def _place(
     low = (min(a[0], b[0]), min(a[2], b[2]))
     high = (max(a[1], b[1]), max(a[3], b[3]))
     side = max(high[0] - low[0], high[1] - low[1]) * (1.0 + MARGIN)
-    corner = np.array([0.5 * (low[axis] + high[axis] - side) for axis in (0, 1)])
-    return sample_square(corner, side, shape, CROP_SIZE)
+    corner = [0.5 * (low[axis] + high[axis] - side) for axis in (0, 1)]
+    parts, pixels = [], []
+    for axis in (0, 1):
+        at = np.floor(corner[axis] + (np.arange(CROP_SIZE) + 0.5) * (side / CROP_SIZE)).astype(np.int64)
+        inside = np.flatnonzero((at >= 0) & (at < shape[axis]))
+        parts.append(slice(int(inside[0]), int(inside[-1]) + 1))
+        pixels.append(at[inside])
+    return (parts[0], parts[1]), (pixels[0][:, None], pixels[1][None, :])

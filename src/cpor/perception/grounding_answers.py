@@ -16,6 +16,10 @@ CLEAR_RATIO = 0.5
 """The best object is meant where the next fits at most this much as well."""
 
 
+ASKED_RATIO = 0.25
+"""Where it is not certain what the objects are, those that fit this much as well are asked about too."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """An object and how well it fits a request, in [0, 1]."""
@@ -99,21 +103,31 @@ def weigh(words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str]) 
         ranked: All objects of a scene, the best first; at least one.
         called: What each object is called.
     """
-    said = vocabulary().said
     best, second = ranked[0], ranked[1].fit if len(ranked) > 1 else 0.0
+    if best.fit < LEAST_FIT or second > CLEAR_RATIO * best.fit:
+        return ask_which(words, ranked, called, CLEAR_RATIO)
+    return Found(best.id, ranked, best.fit - second)
+
+
+def ask_which(
+    words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str], ratio: float
+) -> AmbiguousRequest | NotFound:
+    """The question which object is meant, or that none fits; see `weigh`.
+
+    Args:
+        words: The request.
+        ranked: All objects of a scene, the best first; at least one.
+        called: What each object is called.
+        ratio: Objects that fit this much as well as the best are asked about too.
+    """
+    said, best = vocabulary().said, ranked[0]
     if best.fit < PERHAPS:
         return NotFound(" ".join((said["fits_none"].format(words=words), say_there(called))), ranked)
-    if best.fit < LEAST_FIT:
-        several = tuple(each for each in ranked if each.fit > CLEAR_RATIO * best.fit)
-        perhaps = say_objects([each.id for each in several], called)
-        asked = said["fits_poorly"].format(words=words, objects=perhaps)
-        return AmbiguousRequest(several, f"{asked} {said['which']}")
-    if second > CLEAR_RATIO * best.fit:
-        several = tuple(each for each in ranked if each.fit > CLEAR_RATIO * best.fit)
-        fitting = say_objects([each.id for each in several], called)
-        asked = said["fits"].format(words=words, objects=fitting)
-        return AmbiguousRequest(several, f"{asked} {said['which']}")
-    return Found(best.id, ranked, best.fit - second)
+    several = tuple(each for each in ranked if each.fit > ratio * best.fit)
+    poorly = best.fit < LEAST_FIT or len(several) == 1
+    fitting = say_objects([each.id for each in several], called)
+    asked = said["fits_poorly" if poorly else "fits"].format(words=words, objects=fitting)
+    return AmbiguousRequest(several, f"{asked} {said['which']}")
 
 
 def say_objects(ids: list[int], called: Mapping[int, str]) -> str:
@@ -125,3 +139,9 @@ def say_there(called: Mapping[int, str]) -> str:
     """What there is to ask for, and what to do where nothing fits."""
     said = vocabulary().said
     return f"{said['there_are'].format(objects=say_objects(sorted(called), called))} {said['otherwise']}"
+
+
+def say_words(words: list[str]) -> str:
+    """`word "car"`, or `words "toy", "car"`; each once."""
+    each = list(dict.fromkeys(words))
+    return f"word{'s' if len(each) > 1 else ''} " + ", ".join(f'"{word}"' for word in each)

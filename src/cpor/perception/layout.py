@@ -13,7 +13,7 @@ from cpor.scene import DetectedObject, Scene
 _STEP = 4
 """Distances are measured on every fourth pixel."""
 
-_DIRECTIONS: Mapping[str, tuple[float, float]] = {
+DIRECTIONS: Mapping[str, tuple[float, float]] = {
     "left": (-1.0, 0.0),
     "right": (1.0, 0.0),
     "back": (0.0, -1.0),
@@ -66,14 +66,24 @@ class Layout:
             return ramp(self._lies_on(other, obj), 0.12, 0.4)
         if key == "between":
             return self._between(obj, other, others[1])
-        along = np.array(_DIRECTIONS[key])
-        way = self._at(obj) - self._at(other)
-        cosine = float(way @ along) / max(float(np.linalg.norm(way)), 1e-9)
-        return ramp(cosine, 0.4, 0.75) * self._nearness(obj, other)
+        along = np.array(DIRECTIONS[key])
+        way = self._middles[obj] - self._middles[other]
+        far = float(np.linalg.norm(way))
+        cosine = float(way @ along) / max(far, 1e-9)
+        # In a heap most things touch: the one is meant whose middle is next.
+        least = 0.5 * self._size
+        return ramp(cosine, 0.4, 0.75) * (least / max(far + self._gap(obj, other), least)) ** 2
 
     def _at(self, obj: int) -> Float[np.ndarray, "2"]:
         o = self.outlines[obj]
         return np.array([o.x * self.ids.shape[1], o.y * self.ids.shape[0]])
+
+    @cached_property
+    def _middles(self) -> dict[int, Float[np.ndarray, "2"]]:
+        """Of each object, between the middle of what shows and that of the whole. [px]."""
+        labels = list(self.outlines)
+        shown = ndimage.center_of_mass(self.ids > 0, self.ids, labels)
+        return {k: 0.5 * (self._at(k) + (col, row)) for k, (row, col) in zip(labels, shown, strict=True)}
 
     def _nearness(self, obj: int, other: int) -> float:
         """1 for objects that touch, less by the gap between them."""

@@ -1,7 +1,8 @@
 """What each object is called on every surface: a short name that no other object of the scene has.
 
-A name that somebody gave wins. Else it is colour and everyday shape, from our own pixels: "red box". Objects
-that would share a name are told apart by place, by size, or by their number in a row: "red box (left)".
+A name that somebody gave wins, then what a model says it is, where one may be asked. Else it is colour and
+everyday shape, from our own pixels: "red box". Objects that would share a name are told apart by place, by
+size, or by their number in a row: "red box (left)".
 """
 
 import itertools
@@ -11,7 +12,7 @@ from dataclasses import replace
 from cpor.perception.appearance import Appearance, describe_objects
 from cpor.perception.vocabulary import vocabulary
 from cpor.perception.workspace import in_workspace
-from cpor.scene import DetectedObject, Scene
+from cpor.scene import Scene
 
 APART = 0.07
 """Objects whose centres lie this far apart, as a share of the image, are told apart by place."""
@@ -25,13 +26,17 @@ _AXES: tuple[tuple[str, tuple[str, str, str]], ...] = (
 )
 
 
-def name_objects(scene: Scene, kept: Mapping[int, str] | None = None) -> Scene:
+def name_objects(
+    scene: Scene, kept: Mapping[int, str] | None = None, told: Mapping[int, str] | None = None
+) -> Scene:
     """The scene with a name for each of its objects in `called`.
 
     Args:
         scene: With masks, where it has any. What its objects are called already they stay.
         kept: Names that objects had in an earlier look, by id; they stay too.
+        told: What a model said that objects are, by id; in place of colour and shape.
     """
+    told = told or {}
     had = {o.id: (kept or {}).get(o.id) or o.called for o in scene.objects}
     # A name that somebody gave since wins.
     kept = {o.id: name for o in scene.objects if (name := had[o.id]) and name.startswith(o.name or "")}
@@ -42,7 +47,7 @@ def name_objects(scene: Scene, kept: Mapping[int, str] | None = None) -> Scene:
     for o in scene.objects:
         if o.id not in kept:
             outside = "" if o.id in inside or o.name else f" ({vocabulary().said['outside']})"
-            plain[o.id] = _plain_name(o, looks.get(o.id)) + outside
+            plain[o.id] = (o.name or told.get(o.id) or _own_name(looks.get(o.id))) + outside
     names = dict(kept)
     groups: dict[str, list[int]] = {}
     for k, name in plain.items():
@@ -60,10 +65,8 @@ def name_objects(scene: Scene, kept: Mapping[int, str] | None = None) -> Scene:
     return replace(scene, objects=tuple(replace(o, called=names[o.id]) for o in scene.objects))
 
 
-def _plain_name(o: DetectedObject, look: Appearance | None) -> str:
-    """The name of an object by itself."""
-    if o.name:
-        return o.name
+def _own_name(look: Appearance | None) -> str:
+    """The name of an object by colour and shape."""
     voc = vocabulary()
     if look is None:
         return voc.say("shape", "thing")

@@ -303,7 +303,7 @@ class _Parser:
 
     def _is_thing(self, k: int, end: int) -> bool:
         """Whether a word for a colour and a thing is used for the thing, as in "the orange"."""
-        if k and self.words[k - 1] in ("is", "looks", "look", "coloured", "colored"):
+        if k and self.words[k - 1] in ("is", "not", "looks", "look", "coloured", "colored"):
             return False
         if k + 1 >= end:
             return True

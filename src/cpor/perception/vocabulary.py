@@ -67,6 +67,11 @@ class Vocabulary:
         """The word that we say for a meaning."""
         return self._spoken[kind, key]
 
+    def keys_of(self, words: frozenset[str], kind: Kind) -> set[str]:
+        """What words of a name mean, of one kind."""
+        meanings = (each for word in words for each in self.phrases.get((word,), ()))
+        return {each.key for each in meanings if each.kind == kind}
+
 
 _ENDINGS = re.compile(r"['\u2019](?:s|m|d|ll|ve)\b")  # the box's, I'm, I'd; but not "don't"
 

@@ -1,6 +1,7 @@
 """How well each object of a scene fits the words of a request."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TypeAlias
 
@@ -8,21 +9,27 @@ import numpy as np
 
 from cpor.perception.appearance import Appearance, describe_objects
 from cpor.perception.grounding_answers import (
+    ASKED_RATIO,
     CLEAR_RATIO,
     LEAST_FIT,
+    PERHAPS,
     AmbiguousRequest,
     Candidate,
     Exchange,
+    Found,
     Grounding,
     NotFound,
+    ask_which,
     say_objects,
     say_there,
+    say_words,
     weigh,
 )
-from cpor.perception.layout import Layout, ramp
-from cpor.perception.outlines import Outline
+from cpor.perception.layout import DIRECTIONS, Layout, ramp
 from cpor.perception.request_words import Order, Relation, Wish
-from cpor.perception.vocabulary import Kind, vocabulary
+from cpor.perception.shapes import SHAPES
+from cpor.perception.vocabulary import vocabulary
+from cpor.perception.word_measures import FORM_OF_SHAPE, FORMS, MEASURES, TWO_SENSES
 from cpor.scene import Scene
 
 LEAST_SHOWN = 0.1
@@ -31,67 +38,25 @@ LEAST_SHOWN = 0.1
 MAYBE = 0.2
 """An object that fits this much as well as the best may be one of those that are compared or counted."""
 
-OUTLINE_ALONE = 0.3
-"""How well an object fits a word for a shape where only its outline speaks for it: too little to act on."""
+WORLDS = 64
+"""Sets of shapes that the objects may have, in which a request is read."""
+
+IN_MOST = 0.8
+"""Share of the worlds with an object that fits in which it must be the same one to be acted on."""
+
+SEVERAL = 0.4
+"""What a world counts in which several objects fit: whoever says "the cup" mostly sees just one."""
+
+IN_MANY = 0.35
+"""Share of all worlds in which there must be one to be acted on."""
 
 NOT_SAID = 0.6
 """How much less a colour fits that we would not say of the object, such as the brown shade of an orange."""
 
+SAID = 0.8
+"""How well a colour fits at least that we would say of the object."""
+
 Fit: TypeAlias = dict[int, float]
-Measure: TypeAlias = Callable[[Outline], float | None]
-
-
-def _known(value: float | None, low: float, high: float) -> float | None:
-    return None if value is None else ramp(value, low, high)
-
-
-def _round(o: Outline) -> float:
-    return ramp(o.roundness, 0.66, 0.82)
-
-
-def _ball(o: Outline) -> float:
-    return _round(o) if o.bulge is None else _round(o) * ramp(o.bulge, 0.05, 0.25)
-
-
-def _box(o: Outline) -> float:
-    return ramp(o.rectangularity, 0.8, 0.9) * ramp(o.roundness, 0.88, 0.8)
-
-
-FORMS: Mapping[str, Measure] = {
-    "round": _round,
-    "spherical": _ball,
-    "long": lambda o: ramp(o.elongation, 1.6, 2.6),
-    "rectangular": _box,
-    "square": lambda o: _box(o) * ramp(o.elongation, 1.6, 1.25),
-    "flat": lambda o: _known(o.height, 0.045, 0.02),
-}
-"""How well an outline fits a word for a form, in [0, 1]; None where it cannot be told."""
-
-FORM_OF_SHAPE: Mapping[str, str] = {
-    **dict.fromkeys(("box", "block", "book"), "rectangular"),
-    **dict.fromkeys(("ball", "fruit"), "spherical"),
-    "plate": "round",
-    "pen": "long",
-}
-"""What a word for a shape means where nobody judged shapes."""
-
-MEASURES: Mapping[str, tuple[Measure, float]] = {
-    "left": (lambda o: -o.x, 0.06),
-    "right": (lambda o: o.x, 0.06),
-    "back": (lambda o: -o.y, 0.06),
-    "front": (lambda o: o.y, 0.06),
-    "middle": (lambda o: -(((o.x - 0.5) ** 2 + (o.y - 0.5) ** 2) ** 0.5), 0.06),
-    "big": (lambda o: o.size, 0.0),
-    "small": (lambda o: 1.0 / o.size, 0.0),
-    "longest": (lambda o: o.elongation, 0.0),
-    "high": (lambda o: o.height, 0.012),
-    "low": (lambda o: None if o.height is None else -o.height, 0.012),
-}
-"""What a word asks the most of, and the difference that tells two apart: in the measure itself, or, where 0,
-a fifth of the larger."""
-
-TWO_SENSES: Mapping[str, tuple[str, str]] = {"top": ("high", "back"), "bottom": ("low", "front")}
-"""Words for the heap and for the picture: an object that fits either fits, and two are asked about."""
 
 
 class _RefusedError(Exception):
@@ -118,6 +83,7 @@ class WordJudge:
         self.unjudged: list[str] = []
         self.narrow: list[tuple[str, str]] = []
         self.judged = 0
+        self._world, self._of_world = 0, False
 
     @cached_property
     def looks(self) -> dict[int, Appearance]:
@@ -125,17 +91,51 @@ class WordJudge:
         return {k: each for k, each in describe_objects(self.scene).items() if k in self.named}
 
     @cached_property
+    def _shapes(self) -> dict[int, list[str]]:
+        """The shape of each object in each world."""
+        rng = np.random.default_rng(0)
+        even = (np.arange(WORLDS) + 0.5) / WORLDS
+        drawn = {}
+        for k, look in self.looks.items():
+            if look.shapes is not None:
+                chances = np.cumsum([look.shapes[word] for word in SHAPES])
+                at = np.searchsorted(chances, rng.permutation(even) * chances[-1])
+                drawn[k] = [SHAPES[n] for n in at]
+        return drawn
+
+    @cached_property
     def layout(self) -> Layout:
         """Where the objects lie."""
         return Layout(self.scene, {k: look.outline for k, look in self.looks.items()})
 
     def answer(self, wish: Wish) -> Grounding:
-        """The object that all words together describe; what is not understood is asked back."""
-        try:
-            fit = self._fit(wish)
-        except _RefusedError as why:
-            return NotFound(f"{why} {say_there(self.called)}")
-        ranked = tuple(Candidate(k, fit[k]) for k in sorted(fit, key=lambda k: (-fit[k], k)))
+        """The object that all words together describe; what is not understood is asked back.
+
+        Nobody knows for certain which shape an object has. So the request is read in many worlds, in each of
+        which every object has one of its likely shapes; what is meant in most of them is meant.
+        """
+        read: Counter[int | None] = Counter()  # in how many worlds each object is meant, and none fits
+        fit, worlds, refused = dict.fromkeys(self.named, 0.0), 0, None
+        for self._world in range(WORLDS):
+            self.unknown, self.unjudged, self.narrow, self.judged = [], [], [], 0
+            worlds += 1
+            try:
+                here = self._fit(wish)
+            except _RefusedError as why:
+                refused = refused or why
+                read[None] += 1
+            else:
+                fit = {k: fit[k] + here[k] for k in fit}
+                meant = weigh(self.words, _ranked(here), self.called)
+                if isinstance(meant, Found):
+                    read[meant.id] += 1
+                elif isinstance(meant, NotFound):
+                    read[None] += 1
+            if not self._of_world:  # no word depends on the world
+                break
+        ranked = _ranked({k: value / worlds for k, value in fit.items()})
+        if refused is not None and read[None] > (1.0 - PERHAPS) * worlds:
+            return NotFound(f"{refused} {say_there(self.called)}")
         if self.unknown or self.unjudged:
             return self._ask_back(ranked)
         if self.judged == 0:
@@ -150,7 +150,14 @@ class WordJudge:
                 shape=vocabulary().say("shape", shape),
             )
             return AmbiguousRequest(fitting, f"{asked} {self.said['which']}")
-        return weigh(self.words, ranked, self.called)
+        best = max(self.named, key=lambda k: read[k])
+        one = read.total() - read[None]
+        clear = IN_MOST * (one + SEVERAL * (worlds - read.total())) <= read[best] >= IN_MANY * worlds
+        if clear and read[best]:
+            others = [each.fit for each in ranked if each.id != best]
+            ranked = (*(c for c in ranked if c.id == best), *(c for c in ranked if c.id != best))
+            return Found(best, ranked, ranked[0].fit - max(others, default=0.0))
+        return ask_which(self.words, ranked, self.called, ASKED_RATIO if worlds > 1 else CLEAR_RATIO)
 
     def _say(self, ids: Iterable[int]) -> str:
         return say_objects(list(ids), self.called)
@@ -158,7 +165,7 @@ class WordJudge:
     def _ask_back(self, ranked: tuple[Candidate, ...]) -> Grounding:
         said = []
         if self.unknown:
-            said.append(self.said["not_known"].format(words=_quoted(self.unknown)))
+            said.append(self.said["not_known"].format(words=say_words(self.unknown)))
         if self.unjudged:
             scene = self.scene
             lacks = (
@@ -166,7 +173,7 @@ class WordJudge:
                 else "it has no depth" if scene.observation.depth is None
                 else "its depth shows no table"
             )  # fmt: skip
-            said.append(self.said["cannot_judge"].format(words=_quoted(self.unjudged), why=lacks))
+            said.append(self.said["cannot_judge"].format(words=say_words(self.unjudged), why=lacks))
         # The right one may fit the other words worse than one that the word not understood rules out.
         candidates = tuple(each for each in ranked if each.fit >= LEAST_SHOWN)
         if not candidates:
@@ -244,11 +251,14 @@ class WordJudge:
         # Two words share the pixels: "the red and white one".
         high = 0.45 / len(wish.colours) if wish.colours else 0.45
         for k in fit:
-            look, named = self.looks.get(k), _keys(self.named[k], "colour")
+            look, named = self.looks.get(k), vocabulary().keys_of(self.named[k], "colour")
             for colour in wish.colours:
                 share = 0.0 if look is None else look.colours[colour]
                 said = look is None or not look.said_colours or colour in look.said_colours
-                fit[k] *= 1.0 if colour in named else ramp(share, 0.08, high) * (1.0 if said else NOT_SAID)
+                by_share = ramp(share, 0.08, high) * (1.0 if said else NOT_SAID)
+                if look is not None and colour in look.said_colours:
+                    by_share = max(by_share, SAID)
+                fit[k] *= 1.0 if colour in named else by_share
             for pattern in wish.patterns:
                 fits = look is not None and (look.striped if pattern == "striped" else not look.said_colours)
                 fit[k] *= 1.0 if fits else 0.15
@@ -264,21 +274,17 @@ class WordJudge:
 
     def _shape_fit(self, key: str, obj: int) -> float | None:
         """How well an object fits a word for a shape: by the name it was given, else by its looks."""
-        like, named = vocabulary().like[key], _keys(self.named[obj], "shape") - {"thing"}
+        like, named = vocabulary().like[key], vocabulary().keys_of(self.named[obj], "shape") - {"thing"}
         if named:
             return max(like.get(other, 0.0) for other in named)
         look = self.looks.get(obj)
         if look is None:
             return None
-        form = FORMS[FORM_OF_SHAPE[key]](look.outline) if key in FORM_OF_SHAPE else None
-        if look.shapes is None:
-            return form
-        p = sum(weight * look.shapes[other] for other, weight in like.items())
-        told = ramp(p, 0.15, 0.65)
-        # Without depth, or where the network is not sure, the outline tells too.
-        if look.outline.bulge is None and form is not None:
-            return form
-        return max(told, OUTLINE_ALONE * (form or 0.0)) if look.said_shape == "thing" else told
+        form = FORMS.get(FORM_OF_SHAPE.get(key, ""))
+        if look.shapes is None or (self.scene.observation.depth is None and form is not None):
+            return None if form is None else form(look.outline)
+        self._of_world = True
+        return like.get(self._shapes[obj][self._world], 0.0)
 
     def _by_measure(self, word: str, fit: Fit, values: Mapping[int, float | None]) -> None:
         known = {k: value for k, value in values.items() if value is not None}
@@ -313,7 +319,7 @@ class WordJudge:
         for k in fit:
             fit[k] *= max((w * self.layout.fit(relation.key, k, ids) for ids, w in landmarks), default=0.0)
         most = max(fit.values(), default=0.0)
-        if most > 0.15:  # the nearest one is meant, however near that is
+        if most > (0.003 if relation.key in DIRECTIONS else 0.15):  # the nearest is meant, however near
             for k in fit:
                 fit[k] /= most
 
@@ -373,6 +379,10 @@ class WordJudge:
             _add_doubtful({sorted(longer, key=lambda k: -longer[k])[order.n - 1]}, fit)
 
 
+def _ranked(fit: Fit) -> tuple[Candidate, ...]:
+    return tuple(Candidate(k, fit[k]) for k in sorted(fit, key=lambda k: (-fit[k], k)))
+
+
 def _members(fit: Fit, asks: bool) -> tuple[list[int], list[int]]:
     """Those that fit so far, and those that perhaps do."""
     most = max(fit.values(), default=0.0)
@@ -386,15 +396,3 @@ def _add_doubtful(objects: set[int], fit: Fit) -> None:
     most = max(fit.values(), default=0.0)
     for k in objects:
         fit[k] = max(fit[k], 1.1 * CLEAR_RATIO * most)
-
-
-def _keys(words: frozenset[str], kind: Kind) -> set[str]:
-    """What words of a name mean, of one kind."""
-    meanings = (each for word in words for each in vocabulary().phrases.get((word,), ()))
-    return {each.key for each in meanings if each.kind == kind}
-
-
-def _quoted(words: list[str]) -> str:
-    """`word "car"`, or `words "toy", "car"`; each once."""
-    each = list(dict.fromkeys(words))
-    return f"word{'s' if len(each) > 1 else ''} " + ", ".join(f'"{word}"' for word in each)

@@ -47,6 +47,7 @@ class ScorerConfig(_Table):
         base_url: Address of the server; the provider's own where left out.
         api_key_env: The environment variable that holds the key, read when a call is made.
         words: Whether it is asked which object the words of a request mean; else our word judge tells.
+        names: Whether it is asked, once a look, what the objects are; else colours and shapes name them.
         hypotheses: Whether the prompt shows what geometry measured (`scene` only).
         points: How points in replies are meant; see `Marks`.
         pairs_per_prompt: Scenes with more pairs take several prompts.
@@ -68,6 +69,7 @@ class ScorerConfig(_Table):
     base_url: str | None = None
     api_key_env: str | None = None
     words: bool = True
+    names: bool = False
     hypotheses: bool = True
     points: Literal["pixels", "thousandths"] = "pixels"
     pairs_per_prompt: int = Field(200, ge=1)

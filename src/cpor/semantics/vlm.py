@@ -1,6 +1,7 @@
 """A relation scorer from any vision-language model, in either way of asking."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from cpor.evidence import geometric_evidence
 from cpor.scene import BlockedBy, Scene
@@ -8,6 +9,7 @@ from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.grounder import WordsReply
 from cpor.semantics.matching import Marks
+from cpor.semantics.namer import NAMES_SCHEMA, NAMES_SYSTEM, NamesReply, names_prompt, read_names_reply
 from cpor.semantics.patience import Asked, PatientCaller
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
 from cpor.semantics.provider import Completion, Picture, Provider, Question
@@ -16,7 +18,6 @@ from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerE
 from cpor.semantics.words_question import (
     WORDS_SCHEMA,
     WORDS_SYSTEM,
-    WordsReading,
     read_words_reply,
     why_not_asked,
     words_prompt,
@@ -28,6 +29,7 @@ NO_LOGPROBS = (
     'the model gives no log-probabilities, and way = "pairs" needs them; set way = "scene", or choose '
     "another model"
 )
+T = TypeVar("T")
 _FEW = 3  # one reply may lack them by accident
 
 
@@ -64,27 +66,51 @@ class VlmScorer(RelationScorer):
             return WordsReply(None, self.name, None, (reason,))
         before = self.caller.purse.spent
         picture, marks = draw_marks(scene, self.config.points)
-        question = Question(
-            picture,
-            words_prompt(scene, marks.number, words),
-            WORDS_SYSTEM,
-            WORDS_SCHEMA,
-            max_output_tokens=self.config.max_output_tokens,
+        prompt = words_prompt(scene, marks.number, words)
+
+        def read(text: str) -> tuple[Mapping[int, float] | None, tuple[str, ...]]:
+            found = read_words_reply(text, marks)
+            return found.fit, found.problems
+
+        fit, text, problems = self._ask_once(picture, prompt, WORDS_SYSTEM, WORDS_SCHEMA, read)
+        return WordsReply(fit, self.name, text, problems, self.caller.purse.spent - before)
+
+    def name_objects(self, scene: Scene) -> NamesReply | None:
+        """See `Namer`: one question a scene. None unless `names = true`, or where all have names."""
+        if not self.config.names or all(o.title for o in scene.objects):
+            return None
+        before = self.caller.purse.spent
+        picture, marks = draw_marks(scene, self.config.points)
+        prompt = names_prompt(scene, marks.number)
+        names, _, problems = self._ask_once(
+            picture, prompt, NAMES_SYSTEM, NAMES_SCHEMA, lambda text: read_names_reply(text, marks)
         )
+        return NamesReply(names, self.name, problems, self.caller.purse.spent - before)
 
-        def read(completion: Completion) -> WordsReading:
+    def _ask_once(
+        self,
+        picture: Picture,
+        prompt: str,
+        system: str,
+        schema: Mapping[str, Any],
+        read: Callable[[str], tuple[T | None, tuple[str, ...]]],
+    ) -> tuple[T | None, str | None, tuple[str, ...]]:
+        """What one question brings: what was read, the reply as it came, and what went wrong."""
+        question = Question(picture, prompt, system, schema, max_output_tokens=self.config.max_output_tokens)
+
+        def understand(completion: Completion) -> tuple[T | None, tuple[str, ...]]:
             if completion.refused:
-                return WordsReading(None, (REFUSED,))
-            found = read_words_reply(completion.text, marks)
-            if completion.cut and found.fit is None:
-                return WordsReading(None, ("the reply was cut: raise max_output_tokens",))
-            return found
+                return None, (REFUSED,)
+            found, problems = read(completion.text)
+            if completion.cut and found is None:
+                return None, ("the reply was cut: raise max_output_tokens",)
+            return found, problems
 
-        (asked,) = self.caller.ask_all([question], lambda _, reply: read(reply).fit is not None)
-        reading = WordsReading(None) if asked.completion is None else read(asked.completion)
-        text = None if asked.completion is None else asked.completion.text
-        problems = (*asked.problems, *reading.problems)
-        return WordsReply(reading.fit, self.name, text, problems, self.caller.purse.spent - before)
+        (asked,) = self.caller.ask_all([question], lambda _, reply: understand(reply)[0] is not None)
+        if asked.completion is None:
+            return None, None, asked.problems
+        found, problems = understand(asked.completion)
+        return found, asked.completion.text, (*asked.problems, *problems)
 
     def _ask_scene(
         self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: Picture, marks: Marks

@@ -65,7 +65,7 @@ def words_prompt(scene: Scene, number: Mapping[int, int], words: str) -> str:
         number: Badge number by object id.
         words: The request.
     """
-    objects = "\n".join(_object_line(number[o.id], o.name) for o in scene.objects)
+    objects = "\n".join(object_line(number[o.id], o.name) for o in scene.objects)
     return "\n\n".join(
         [
             "Every object carries a badge with its number. A badge beside an object is joined to it by a "
@@ -131,7 +131,8 @@ def read_words_reply(text: str, marks: Marks) -> WordsReading:
     return WordsReading(dict(sorted(fit.items(), key=lambda each: (-each[1], each[0]))))
 
 
-def _object_line(number: int, name: str | None) -> str:
+def object_line(number: int, name: str | None) -> str:
+    """A line of the list of objects that a prompt shows."""
     return f"  {number}: {_quoted(name[:_LONGEST_NAME])}" if name else f"  {number}"
 
 
