@@ -31,6 +31,7 @@ SIM, PERCEPTION = "benchmarks/evidence_sim.py", "benchmarks/evidence_perception.
 LOOP = "benchmarks/evidence_loop_causes.py"
 
 INPUTS = "benchmarks/evidence_inputs.py"
+LAB, ACCESS = "benchmarks/evidence_lab.py", "benchmarks/evidence_access.py"
 LONG: dict[str, tuple[str, Wanted]] = {
     "heaps": (SIM, Wanted("acts", "200 simulated heaps come to rest")),
     "decisions": (SIM, Wanted("decides", "first actions on the test split, true masks")),
@@ -46,7 +47,12 @@ LONG: dict[str, tuple[str, Wanted]] = {
     "identity": ("benchmarks/evidence_identity.py", Wanted("acts", "ids and beliefs over time")),
     "loop_faults": ("benchmarks/evidence_loop_faults.py", Wanted("safe", "the loop with faults")),
     "gate": ("benchmarks/evidence_gate.py", Wanted("safe", "faulty frames and masks, caught by the gate")),
-    "lab_osd": ("benchmarks/evidence_lab.py", Wanted("calibrated", "a model fitted to photographs of a lab")),
+    "lab_osd": (LAB, Wanted("calibrated", "a model fitted to photographs of a lab")),
+    "lab_simulated": (LAB, Wanted("calibrated", "a model fitted to a simulated lab")),
+    "access_pages": (ACCESS, Wanted("serves", "accessibility of the pages")),
+    "access_queue": (ACCESS, Wanted("serves", "accessibility of the queue of labels")),
+    "access_site": (ACCESS, Wanted("serves", "accessibility of the site")),
+    "access_first_screen": (ACCESS, Wanted("serves", "size and speed of the site's first screen")),
     "editing": ("benchmarks/evidence_editing.py", Wanted("serves", "masks corrected by hand")),
     "input_forms": (INPUTS, Wanted("decides", "one frame in many forms of files")),
     "input_broken": (INPUTS, Wanted("safe", "broken files")),
@@ -88,7 +94,7 @@ def measure(name: str) -> None:
     """Measure a part and keep it."""
     if name in LONG:
         script = LONG[name][0]
-        run(script, *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS) else ()))
+        run(script, *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS) else ()))
     elif name in SHORT:
         keep({name: SHORT[name]()})
     elif name.startswith("tests"):
