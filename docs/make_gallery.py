@@ -20,13 +20,15 @@ from cpor.cli.app import app
 from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer, Grasp
 from cpor.model import FittedModel, bundled_model
+from cpor.relations import Label
 from cpor.scene import BlockedBy, Scene
 from cpor.sim.dataset.recognition import Recognition
 from cpor.system import System
 from cpor.truth import is_wrong, truth_of
-from cpor.viz.answer_page import draw_answer
 from cpor.viz.mask_outlines import trace_mask
+from cpor.viz.overlay import Marks, draw_scene, relations_to_draw, window_around
 from cpor.viz.overlay_marks import font
+from cpor.viz.words import say_step, say_why
 
 HERE = Path(__file__).parent
 SEED = 41
@@ -143,10 +145,9 @@ def write_page(
             lines += ["None among these.", ""]
         for k, (seen, target, mode, answer) in enumerate(chosen[kind], start=1):
             name = f"gallery-{kind.replace(' ', '-')}-{k}.jpg"
-            picture = draw_answer(answer)
-            picture = picture.resize(
-                (WIDTH, round(WIDTH * picture.height / picture.width)), Image.Resampling.LANCZOS
-            )
+            picture = draw(seen.found, target, answer)
+            size = WIDTH, round(WIDTH * picture.height / picture.width)
+            picture = picture.resize(size, Image.Resampling.LANCZOS)
             picture.convert("RGB").save(HERE / "pictures" / name, quality=72, optimize=True, progressive=True)
             flag = "" if mode == "cautious" else f" --mode {mode}"
             lines += [
@@ -160,14 +161,26 @@ def write_page(
     (HERE / "gallery.md").write_text("\n".join(lines), encoding="utf-8")
 
 
+def draw(found: Scene, target: int, answer: Answer) -> Image.Image:
+    """The heap alone, with what was decided on it."""
+    assert answer.posterior is not None
+    marks = Marks(target, answer.action, relations_to_draw(answer.posterior))
+    return draw_scene(found, marks, window=window_around(found))
+
+
 def say(seen: Seen, target: int, answer: Answer) -> str:
     """What was decided, and what is so."""
-    said = " ".join(str(answer.to_json(0)["words"].get(part) or "") for part in ("headline", "why")).strip()
+    assert answer.decision is not None and answer.action is not None
+
+    def name(obj: Label) -> str:
+        return f"object {obj}"
+
+    said = f"{say_step(answer.action, name)}. {say_why(answer.decision, target, name)}"
     blockers = sorted(pair.blocker for pair in seen.truth if pair.blocked == target)
     unseen = [each for each in blockers if each not in seen.found.ids]
     shown = [f"object {each}" for each in blockers if each in seen.found.ids]
     shown += [f"{len(unseen)} that it did not find"] if unseen else []
-    return f"{said} In truth in the way of object {target}: {', '.join(shown) or 'nothing'}."
+    return f"{said} In truth directly in the way of object {target}: {', '.join(shown) or 'nothing'}."
 
 
 # Where the networks fail
@@ -272,9 +285,9 @@ def shape_failures(looked: list[Seen]) -> Iterator[Image.Image]:
         names = {each.id: each.name for each in seen.scene.objects}
         view = next(iter(seen.answers.values())).view
         assert view is not None
-        for obj, described in view.objects.items():
+        for listed in view.objects:
+            obj, said = listed["id"], listed["name"]
             true = names.get(seen.known.owner.get(obj) or 0)
-            said = described.name
             if (
                 true
                 and said
