@@ -12,12 +12,14 @@ part is kept as soon as it is measured, and long parts go on where they stopped.
 import argparse
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,6 +230,23 @@ def start() -> list[Row]:
     ]
 
 
+def release() -> list[Row]:
+    """What `make dist` made: sizes, and the licences of all that is installed with the wheel."""
+    (wheel,), (sdist,) = (list((ROOT / "dist").glob(f"*.{kind}")) for kind in ("whl", "tar.gz"))
+    lines = (ROOT / "dist" / "licences.md").read_text(encoding="utf-8").splitlines()[2:]
+    licences = Counter(line.split("|")[3].strip() for line in lines)
+    strict = [line.split("|")[1].strip() for line in lines if re.search(r"(?<!L)GPL", line.split("|")[3])]
+    listed = ", ".join(f"{name} {count}" for name, count in licences.most_common(6))
+    told = f"{sum(licences.values())} packages, all with a licence named: {listed}, ..."
+    return [
+        ("serves", "wheel, weights inside", "<= 45 MB", f"{wheel.stat().st_size / 1e6:.1f} MB"),
+        ("serves", "sdist", "", f"{sdist.stat().st_size / 1e6:.1f} MB"),
+        ("serves", "licences of what the wheel brings in", "listed", told),
+        ("serves", "packages under the GPL among them", "0", f"{len(strict)} {', '.join(strict)}".strip()),
+        ("serves", "packages without a licence among them", "0", str(licences["UNKNOWN"])),
+    ]
+
+
 RUNS = 10
 """Starts of each kind."""
 
@@ -254,6 +273,7 @@ SHORT: dict[str, Callable[[], list[Row]]] = {
     "geometry_speed": geometry_speed,
     "service": service,
     "start": start,
+    "release": release,
 }
 """Parts of minutes, turned into rows here."""
 
