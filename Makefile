@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --retries 5
 
-.PHONY: demo quick test check bench evidence docs dist format clean
+.PHONY: demo quick test check bench evidence docs docs-tried dist format clean
 
 # Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
 demo: $(VENV)/.sim
@@ -37,6 +37,10 @@ docs: $(VENV)/.dev
 	@echo "Recording a decision for the start page (a minute or two) …"
 	@$(BIN)/python docs/record_page.py out/site/try.html
 	@echo "out/site/index.html"
+
+# Every code block and command line of README and site, with the wheel in a fresh environment outside of here: half an hour.
+docs-tried: dist
+	@PYTHONPATH=benchmarks:tests $(BIN)/python benchmarks/docs_tried.py dist/*.whl
 
 # Wheel and sdist, the same bytes for the same commit; beside them what they bring in, and under which licences.
 SHIPPED := out/shipped

@@ -2,15 +2,19 @@
 
 Two labs: the photographs of osd_learn, and the simulated lab of lab_scenes.py (camera leaning by 45 degrees,
 worse sensor, no bin). Their scenes are looked at once, by our networks, and kept in out/lab_read. Then labs
-are resampled: some scenes are labelled, a model is fitted to them from the bundled one, and the others are
-what comes after. Rows go to docs/evidence.json.
+are resampled: some scenes are labelled, and a model is fitted to them from the bundled one. Figures are of
+the other scenes. A promise is about the lab, so whether it is kept is judged on every scene of the lab that
+nothing was fitted to. Those it was tested on are among them, as they are in a lab: the others alone are worse
+than the lab wherever the test was lucky, which breaks promises that hold. Rows go to docs/evidence.json.
 
-Run lab_scenes.py first, then: python benchmarks/evidence_lab.py [--labs 200] [--only osd,simulated]
+Run lab_scenes.py first, then: python benchmarks/evidence_lab.py [--labs 200] [--only lab_osd,lab_simulated]
 """
 
 import argparse
+import hashlib
 import os
 import pickle
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,9 +27,10 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
 from cpor.errors import CporError
 from cpor.fitting import FitSettings
-from cpor.fitting.from_prior import LabReport, choose_weight, fit_from_prior, move
+from cpor.fitting.from_prior import fit_model_from_prior
 from cpor.fitting.label_order import order_by_value
 from cpor.fitting.labelled import LabelledScene
+from cpor.fitting.moved_stages import choose_weight, move
 from cpor.inference.decide import decide_many
 from cpor.metrics import nll
 from cpor.metrics.reliability import ece
@@ -39,55 +44,96 @@ DATA = Path(os.environ.get("CPOR_DATA") or ROOT.parent / "shared" / "data")
 READ = ROOT / "out" / "lab_read"
 LABS = {"osd": DATA / "osd_learn", "simulated": ROOT / "out" / "lab"}
 SIZES = (10, 25, 50)
-ALPHA, DELTA = 0.2, 0.1
+ALPHAS, DELTA = (0.2, 0.3), 0.1
 DRAWS = 8
+MOST_TARGETS = 4
+"""Objects asked for in each scene, drawn at random: dense heaps have up to twenty, and each costs time."""
+MOST_OBJECTS = 14
+"""Scenes in which more objects are found are left out: exact sums over these take seconds each."""
+JUDGED = 40
+"""Scenes that a fitted model is judged on at most, drawn at random from the others."""
 
 
 def read_lab(name: str) -> list[LabelledScene]:
     """The scenes of a lab as our networks see them; kept, and looked at once."""
     prior = FittedModel.load(bundled_model("embedded"))
     system, raw = System(), Pipeline(measure=prior.pipeline().measure)
-    READ.mkdir(parents=True, exist_ok=True)
+    # Other networks see other things.
+    place = READ / hashlib.sha256(f"{prior.tested_with} {prior.geometry_weights}".encode()).hexdigest()[:12]
+    place.mkdir(parents=True, exist_ok=True)
     read = []
     for folder in sorted(path for path in LABS[name].iterdir() if (path / "rgb.png").is_file()):
-        kept = READ / f"{name}_{folder.name}.pkl"
+        kept = place / f"{name}_{folder.name}.pkl"
         if not kept.is_file():
             seen = see_labelled(system, read_scene_folder(folder))
             kept.write_bytes(pickle.dumps(LabelledScene.read(folder.name, seen, raw)))
         read.append(pickle.loads(kept.read_bytes()))
-    return [each for each in read if each.beliefs.ids]
+    return [each for each in read if 0 < len(each.beliefs.ids) <= MOST_OBJECTS]
+
+
+def forced(pipeline: Pipeline, each: LabelledScene) -> tuple[LabelledScene, list[tuple[float, bool]]]:
+    """A scene as a pipeline sees it; score (NaN: no answer) and error of its actions for some targets."""
+    seen = each.believed_by(pipeline)
+    rng = np.random.default_rng(zlib.crc32(each.name.encode()))
+    targets = rng.permutation(seen.beliefs.ids)[:MOST_TARGETS].tolist()
+    posteriors = [pipeline.posterior(seen.beliefs, target) for target in targets]
+    found = []
+    for target, decision in zip(targets, decide_many(posteriors, tau=0.0), strict=True):
+        settled = pipeline.settle(decision)
+        acts = not isinstance(settled.action, Defer)
+        score = settled.scores[settled.action.obj] if acts else np.nan
+        found.append((score, is_wrong(settled.action, target, each.truth)))
+    return seen, found
 
 
 def after(pipeline: Pipeline, scenes: Sequence[LabelledScene]) -> tuple[float, float, float]:
-    """Right first actions over all targets, NLL and calibration error of pairs, on scenes that come after."""
+    """Right first actions, NLL and calibration error of pairs, on scenes that come after."""
     right, p, label = [], [], []
     for each in scenes:
-        beliefs = each.believed_by(pipeline).beliefs
-        there = ~np.isnan(beliefs.p_fused) & (beliefs.p_fused > 0.0)
-        p.append(beliefs.p_fused[there])
+        seen, found = forced(pipeline, each)
+        there = ~np.isnan(seen.beliefs.p_fused) & (seen.beliefs.p_fused > 0.0)
+        p.append(seen.beliefs.p_fused[there])
         label.append(each.label[there])
-        posteriors = [pipeline.posterior(beliefs, target) for target in beliefs.ids]
-        for target, decision in zip(beliefs.ids, decide_many(posteriors, tau=0.0), strict=True):
-            action = pipeline.settle(decision).action
-            right.append(not isinstance(action, Defer) and not is_wrong(action, target, each.truth))
+        right += [not wrong and not np.isnan(score) for score, wrong in found]
     p, label = np.concatenate(p), np.concatenate(label)
     return float(np.mean(right)), float(nll(p, label)), float(ece(p, label))
 
 
-def true_risk(report: LabReport, scenes: Sequence[LabelledScene]) -> float | None:
-    """Share of wrong actions above the promised threshold, over all targets of scenes that come after."""
-    pipeline, tau = report.model.pipeline(), report.model.promise.tau
+def true_risk(model: FittedModel, scenes: Sequence[LabelledScene]) -> float | None:
+    """Share of wrong actions above the promised threshold; each scene is asked for one object at random."""
+    pipeline, tau = model.pipeline(), model.promise.tau
     assert tau is not None
     wrong, acted = 0.0, 0.0
     for each in scenes:
-        beliefs = each.believed_by(pipeline).beliefs
-        posteriors = [pipeline.posterior(beliefs, target) for target in beliefs.ids]
-        for target, decision in zip(beliefs.ids, decide_many(posteriors, tau=0.0), strict=True):
-            action = pipeline.settle(decision).action
-            if not isinstance(action, Defer) and decision.scores[action.obj] > tau:
-                acted += 1.0 / len(beliefs.ids)  # each scene is asked for one object at random
-                wrong += is_wrong(action, target, each.truth) / len(beliefs.ids)
+        _, found = forced(pipeline, each)
+        acted += np.mean([score > tau for score, _ in found])
+        wrong += np.mean([score > tau and error for score, error in found])
     return wrong / acted if acted else None
+
+
+def keeps_promises(
+    scenes: Sequence[LabelledScene], prior: FittedModel, n: int, labs: int
+) -> dict[float, list[str]]:
+    """What became of the promise of each resampled lab, for each error rate: kept, broken, none, refused."""
+    rng = np.random.default_rng(1)
+    became: dict[float, list[str]] = {alpha: [] for alpha in ALPHAS}
+    for seed in range(labs):
+        picked = [scenes[k] for k in rng.permutation(len(scenes))[:n]]
+        for alpha in ALPHAS:
+            try:
+                model = fit_model_from_prior(picked, prior, FitSettings(alpha, DELTA, seed))
+            except CporError:
+                became[alpha].append("refused")
+                continue
+            if model.promise.tau is None:
+                became[alpha].append("none")
+                continue
+            risk = true_risk(model, [each for each in scenes if each.name not in model.parts["fit"]])
+            became[alpha].append("kept" if risk is None or risk <= alpha else "broken")
+        print(
+            f"lab {seed + 1} of {labs}: " + ", ".join(f"{a:.0%} {became[a][-1]}" for a in ALPHAS), flush=True
+        )
+    return became
 
 
 def measure(name: str, labs: int) -> list[Row]:
@@ -106,12 +152,12 @@ def measure(name: str, labs: int) -> list[Row]:
             order = rng.permutation(len(scenes))
             picked, rest = [scenes[k] for k in order[:n]], [scenes[k] for k in order[n:]]
             pipeline = move(prior.pipeline(), picked, choose_weight(prior, picked))
-            own.append(after(pipeline, rest))
-            bundled.append(after(prior.pipeline(), rest))
+            own.append(after(pipeline, rest[:JUDGED]))
+            bundled.append(after(prior.pipeline(), rest[:JUDGED]))
             # By value: of a random half, the n that teach most; judged on the other half, as the drawn ones.
             half = order[: len(scenes) // 2]
             if n < 0.7 * half.size:
-                test = [scenes[k] for k in order[len(scenes) // 2 :]]
+                test = [scenes[k] for k in order[len(scenes) // 2 :]][:JUDGED]
                 best = [k for k in value if k in set(half.tolist())][:n]
                 for found, ids in ((chosen, best), (drawn, half[:n])):
                     part = [scenes[k] for k in ids]
@@ -128,24 +174,11 @@ def measure(name: str, labs: int) -> list[Row]:
             said = f"{lv:.3f}; right first actions {rv:.1%}, drawn {rd:.1%}"
             rows.append(("calibrated", what, f"<= {ld:.3f}", said))
     n = 50 if len(scenes) >= 90 else 25
-    kept, promised, failed = 0, 0, 0
-    for seed in range(labs):
-        order = rng.permutation(len(scenes))
-        picked, rest = [scenes[k] for k in order[:n]], [scenes[k] for k in order[n:]]
-        try:
-            report = fit_from_prior(picked, prior, FitSettings(ALPHA, DELTA, seed))
-        except CporError:
-            failed += 1
-            continue
-        if report.model.promise.tau is None:
-            continue
-        promised += 1
-        risk = true_risk(report, rest)
-        kept += risk is None or risk <= ALPHA
-    broken = promised - kept
-    what = f"{words}: promises of at most {ALPHA:.0%} wrong from {n} labelled photographs, resampled labs"
-    said = f"{broken / labs:.1%} broken ({broken} of {labs} labs; promised in {promised}, {failed} refused)"
-    rows.append(("calibrated", what, f"at most {DELTA:.0%}", said))
+    for alpha, became in keeps_promises(scenes, prior, n, labs).items():
+        broken, kept = became.count("broken"), became.count("kept")
+        what = f"{words}: promises of at most {alpha:.0%} wrong from {n} labels, {labs} resampled labs"
+        said = f"{broken / labs:.1%} broken ({broken} of {labs}; promised and kept in {kept})"
+        rows.append(("calibrated", what, f"at most {DELTA:.0%} broken", said))
     return rows
 
 
@@ -154,12 +187,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--labs", type=int, default=200)
-    parser.add_argument("--only", default="osd,simulated")
+    parser.add_argument("--only", default="lab_osd,lab_simulated")
     asked = parser.parse_args()
     rows = []
     for name in asked.only.split(","):
-        found = measure(name, asked.labs)
-        keep({f"lab_{name}": found})
+        found = measure(name.removeprefix("lab_"), asked.labs)
+        keep({name: found})
         rows += found
     for row in rows:
         print(" | ".join(row))

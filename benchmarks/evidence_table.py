@@ -12,10 +12,14 @@ part is kept as soon as it is measured, and long parts go on where they stopped.
 import argparse
 import json
 import os
+import re
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +35,7 @@ SIM, PERCEPTION = "benchmarks/evidence_sim.py", "benchmarks/evidence_perception.
 LOOP = "benchmarks/evidence_loop_causes.py"
 
 INPUTS = "benchmarks/evidence_inputs.py"
+LAB, ACCESS = "benchmarks/evidence_lab.py", "benchmarks/evidence_access.py"
 LONG: dict[str, tuple[str, Wanted]] = {
     "heaps": (SIM, Wanted("acts", "200 simulated heaps come to rest")),
     "decisions": (SIM, Wanted("decides", "first actions on the test split, true masks")),
@@ -46,7 +51,12 @@ LONG: dict[str, tuple[str, Wanted]] = {
     "identity": ("benchmarks/evidence_identity.py", Wanted("acts", "ids and beliefs over time")),
     "loop_faults": ("benchmarks/evidence_loop_faults.py", Wanted("safe", "the loop with faults")),
     "gate": ("benchmarks/evidence_gate.py", Wanted("safe", "faulty frames and masks, caught by the gate")),
-    "lab_osd": ("benchmarks/evidence_lab.py", Wanted("calibrated", "a model fitted to photographs of a lab")),
+    "lab_osd": (LAB, Wanted("calibrated", "a model fitted to photographs of a lab")),
+    "lab_simulated": (LAB, Wanted("calibrated", "a model fitted to a simulated lab")),
+    "access_pages": (ACCESS, Wanted("serves", "accessibility of the pages")),
+    "access_queue": (ACCESS, Wanted("serves", "accessibility of the queue of labels")),
+    "access_site": (ACCESS, Wanted("serves", "accessibility of the site")),
+    "access_first_screen": (ACCESS, Wanted("serves", "size and speed of the site's first screen")),
     "editing": ("benchmarks/evidence_editing.py", Wanted("serves", "masks corrected by hand")),
     "input_forms": (INPUTS, Wanted("decides", "one frame in many forms of files")),
     "input_broken": (INPUTS, Wanted("safe", "broken files")),
@@ -91,7 +101,7 @@ def measure(name: str) -> None:
     """Measure a part and keep it."""
     if name in LONG:
         script = LONG[name][0]
-        run(script, *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS) else ()))
+        run(script, *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS) else ()))
     elif name in SHORT:
         keep({name: SHORT[name]()})
     elif name.startswith("tests"):
@@ -207,22 +217,58 @@ def service() -> list[Row]:
 
 
 def start() -> list[Row]:
-    """Cold starts, after a first run has filled the compilation cache."""
-    decide = ["-c", "from cpor.cli.app import main; main()", "decide", "examples/scenes/heap.json"]
+    """Starts of the command line, 10 each: warm, and the very first with nothing compiled."""
+    cpor = ["-c", "from cpor.cli.app import main; main()"]
+    decide = [*cpor, "decide", "examples/scenes/heap.json"]
+    timed = (
+        ("import cpor", "< 0.5 s", ["-c", "import cpor"], False),
+        ("cpor --help", "< 0.4 s", [*cpor, "--help"], False),
+        ("cpor decide scene.json, 6 objects", "< 1 s", decide, False),
+        ("cpor decide scene.json --json, 6 objects", "< 1 s", [*decide, "--json"], False),
+        ("the same, the very first time (nothing compiled)", "< 6 s", decide, True),
+    )
     return [
-        ("fast", "import cpor, median of 5", "< 0.5 s", f"{_time(['-c', 'import cpor']):.2f} s"),
-        ("fast", "cpor decide, cold, median of 5", "< 1.5 s", f"{_time(decide):.2f} s"),
-        ("fast", "cpor decide --json, cold, median of 5", "< 1.5 s", f"{_time([*decide, '--json']):.2f} s"),
+        ("fast", f"{what}, median of {RUNS}", asked, _time(command, is_first))
+        for what, asked, command, is_first in timed
     ]
 
 
-def _time(arguments: list[str]) -> float:
-    times = []
-    for _ in range(6):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - began)
-    return statistics.median(times[1:])
+def release() -> list[Row]:
+    """What `make dist` made: sizes, and the licences of all that is installed with the wheel."""
+    (wheel,), (sdist,) = (list((ROOT / "dist").glob(f"*.{kind}")) for kind in ("whl", "tar.gz"))
+    lines = (ROOT / "dist" / "licences.md").read_text(encoding="utf-8").splitlines()[2:]
+    licences = Counter(line.split("|")[3].strip() for line in lines)
+    strict = [line.split("|")[1].strip() for line in lines if re.search(r"(?<!L)GPL", line.split("|")[3])]
+    listed = ", ".join(f"{name} {count}" for name, count in licences.most_common(6))
+    told = f"{sum(licences.values())} packages, all with a licence named: {listed}, ..."
+    return [
+        ("serves", "wheel, weights inside", "<= 45 MB", f"{wheel.stat().st_size / 1e6:.1f} MB"),
+        ("serves", "sdist", "", f"{sdist.stat().st_size / 1e6:.1f} MB"),
+        ("serves", "licences of what the wheel brings in", "listed", told),
+        ("serves", "packages under the GPL among them", "0", f"{len(strict)} {', '.join(strict)}".strip()),
+        ("serves", "packages without a licence among them", "0", str(licences["UNKNOWN"])),
+    ]
+
+
+RUNS = 10
+"""Starts of each kind."""
+
+
+def _time(arguments: list[str], is_first: bool) -> str:
+    """Medians by the clock and of the processor, with how busy the machine was."""
+    wall, own = [], []
+    for run_number in range(RUNS + 1):
+        with tempfile.TemporaryDirectory() as empty:
+            environment = os.environ | ({"NUMBA_CACHE_DIR": empty} if is_first else {})
+            began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            command = [sys.executable, *arguments]
+            subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env=environment)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if run_number:  # the first fills caches
+            wall.append(time.perf_counter() - began)
+            own.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    said = f"{statistics.median(wall):.2f} s (most {max(wall):.2f}), processor {statistics.median(own):.2f} s"
+    return f"{said}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
 SHORT: dict[str, Callable[[], list[Row]]] = {
@@ -230,6 +276,7 @@ SHORT: dict[str, Callable[[], list[Row]]] = {
     "geometry_speed": geometry_speed,
     "service": service,
     "start": start,
+    "release": release,
 }
 """Parts of minutes, turned into rows here."""
 

@@ -37,6 +37,7 @@
 
   const real = globalThis.fetch.bind(globalThis);
   globalThis.fetch = (path, options = {}) => answer(String(path), options);
+  globalThis.XMLHttpRequest = undefined;
   // A page opened from disk may not write its address.
   for (const write of ["pushState", "replaceState"]) {
     const given = history[write].bind(history);

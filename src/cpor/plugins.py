@@ -5,6 +5,8 @@ Ours are registered the same way, in pyproject.toml. docs/extending.md says how 
 
 import importlib
 import inspect
+import os
+import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
@@ -56,6 +58,8 @@ def load_plugin(group: PluginGroup, name: str) -> object:
     try:
         if name in known:
             return known[name].load()
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())  # the command `cpor` does not look where it is called from
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InvalidSettingError(f"the {group.noun} {name!r} cannot be loaded: {error}") from error

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cpor.errors import InvalidSettingError
-from cpor.plugins import ROBOTS
+from cpor.plugins import ROBOTS, load_plugin
 from cpor.robot.cameras import FolderCamera
 from cpor.robot.protocol import Robot
 from cpor.robot.registry import make_robot
@@ -21,6 +21,13 @@ def test_the_robots_are_registered_and_can_be_loaded():
     assert set(points) == {"simulated", "template", "ur"}
     for name, value in points.items():
         assert callable(EntryPoint(name, value, ROBOTS.name).load())
+
+
+def test_a_module_where_the_command_is_called_from_is_found(tmp_path, monkeypatch):
+    (tmp_path / "lab_of_mine.py").write_text("class Mine: pass\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", ["/nowhere"])
+    assert load_plugin(ROBOTS, "lab_of_mine:Mine").__name__ == "Mine"
 
 
 def test_the_simulated_arm_stands_beside_a_heap():

@@ -1,6 +1,7 @@
-"""The commands `perceive` and `gallery`: find the objects of a frame, and show what was found."""
+"""The commands `perceive`, `gallery` and `examples`: find objects, show what was found, get scenes to try."""
 
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import cpor
 from cpor.cli.options import (
     MORE,
     SEE,
@@ -39,6 +41,19 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command(rich_help_panel=SEE)(with_given(perceive))
     app.command(rich_help_panel=SEE)(gallery)
+    app.command(rich_help_panel=SEE)(examples)
+
+
+def examples(
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write.")] = Path("cpor-examples"),
+) -> None:
+    """Write example scenes (simulated; colour, depth, masks) to a folder, to try the other commands on."""
+    if out.exists():
+        raise InvalidSettingError(f"{out} is there already; name another folder: cpor examples FOLDER")
+    ours = Path(cpor.__file__).parent / "serve" / "examples"
+    for scene in sorted(path for path in ours.iterdir() if path.is_dir()):
+        shutil.copytree(scene, out / scene.name, copy_function=shutil.copyfile)  # writable, wherever ours are
+        typer.echo(str(out / scene.name))
 
 
 def perceive(

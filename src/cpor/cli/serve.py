@@ -57,6 +57,13 @@ def serve(
         Path | None,
         typer.Option(help="Model file of `cpor fit` to decide with; warns when pictures drift away from it."),
     ] = None,
+    camera: Annotated[
+        str | None,
+        typer.Option(
+            metavar="realsense|FOLDER",
+            help="Camera with depth to look through from the page; or a folder of frames, to try.",
+        ),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     log: Annotated[
         bool, typer.Option("--log", rich_help_panel=MORE, help="Log one line for every request.")
@@ -73,6 +80,7 @@ def serve(
         public_host=public_host,
         analysis_workers=workers,
         model=model,
+        camera=camera,
     )
     if log:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")

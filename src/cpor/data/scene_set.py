@@ -14,7 +14,8 @@ Progress = Callable[[str, int, int], None]
 def list_scene_folders(folder: Path) -> list[Path]:
     """The scene folders right below a folder, by name."""
     if not folder.is_dir():
-        raise SceneFileError(f"{folder} is not a folder; give one that holds scene folders")
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise SceneFileError(f"{folder} {what}; give a folder that holds scene folders")
     found = sorted(path for path in folder.iterdir() if (path / "rgb.png").is_file())
     if not found:
         raise SceneFileError(f"{folder} holds no scene folders; each has at least an rgb.png")

@@ -1,43 +1,35 @@
 """Fit a model to the scenes of one lab, starting from a model that is there already.
 
 A few labelled photographs cannot carry a fit from nothing. So each stage keeps its form, and its numbers move
-from those of the prior model only as far as the scenes ask for:
-
-    theta = argmin  mean NLL(theta) + weight / (2 n_images) |theta - theta_prior|^2
-
-The weight is chosen by cross-validation over images; infinity, the prior model itself, is among those tried.
+from those of the prior model only as far as the scenes ask for (`moved_stages`).
 Scenes are split by picture: one part to fit, the other to compare with the prior model and to promise from.
 """
 
 import math
+import zlib
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import minimize
 from scipy.special import betaincinv
 
 from cpor.calibration import (
     ActionCalibrator,
     CalibrationInputError,
-    PlattCalibrator,
-    ScenePlattCalibrator,
 )
-from cpor.calibration.cross_validation import N_FOLDS, fold_of
 from cpor.decision import Decision, Defer
 from cpor.fitting.fit import FitSettings, mode_figures, reference_of, setup_of, tested_with_of
 from cpor.fitting.labelled import FittingError, LabelledScene, group_copies
-from cpor.fitting.stages import outcomes
-from cpor.fusion import GatedFusion
+from cpor.fitting.moved_stages import choose_weight, folds_of, move, pairs_of
 from cpor.inference.decide import decide_many
 from cpor.metrics import nll
 from cpor.metrics.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
 from cpor.metrics.reliability import ece
 from cpor.model import FittedModel
-from cpor.pipeline import LEAST_RELIABILITY, UNSEEN, Pipeline
+from cpor.pipeline import UNSEEN, Pipeline
+from cpor.relations import ObstructionPosterior
 from cpor.risk.control import control_risk, count_executed
 from cpor.risk.tau_grid import choose_tau_grid
 from cpor.truth import is_wrong, right_actions
@@ -48,15 +40,8 @@ FIT_SHARE = 0.4
 FEWEST_IMAGES = 8
 """Fewer labelled pictures than this cannot fill two parts."""
 
-WEIGHTS = (0.3, 3.0, 30.0, 300.0, math.inf)
-"""Weights of the prior model that are tried, in pictures' worth of evidence; infinity leaves it as it is."""
-
-MOVED: dict[type, tuple[tuple[str, float | None], ...]] = {
-    PlattCalibrator: (("a", 1e-2), ("c", None)),
-    ScenePlattCalibrator: (("alpha_0", None), ("alpha_n", None), ("c_0", None), ("c_n", None)),
-    GatedFusion: (("gamma", None), ("beta_vlm", 0.0), ("beta_cv", 0.0)),
-}
-"""Numbers that move, with their least value; a stage of another kind stays as it is."""
+MOST_TARGETS = 6
+"""Objects of a scene that are asked for, drawn at random: more of them cost time and tell little more."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +49,7 @@ class LabFigures:
     """How a model does on the pictures that nothing was fitted to.
 
     Attributes:
-        right: Share of the first actions that are right, whatever the threshold; every object asked for once.
+        right: Share of the first actions that are right, whatever the threshold.
         right_interval: Where that share lies among all scenes, pictures resampled.
         nll, ece: Of the fused probabilities of pairs.
     """
@@ -99,6 +84,34 @@ class LabReport:
     supported: float | None
 
 
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A forced decision for one target of a labelled scene."""
+
+    scene: LabelledScene
+    target: int
+    posterior: ObstructionPosterior
+    decision: Decision
+
+    @property
+    def acts(self) -> bool:
+        return not isinstance(self.decision.action, Defer)
+
+    @property
+    def score(self) -> float:
+        """Of its action; NaN: no answer."""
+        action = self.decision.action
+        return math.nan if isinstance(action, Defer) else self.decision.scores[action.obj]
+
+    @property
+    def wrong(self) -> bool:
+        return is_wrong(self.decision.action, self.target, self.scene.truth)
+
+    @property
+    def right(self) -> bool:
+        return self.acts and not self.wrong
+
+
 def fit_from_prior(
     read: Sequence[LabelledScene],
     prior: FittedModel,
@@ -117,52 +130,38 @@ def fit_from_prior(
         progress: Told of each step.
     """
     tell = progress or (lambda what, done, total: None)
-    labelled = group_copies([each for each in read if each.beliefs.ids])
-    rng = np.random.default_rng(settings.seed)
-    fit, held = _split(labelled, drawn, rng)
-    weight = choose_weight(prior, fit)
-    own = move(prior.pipeline(), fit, weight)
+    fit, held, weight, own, cross = _fit(read, prior, settings, drawn)
     tell("fitting", 1, 3)
-    score, wrong, rate = _cross_fitted(prior, fit, weight)
-    levels = settings.alpha, settings.delta
-    grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(held))
+    cases = _forced(own, held, settings.seed)
     tell("fitting", 2, 3)
-    targets = {each.name: int(rng.choice(each.beliefs.ids)) for each in held}
-    tested = [each.believed_by(own) for each in held]
-    posteriors = [own.posterior(each.beliefs, targets[each.name]) for each in tested]
-    decisions = [own.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
-    score, wrong = outcomes(decisions, tested, targets)
-    promise = control_risk(score, wrong, *levels, grid)
-    tested_with = tested_with_of(labelled)
-    model = prior.model_copy(
-        update={
-            "truth": settings.truth,
-            "tested_with": tested_with,
-            "calibration": own.calibrate,
-            "geometry_calibration": own.calibrate_geometry,
-            "fusion": own.fuse,
-            "rate": rate,
-            "promise": promise,
-            "modes": mode_figures(promise.tau if tested_with is not None else None, score, wrong),
-            "parts": {"fit": [each.name for each in fit], "promise": [each.name for each in held]},
-            "targets": targets,
-            "reference": reference_of(tested, posteriors, decisions),
-            "setup": setup_of(tested),
-            "seed": settings.seed,
-        }
-    )
-    before, after = (_first_actions(pipeline, held) for pipeline in (prior.pipeline(), own))
+    model = _promise(prior, own, settings, fit, held, cross, cases)
+    before = _forced(prior.pipeline(), held, settings.seed)
+    right, was_right = (np.array([case.right for case in each], np.float64) for each in (cases, before))
+    image = np.array([case.scene.image for case in cases])
     tell("fitting", 3, 3)
     return LabReport(
         model,
         weight,
         len({each.image for each in fit}),
         len({each.image for each in held}),
-        _figures(prior.pipeline(), held, settings.seed),
-        _figures(own, held, settings.seed),
-        compare_paired(before[0], after[0], after[1], np.random.default_rng(settings.seed)),
-        least_supported(score, wrong, float(grid[0]), settings.delta),
+        _figures(prior.pipeline(), held, was_right, image, settings.seed),
+        _figures(own, held, right, image, settings.seed),
+        compare_paired(was_right, right, image, np.random.default_rng(settings.seed)),
+        least_supported(
+            *_outcomes(_one_each(cases)), float(_taus(cross, settings, len(held))[0]), settings.delta
+        ),
     )
+
+
+def fit_model_from_prior(
+    read: Sequence[LabelledScene],
+    prior: FittedModel,
+    settings: FitSettings,
+    drawn: Collection[str] | None = None,
+) -> FittedModel:
+    """The model of `fit_from_prior` alone, without figures that compare it."""
+    fit, held, _, own, cross = _fit(read, prior, settings, drawn)
+    return _promise(prior, own, settings, fit, held, cross, _forced(own, held, settings.seed, most=1))
 
 
 def least_supported(
@@ -175,100 +174,59 @@ def least_supported(
     return 1.0 if errors == executed else float(betaincinv(errors + 1, executed - errors, 1.0 - delta))
 
 
-def choose_weight(prior: FittedModel, part: Sequence[LabelledScene]) -> float:
-    """How much the prior model counts: the weight of least held-out NLL over the pictures of a part."""
-    image = np.array([each.image for each in part])
-    fold = fold_of(image, min(N_FOLDS, np.unique(image).size))
-    loss = []
-    for weight in WEIGHTS:
-        p, label = [], []
-        for k in range(int(fold.max()) + 1):
-            pipeline = move(prior.pipeline(), [e for e, f in zip(part, fold, strict=True) if f != k], weight)
-            rest = [each for each, f in zip(part, fold, strict=True) if f == k]
-            for each in rest:
-                some_p, some_label = _pairs(each.believed_by(pipeline))
-                p.append(some_p)
-                label.append(some_label)
-        loss.append(nll(np.concatenate(p), np.concatenate(label)))
-    # Of equals the larger one, as the nearer to what was tested before.
-    return max(w for w, value in zip(WEIGHTS, loss, strict=True) if value <= min(loss) + 1e-9)
+def _fit(
+    read: Sequence[LabelledScene],
+    prior: FittedModel,
+    settings: FitSettings,
+    drawn: Collection[str] | None,
+) -> tuple[list[LabelledScene], list[LabelledScene], float, Pipeline, list[_Case]]:
+    """Both parts, the weight, the stages, and decisions forced from fits that did not see the picture."""
+    labelled = group_copies([each for each in read if each.beliefs.ids])
+    fit, held = _split(labelled, drawn, np.random.default_rng(settings.seed))
+    weight = choose_weight(prior, fit)
+    cross = []
+    for k, part in enumerate(folds_of(fit)):
+        others = [each for j, rest in enumerate(folds_of(fit)) if j != k for each in rest]
+        pipeline = move(prior.pipeline(), others, weight)
+        cross += _forced(pipeline, part, settings.seed)
+    return fit, held, weight, move(prior.pipeline(), fit, weight), cross
 
 
-def move(start: Pipeline, part: Sequence[LabelledScene], weight: float) -> Pipeline:
-    """The stages of a pipeline, moved towards what the scenes of a part say."""
-    if math.isinf(weight):
-        return start
-    pull = weight / len({each.image for each in part})
-    label = np.concatenate([each.label.ravel() for each in part])
-    semantic = [(each.beliefs.score_semantic, each.beliefs.asked) for each in part]
-    geometric = [(each.beliefs.geometry.p_geometry, _reliable(each)) for each in part]
-    moved = replace(
-        start,
-        calibrate=_move_source(start.calibrate, semantic, label, pull),
-        calibrate_geometry=_move_source(start.calibrate_geometry, geometric, label, pull),
+def _promise(
+    prior: FittedModel,
+    own: Pipeline,
+    settings: FitSettings,
+    fit: Sequence[LabelledScene],
+    held: Sequence[LabelledScene],
+    cross: Sequence[_Case],
+    cases: Sequence[_Case],
+) -> FittedModel:
+    """The model of these stages, with what the held-out part lets promise."""
+    first = _one_each(cases)
+    score, wrong = _outcomes(first)
+    promise = control_risk(score, wrong, settings.alpha, settings.delta, _taus(cross, settings, len(held)))
+    tested_with = tested_with_of([*fit, *held])
+    return prior.model_copy(
+        update={
+            "truth": settings.truth,
+            "tested_with": tested_with,
+            "calibration": own.calibrate,
+            "geometry_calibration": own.calibrate_geometry,
+            "fusion": own.fuse,
+            "rate": _rate(cross),
+            "promise": promise,
+            "modes": mode_figures(promise.tau if tested_with is not None else None, score, wrong),
+            "parts": {"fit": [each.name for each in fit], "promise": [each.name for each in held]},
+            "targets": {case.scene.name: case.target for case in first},
+            "reference": reference_of(
+                [case.scene for case in first],
+                [case.posterior for case in first],
+                [case.decision for case in first],
+            ),
+            "setup": setup_of([case.scene for case in first]),
+            "seed": settings.seed,
+        }
     )
-    if not isinstance(moved.fuse, GatedFusion):
-        return moved
-    later = [each.believed_by(moved).beliefs for each in part]
-    p_vlm = np.concatenate([each.p_semantic.ravel() for each in later])
-    p_cv = np.concatenate([each.p_geometry.ravel() for each in later])
-    gate = np.concatenate([each.geometry.reliability.ravel() for each in later])
-    there = ~(np.isnan(p_vlm) & np.isnan(p_cv))
-    given: dict[str, Any] = {"p_vlm": p_vlm[there], "p_cv": p_cv[there], "reliability": gate[there]}
-    fuse = _move_stage(moved.fuse, lambda stage: stage.apply(**given), label[there], pull)
-    return replace(moved, fuse=fuse)
-
-
-def _move_source(
-    calibrator: Any,
-    given: Sequence[tuple[np.ndarray, np.ndarray]],
-    label: Bool[np.ndarray, " n"],
-    pull: float,
-) -> Any:
-    """A calibrator moved; `given` are scores and which pairs were scored, for each scene."""
-    score = np.concatenate([np.where(scored, value, np.nan).ravel() for value, scored in given])
-    count = np.concatenate([np.full(scored.size, float(scored.sum())) for _, scored in given])
-    there = ~np.isnan(score)
-    if calibrator is None or not there.any():
-        return calibrator
-    return _move_stage(
-        calibrator, lambda stage: stage.apply(score[there], n_candidates=count[there]), label[there], pull
-    )
-
-
-def _move_stage(
-    stage: Any, predict: Callable[[Any], Float[np.ndarray, " n"]], label: Bool[np.ndarray, " n"], pull: float
-) -> Any:
-    """The stage whose numbers fit the labels, drawn back to where they were; as it was for other kinds."""
-    numbers = MOVED.get(type(stage))
-    if numbers is None or not label.size:
-        return stage
-    names = [name for name, _ in numbers]
-    start = np.array([getattr(stage, name) for name in names])
-
-    def with_numbers(theta: Float[np.ndarray, " k"]) -> Any:
-        return stage.model_copy(update=dict(zip(names, theta.tolist(), strict=True)))
-
-    def loss(theta: Float[np.ndarray, " k"]) -> float:
-        p = np.clip(predict(with_numbers(theta)), 1e-9, 1.0 - 1e-9)
-        fit = -float(np.mean(np.where(label, np.log(p), np.log1p(-p))))
-        return fit + 0.5 * pull * float(((theta - start) ** 2).sum())
-
-    bounds = [(low, None) for _, low in numbers]
-    return with_numbers(np.asarray(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x))
-
-
-def _reliable(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-    """Pairs of which geometry has an answer, as the pipeline has it."""
-    geometry = each.beliefs.geometry
-    return np.asarray(geometry.is_candidate & (geometry.reliability >= LEAST_RELIABILITY))
-
-
-def _pairs(each: LabelledScene) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Fused probabilities of candidate pairs, and whether each obstructs."""
-    p = each.beliefs.p_fused
-    there = ~np.isnan(p) & (p > 0.0)
-    return p[there], each.label[there]
 
 
 def _split(
@@ -293,63 +251,63 @@ def _split(
     return fit, held
 
 
-def _cross_fitted(
-    prior: FittedModel, part: Sequence[LabelledScene], weight: float
-) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"], ActionCalibrator | None]:
-    """Scores and outcomes of forced decisions for every object, by fits that did not see its picture.
-
-    Also what they teach of success rates; None where they are too few.
-    """
-    image = np.array([each.image for each in part])
-    fold = fold_of(image, min(N_FOLDS, np.unique(image).size))
-    score, wrong, rated = [], [], []
-    for k in range(int(fold.max()) + 1):
-        pipeline = move(prior.pipeline(), [e for e, f in zip(part, fold, strict=True) if f != k], weight)
-        for each in (e for e, f in zip(part, fold, strict=True) if f == k):
-            for target, decision in _forced(pipeline, each):
-                acts = not isinstance(decision.action, Defer)
-                score.append(decision.scores[decision.action.obj] if acts else np.nan)  # type: ignore[union-attr]
-                wrong.append(is_wrong(decision.action, target, each.truth))
-                free = right_actions(target, each.truth)
-                rated += [
-                    (value, obj in free, obj == target, each.image)
-                    for obj, value in decision.scores.items()
-                    if acts and obj != UNSEEN
-                ]
-    rate = None
-    if rated:
-        values, right, is_target, group = (np.array(column) for column in zip(*rated, strict=True))
-        for roles in (is_target.astype(bool), None):
-            with suppress(CalibrationInputError):
-                rate = ActionCalibrator.fit(values, right.astype(bool), is_target=roles, group=group)
-                break
-    return np.array(score), np.array(wrong, bool), rate
+def _forced(
+    pipeline: Pipeline, scenes: Sequence[LabelledScene], seed: int, most: int = MOST_TARGETS
+) -> list[_Case]:
+    """What is decided for the targets of scenes, whatever the threshold."""
+    cases = []
+    for each in scenes:
+        seen = each.believed_by(pipeline)
+        # The name seeds the draw as well: both models are asked for the same ones.
+        rng = np.random.default_rng([seed, zlib.crc32(each.name.encode())])
+        targets = rng.permutation(seen.beliefs.ids)[:most].tolist()
+        posteriors = [pipeline.posterior(seen.beliefs, target) for target in targets]
+        for target, posterior, decision in zip(
+            targets, posteriors, decide_many(posteriors, tau=0.0), strict=True
+        ):
+            cases.append(_Case(seen, target, posterior, pipeline.settle(decision)))
+    return cases
 
 
-def _forced(pipeline: Pipeline, each: LabelledScene) -> list[tuple[int, Decision]]:
-    """What is decided for every object of a scene, whatever the threshold."""
-    beliefs = each.believed_by(pipeline).beliefs
-    posteriors = [pipeline.posterior(beliefs, target) for target in beliefs.ids]
-    forced = decide_many(posteriors, tau=0.0)
-    return [(target, pipeline.settle(d)) for target, d in zip(beliefs.ids, forced, strict=True)]
+def _outcomes(cases: Sequence[_Case]) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    return np.array([case.score for case in cases]), np.array([case.wrong for case in cases], bool)
 
 
-def _first_actions(
-    pipeline: Pipeline, held: Sequence[LabelledScene]
-) -> tuple[Float[np.ndarray, " n"], np.ndarray]:
-    """Whether the first action for every object of the scenes is right, and the picture of each."""
-    right, image = [], []
-    for each in held:
-        for target, decision in _forced(pipeline, each):
-            acts = not isinstance(decision.action, Defer)
-            right.append(acts and not is_wrong(decision.action, target, each.truth))
-            image.append(each.image)
-    return np.array(right, np.float64), np.array(image)
+def _one_each(cases: Sequence[_Case]) -> list[_Case]:
+    """One case a scene: the first, which was drawn at random. Errors must be independent to be counted."""
+    return list({case.scene.name: case for case in reversed(cases)}.values())[::-1]
 
 
-def _figures(pipeline: Pipeline, held: Sequence[LabelledScene], seed: int) -> LabFigures:
-    right, image = _first_actions(pipeline, held)
-    pairs = [_pairs(each.believed_by(pipeline)) for each in held]
+def _taus(cross: Sequence[_Case], settings: FitSettings, n_held: int) -> Float[np.ndarray, " t"]:
+    """Thresholds to test, chosen before the held-out part is looked at."""
+    return choose_tau_grid(*_outcomes(cross), settings.alpha, settings.delta, n_calibration=n_held)
+
+
+def _rate(cases: Sequence[_Case]) -> ActionCalibrator | None:
+    """What forced decisions teach of success rates; None where they are too few."""
+    rated = [
+        (value, obj in right_actions(case.target, case.scene.truth), obj == case.target, case.scene.image)
+        for case in cases
+        for obj, value in case.decision.scores.items()
+        if case.acts and obj != UNSEEN
+    ]
+    if not rated:
+        return None
+    values, right, is_target, group = (np.array(column) for column in zip(*rated, strict=True))
+    for roles in (is_target.astype(bool), None):
+        with suppress(CalibrationInputError):
+            return ActionCalibrator.fit(values, right.astype(bool), is_target=roles, group=group)
+    return None
+
+
+def _figures(
+    pipeline: Pipeline,
+    held: Sequence[LabelledScene],
+    right: Float[np.ndarray, " n"],
+    image: np.ndarray,
+    seed: int,
+) -> LabFigures:
+    pairs = [pairs_of(each.believed_by(pipeline)) for each in held]
     p, label = np.concatenate([p for p, _ in pairs]), np.concatenate([y for _, y in pairs])
     interval = bootstrap_mean(right, image, np.random.default_rng(seed))
     return LabFigures(float(right.mean()), interval, float(nll(p, label)), float(ece(p, label)))

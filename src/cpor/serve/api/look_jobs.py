@@ -62,6 +62,13 @@ def look(system: System, upload: Upload, limits: UploadLimits) -> Seen:
     return Seen(describe(system, kept), kept)
 
 
+def look_at_frame(system: System, frame: Observation) -> Seen:
+    """Find the objects of a camera's frame, and say what is believed of every pair."""
+    height, width = frame.rgb.shape[:2]
+    kept = _view(system, Received(Scene(frame), 1, (width, height)), {})
+    return Seen(describe(system, kept), kept)
+
+
 def look_and_decide(
     system: System, upload: Upload, limits: UploadLimits, request: SceneDecideRequest
 ) -> tuple[dict[str, Any], KeptView]:

@@ -7,6 +7,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from cpor.errors import InvalidSettingError
+from cpor.serve.api.camera_routes import LiveCamera, add_camera_routes
 from cpor.serve.api.decide_routes import as_json
 from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.example_scenes import Examples
@@ -39,6 +40,7 @@ def add_scene_routes(
     shelf: ViewShelf,
     examples: Examples,
     watch: DriftWatch | None = None,
+    camera: LiveCamera | None = None,
 ) -> None:
     """Add the routes."""
     limits = UploadLimits(settings.most_pixels, settings.most_mask_pixels)
@@ -62,6 +64,9 @@ def add_scene_routes(
         check_asked_once(form.request)
         said, kept = await looking.run(look_and_decide, form.upload, limits, form.request)
         return as_json(said | {"id": shelf.put(kept), "notes": warn(kept) + said["notes"]})
+
+    if camera is not None:
+        add_camera_routes(app, camera, looking, keep)
 
     @app.get("/v1/examples")
     async def list_examples() -> list[ExampleMessage]:

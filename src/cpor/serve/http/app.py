@@ -17,6 +17,7 @@ import cpor
 from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError
 from cpor.model import FittedModel
+from cpor.serve.api.camera_routes import LiveCamera
 from cpor.serve.api.decide_routes import add_decide_routes
 from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.example_scenes import Examples
@@ -43,6 +44,7 @@ _LOG = logging.getLogger("cpor.serve")
 def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None = None) -> FastAPI:
     """The service as an ASGI application; its workers start and end with it. `queue`: what to label."""
     settings = settings or ServeSettings()
+    camera = None if settings.camera is None else LiveCamera(settings.camera)
     waiting, limit = settings.most_waiting, settings.time_limit_s
     looking = WorkerPool(
         PoolSettings(
@@ -64,6 +66,8 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             stack.callback(keeper.close)
+            if camera is not None:
+                stack.callback(camera.release)
             for pool in (looking, deciding, explaining):
                 stack.callback(pool.close)
             prepare_deciding()  # before the workers start, so that they find everything compiled
@@ -89,12 +93,13 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     _answer_errors(app)
     add_decide_routes(app, settings, deciding, explaining)
     watch = None if settings.model is None else DriftWatch(FittedModel.load(settings.model))
-    add_scene_routes(app, settings, looking, deciding, shelf, Examples(), watch)
+    add_scene_routes(app, settings, looking, deciding, shelf, Examples(), watch, camera)
     add_kept_routes(app, looking, shelf)
     keeper = add_run_routes(app, settings.runs)
     if queue is not None:
         add_queue_routes(app, settings, looking, shelf, queue)
-    add_page_routes(app, metrics, (looking, deciding, explaining), queue is not None, watch)
+    pools, name = (looking, deciding, explaining), "" if camera is None else camera.name
+    add_page_routes(app, metrics, pools, queue is not None, name, watch)
     return app
 
 

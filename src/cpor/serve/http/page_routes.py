@@ -33,6 +33,7 @@ def add_page_routes(
     metrics: Metrics,
     pools: Sequence[WorkerPool[Any]],
     labelling: bool,
+    camera: str,
     watch: DriftWatch | None,
 ) -> None:
     """Add the routes.
@@ -42,6 +43,7 @@ def add_page_routes(
         metrics: What is counted.
         pools: Who does the work.
         labelling: Whether photographs wait to be labelled.
+        camera: Name of the camera beside the service; empty where there is none.
         watch: Of drift, where there is one.
     """
 
@@ -56,6 +58,7 @@ def add_page_routes(
             perception=importlib.util.find_spec("onnxruntime") is not None,
             simulator=importlib.util.find_spec("mujoco") is not None,
             labelling=labelling,
+            camera=camera,
             drift=watch.warning if watch is not None else "",
         )
 
@@ -71,6 +74,10 @@ def add_page_routes(
     @app.get("/live", include_in_schema=False)
     async def live_page() -> Response:
         return _serve_file("live.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs_page() -> Response:
+        return _serve_file("docs.html")
 
     @app.get("/favicon.ico", include_in_schema=False)
     async def icon() -> Response:

@@ -21,8 +21,11 @@ COOKIE = "cpor_page"
 """Of the page, with the port behind it: cookies do not know ports, and there may be two services. Its value
 follows from the token, which cannot be told from it."""
 
-OPEN_PATHS = ("/", "/live", "/healthz", "/favicon.ico")
-"""Need no token: the page, which everybody may have from our package, and the sign of life."""
+PAGES = ("/", "/live", "/docs")
+"""Pages of ours: a link to one may carry the token."""
+
+OPEN_PATHS = (*PAGES, "/healthz", "/favicon.ico")
+"""Need no token: the pages, which everybody may have from our package, and the sign of life."""
 
 _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -90,7 +93,7 @@ class Gate:
         if token is None:
             return None
         cookie = f"{COOKIE}_{(scope.get('server') or ('', 0))[1]}"
-        if path in ("/", "/live") and "token" in (fields := _fields_of_link(scope)):
+        if path in PAGES and "token" in (fields := _fields_of_link(scope)):
             secure = _name(host) == self.settings.public_host
             return self._hand_cookie(path, fields, cookie, secure)
         if path in OPEN_PATHS or path.startswith("/static/"):

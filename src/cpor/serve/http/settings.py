@@ -37,6 +37,7 @@ class ServeSettings:
         most_scene_bytes: Memory of all scenes kept.
         keep_scenes_s: How long a scene is kept. [s]
         model: Model file to decide with, and to watch drift by; None: the bundled ones, and no watch.
+        camera: `realsense` or a folder of frames, to look through from the page; None: no camera.
         runs: Bounds of live runs.
     """
 
@@ -58,6 +59,7 @@ class ServeSettings:
     most_scene_bytes: int = 128 * 2**20
     keep_scenes_s: float = 1_800.0
     model: Path | None = None
+    camera: str | None = None
     runs: RunLimits = field(default_factory=RunLimits)
 
     def __post_init__(self) -> None:

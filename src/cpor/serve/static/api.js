@@ -40,7 +40,11 @@ export async function call(path, options = {}) {
     if (problem.name === "AbortError") throw problem;
     throw new GoneError("The service does not answer.");
   }
-  if (reply.ok) return reply;
+  return reply.ok ? reply : refused(reply, reply.headers.get("Retry-After"));
+}
+
+/** Throw what a reply says is wrong. */
+async function refused(reply, retryAfter) {
   let said = null;
   try {
     said = await reply.json();
@@ -48,7 +52,7 @@ export async function call(path, options = {}) {
     // not JSON: something between us and the service answered
   }
   const message = said?.message ?? `The service answered with status ${reply.status}.`;
-  throw new ServiceError(reply.status, said?.code ?? "failed", message, reply.headers.get("Retry-After"));
+  throw new ServiceError(reply.status, said?.code ?? "failed", message, retryAfter);
 }
 
 export const read = async (path, options) => (await call(path, options)).json();
@@ -75,6 +79,9 @@ export const saveScene = async (scene, relations) => (await call(`/v1/scenes/${n
 export const decisionFile = async (scene, kind, request) => (await call(`/v1/scenes/${name(scene)}/decision.${kind}`, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request),
 })).blob();
+export const cameraView = async () => (await call("/v1/camera/view.jpg")).blob();
+export const lookNow = () => read("/v1/camera/look", { method: "POST" });
+export const openapi = () => read("/openapi.json");
 export const queue = (what, body = {}) => post(`/v1/queue/${what}`, body);
 export const explain = (request, signal) => explainFor(request, signal);
 export const plan = (request, signal) => post("/v1/plan", request, signal);
@@ -125,7 +132,7 @@ async function explainFor(request, signal) {
 const TEXTS = ["camera", "objects", "scores", "sources"];
 
 /** Send a scene; `files` maps rgb, depth, instances, amodal and the JSON files of a scene folder to File. */
-export async function sendScene(files) {
+export async function sendScene(files, onSent = () => {}) {
   const form = new FormData();
   for (const part of ["rgb", "depth", "instances", "amodal"]) {
     if (files[part]) form.append(part, files[part], files[part].name);
@@ -134,5 +141,24 @@ export async function sendScene(files) {
     const goesWithMasks = part !== "camera";
     if (files[part] && (files.instances || !goesWithMasks)) form.append(part, await files[part].text());
   }
-  return read("/v1/scenes", { method: "POST", body: form });
+  return sendForm("/v1/scenes", form, onSent);
+}
+
+/** Post a form; `onSent` is told the share of it that has left, which `fetch` cannot say. */
+function sendForm(path, form, onSent) {
+  if (!globalThis.XMLHttpRequest) return read(path, { method: "POST", body: form }); // a recorded page has none
+  return new Promise((found, failed) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    if (token()) request.setRequestHeader("Authorization", `Bearer ${token()}`);
+    request.upload.addEventListener("progress", ({ loaded, total }) => onSent(total ? loaded / total : 0));
+    request.upload.addEventListener("load", () => onSent(1));
+    request.addEventListener("error", () => failed(new GoneError("The service does not answer.")));
+    request.addEventListener("load", () => {
+      const reply = new Response(request.responseText, { status: request.status });
+      const wait = request.getResponseHeader("Retry-After");
+      (reply.ok ? reply.json() : refused(reply, wait)).then(found, failed);
+    });
+    request.send(form);
+  });
 }

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { Bars } from "./bars.js";
 import { mountChanges } from "./changes.js";
-import { openCamera } from "./camera.js";
+import { openCamera, openDepthCamera } from "./camera.js";
 import { makeCorrections, makeQueue } from "./correcting.js";
 import { mountTools } from "./edit.js";
 import { Decider } from "./decider.js";
@@ -14,6 +14,7 @@ import { mountGraphs } from "./graphs.js";
 import { listenForKeys } from "./keys.js";
 import { Relations } from "./relations.js";
 import { mountLegend, Stage } from "./stage.js";
+import { mountStages, sendShown } from "./stages.js";
 import { addressOf, fitting, Store, key, riskOf } from "./store.js";
 import { mountGlossary } from "./glossary.js";
 import { mountTake } from "./take.js";
@@ -254,7 +255,7 @@ async function openFiles(files) {
     });
     return;
   }
-  const scene = await busyWith("Looking at the picture…", () => api.sendScene(all));
+  const scene = await busyWith("Looking at the picture…", () => sendShown(store, all));
   if (scene === null) return;
   parts = all;
   opened = null;
@@ -278,6 +279,7 @@ function back() {
 const close = () => store.set({ phase: store.state.reply ? "decided" : "choose" });
 
 const useCamera = () => openCamera((file) => openFiles([file]), (error) => store.set({ error }));
+const useDepthCamera = () => openDepthCamera(page);
 
 // Everything together
 
@@ -287,7 +289,8 @@ function mount() {
     openFiles([...chooser.files]);
     chooser.value = "";
   });
-  mountWelcome(byId("welcome"), store, { openExample, chooseFiles: () => chooser.click(), close, useCamera });
+  mountWelcome(byId("welcome"), store, { openExample, chooseFiles: () => chooser.click(), close, useCamera, useDepthCamera });
+  mountStages(byId("stages"), store);
   const tools = mountTools(byId("tools"), store, corrections);
   const stage = new Stage(byId("picture"), store, choose, select, tools);
   mountLegend(byId("legend"), store, stage);
@@ -312,16 +315,13 @@ function mount() {
   mountChanges(byId("changes"), store, select, answer);
   const relations = new Relations(byId("relations"), store, { select, edit, reset });
   const openPictures = () => store.set({ phase: "empty" });
-  listenForKeys(
-    store,
-    {
-      choose,
-      step: (event) => bars.step(event),
-      walk: (step) => relations.walk(step),
-      open: openPictures,
-      back,
-    },
-  );
+  listenForKeys(store, {
+    choose,
+    step: (event) => bars.step(event),
+    walk: (step) => relations.walk(step),
+    open: openPictures,
+    back,
+  });
   listenForDrops(async (transfer) => openFiles(await droppedFiles(transfer)));
   byId("open-pictures").addEventListener("click", openPictures);
   byId("request").addEventListener("submit", (event) => {

@@ -1,6 +1,7 @@
 // A bar for every action, the proven interval around it, and the line above which the robot acts.
 
 import { clamp, el, show } from "./dom.js";
+import { mark } from "./glossary.js";
 import { apart, chip, isExact, likely, percent, sayObject, scoreProof, scoreText } from "./words.js";
 
 const MODES = {
@@ -55,7 +56,7 @@ export class Bars {
       el("div", { class: "zone", "aria-hidden": "true" }), this.#promiseLine, this.#line);
     this.#rows = el("ul", { class: "rows" });
     root.append(
-      this.#modes,
+      el("div", { class: "mode-row" }, this.#modes, mark("cautious, balanced, bold")),
       el(
         "div",
         { class: "sides small dim", "aria-hidden": "true" },

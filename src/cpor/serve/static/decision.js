@@ -3,6 +3,7 @@
 import { promisedAbove, promiseWords } from "./bars.js";
 import { answers, questionParts } from "./changes.js";
 import { el, keepingFocus, show, svg } from "./dom.js";
+import { mark } from "./glossary.js";
 import { actionParts, apart, chip, likely, percent, scoreText, withChips } from "./words.js";
 
 const icon = (name) => svg(
@@ -134,7 +135,7 @@ export function mountDecision(root, store, actions) {
     const words = state.edits.size > 0
       ? "No error rate is promised for what was changed by hand."
       : "No error rate is promised for this line; it was tested in the mode cautious only.";
-    return el("p", { class: "untested", "data-testid": "untested", title: promiseWords(state.scene) }, el("b", {}, "⚠ "), words);
+    return el("p", { class: "untested", "data-testid": "untested", title: promiseWords(state.scene) }, el("b", {}, "⚠ "), words, " ", mark("promise"));
   }
 
   /** What is wrong or doubtful about the input, and what to do about it; the failed first. */
@@ -169,7 +170,7 @@ export function mountDecision(root, store, actions) {
       "data-certified": String(certified),
       title: `${reply.proof} Certificate: ${kind}, epsilon ${epsilon}`,
     },
-      el("b", {}, sign), words);
+      el("b", {}, sign), words, " ", mark(missing ? "no answer" : "counted exactly"));
   }
 
   function after(state) {

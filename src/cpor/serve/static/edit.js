@@ -1,6 +1,7 @@
 // Correct what was seen: tools to hold, and what their clicks and strokes mean to the service.
 
 import { byId, el, show } from "./dom.js";
+import { mark } from "./glossary.js";
 import { sayObject } from "./words.js";
 
 const RADIUS = 0.012; // of the brush, as a share of the picture's longer side
@@ -47,7 +48,7 @@ export function mountTools(root, store, actions) {
   save.title = "Download a labelled scene folder: masks and relations as you corrected or accepted them; `cpor fit` reads it";
   const forget = step("forget", "Forget this picture", actions.forget);
   forget.title = "Delete it from the service at once; otherwise it is kept for half an hour";
-  const inside = [...buttons, done, undo, redo, save, forget, hint];
+  const inside = [...buttons, mark("workspace"), done, undo, redo, save, forget, hint];
   let isOpen = false;
   const toggle = el("button", { type: "button", class: "toggle", "aria-expanded": "false", "data-testid": "correct",
     title: "Correct what was seen: objects, names, who lies on whom", onclick: () => {

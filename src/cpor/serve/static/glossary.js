@@ -21,11 +21,14 @@ export function mountGlossary() {
   const list = Object.entries(WORDS).flatMap(([term, text]) => [el("dt", { id: idOf(term) }, term), el("dd", {}, text)]);
   show(byId("glossary-list"), list);
   for (const heading of document.querySelectorAll("[data-term]")) {
-    const { term } = heading.dataset;
-    heading.append(" ", el("button", { type: "button", class: "plain term", "aria-label": `What does “${term}” mean?`, "data-testid": `term-${idOf(term)}`, onclick: () => open(term) }, "?"));
+    heading.append(" ", mark(heading.dataset.term));
   }
   byId("open-glossary").addEventListener("click", () => open(null));
 }
+
+/** A small button that explains a word; to stand behind it. */
+export const mark = (term) =>
+  el("button", { type: "button", class: "plain term", "aria-label": `What does “${term}” mean?`, "data-testid": `term-${idOf(term)}`, onclick: () => open(term) }, "?");
 
 const idOf = (term) => `term-${term.replace(/[^a-z]+/g, "-")}`;
 

@@ -2,6 +2,7 @@
 
 import { arrowsToShow, drawArrow, makeRoom } from "./arrows.js";
 import { clamp, el, svg, titled } from "./dom.js";
+import { mark } from "./glossary.js";
 import { spread } from "./places.js";
 import { sayObject } from "./words.js";
 
@@ -272,7 +273,7 @@ export function mountLegend(root, store, stage) {
     zoom.setAttribute("aria-pressed", String(!stage.zoomed));
   } }, "Whole picture");
   const words = el("span", { class: "legend-words" },
-    "Arrow: is in the way of; thicker is likelier. ", el("b", {}, "⟳"), " dashed: contradiction. ", el("b", {}, "?"), " dotted: not known.");
+    "Arrow: is in the way of; thicker is likelier. ", el("b", {}, "⟳"), " dashed: contradiction", mark("contradiction"), ". ", el("b", {}, "?"), " dotted: not known", mark("no answer"), ". Dashed outline: hidden part", mark("hidden part"), ".");
   root.append(words, all, zoom);
   store.view((state) => all.setAttribute("aria-pressed", String(state.allArrows)));
 }

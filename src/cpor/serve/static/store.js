@@ -5,6 +5,7 @@ export const key = (pair) => `${pair.blocker}>${pair.blocked}`;
 export const START = Object.freeze({
   phase: "empty", // empty, choose, ambiguous, deciding (the first time for a target), decided
   busy: null, // what is being done, in words; null when nothing is
+  stage: null, // how far an upload is: {at, share}
   health: null,
   gone: false,
   error: null,

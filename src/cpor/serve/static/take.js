@@ -64,7 +64,7 @@ export function mountTake(root, store, actions) {
       el("h2", { id: "take-title" }, "Take it away"),
       el("p", {}, "Download: ", ...files, " "),
       el("p", { class: "dim" }, "The address of this page leads back here while the service keeps the picture."),
-      el("h2", {}, "All modes side by side"),
+      el("h2", {}, "Settings side by side"),
       el("table", { class: "compare" }, el("thead", {}, el("tr", {}, ["Mode", "Acts above", "Decision", "Right with"].map((each) => el("th", {}, each)))), table),
       el("h2", {}, "Asked before"),
       el("ul", { class: "history", "data-testid": "history" }, kept.map(row)),
@@ -90,11 +90,12 @@ export function mountTake(root, store, actions) {
     const { scene, target } = state;
     const { relations } = requestOf(state, 0);
     try {
-      for (const mode of Object.keys(scene.modes)) {
-        const reply = await api.decideScene(scene.id, { target, mode, relations, graphs: 0 });
+      const own = state.mode === null ? [["your line", { tau: state.tau }]] : [];
+      for (const [name, risk] of [...own, ...Object.keys(scene.modes).map((mode) => [mode, { mode }])]) {
+        const reply = await api.decideScene(scene.id, { target, ...risk, relations, graphs: 0 });
         const score = reply.scores.find((each) => each.object === reply.action.object);
-        table.append(el("tr", { "data-mode": mode, "data-action": reply.action.type, "data-object": reply.action.object ?? "" },
-          el("th", {}, mode), el("td", {}, percent(reply.tau)), el("td", {}, ...actionParts(state, reply.action)),
+        table.append(el("tr", { "data-mode": name, "data-action": reply.action.type, "data-object": reply.action.object ?? "" },
+          el("th", { scope: "row" }, name), el("td", {}, percent(reply.tau)), el("td", {}, ...actionParts(state, reply.action)),
           el("td", {}, score ? likely(score.score) : "–")));
       }
     } catch (problem) {

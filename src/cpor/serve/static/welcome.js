@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { byId, el, show } from "./dom.js";
 
-/** actions: openExample(example), openFiles(files), chooseFiles(), close(). */
+/** actions: openExample(example), chooseFiles(), useCamera(), useDepthCamera(), close(). */
 export function mountWelcome(root, store, actions) {
   const pictures = new Map(); // example -> URL of its picture, fetched once
   store.view((state, before) => {
@@ -42,6 +42,9 @@ export function mountWelcome(root, store, actions) {
         "Choose files…",
       ),
       el("button", { type: "button", onclick: actions.useCamera, "data-testid": "use-camera" }, "Camera…"),
+      state.health?.camera
+        ? el("button", { type: "button", onclick: actions.useDepthCamera, "data-testid": "use-depth-camera" }, "Camera with depth…")
+        : null,
       el("span", {}, el("b", {}, "or drop your picture here"), el("br"),
         el("span", { class: "small dim" }, 
           "A colour picture and its 16-bit depth picture; camera.json, instances.png and amodal.npz if you " +

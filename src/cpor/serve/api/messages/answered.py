@@ -260,6 +260,7 @@ class HealthReply(Message):
 
     Attributes:
         labelling: Whether photographs wait to be labelled.
+        camera: Name of the camera beside the service; empty where there is none.
         drift: A warning where pictures no longer look like those the model was tested on; else empty.
     """
 
@@ -268,4 +269,5 @@ class HealthReply(Message):
     perception: bool
     simulator: bool
     labelling: bool
+    camera: str
     drift: str

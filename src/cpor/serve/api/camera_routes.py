@@ -1,0 +1,104 @@
+"""Routes of a camera beside the service: what it sees now, and a frame of it to decide on.
+
+The camera is opened for the first who looks, and let go when nobody has looked for a while.
+"""
+
+import asyncio
+import importlib.util
+import io
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+
+from fastapi import FastAPI
+from PIL import Image
+from starlette.responses import Response
+
+from cpor.errors import CameraError
+from cpor.robot.cameras import FolderCamera, FrameCamera, RealSenseCamera
+from cpor.scene import Observation
+from cpor.serve.api.look_jobs import Seen, look_at_frame
+from cpor.serve.api.messages import SceneReply
+from cpor.serve.http.refusals import NotKept
+from cpor.serve.jobs.workers import WorkerPool
+from cpor.system import System
+
+REALSENSE = "realsense"
+
+_IDLE_S = 20.0
+"""Time without a look after which the camera is let go. [s]"""
+
+
+class LiveCamera:
+    """A camera that several may look through.
+
+    Args:
+        name: `realsense`, or a folder of frames, which are shown again and again.
+
+    Raises:
+        CameraError: It cannot be used.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lock, self._camera = Lock(), None if name == REALSENSE else _open(name)
+        if name == REALSENSE and importlib.util.find_spec("pyrealsense2") is None:
+            raise CameraError("a RealSense needs pyrealsense2: pip install 'cpor-grasp[robot]'")
+
+    def frame(self) -> Observation:
+        """What it sees now; a camera that fails is opened anew, once."""
+        with self._lock:
+            if self._camera is not None:
+                with suppress(CameraError):
+                    return self._camera.frame()
+                self._close()
+            self._camera = _open(self.name)
+            return self._camera.frame()
+
+    def release(self) -> None:
+        """Let go of it until somebody looks again."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        camera, self._camera = self._camera, None
+        close: Callable[[], None] | None = getattr(camera, "close", None)
+        if close is not None:
+            close()
+
+
+def _open(name: str) -> FrameCamera:
+    return RealSenseCamera() if name == REALSENSE else FolderCamera(name)
+
+
+def add_camera_routes(
+    app: FastAPI, camera: LiveCamera, looking: WorkerPool[System], keep: Callable[[Seen], Response]
+) -> None:
+    """Add the routes; `keep` makes a reply of what was seen."""
+    idle: list[asyncio.TimerHandle] = []
+
+    async def frame() -> Observation:
+        while idle:
+            idle.pop().cancel()
+        try:
+            found = await asyncio.to_thread(camera.frame)
+        except CameraError as problem:
+            raise NotKept(f"no picture from the camera: {problem}") from None
+        idle.append(asyncio.get_running_loop().call_later(_IDLE_S, camera.release))
+        return found
+
+    @app.get(
+        "/v1/camera/view.jpg",
+        response_class=Response,
+        responses={200: {"content": {"image/jpeg": {}}, "description": "The colour picture."}},
+    )
+    async def view() -> Response:
+        """What the camera of the service sees now."""
+        seen = io.BytesIO()
+        Image.fromarray((await frame()).rgb).save(seen, "JPEG", quality=80)
+        return Response(seen.getvalue(), media_type="image/jpeg")
+
+    @app.post("/v1/camera/look", response_model=SceneReply)
+    async def look_now() -> Response:
+        """Take a frame with depth, find its objects, and say what is believed of every pair."""
+        return keep(await looking.run(look_at_frame, await frame()))

@@ -1,0 +1,108 @@
+"""Around the decision: accessibility, cameras, stages of an upload, the API, the queue of labels."""
+
+import json
+import re
+import shutil
+
+import pytest
+from support.axe import serious_findings
+from support.browser import SCENES, running_service
+
+from cpor.apps.lab import is_labelled_by_hand
+from cpor.data.scene_folder import read_scene_folder
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
+PATIENCE_MS = 40_000
+
+SCENE = "scene_00003"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1366), ("dark", 360)])
+def test_axe_finds_nothing_serious(open_page, scheme, width):
+    # The matrix of states, schemes and sizes is benchmarks/evidence_access.py.
+    it = open_page(color_scheme=scheme, viewport={"width": width, "height": 780}, bypass_csp=True)
+    it.drop_scene(SCENE)
+    it.page.locator("[data-testid^=badge-]").first.press("Enter")
+    it.settled()
+    it.see("correct").click()
+    it.see("relation").first.click()
+    assert serious_findings(it.page) == []
+    assert it.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_api_is_described_without_another_host(open_page):
+    it = open_page("/docs")
+    expect(it.see("operation").first).to_be_visible()
+    listed = {(each["path"], each["method"]) for each in it.see("operation").evaluate_all(
+        "all => all.map(({dataset}) => ({path: dataset.path, method: dataset.method}))")}  # fmt: skip
+    spec = it.page.evaluate("fetch('/openapi.json').then((reply) => reply.json())")
+    assert listed == {(path, method) for path, methods in spec["paths"].items() for method in methods}
+    one = it.page.locator("[data-path='/v1/decide']")
+    one.locator("summary").first.click()
+    expect(one).to_contain_text("relations[].blocker")
+    expect(one).to_contain_text("Content-Type: application/json")
+
+
+def test_an_upload_shows_its_stages(open_page):
+    it = open_page()
+    it.wait_for("empty")
+    it.page.evaluate(
+        """() => { window.seen = [];
+        const watch = new MutationObserver(() => window.seen.push(
+            [...document.querySelectorAll('#stages li')].map((each) => each.dataset.stage).join(' ')));
+        watch.observe(document.getElementById('stages'), {childList: true}); }"""
+    )
+    it.drop_scene(SCENE)
+    assert list(dict.fromkeys(it.page.evaluate("window.seen"))) == ["now later", "done now"]
+    expect(it.see("stages")).to_be_hidden()
+
+
+def test_the_cameras_of_the_browser_and_of_the_service(open_page):
+    page = open_page(permissions=["camera"]).page
+    page.get_by_test_id("use-camera").click()
+    view = page.get_by_test_id("camera-view")
+    expect(view).not_to_have_js_property("videoWidth", 0)
+    with page.expect_response("**/v1/scenes") as reply:
+        page.get_by_test_id("camera-take").click()
+    assert reply.value.ok and reply.value.json()["has_depth"] is False
+    expect(view).to_be_hidden()
+    page.wait_for_selector('body[data-state="choose"]')
+
+    page.get_by_test_id("open-pictures").click()
+    page.get_by_test_id("use-depth-camera").click()
+    expect(view).to_have_js_property("naturalWidth", 256)
+    with page.expect_response("**/v1/camera/look") as reply:
+        page.get_by_test_id("camera-take").click()
+    seen = reply.value.json()
+    assert seen["has_depth"] is True and len(seen["objects"]) > 1
+    expect(page.get_by_test_id("object")).to_have_count(len(seen["objects"]))
+
+
+def test_photographs_are_labelled_one_after_the_other(browser, tmp_path):
+    photographs, out = tmp_path / "photographs", tmp_path / "labelled"
+    for name in (SCENE, "scene_00007"):
+        shutil.copytree(SCENES / name, photographs / name)
+    options = (str(photographs), "--out", str(out), "--no-open")
+    with running_service(*options, command="label") as url:
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(url)
+        said = page.get_by_test_id("queue-text")
+        expect(said).to_contain_text("2 of 2 photographs left", timeout=PATIENCE_MS)
+        first = said.text_content().split(":")[0]
+        page.get_by_test_id("queue-skip").click()
+        expect(said).not_to_contain_text(first, timeout=PATIENCE_MS)
+        assert not list(out.glob("scene_*"))
+        before = page.get_by_test_id("object").count()
+        page.get_by_test_id("tool-delete").click()
+        with page.expect_response("**/corrections"):
+            page.locator("[data-testid^=badge-] .disc").first.click()
+        expect(page.get_by_test_id("object")).to_have_count(before - 1, timeout=PATIENCE_MS)
+        page.get_by_test_id("queue-accept").click()
+        expect(said).to_contain_text("1 of 2 photographs left", timeout=PATIENCE_MS)
+        (written,) = out.glob("scene_*")
+        labelled = read_scene_folder(written)
+        assert written.name != first and is_labelled_by_hand(labelled) and len(labelled.ids) == before - 1
+        page.get_by_test_id("queue-accept").click()
+        expect(said).to_have_text(re.compile("All 2 photographs are labelled"), timeout=PATIENCE_MS)
+    assert set(json.loads((out / "queue.json").read_text())) == {SCENE, "scene_00007"}
