@@ -3,8 +3,8 @@
     python benchmarks/evidence_pieces.py [--mode balanced]
 
 Every piece that our segmenter finds on osd_learn is asked for, with the rules and as if every hidden pixel
-had an owner and nothing contradicted anything. A piece is an object if it is one of the labelled ones; else it is
-background, or a part of an object. Figures go to docs/evidence.json.
+had an owner and nothing contradicted anything. A piece is an object if it is one of the labelled ones; else
+it is background, or a part of an object. Figures go to docs/evidence.json.
 """
 
 import argparse

