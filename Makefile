@@ -52,6 +52,7 @@ dist: $(VENV)/.dev
 	@$(INSTALL) cyclonedx-bom pip-licenses
 	@$(BIN)/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom.json $(SHIPPED)/bin/python
 	@$(BIN)/pip-licenses --python $(SHIPPED)/bin/python --format=markdown --with-urls --output-file dist/licences.md
+	@printf '\n' | cat - NOTICE >> dist/licences.md
 	@ls -l dist
 
 format: $(VENV)/.dev

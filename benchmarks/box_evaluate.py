@@ -2,7 +2,7 @@
 
 `see` simulates `dev`, fresh scenes and `test`, sees every case with our segmenter's masks and with true ones,
 and measures the paper's geometry, the learnt geometry and the scorer on both; pictures are not kept. `judge`
-fits a model for each combination on `dev` and the fresh scenes, and counts on `test` how often the first
+fits a model for each combination on `dev`, promises on the fresh scenes, counts on `test` how often the first
 action is right: summed over acyclic graphs, over all graphs, and of the likeliest graph alone. It writes
 results.json, goes on where it stopped, and writes the models of the product. Cases that are not done when the
 time is up are left out, and n says how many there were.
@@ -43,8 +43,11 @@ from cpor.sim.dataset.manifest import CasePlan
 
 MASKS: dict[SegmenterKind, str] = {"ours": "our masks", "given": "true masks"}
 
+SPLITS = ("dev", "fresh", "test")
+"""What is fitted and chosen on, what the promise is made with, what is reported."""
+
 FRESH_SEED = 20261117
-"""Of the scenes that are added to `dev`: nothing was chosen or trained on them."""
+"""Of the fresh scenes: nothing was chosen or trained on them."""
 
 _NO_BELIEFS: Any = None
 
@@ -118,7 +121,8 @@ def look(split: str, number: int, case: CasePlan) -> dict[SegmenterKind, bytes] 
             asked, geometry.judge(seen, [(paper.ids[i], paper.ids[j]) for i, j in asked]), strict=True
         ):
             told[i, j], told[j, i] = logit
-        pixel = np.frombuffer(np.array([number * 2 + (split == "test")], "<u4").tobytes()[:3], np.uint8)
+        apart = number * len(SPLITS) + SPLITS.index(split)
+        pixel = np.frombuffer(np.array([apart], "<u4").tobytes()[:3], np.uint8)
         small = Scene(
             Observation(pixel.reshape(1, 1, 3)),
             tuple(DetectedObject(o.id) for o in seen.objects),
@@ -144,8 +148,11 @@ def look(split: str, number: int, case: CasePlan) -> dict[SegmenterKind, bytes] 
 def see_all(out: Path, workers: int, dev: int, fresh: int, test: int, seconds: float) -> None:
     """Simulate and see the cases, and keep what was measured in files of at most 15 MB."""
     start = time.monotonic()
-    more = plan_dataset(fresh, FRESH_SEED).cases if fresh else []
-    plans = {"dev": [*plan_split("dev").cases[:dev], *more], "test": plan_split("test").cases[:test]}
+    plans = {
+        "dev": plan_split("dev").cases[:dev],
+        "fresh": plan_dataset(fresh, FRESH_SEED).cases if fresh else [],
+        "test": plan_split("test").cases[:test],
+    }
     kept: dict[tuple[str, SegmenterKind], list[bytes]] = {(s, m): [] for s in plans for m in MASKS}
     with ProcessPoolExecutor(workers, initializer=_one_thread) as pool:
         jobs = {
@@ -177,7 +184,7 @@ def see_all(out: Path, workers: int, dev: int, fresh: int, test: int, seconds: f
 
 def judge_all(out: Path, facts: Path, sources: list[str], cases: int | None) -> None:
     """Fit and judge every combination on the facts of a folder."""
-    found: dict[tuple[str, SegmenterKind], list[Facts]] = {(s, m): [] for s in ("dev", "test") for m in MASKS}
+    found: dict[tuple[str, SegmenterKind], list[Facts]] = {(s, m): [] for s in SPLITS for m in MASKS}
     for split, masks in found:
         for path in sorted(facts.glob(f"{split}_{masks}_*.facts")):
             found[split, masks] += [
@@ -203,7 +210,8 @@ def judge_all(out: Path, facts: Path, sources: list[str], cases: int | None) -> 
     for source, masks in itertools.product(sources, MASKS):
         if source in results[MASKS[masks]]:
             continue
-        told = judge(masks, source, found["dev", masks], found["test", masks])
+        known = [*found["dev", masks], *found["fresh", masks]]
+        told = judge(masks, source, known, found["test", masks])
         results[MASKS[masks]][source] = told["row"]
         if told["model"] is not None:
             (out / f"simulated_{told['kept']}.json").write_text(told["model"] + "\n")
@@ -223,7 +231,7 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--dev", type=int, default=550)
-    parser.add_argument("--fresh", type=int, default=450, help="further scenes to fit with")
+    parser.add_argument("--fresh", type=int, default=450, help="scenes to promise with")
     parser.add_argument("--test", type=int, default=1800)
     parser.add_argument("--seconds", type=float, default=380.0, help="for simulating and seeing")
     asked = parser.parse_args()

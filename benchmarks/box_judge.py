@@ -61,7 +61,8 @@ def judge(masks: SegmenterKind, source: str, dev: list["Facts"], test: list["Fac
     kind, asks = SOURCES[source]
     read = [each.read(kind, asks, Pipeline()) for each in dev]
     kept = KEPT.get((masks, source))
-    settings = FitSettings(alpha=ALPHA, geometry_kind=kind or "paper", truth="any")
+    fresh = frozenset(each.name for each in read if each.name.startswith("fresh"))
+    settings = FitSettings(alpha=ALPHA, geometry_kind=kind or "paper", truth="any", untouched=fresh)
     model = fit_labelled(read, settings).model if kept else None
     forced = model.pipeline(tau=0.0, fill_missing=True) if model else _fit_pairs(read)
     forced = replace(forced, most_mu=1.0)

@@ -50,6 +50,8 @@ class FitSettings:
         geometry_kind: Whose geometric evidence: the paper's formula, our network's, or both joined.
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
+        untouched: Names of scenes that are kept for the promise: such as nobody looked at while choosing
+            anything. By default a part of all scenes, drawn at random.
     """
 
     alpha: float = 0.1
@@ -59,6 +61,7 @@ class FitSettings:
     geometry: GeometrySettings = field(default_factory=GeometrySettings)
     geometry_kind: GeometryKind = "paper"
     truth: TruthKind = "occlusion"
+    untouched: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         check_levels(self.alpha, self.delta)
@@ -124,7 +127,7 @@ def fit_labelled(
             "two scenes have the same name; rename one, since the model file lists scenes by name"
         )
     rng = np.random.default_rng(settings.seed)
-    parts = split(labelled, rng)
+    parts = split(labelled, rng, settings.untouched)
 
     fitted, reliability = fit_calibration(raw, parts)
     fitted, unseen = fit_unseen(fitted, parts)

@@ -157,19 +157,32 @@ def images(part: Sequence[LabelledScene], where: Of) -> Shaped[np.ndarray, " pai
     return np.concatenate([np.full(int(where(each).sum()), each.image) for each in part])
 
 
-def split(scenes: Sequence[LabelledScene], rng: np.random.Generator) -> dict[str, list[LabelledScene]]:
-    """Deal the pictures out to PARTS at random; the promise keeps one scene a picture, as its test asks."""
-    pictures = list(dict.fromkeys(each.image for each in scenes))
+def split(
+    scenes: Sequence[LabelledScene], rng: np.random.Generator, untouched: Collection[str] = ()
+) -> dict[str, list[LabelledScene]]:
+    """Deal the pictures out to PARTS at random; the promise keeps one scene a picture, as its test asks.
+
+    Args:
+        scenes: Labelled ones.
+        rng: Random numbers.
+        untouched: Names of scenes for the promise; where there are any, all others go to the other parts.
+    """
+    kept_apart = {each.image for each in scenes if each.name in untouched}
+    pictures = list(dict.fromkeys(each.image for each in scenes if each.image not in kept_apart))
     if len(pictures) < FEWEST_IMAGES:
         raise FittingError(
             f"{len(pictures)} labelled images are too few for four disjoint parts; give {FEWEST_IMAGES} "
             "or more"
         )
     order = rng.permutation(len(pictures))
-    ends = np.floor(np.cumsum(SHARES)[:-1] * len(pictures)).astype(int)
+    whole = sum(SHARES[:-1]) if kept_apart else 1.0
+    ends = np.floor(np.cumsum(SHARES)[:-1] / whole * len(pictures)).astype(int)
+    if kept_apart:
+        ends[-1] = len(pictures)
     part_of = {
         pictures[k]: part for part, dealt in zip(PARTS, np.split(order, ends), strict=True) for k in dealt
     }
+    part_of |= dict.fromkeys(kept_apart, "promise")
     parts: dict[str, list[LabelledScene]] = {part: [] for part in PARTS}
     for each in scenes:
         parts[part_of[each.image]].append(each)
