@@ -1,12 +1,14 @@
 """A promise hangs on what this process made, or made again alike: nobody's word is enough."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.fitting.labelled import drop_objects
+from cpor.model import FittedModel, TestedWith, bundled_model
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, Scene, SemanticScores
 from cpor.semantics.embedded import EmbeddedScorer
@@ -37,10 +39,20 @@ class Dropping(OnnxSegmenter):
         return drop_objects(found, found.ids[-1:])
 
 
+@cache
+def as_tested() -> FittedModel:
+    """A model that was tested with our networks as they are, on any scenes."""
+    model = FittedModel.load(bundled_model("embedded"))
+    makers = TestedWith(segmenter=OnnxSegmenter().fingerprint, scorer=EmbeddedScorer().fingerprint)
+    geometry = fingerprint(model.pipeline().measure)
+    update = {"tested_with": makers, "geometry_weights": geometry, "reference": {}, "setup": {}}
+    return model.model_copy(update=update)
+
+
 @pytest.fixture(scope="module")
 def made() -> Scene:
     """A frame as our networks see it, promised, with the record that `cpor perceive` writes."""
-    system = System()
+    system = System(model=as_tested())
     view = system.look(read_scene_folder(FULL).observation)
     assert system.outlook(view).promise is not None
     believed = system.believe(view)
@@ -56,7 +68,7 @@ def rewritten(scene: Scene) -> Scene:
 def outlook(folder: Path, scene: Scene):
     """What holds for a scene that is read from a folder."""
     write_scene_folder(scene, folder)
-    system = System()
+    system = System(model=as_tested())
     return system.outlook(system.look(folder))
 
 
@@ -82,6 +94,6 @@ def test_a_segmenter_that_says_that_it_is_ours_is_not(made, kind):
     ours = OnnxSegmenter().fingerprint
     theirs = Claiming(made, ours) if kind == "stranger" else Dropping()
     assert theirs.fingerprint == ours != fingerprint(theirs)
-    system = System(theirs)
+    system = System(theirs, model=as_tested())
     said = system.outlook(system.look(made.observation))
     assert said.promise is None and f"not of {__name__}." in said.notes[-1]

@@ -1,6 +1,6 @@
 """Where a model's promise holds: an equality over what it was tested with, and every check passed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -89,6 +89,20 @@ def check_like_tested(model: FittedModel | None, beliefs: PairBeliefs) -> tuple[
     return (Check("like_tested", "pass", "The scene looks like those that the model was tested on."),)
 
 
+def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """The figures that no tested scene had, each with its tested range; NaN does not differ."""
+    found = {}
+    for name, value in figures.items():
+        tested = np.array([v for v in model.setup.get(name, ()) if v is not None], np.float64)
+        if np.isnan(value) or not tested.size:
+            continue
+        low, high = float(tested.min()), float(tested.max())
+        room = max(LIKE_MARGIN * (high - low), SAME_SETUP * max(abs(low), abs(high)))
+        if not low - room <= value <= high + room:
+            found[name] = low, high
+    return found
+
+
 def check_as_set_up(model: FittedModel | None, scene: Scene) -> tuple[Check, ...]:
     """Whether the camera stands and sees as in the scenes that the model was tested on.
 
@@ -96,18 +110,12 @@ def check_as_set_up(model: FittedModel | None, scene: Scene) -> tuple[Check, ...
     """
     if model is None or not model.setup:
         return ()
-    for name, value in setup_figures(scene).items():
-        tested = np.array([v for v in model.setup.get(name, ()) if v is not None], np.float64)
-        if np.isnan(value) or not tested.size:
-            continue
-        low, high = float(tested.min()), float(tested.max())
-        room = max(LIKE_MARGIN * (high - low), SAME_SETUP * max(abs(low), abs(high)))
-        if not low - room <= value <= high + room:
-            says = (
-                f"The {SETUP_FIGURES[name]} is {value:.3g}; in the tested scenes it was {_span(low, high)}."
-            )
-            remedy = "Nothing is promised for another camera; fit a model to scenes of yours with `cpor fit`."
-            return (Check("as_set_up", "doubt", says, remedy),)
+    figures = setup_figures(scene)
+    for name, (low, high) in differs_from_setup(model, figures).items():
+        was = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        says = f"The {SETUP_FIGURES[name]} is {figures[name]:.3g}; in the tested scenes it was {was}."
+        remedy = "Nothing is promised for another camera; fit a model to scenes of yours with `cpor fit`."
+        return (Check("as_set_up", "doubt", says, remedy),)
     return (Check("as_set_up", "pass", "The camera stands and sees as in the tested scenes."),)
 
 
@@ -221,10 +229,6 @@ def _why_not(
         return "it was tested with another measure of geometry"
     doubted = next((check for check in checks if check.state != "pass"), None)
     return None if doubted is None else f"a check did not pass. {doubted.says.rstrip('.')}"
-
-
-def _span(low: float, high: float) -> str:
-    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
 def _name(fingerprint: str | None) -> str:

@@ -64,7 +64,7 @@ def reading_threads():
 
 @BOTH
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_redirect_is_followed(kind, status, scorer, caplog):
+def test_no_redirect_is_followed(kind, status, scorer, caplog, evidence):
     caplog.set_level(logging.INFO)
     with (
         HostileServer(answer(json.dumps(reply(kind)).encode())) as elsewhere,
@@ -75,11 +75,13 @@ def test_no_redirect_is_followed(kind, status, scorer, caplog):
     assert said.scores == {PAIR: None} and len(server.requests) == 1
     assert f"{status}, a redirect to 127.0.0.1, is not followed" in said.problems[0]
     assert KEY not in repr(said) + caplog.text
+    point = f"redirect {status}, {kind}: requests that reach the other host"
+    evidence("asks", point, "0", len(elsewhere.requests))
 
 
 @BOTH
 @pytest.mark.parametrize("status", [200, 500])
-def test_an_endless_reply_is_cut_at_its_most_bytes(kind, status, scorer):
+def test_an_endless_reply_is_cut_at_its_most_bytes(kind, status, scorer, evidence):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def behave(handler, server):
@@ -93,6 +95,8 @@ def test_an_endless_reply_is_cut_at_its_most_bytes(kind, status, scorer):
     assert server.sent < 32 * 2**20  # what buffers on the way hold, and no more
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 100 * 1024  # [KiB]
+    point = f"endless reply with status {status}, {kind}: memory grows by"
+    evidence("asks", point, "below 1 GB", f"{grown / 1024:.0f} MiB, no answer, nobody reads on")
     assert comes_true(lambda: not reading_threads())
 
 
