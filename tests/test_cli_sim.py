@@ -7,9 +7,10 @@ import sys
 
 import pytest
 from support.box_table import BoxTable, TableMasks
+from typer.testing import CliRunner
 
 from cpor.apps.demo import DemoShow
-from cpor.cli.app import main
+from cpor.cli.app import app, main
 from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
@@ -36,8 +37,9 @@ def test_simulate_writes_a_data_set_and_says_what_is_in_it(tmp_path):
     assert told["n_cases"] == {"easy": 2, "medium": 0, "hard": 0}
     assert set(told["n_cyclic"]) == {"relations.json", "relations_sweep.json"}
     assert [case.tier for case in read_split(tmp_path / "set")] == ["easy", "easy"]
-    decided = cpor("decide", tmp_path / "set" / "scene_00000", "--target", 1, "--prior", 0.15, "--json")
-    assert decided.returncode == 0, decided.stderr
+    scene = str(tmp_path / "set" / "scene_00000")
+    decided = CliRunner().invoke(app, ["decide", scene, "--target", "1", "--prior", "0.15", "--json"])
+    assert decided.exit_code == 0, decided.output
 
 
 @pytest.mark.parametrize(
@@ -71,10 +73,11 @@ def test_without_mujoco_it_says_what_to_install(tmp_path, command):
 
 @pytest.mark.slow
 def test_demo_tells_programs_and_people_the_same(tmp_path, evidence):
-    ran = cpor("demo", "--seed", 3, "--tier", "easy", "--out", tmp_path / "demo", "--no-film", "--json")
+    out = str(tmp_path / "demo")
+    ran = CliRunner().invoke(app, f"demo --seed 3 --tier easy --no-film --json --out {out}".split())
     told = json.loads(ran.stdout)
     assert {"retrieved", "cycles", "wrong_removals", "deferrals", "actions"} <= set(told)
-    assert ran.returncode == (0 if told["retrieved"] else 1), ran.stderr
+    assert ran.exit_code == (0 if told["retrieved"] else 1), ran.output
     record = read_run(tmp_path / "demo" / "run")
     assert len(record.cycles) == told["cycles"] and record.head.actions == told["actions"]
     assert record.ended == told["ended"]
@@ -108,8 +111,8 @@ def test_demo_says_what_is_wrong_before_it_begins(tmp_path, refused):
 def test_a_recorded_run_is_told_as_a_page(tmp_path, refused):
     table = BoxTable()
     assert retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run")).retrieved
-    ran = cpor("story", tmp_path / "run", "--out", tmp_path / "page.html")
-    assert ran.returncode == 0 and "3 steps" in ran.stdout, ran.stderr
+    ran = CliRunner().invoke(app, ["story", str(tmp_path / "run"), "--out", str(tmp_path / "page.html")])
+    assert ran.exit_code == 0 and "3 steps" in ran.stdout, ran.output
     assert "was retrieved" in (tmp_path / "page.html").read_text()
     assert "is a folder" in refused("story", tmp_path / "run", "--out", tmp_path)
     assert "does not exist; create it" in refused(

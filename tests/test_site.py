@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from cpor.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -15,8 +18,6 @@ OURS = "examples"
 """Commands on files that come with the package are run; others name files of the reader's."""
 SAVED = r"as `(\w+\.py)`[^\n]*\n\n```python\n(.*?)```"
 """Code that the reader is told to save."""
-
-CPOR = [sys.executable, "-c", "from cpor.cli.app import main; main()"]
 
 
 @pytest.mark.slow
@@ -41,16 +42,19 @@ def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_runs_as_it_is_written(tutorial, tmp_path):
+def test_a_tutorial_runs_as_it_is_written(tutorial, tmp_path, monkeypatch, capsys):
     for needed in ("onnxruntime", "mujoco"):
         pytest.importorskip(needed, reason="needs the extras perception and sim")
+    monkeypatch.chdir(tmp_path)
     text = tutorial.read_text(encoding="utf-8")
     for name, code in re.findall(SAVED, text, re.DOTALL):
         (tmp_path / name).write_text(code)
     text = re.sub(SAVED, "", text, flags=re.DOTALL)
-    lines = re.findall(r"^\$ (cpor .*)$", text, re.MULTILINE)
-    runs = [[*CPOR, *shlex.split(line)[1:]] for line in lines if OURS in line]
-    runs += [[sys.executable, "-c", code] for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
-    for command in runs:
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0 and ran.stdout, ran.stderr
+    for line in re.findall(r"^\$ (cpor .*)$", text, re.MULTILINE):
+        if OURS in line:
+            ran = CliRunner().invoke(app, shlex.split(line)[1:])
+            assert ran.exit_code == 0 and ran.stdout, ran.output
+    for code in re.findall(r"```python
+(.*?)```", text, re.DOTALL):
+        exec(compile(code, tutorial.name, "exec"), {"__name__": "__main__"})
+        assert capsys.readouterr().out, code
