@@ -172,7 +172,7 @@ def agents_that_fetch(count: int) -> list[Row]:
 
     for seed in range(count):
         asyncio.run(go(seed))
-    point = f"scripted MCP agent, tools alone, simulated arm, true masks, {count} heaps"
+    point = f"scripted MCP agent, tools alone, balanced, simulated arm, true masks, {count} heaps"
     return [
         (
             "acts",
