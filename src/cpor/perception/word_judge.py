@@ -50,6 +50,9 @@ SEVERAL = 0.4
 IN_MANY = 0.35
 """Share of all worlds in which there must be one to be acted on."""
 
+BESIDE = 0.25
+"""How much less an object fits a word for a shape like its own, where another is of that very shape."""
+
 NOT_SAID = 0.6
 """How much less a colour fits that we would not say of the object, such as the brown shade of an orange."""
 
@@ -151,12 +154,10 @@ class WordJudge:
             )
             return AmbiguousRequest(fitting, f"{asked} {self.said['which']}")
         best = max(self.named, key=lambda k: read[k])
-        one = read.total() - read[None]
-        clear = IN_MOST * (one + SEVERAL * (worlds - read.total())) <= read[best] >= IN_MANY * worlds
-        if clear and read[best]:
-            others = [each.fit for each in ranked if each.id != best]
-            ranked = (*(c for c in ranked if c.id == best), *(c for c in ranked if c.id != best))
-            return Found(best, ranked, ranked[0].fit - max(others, default=0.0))
+        weight = read.total() - read[None] + SEVERAL * (worlds - read.total())
+        if read[best] and IN_MOST * weight <= read[best] >= IN_MANY * worlds:
+            ranked = tuple(sorted(ranked, key=lambda each: each.id != best))
+            return Found(best, ranked, ranked[0].fit - max((c.fit for c in ranked[1:]), default=0.0))
         return ask_which(self.words, ranked, self.called, ASKED_RATIO if worlds > 1 else CLEAR_RATIO)
 
     def _say(self, ids: Iterable[int]) -> str:
@@ -255,9 +256,8 @@ class WordJudge:
             for colour in wish.colours:
                 share = 0.0 if look is None else look.colours[colour]
                 said = look is None or not look.said_colours or colour in look.said_colours
-                by_share = ramp(share, 0.08, high) * (1.0 if said else NOT_SAID)
-                if look is not None and colour in look.said_colours:
-                    by_share = max(by_share, SAID)
+                least = SAID if look is not None and colour in look.said_colours else 0.0
+                by_share = max(least, ramp(share, 0.08, high) * (1.0 if said else NOT_SAID))
                 fit[k] *= 1.0 if colour in named else by_share
             for pattern in wish.patterns:
                 fits = look is not None and (look.striped if pattern == "striped" else not look.said_colours)
@@ -270,6 +270,8 @@ class WordJudge:
                     raise _RefusedError(f'No object is called "{word}".')
                 self.narrow.append((key, word))
             values = {k: self._shape_fit(key, k) for k in fit}
+            if 1.0 in values.values():  # where there is a block, a box is not meant by the word
+                values = {k: v if v in (1.0, None) else v * BESIDE for k, v in values.items()}
             self._by_measure(word, fit, values)
 
     def _shape_fit(self, key: str, obj: int) -> float | None:
