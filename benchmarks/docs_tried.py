@@ -47,7 +47,8 @@ NEEDS = (
 """What is not here: it must be refused in words."""
 
 LONG = re.compile(
-    r"experiment|--split|simulate (?!.*heaps)|score |predictions\.|run lab|test_seen|(run|fit|drift) dev|demo --"
+    r"experiment|--split|simulate (?!.*heaps)|score |predictions\.|run lab|test_seen"
+    r"|(run|fit|drift) dev|demo --"
 )
 """Hours, or data that is not here: read by the command line only."""
 
