@@ -113,6 +113,7 @@ def make_files(reader: Any, files: Path, root: Path) -> None:
     for path in data.glob("**/scores_synthetic.csv*"), data.glob("**/gt_synthetic.jsonl*"):
         for found in path:
             shutil.copy(found, files / found.name)
+    (files / "token.txt").write_text("a-token-of-our-own-0123456789\n")
     (files / "made").touch()
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from evidence_page import keep
 from long_parts import Row
 
+import cpor
 from cpor.apps.lab import see_labelled
 from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
@@ -42,6 +43,7 @@ from cpor.truth import is_wrong
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("CPOR_DATA") or ROOT.parent / "shared" / "data")
 READ = ROOT / "out" / "lab_read"
+WEIGHTS = Path(cpor.__file__).parent / "perception" / "weights" / "checksums.json"
 LABS = {"osd": DATA / "osd_learn", "simulated": ROOT / "out" / "lab"}
 SIZES = (10, 25, 50)
 ALPHAS, DELTA = (0.2, 0.3), 0.1
@@ -59,7 +61,7 @@ def read_lab(name: str) -> list[LabelledScene]:
     prior = FittedModel.load(bundled_model("embedded"))
     system, raw = System(), Pipeline(measure=prior.pipeline().measure)
     # Other networks see other things.
-    place = READ / hashlib.sha256(f"{prior.tested_with} {prior.geometry_weights}".encode()).hexdigest()[:12]
+    place = READ / hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:12]
     place.mkdir(parents=True, exist_ok=True)
     read = []
     for folder in sorted(path for path in LABS[name].iterdir() if (path / "rgb.png").is_file()):
