@@ -54,7 +54,6 @@ def test_a_tutorial_runs_as_it_is_written(tutorial, tmp_path, monkeypatch, capsy
         if OURS in line:
             ran = CliRunner().invoke(app, shlex.split(line)[1:])
             assert ran.exit_code == 0 and ran.stdout, ran.output
-    for code in re.findall(r"```python
-(.*?)```", text, re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(code, tutorial.name, "exec"), {"__name__": "__main__"})
         assert capsys.readouterr().out, code
