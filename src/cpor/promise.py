@@ -27,7 +27,8 @@ With 0.25, 43 of 108 targets on sparse tables passed for the dense bins of the b
 """
 
 SAME_SETUP = 0.01
-"""A figure of the camera that was the same in all tested scenes may differ by this share of it."""
+"""A figure of the camera that was the same in all tested scenes may differ by this share of it, or by as much
+in its unit: a millimetre of noise on a level floor is no tilt."""
 
 _FIGURES = {
     "n_objects": "number of objects",
@@ -97,7 +98,7 @@ def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict
         if np.isnan(value) or not tested.size:
             continue
         low, high = float(tested.min()), float(tested.max())
-        room = max(LIKE_MARGIN * (high - low), SAME_SETUP * max(abs(low), abs(high)))
+        room = max(LIKE_MARGIN * (high - low), SAME_SETUP * max(1.0, abs(low), abs(high)))
         if not low - room <= value <= high + room:
             found[name] = low, high
     return found

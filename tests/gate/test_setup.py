@@ -59,6 +59,8 @@ def test_another_camera_is_doubted(model, other):
 def test_the_tested_camera_passes_and_an_old_model_cannot_tell(model):
     scene = seen(distance=0.62, seed=99)
     assert check_as_set_up(model, scene)[0].state == "pass"
+    level = model.model_copy(update={"setup": model.setup | {"tilt": [0.0, 0.0]}})
+    assert check_as_set_up(level, seen(distance=0.62, tilt=0.003))[0].state == "pass"
     unknown = replace(scene, observation=replace(scene.observation, camera=Camera()))
     assert check_as_set_up(model, unknown)[0].state == "pass"  # not calibrated, but all else is alike
     assert check_as_set_up(model.model_copy(update={"setup": {}}), scene) == ()
