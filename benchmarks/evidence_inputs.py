@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from gate_faults import FAULTS
 from long_parts import Row, measure_parts
+from support.broken_forms import HELD, REFUSED
 from support.data import DATA
-from support.input_forms import EXACT, HELD, LOSSY, REFUSED, Form, Shot, in_folder
+from support.input_forms import EXACT, LOSSY, Form, Shot, in_folder
 
 from cpor.apps.doctor import FOR_A_PROMISE, Examined, examine
 from cpor.data.frame_files import list_inputs, read_input

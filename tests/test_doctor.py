@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from support.input_forms import HELD, Shot, in_folder, picture
+from support.broken_forms import HELD
+from support.input_forms import Shot, in_folder, picture
 from typer.testing import CliRunner
 
 from cpor.apps.doctor import examine, examine_installation

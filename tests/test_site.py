@@ -46,6 +46,7 @@ def test_a_tutorial_runs_as_it_is_written(tutorial, tmp_path, monkeypatch, capsy
     for needed in ("onnxruntime", "mujoco"):
         pytest.importorskip(needed, reason="needs the extras perception and sim")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as `python` does for the folder it is started in
     text = tutorial.read_text(encoding="utf-8")
     for name, code in re.findall(SAVED, text, re.DOTALL):
         (tmp_path / name).write_text(code)

@@ -342,9 +342,7 @@ def _load_segmenter(segmenter: Segmenter | str | None) -> Segmenter | None:
 
 
 def _load_scorer(scorer: RelationScorer | str | None) -> RelationScorer | None:
-    if isinstance(scorer, str):
-        return None if scorer == NONE else load_scorer(scorer)
-    return scorer
+    return None if scorer == NONE else load_scorer(scorer) if isinstance(scorer, str) else scorer
 
 
 def _load_model(model: FittedModel | str | Path | None) -> FittedModel | None:
@@ -383,9 +381,8 @@ def _read(
 
 def _limit(scene: Scene, workspace: Sequence[tuple[float, float]]) -> Scene:
     """The scene with another workspace."""
-    frame = scene.observation
-    camera = replace(frame.camera, workspace=tuple(PixelPoint(x, y) for x, y in workspace))
-    return replace(scene, observation=replace(frame, camera=camera))
+    camera = replace(scene.observation.camera, workspace=tuple(PixelPoint(x, y) for x, y in workspace))
+    return replace(scene, observation=replace(scene.observation, camera=camera))
 
 
 def _notes_on(scene: Scene, believed: Believed) -> tuple[str, ...]:

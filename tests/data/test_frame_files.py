@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from support.broken_forms import REFUSED
 from support.data import DATA
-from support.input_forms import EXACT, LOSSY, REFUSED, Shot, files, picture, png, steps
+from support.input_forms import EXACT, LOSSY, Shot, files, picture, png, steps
 
 from cpor.data.depth import DepthCamera, align_depth
 from cpor.data.frame_files import read_input

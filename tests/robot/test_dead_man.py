@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 from support.box_table import Box, OverTheTable, TableMasks
+from support.ur_cell import TOOL, Progress
 
 from cpor.errors import RobotError
 from cpor.pipeline import Pipeline
@@ -22,7 +23,6 @@ from cpor.robot.loop import retrieve
 from cpor.robot.protocol import HEARTBEAT_S
 from cpor.robot.safe_stop import stopping
 from cpor.robot.ur import UniversalRobot, facing_down
-from tests.robot.test_ur import TOOL, Progress
 from tests.support.arm_cell import arm_world, at, look, named, robot_in
 
 ASKED_S = 0.3

@@ -1,24 +1,22 @@
 """The loop on a table of boxes: it retrieves, and whatever goes wrong it ends safe and says what happened."""
 
-import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
+from support.table_runs import RED, run
 
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
-from cpor.errors import CameraError, InvalidSettingError
+from cpor.errors import InvalidSettingError
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.robot.choose import Declared, choose
+from cpor.robot.choose import choose
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, Robot
-from cpor.robot.run_folder import RunFolder, read_run, replay
+from cpor.robot.run_folder import read_run, replay
 from cpor.scene import Scene
-
-RED = (200, 30, 30)
 
 
 def decision(action, scores, tau=0.5):
@@ -28,31 +26,6 @@ def decision(action, scores, tau=0.5):
 
 def always_defer(scene: Scene, target: int) -> Decision:
     return decision(Defer("weak_evidence"), dict.fromkeys(scene.ids, 0.3))
-
-
-def run(table, tmp_path, **options):
-    """Run on a table with a record; the record must say what the result says."""
-    options.setdefault("target", 1)
-    settings = LoopSettings(**options.pop("settings", {}))
-    masks = options.pop("masks", TableMasks(table))
-    target, decider = options.pop("target"), options.pop("decider", None)
-    result = retrieve(
-        table,
-        masks,
-        target,
-        Declared(decider) if decider else Pipeline(),
-        settings,
-        RunFolder(tmp_path / "run"),
-        **options,
-    )
-    on_disk = read_run(tmp_path / "run")
-    assert on_disk.ended == result.ended and on_disk.head.detail == result.detail
-    assert on_disk.head.actions == result.actions == sum(c.attempt != "none" for c in on_disk.cycles)
-    assert len(on_disk.cycles) == len(result.cycles)
-    for written, kept in zip(on_disk.cycles, result.cycles, strict=True):
-        assert (written.action, written.outcome, written.attempt) == (kept.action, kept.outcome, kept.attempt)
-        assert written.notes == kept.notes and written.scene == kept.scene
-    return result
 
 
 def at_rest(table):
@@ -223,186 +196,6 @@ def test_failures_are_forgotten_when_the_object_changes(tmp_path):
     table.remove = remove_and_nudge
     result = run(table, tmp_path)
     assert result.retrieved and table.log.count("remove 3") == 4
-
-
-def test_a_robot_that_only_says_done_does_not_retrieve(tmp_path):
-    table = BoxTable({1: stack()[1]}, lies={1})
-    result = run(table, tmp_path)
-    assert result.ended == "deferred" and result.actions == 4
-    assert any("lies where it lay" in note for note in result.cycles[0].notes)
-
-
-def test_a_removal_that_only_says_done_counts_as_failure(tmp_path):
-    table = BoxTable(lies={3})
-    result = run(table, tmp_path)
-    assert result.ended == "deferred" and table.log.count("remove 3") == 4
-
-
-def test_a_target_that_rolls_away_is_lost_not_retrieved(tmp_path):
-    table = BoxTable(rolls_away={3: 1})
-    result = run(table, tmp_path, settings={"looks_for_target": 2})
-    assert result.ended == "target_lost" and not result.retrieved
-    assert [cycle.target for cycle in result.cycles] == [1, None, None]
-    assert table.log[-1] == "home"
-
-
-def test_what_comes_to_light_where_the_target_lay_is_not_taken_for_it(tmp_path, rng):
-    boxes = {
-        1: Box((20, 60), (20, 60), 0.09, RED),
-        2: Box((18, 62), (18, 62), 0.03, (180, 60, 30)),
-        3: Box((30, 70), (40, 80), 0.14, (30, 30, 200)),
-    }
-    table = BoxTable(boxes, rolls_away={3: 1})
-    masks = TableMasks(table, rng)
-    first = masks.find(RED)
-    frames = iter(range(100))
-    result = run(table, tmp_path, masks=masks, target=lambda s: first(s) if next(frames) == 0 else None)
-    assert result.ended == "target_lost" and set(table.boxes) == {2}
-
-
-def test_a_target_that_moves_within_view_is_followed(tmp_path, rng):
-    table = BoxTable(misses={3: 1})
-    take = table.remove
-
-    def remove_and_kick(scene, obj):
-        outcome = take(scene, obj)
-        if outcome.kind == "missed":
-            table.boxes[1] = table.boxes[1].moved(30, -15)
-        return outcome
-
-    table.remove = remove_and_kick
-    masks = TableMasks(table, rng)
-    first = masks.find(RED)
-    frames = iter(range(100))
-    result = run(table, tmp_path, masks=masks, target=lambda s: first(s) if next(frames) == 0 else None)
-    assert result.retrieved and 1 not in table.boxes
-
-
-def test_a_target_unseen_for_a_frame_is_found_again(tmp_path):
-    table = BoxTable({1: stack()[1], 4: stack()[4]}, misses={1: 1})
-    seen = []
-    observe = table.observe
-
-    def observe_with_a_hand_in_front():
-        seen.append(1)
-        if len(seen) == 2:
-            hidden = table.boxes.pop(1)
-            frame = observe()
-            table.boxes[1] = hidden
-            return frame
-        return observe()
-
-    table.observe = observe_with_a_hand_in_front
-    result = run(table, tmp_path)
-    assert [cycle.target for cycle in result.cycles] == [1, None, 1] and result.retrieved
-
-
-def test_an_unknown_target_is_lost_and_the_objects_are_named(tmp_path):
-    result = run(BoxTable(), tmp_path, target=9)
-    assert result.ended == "target_lost" and "1, 2, 3, 4" in result.detail and result.actions == 0
-
-
-def test_an_empty_table_is_empty(tmp_path):
-    result = run(BoxTable({}), tmp_path)
-    assert result.ended == "empty" and result.actions == 0
-
-
-def test_protective_stop_ends_as_fault(tmp_path):
-    table = BoxTable(faults_on={2})
-    result = run(table, tmp_path)
-    assert result.ended == "fault" and "protective stop" in result.detail
-    assert result.cycles[-1].outcome.kind == "fault" and table.log[-1] == "stop"
-    assert result.robot.state == "protective_stop"
-
-
-def test_goes_on_after_a_person_cleared_the_protective_stop_where_allowed(tmp_path):
-    table = BoxTable(faults_on={3}, recovers_after_polls=2)
-    result = run(table, tmp_path, settings={"wait_for_recovery_s": 20.0})
-    assert result.retrieved and "person cleared" in result.cycles[0].notes[-1]
-    assert table.log[:3] == ["home", "remove 3", "home"]
-
-
-def test_a_fault_that_is_no_protective_stop_is_not_waited_for(tmp_path):
-    table = BoxTable()
-    table.remove = lambda scene, obj: Outcome("fault", "the gripper does not answer")
-    result = run(table, tmp_path, settings={"wait_for_recovery_s": 20.0})
-    assert result.ended == "fault" and "gripper" in result.detail and result.cycles[0].notes == ()
-
-
-def test_does_not_begin_on_a_robot_in_protective_stop(tmp_path):
-    table = BoxTable(state="protective_stop")
-    result = run(table, tmp_path)
-    assert result.ended == "fault" and table.log == ["stop"]
-
-
-def test_ctrl_c_while_moving_stops_the_arm_and_writes_the_record(tmp_path):
-    table = BoxTable(interrupts_on={2})
-    result = run(table, tmp_path)
-    assert result.ended == "stopped" and table.log[-1] == "stop"
-    last = result.cycles[-1]
-    assert last.outcome.kind == "stopped" and "not known" in last.outcome.detail
-    assert result.cycles[0].outcome.kind == "done"
-
-
-def test_ctrl_c_while_deciding_stops_too(tmp_path):
-    def interrupted(scene, target):
-        raise KeyboardInterrupt
-
-    table = BoxTable()
-    result = run(table, tmp_path, decider=interrupted)
-    assert result.ended == "stopped" and table.log[-1] == "stop" and result.cycles[0].attempt == "none"
-
-
-def test_an_event_stops_the_arm_in_the_middle_of_a_motion(tmp_path):
-    table, stop = BoxTable(waits_for_stop=True), threading.Event()
-
-    def press():
-        assert table.moving.wait(10.0)
-        stop.set()
-
-    presser = threading.Thread(target=press)
-    presser.start()
-    result = run(table, tmp_path, stop=stop)
-    presser.join()
-    assert result.ended == "stopped" and result.cycles[0].outcome.kind == "stopped" and "stop" in table.log
-
-
-def test_an_event_set_before_keeps_the_arm_still(tmp_path):
-    table, stop = BoxTable(), threading.Event()
-    stop.set()
-    result = run(table, tmp_path, stop=stop)
-    assert result.ended == "stopped" and set(table.log) == {"stop"} and result.cycles == ()
-
-
-def test_an_event_between_decision_and_motion_keeps_the_arm_still(tmp_path):
-    table, stop = BoxTable(), threading.Event()
-
-    def decide(scene, target):
-        stop.set()
-        return Pipeline().run(scene, target)
-
-    result = run(table, tmp_path, decider=decide, stop=stop)
-    assert result.ended == "stopped" and result.actions == 0 and set(table.boxes) == {1, 2, 3, 4}
-
-
-def test_a_bug_in_a_driver_stops_the_arm_is_recorded_and_raised(tmp_path):
-    table = BoxTable(breaks_on={2})
-    with pytest.raises(ZeroDivisionError):
-        retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run"))
-    assert table.log[-1] == "stop"
-    on_disk = read_run(tmp_path / "run")
-    assert on_disk.ended == "fault" and "ZeroDivisionError" in on_disk.head.detail
-    assert on_disk.cycles[-1].outcome.kind == "fault"
-
-
-def test_a_segmenter_that_fails_ends_as_fault_and_keeps_the_frame(tmp_path):
-    class Failing:
-        def segment(self, observation):
-            raise CameraError("the frame is black")
-
-    table = BoxTable()
-    result = run(table, tmp_path, masks=Failing())
-    assert result.ended == "fault" and "black" in result.detail and result.cycles[0].scene.ids == ()
 
 
 def test_what_was_decided_is_what_the_record_decides(tmp_path):

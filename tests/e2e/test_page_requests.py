@@ -1,0 +1,122 @@
+"""Words typed on the page, and files that come later or with a request."""
+
+import json
+
+import pytest
+from support.browser import SCENES
+from support.page_steps import DECIDE, SCENE, expect
+from support.watched_page import library_action
+
+
+@pytest.mark.parametrize("words", ["the pink one", "pink"])
+def test_typed_request_finds_the_target(open_page, words):
+    it = open_page()
+    it.drop_scene(SCENE)
+    it.see("words").fill(words)
+    with it.page.expect_response(DECIDE) as reply:
+        it.see("ask").click()
+    said = reply.value.json()
+    assert said["action"] is not None
+    expect(it.see("decision")).to_have_attribute("data-target", str(said["target"]))
+    assert it.shown_action() == library_action(it.settled())
+
+
+def test_a_word_that_is_not_known_is_asked_back(open_page):
+    it = open_page()
+    it.drop_scene(SCENE)
+    it.see("words").fill("the pink gizmo")
+    it.see("ask").click()
+    it.wait_for("ambiguous")
+    expect(it.see("question")).to_have_text('I do not know the word "gizmo". Which object do you mean?')
+
+
+def test_ambiguous_request_asks_back_and_a_click_answers(open_page):
+    it = open_page()
+    it.drop_scene(SCENE)
+    it.see("words").fill("the yellow one")
+    with it.page.expect_response(DECIDE) as reply:
+        it.see("ask").click()
+    said = reply.value.json()
+    assert said["action"] is None
+    it.wait_for("ambiguous")
+    candidates = [each["id"] for each in said["candidates"] if each["fit"] > 0.0]
+    assert 1 < len(candidates) < it.see("object").count()
+    marked = it.page.locator("[data-testid^=badge-].is-candidate")
+    assert sorted(int(m.get_attribute("data-id")) for m in marked.all()) == sorted(candidates)
+    expect(it.see("question")).not_to_be_empty()
+    it.see(f"candidate-{candidates[0]}").click()
+    expect(it.see("decision")).to_have_attribute("data-target", str(candidates[0]))
+
+
+def test_request_for_what_is_not_there_is_answered_plainly(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    it.choose(scene["objects"][0]["id"])
+    it.see("words").fill("the cyan one")
+    with it.page.expect_response(DECIDE) as reply:
+        it.see("ask").click()
+    assert reply.value.json()["action"] is None and not reply.value.json()["candidates"]
+    expect(it.see("error")).to_contain_text(reply.value.json()["question"])
+    # The decision on what was wanted before is not shown beside a request that was refused.
+    expect(it.see("decision")).to_have_attribute("data-action", "none")
+    expect(it.see("headline")).to_have_text("Which object do you want?")
+
+
+def test_words_go_when_another_object_is_clicked(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    it.see("words").fill("the pink one")
+    with it.page.expect_response(DECIDE) as reply:
+        it.see("ask").click()
+    found = reply.value.json()["target"]
+    expect(it.see("decision")).to_have_attribute("data-target", str(found))
+    expect(it.see("words")).to_have_value("the pink one")
+    it.choose(next(each["id"] for each in scene["objects"] if each["id"] != found))
+    expect(it.see("words")).to_have_value("")
+
+
+def test_back_leads_to_the_object_and_the_picture_before(open_page):
+    it = open_page("/?example=touching-toys&target=2")
+    it.wait_for("decided")
+    it.choose(6)
+    assert it.page.url.endswith("?example=touching-toys&target=6")
+    it.page.go_back()
+    expect(it.see("decision")).to_have_attribute("data-target", "2")
+    it.page.go_forward()
+    expect(it.see("decision")).to_have_attribute("data-target", "6")
+
+
+def test_depth_dropped_later_joins_the_picture(open_page):
+    it = open_page()
+    folder = SCENES / SCENE
+    with it.page.expect_response("**/v1/scenes") as first:
+        it.drop(folder / "rgb.png", folder / "instances.png", folder / "amodal.npz")
+    assert first.value.json()["has_depth"] is False
+    it.wait_for("choose")
+    with it.page.expect_response("**/v1/scenes") as second:
+        it.drop(folder / "depth.png", folder / "camera.json")
+    assert second.value.json()["has_depth"] is True
+
+
+def test_request_file_of_a_scene_folder_is_asked_at_once(open_page):
+    it = open_page()
+    folder = SCENES / SCENE
+    parts = (
+        "rgb.png",
+        "depth.png",
+        "camera.json",
+        "instances.png",
+        "amodal.npz",
+        "objects.json",
+        "relations.json",
+        "request.txt",
+    )
+    with it.page.expect_response("**/v1/scenes") as scene, it.page.expect_response(DECIDE) as reply:
+        it.drop(*(folder / part for part in parts))
+    names = {
+        each["id"]: each["name"] for each in json.loads((folder / "objects.json").read_text())["objects"]
+    }
+    assert {each["id"]: each["name"] for each in scene.value.json()["objects"]} == names
+    assert (
+        json.loads(reply.value.request.post_data)["request"] == (folder / "request.txt").read_text().strip()
+    )

@@ -1,0 +1,35 @@
+"""Runs of the loop on a table of boxes, whose record must say what the result says."""
+
+from cpor.pipeline import Pipeline
+from cpor.robot.choose import Declared
+from cpor.robot.cycle import LoopSettings
+from cpor.robot.loop import retrieve
+from cpor.robot.run_folder import RunFolder, read_run
+from support.box_table import TableMasks
+
+RED = (200, 30, 30)
+
+
+def run(table, tmp_path, **options):
+    """Run on a table with a record; the record must say what the result says."""
+    options.setdefault("target", 1)
+    settings = LoopSettings(**options.pop("settings", {}))
+    masks = options.pop("masks", TableMasks(table))
+    target, decider = options.pop("target"), options.pop("decider", None)
+    result = retrieve(
+        table,
+        masks,
+        target,
+        Declared(decider) if decider else Pipeline(),
+        settings,
+        RunFolder(tmp_path / "run"),
+        **options,
+    )
+    on_disk = read_run(tmp_path / "run")
+    assert on_disk.ended == result.ended and on_disk.head.detail == result.detail
+    assert on_disk.head.actions == result.actions == sum(c.attempt != "none" for c in on_disk.cycles)
+    assert len(on_disk.cycles) == len(result.cycles)
+    for written, kept in zip(on_disk.cycles, result.cycles, strict=True):
+        assert (written.action, written.outcome, written.attempt) == (kept.action, kept.outcome, kept.attempt)
+        assert written.notes == kept.notes and written.scene == kept.scene
+    return result
