@@ -139,6 +139,8 @@ def write_page(
         "Wrong ones in the mode cautious, and those that the mode bold would add.",
         "",
     ]
+    for old in (HERE / "pictures").glob("gallery-*.jpg"):
+        old.unlink()
     for kind, words in KINDS.items():
         lines += [f"## {words}", ""]
         if not chosen[kind]:

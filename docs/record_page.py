@@ -121,7 +121,8 @@ def page(recording: dict[str, Any]) -> str:
         for name, text in inside.items()
     }
     styles = "\n".join((_STATIC / name).read_text() for name in ("style.css", "page.css", "parts.css"))
-    hidden = "#open-pictures, #request, #tools, [data-testid=live-link] { display: none !important; }"
+    gone = "#open-pictures, #request, #tools, [data-testid=live-link], [data-testid=docs-link]"
+    hidden = f"{gone} {{ display: none !important; }}"
     packed = base64.b64encode(gzip.compress(json.dumps(recording).encode(), mtime=0)).decode()
     head = "\n".join(
         [
