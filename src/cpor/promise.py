@@ -174,9 +174,12 @@ def promise_for(
     """As `make_promise`; where nothing else is missing, masks and scores that were read are made again."""
     geometry = fingerprint(pipeline.measure)
     made = replace(believed.sources, made_here=frozenset(("masks", "scores")))
-    if view.proved is None and make_promise(model, made, geometry, checks, as_tested)[0] is not None:
+    at_best = make_promise(model, made, geometry, checks, as_tested)
+    if at_best[0] is None:
+        return at_best
+    if view.proved is None:
         view.proved = prove_sources(view.scene, believed.sources, makers)
-    return make_promise(model, view.proved or believed.sources, geometry, checks, as_tested)
+    return make_promise(model, view.proved, geometry, checks, as_tested)
 
 
 def make_promise(

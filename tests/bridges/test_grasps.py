@@ -85,7 +85,8 @@ def test_a_grasp_is_refused_where_its_way_meets_a_probable_blocker():
         return planned.refused
 
     assert refused(1.0) == {"blocked": 1}
-    assert refused(0.0) == {}
+    # Geometry saw it: a reply alone does not free the way.
+    assert refused(0.0) == {"blocked": 1}
 
 
 def test_no_answer_is_not_free():

@@ -1,6 +1,7 @@
 """Correct what was seen in the page; each correction is asserted by what the page then decides."""
 
 import io
+import math
 import re
 import zipfile
 
@@ -55,6 +56,13 @@ class Editor:
         return {each["id"] for each in scene["objects"]}
 
 
+def moved(places, now):
+    """Where the third of three places is on the screen, now that the picture has another size and place."""
+    (ax, ay), (bx, by), (cx, cy) = places
+    scale = math.dist(*now) / math.dist((ax, ay), (bx, by))
+    return now[0][0] + scale * (cx - ax), now[0][1] + scale * (cy - ay)
+
+
 def test_every_tool_changes_what_the_page_decides(open_page, tmp_path):
     it = open_page()
     scene = it.drop_scene(SCENE)
@@ -87,9 +95,10 @@ def test_every_tool_changes_what_the_page_decides(open_page, tmp_path):
     assert str(other) not in answer["scores"] and it.shown_action() != ("remove", str(other))
     place = next(each["point"] for each in scene["objects"] if each["id"] == other)
     hand.press("undo")
-    where = hand.at(other)
+    far = max(before - {target, other}, key=lambda k: math.dist(hand.at(k), hand.at(target)))
+    places = [hand.at(k) for k in (target, far, other)]
     hand.press("redo")
-    added = hand.click("add", where)
+    added = hand.click("add", moved(places, [hand.at(k) for k in (target, far)]))
     (new,) = hand.ids(added) - (before - {other})
     assert str(new) in it.settled()["scores"] and place is not None
 
