@@ -113,7 +113,9 @@ def ros2(
     prefix: Annotated[
         str, typer.Option(help="Name of the node; its topics, services and actions begin with it.")
     ] = "/cpor",
-    max_age_s: Annotated[float, typer.Option(help="Pictures older than so many seconds are not answered from.")] = 1.0,
+    max_age_s: Annotated[
+        float, typer.Option(help="Pictures older than so many seconds are not answered from.")
+    ] = 1.0,
     robot: Annotated[
         str | None,
         typer.Option(

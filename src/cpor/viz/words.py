@@ -44,7 +44,12 @@ def namer(scene: Scene) -> Callable[[Label], str]:
 
 def with_names(words: str, name: Callable[[Label], str]) -> str:
     """A sentence of the robot's, which knows objects by number, with their names."""
-    return re.sub(r"\bobject (\d+)\b", lambda found: name(int(found[1])), words)
+
+    def named(found: re.Match[str]) -> str:
+        said = name(int(found[2]))
+        return said[:1].upper() + said[1:] if found[1] == "O" else said
+
+    return re.sub(r"\b([oO])bject (\d+)\b", named, words)
 
 
 def say_step(action: Action, name: Callable[[Label], str]) -> str:
