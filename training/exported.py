@@ -6,6 +6,7 @@ undoes them.
 """
 
 from pathlib import Path
+from typing import Any
 
 import onnx
 import torch
@@ -68,7 +69,7 @@ def _module(node: str) -> str:
     return ".".join(names)
 
 
-def _added(model: onnx.ModelProto, output: str, held: dict, cast: dict) -> object | None:
+def _added(model: onnx.ModelProto, output: str, held: dict[str, Any], cast: dict[str, str]) -> Any:
     """What is added to the product of a linear layer."""
     for node in model.graph.node:
         if node.op_type == "Add" and output in node.input:

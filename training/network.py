@@ -149,8 +149,8 @@ class SegmenterNet(nn.Module):
         # Hidden parts are smooth and need to see far: their features are coarser, and added to the others.
         self.whole = nn.Sequential(_conv(p, p), _conv(p, p), nn.Conv2d(p, config.mask_features, 1))
         for added in (*self.join, self.whole[-1]):
-            nn.init.zeros_(added.weight)  # type: ignore[arg-type]
-            nn.init.zeros_(added.bias)  # type: ignore[arg-type]
+            nn.init.zeros_(added.weight)
+            nn.init.zeros_(added.bias)
         self.tower = nn.Sequential(_conv(p, p), _conv(p, p))
         self.heat = nn.Conv2d(p, 1, 3, padding=1)
         nn.init.constant_(self.heat.bias, -4.0)  # type: ignore[arg-type]

@@ -195,7 +195,7 @@ def spoilt(crops: Tensor, sizes: Tensor, rng: torch.Generator) -> tuple[Tensor, 
 @torch.no_grad()
 def tell(net: ShapeNet, store: ShapeStore) -> Tensor:
     """Log-odds of all pictures of a store, on the CPU."""
-    every = torch.arange(len(store), device=store.device).split(512)
+    every = torch.split(torch.arange(len(store), device=store.device), 512)
     net = net.eval()
     return torch.cat([net(store.pictures(at), store.sizes[at]).float().cpu() for at in every])
 

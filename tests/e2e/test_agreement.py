@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.data import DATA
+from support.served import served
 from support.surfaces import ask_everywhere, bare_frame
 
 import cpor
@@ -16,8 +17,8 @@ FRAMES = {
 
 
 @pytest.fixture(scope="module")
-def client(service):
-    with Client(service) as talks:
+def client():
+    with served() as address, Client(address) as talks:
         yield talks
 
 
