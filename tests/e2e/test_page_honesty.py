@@ -109,13 +109,18 @@ def test_decision_before_never_looks_like_the_answer(open_page, trouble):
     expect(acted).to_contain_text(it.shown_action()[0])
     refusal = json.dumps({"code": "busy", "message": "too many at once"})
 
+    refused = []
+
     def refuse(route):
+        refused.append(route.request.url)
         if trouble == "gone":
             route.abort()
         else:
             route.fulfill(status=503, content_type="application/json", body=refusal)
 
     it.page.route(DECIDE, refuse)
+    while not refused:  # a busy browser may let a request pass that comes too soon
+        it.page.evaluate("fetch('/v1/scenes/none/decide', {method: 'POST'}).catch(() => 0)")
     it.page.keyboard.press("End")
     expect(it.see("headline")).to_have_text("Not answered yet")
     assert it.shown_action() == ("none", "")
