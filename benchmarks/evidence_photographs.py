@@ -63,9 +63,10 @@ def count_actions(scene: Scene, masks: str, system: System, model: FittedModel) 
         assert seen.visible_ids is not None and scene.visible_ids is not None
         known = Recognition.match(seen.ids, seen.visible_ids, truth.objects, scene.visible_ids)
         find, pairs = {k: known.find(k) for k in scene.ids}, known.translate(truth).pairs
-    beliefs = pipeline.combine(pipeline.measure(seen), seen.semantic_scores)
-    forced = model.pipeline(tau=0.0, fill_missing=True)
-    certain = replace(forced, most_mu=1.0).combine(forced.measure(seen), seen.semantic_scores)
+    geometry = pipeline.measure(seen)
+    beliefs = pipeline.combine(geometry, seen.semantic_scores)
+    forced = replace(model.pipeline(tau=0.0, fill_missing=True), most_mu=1.0)
+    certain = forced.combine(geometry, seen.semantic_scores)
     count: Counter[str] = Counter()
     for obj, target in find.items():
         obstructed = any(pair.blocked == obj for pair in truth.pairs)
@@ -74,7 +75,7 @@ def count_actions(scene: Scene, masks: str, system: System, model: FittedModel) 
             count["lost"] += 1
             continue
         posterior = forced.posterior(certain, target).with_prior(forced.prior)
-        action = replace(forced, most_mu=1.0).settle(decide_many([posterior], tau=0.0)[0]).action
+        action = forced.settle(decide_many([posterior], tau=0.0)[0]).action
         wrong = isinstance(action, Defer) or is_wrong(action, target, pairs)
         count.update(right=not wrong, free=wrong and isinstance(action, Grasp) and obstructed)
         for mode in MODES:

@@ -47,7 +47,7 @@ def export_segmenter(net: SegmenterNet, config: Config, path: Path, score_thresh
     module = ExportedSegmenter(copy.deepcopy(net).eval()).eval()
     rgb, depth = _trial_picture(height, width)
     names = ["scores", "visible", "amodal", "occluded"]
-    _write(module, (rgb, depth), path, ["rgb", "depth"], names, {})
+    write_graph(module, (rgb, depth), path, ["rgb", "depth"], names, {})
     properties = {
         "height": str(height),
         "width": str(width),
@@ -55,8 +55,8 @@ def export_segmenter(net: SegmenterNet, config: Config, path: Path, score_thresh
         "score_threshold": f"{score_threshold:.3f}",
         "mask_threshold": f"{config.export.mask_threshold:.3f}",
     }
-    _finish(path, properties)
-    return _farthest(*_both(module, (rgb, depth), path, {"rgb": rgb.numpy(), "depth": depth.numpy()}))
+    finish_file(path, properties)
+    return _farthest(*both_say(module, (rgb, depth), path, {"rgb": rgb.numpy(), "depth": depth.numpy()}))
 
 
 def _trial_picture(height: int, width: int) -> tuple[Tensor, Tensor]:
@@ -98,17 +98,18 @@ def export_relations(net: RelationNet, path: Path, version: str) -> float:
     rng = np.random.default_rng(0)
     size = (LAYERS[net.source], CROP_SIZE, CROP_SIZE)
     crops = torch.as_tensor(rng.integers(0, 2, (3, *size), dtype=np.uint8))
-    _write(module, (crops,), path, ["crops"], ["logit"], {"crops": {0: "pairs"}, "logit": {0: "pairs"}})
-    _finish(path, {"version": version, "source": net.source})
+    write_graph(module, (crops,), path, ["crops"], ["logit"], {"crops": {0: "pairs"}, "logit": {0: "pairs"}})
+    finish_file(path, {"version": version, "source": net.source})
     many = torch.as_tensor(rng.integers(0, 2, (7, *size), dtype=np.uint8))
-    got, wanted = _both(module, (many,), path, {"crops": many.numpy()})
+    got, wanted = both_say(module, (many,), path, {"crops": many.numpy()})
     return float(np.abs(got[0] - wanted[0]).max())
 
 
-def _write(
+def write_graph(
     module: nn.Module, inputs: tuple[Tensor, ...], path: Path, given: list[str], made: list[str],
     axes: Mapping[str, Mapping[int, str]],
 ) -> None:  # fmt: skip
+    """Writes a module as ONNX, traced with trial inputs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with torch.no_grad(), warnings.catch_warnings():
         # The scripting exporter is deprecated but needs nothing beyond torch; tracing warns of fixed sizes,
@@ -120,7 +121,7 @@ def _write(
         )  # fmt: skip
 
 
-def _finish(path: Path, properties: Mapping[str, str]) -> None:
+def finish_file(path: Path, properties: Mapping[str, str]) -> None:
     """Stores weights in half precision with a cast behind each, and notes what callers must know."""
     model = onnx.load(str(path))
     graph = model.graph
@@ -142,7 +143,7 @@ def _finish(path: Path, properties: Mapping[str, str]) -> None:
     onnx.save(model, str(path))
 
 
-def _both(
+def both_say(
     module: nn.Module, inputs: tuple[Tensor, ...], path: Path, given: Mapping[str, np.ndarray]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """What the file says and what torch says."""

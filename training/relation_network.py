@@ -21,20 +21,24 @@ BLOCKS = (2, 2, 2, 1)
 STEM = 24
 
 
-def _conv(inside: int, outside: int, size: int, stride: int) -> nn.Sequential:
+def convolve(inside: int, outside: int, size: int, stride: int) -> nn.Sequential:
+    """A convolution and its normalisation."""
     return nn.Sequential(
         nn.Conv2d(inside, outside, size, stride, size // 2, bias=False), nn.BatchNorm2d(outside)
     )
 
 
-class _Block(nn.Module):
+class Block(nn.Module):
+    """Two convolutions beside a way past them."""
+
     def __init__(self, inside: int, outside: int, stride: int) -> None:
         super().__init__()
-        self.first, self.second = _conv(inside, outside, 3, stride), _conv(outside, outside, 3, 1)
-        self.past = nn.Identity() if stride == 1 else _conv(inside, outside, 1, 1)
+        self.first, self.second = convolve(inside, outside, 3, stride), convolve(outside, outside, 3, 1)
+        self.past = nn.Identity() if stride == 1 else convolve(inside, outside, 1, 1)
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
+        """Features of features. Shape (b, c, h, w)."""
         past = self.past(nn_f.avg_pool2d(x, 2) if self.stride == 2 else x)
         return nn_f.relu(past + self.second(nn_f.relu(self.first(x))))
 
@@ -58,12 +62,12 @@ class RelationNet(nn.Module):
     ) -> None:
         super().__init__()
         self.source = source
-        self.stem = _conv(LAYERS[source] + 2 * (source == "geometry"), stem, 5, 2)
+        self.stem = convolve(LAYERS[source] + 2 * (source == "geometry"), stem, 5, 2)
         body: list[nn.Module] = []
         inside = stem
         for width, count in zip(widths or WIDTHS[source], blocks, strict=True):
             for k in range(count):
-                body.append(_Block(inside, width, 2 if k == 0 else 1))
+                body.append(Block(inside, width, 2 if k == 0 else 1))
                 inside = width
         self.body = nn.Sequential(*body)
         self.head = nn.Sequential(nn.Linear(2 * inside, 128), nn.ReLU(), nn.Linear(128, 2 * len(RELATIONS)))

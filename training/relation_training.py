@@ -1,8 +1,5 @@
 """Trains a relation network on pictures of pairs held on the device, and measures it on held-out heaps."""
 
-import copy
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +10,13 @@ from torch.nn import functional as nn_f
 from cpor.evidence.learnt import RELATIONS
 from cpor.evidence.pair_crops import CROP_SIZE
 from cpor.metrics import summarise_reliability
+from training.averaging import Averaging, Log
 from training.relation_data import KINDS, MASKS, Pairs
 from training.relation_network import LAYERS, RelationNet, Source
 
 BATCH = 1024
 LEARNING_RATE = 1.5e-3
 WEIGHT_DECAY = 0.03
-WARM_UP = 0.02
-Log = Callable[[str], None]
 
 
 class PairStore:
@@ -79,50 +75,21 @@ def train(
     device = store.device
     torch.manual_seed(seed)
     generator = torch.Generator(device=device).manual_seed(seed)
-    half = device.type == "cuda"
     net = RelationNet(source).to(device)
     if begin is not None:
         held = torch.load(begin, map_location=device, weights_only=True)
         net.load_state_dict({name: value.to(net.state_dict()[name].dtype) for name, value in held.items()})
-    if half:
-        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    mean = copy.deepcopy(net).eval().requires_grad_(False)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=half)
-    torch.backends.cudnn.benchmark = True
-    # The very tensors that training changes, and their running means.
-    here = [each for each in net.state_dict().values() if each.is_floating_point()]
-    means = [each for each in mean.state_dict().values() if each.is_floating_point()]
-    start = last = time.monotonic()
-    step = 0
-    running = 0.0
-    while (spent := time.monotonic() - start) < seconds or step < 2:
-        share = spent / seconds
-        rate = share / WARM_UP if share < WARM_UP else 0.5 * (1.0 + np.cos(np.pi * min(share, 1.0)))
-        for group in optimiser.param_groups:
-            group["lr"] = LEARNING_RATE * max(float(rate), 0.002)
+    run = Averaging(net, seconds, LEARNING_RATE, WEIGHT_DECAY)
+    while run.goes_on():
         at = torch.randint(len(store), (batch,), generator=generator, device=device)
         crops, label = _turned(source, store.crops(source, at), store.label[at], store.kind[at], generator)
-        crops = _spoilt(source, crops.float(), generator)
-        if half:
-            crops = crops.contiguous(memory_format=torch.channels_last)
-        net.train()
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=half):
-            logit = net(crops)
-        loss = nn_f.binary_cross_entropy_with_logits(logit.float(), label.float())
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        step += 1
-        decay = min(0.999, (1.0 + step) / (10.0 + step))
-        with torch.no_grad():
-            torch._foreach_lerp_(means, here, 1.0 - decay)
-        if step % 50 == 0 or step < 3:
-            running = float(loss.detach())
-        if time.monotonic() - last > 15.0:
-            last = time.monotonic()
-            log(f"{source}: step {step}, {spent:.0f} s, loss {running:.4f}, {len(store)} pairs")
-    log(f"{source}: {step} steps of {batch} in {time.monotonic() - start:.0f} s, loss {running:.4f}")
-    return mean
+        crops = run.ready(_spoilt(source, crops.float(), generator))
+        with run.autocast():
+            logit = run.net(crops)
+        run.learn(nn_f.binary_cross_entropy_with_logits(logit.float(), label.float()))
+        run.tell(log, f"{source}, {len(store)} pairs")
+    log(f"{source}: {run.step} steps of {batch} in {run.spent:.0f} s, loss {run.loss:.4f}")
+    return run.mean
 
 
 def _turned(

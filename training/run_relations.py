@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from cpor.sim.dataset.make import plan_dataset
+from training.averaging import open_log
 from training.buffer import ViewBuffer
 from training.config import Config
 from training.export import export_relations
@@ -178,14 +179,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=DATA_SEED)
     parser.add_argument("--begin", type=Path, help="folder with geometry.pt and scorer.pt to go on from")
     asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-
-    def log(line: str) -> None:
-        told = f"{time.monotonic() - start:6.1f} s  {line}"
-        print(told, flush=True)
-        with (asked.out / "log.txt").open("a") as file:
-            file.write(told + "\n")
+    log, start = open_log(asked.out), time.monotonic()
 
     # Compiled here once, and had by all processes, which are forked before the GPU is touched.
     log(f"compiled; {len(catalogue_case(2**42, 2, ours=False))} pairs of a first heap")

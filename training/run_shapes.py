@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from training.averaging import open_log
 from training.parts import halved
 from training.shape_data import ShapeCrops, draw
 from training.shape_network import ShapeNet, ShapeStore, calibrate, export, measure, train
@@ -90,14 +91,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--version", default="2")
     asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-
-    def log(line: str) -> None:
-        told = f"{time.monotonic() - start:6.1f} s  {line}"
-        print(told, flush=True)
-        with (asked.out / "log.txt").open("a") as file:
-            file.write(told + "\n")
+    log, start = open_log(asked.out), time.monotonic()
 
     # Compiled here once, and had by all processes, which are forked before the GPU or a network is touched.
     log(f"compiled; {len(draw(FIRST_SEED - 1, ours=False).labels)} pictures of a first heap")

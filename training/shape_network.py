@@ -1,7 +1,6 @@
 """The shape network: from a picture of one object to its everyday shape; how it is trained and measured."""
 
 import copy
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,17 @@ from torch import Tensor, nn
 from torch.nn import functional as nn_f
 
 from cpor.perception.shapes import LAYERS, PICTURE_SIZE, SHAPES
-from training.export import _both, _finish, _write
-from training.relation_network import _Block, _conv
+from training.averaging import Averaging, Log
+from training.export import both_say, finish_file, write_graph
+from training.relation_network import Block, convolve
 from training.shape_data import MASKS, ShapeCrops
 
 WIDTHS = (48, 96, 160)
 STEM = 32
 LEARNING_RATE = 1.5e-3
 WEIGHT_DECAY = 0.03
-WARM_UP = 0.02
 SIZES = 4
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-Log = Callable[[str], None]
 
 
 class ShapeNet(nn.Module):
@@ -34,11 +32,11 @@ class ShapeNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("temperature", torch.ones(()))
-        self.stem = _conv(len(LAYERS) + 4, STEM, 5, 2)
+        self.stem = convolve(len(LAYERS) + 4, STEM, 5, 2)
         body: list[nn.Module] = []
         inside = STEM
         for width in WIDTHS:
-            body += [_Block(inside, width, 2), _Block(width, width, 1)]
+            body += [Block(inside, width, 2), Block(width, width, 1)]
             inside = width
         self.body = nn.Sequential(*body)
         self.head = nn.Sequential(
@@ -111,47 +109,24 @@ def train(
     device = store.device
     torch.manual_seed(7)
     rng = torch.Generator(device=device).manual_seed(7)
-    half = device.type == "cuda"
-    net = ShapeNet().to(device)
-    if half:
-        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    mean = copy.deepcopy(net).eval().requires_grad_(False)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=half)
-    torch.backends.cudnn.benchmark = True
-    here = [each for each in net.state_dict().values() if each.is_floating_point()]
-    means = [each for each in mean.state_dict().values() if each.is_floating_point()]
-    start = last = saved = time.monotonic()
-    step = 0
-    while (spent := time.monotonic() - start) < seconds or step < 2:
-        share = spent / seconds
-        rate = share / WARM_UP if share < WARM_UP else 0.5 * (1.0 + np.cos(np.pi * min(share, 1.0)))
-        for group in optimiser.param_groups:
-            group["lr"] = LEARNING_RATE * max(float(rate), 0.002)
-        if step % 500 == 0:  # rare words count more, though not as much more as they are rarer
+    run = Averaging(ShapeNet().to(device), seconds, LEARNING_RATE, WEIGHT_DECAY)
+    saved = 0.0
+    while run.goes_on():
+        if run.step % 500 == 0:  # rare words count more, though not as much more as they are rarer
             counts = torch.bincount(store.labels[: len(store)], minlength=len(SHAPES)).clamp(min=1).float()
             weights = (counts.mean() / counts).pow(0.3).clamp(max=2.0)
         at = torch.randint(len(store), (batch,), generator=rng, device=device)
         crops, sizes = spoilt(store.pictures(at), store.sizes[at], rng)
-        if half:
-            crops = crops.contiguous(memory_format=torch.channels_last)
-        net.train()
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=half):
-            logit = net(crops, sizes)
-        loss = nn_f.cross_entropy(logit.float(), store.labels[at], weights, label_smoothing=0.02)
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        step += 1
-        with torch.no_grad():
-            torch._foreach_lerp_(means, here, 1.0 - min(0.999, (1.0 + step) / (10.0 + step)))
-        if time.monotonic() - last > 15.0 or step == 1:
-            last = time.monotonic()
-            log(f"step {step}, {spent:.0f} s, loss {float(loss.detach()):.4f}, {len(store)} pictures")
-        if time.monotonic() - saved > 60.0:
-            saved = time.monotonic()
-            save(mean)
-    log(f"{step} steps of {batch} in {time.monotonic() - start:.0f} s")
-    return mean
+        crops = run.ready(crops)
+        with run.autocast():
+            logit = run.net(crops, sizes)
+        run.learn(nn_f.cross_entropy(logit.float(), store.labels[at], weights, label_smoothing=0.02))
+        run.tell(log, f"{len(store)} pictures")
+        if run.spent - saved > 60.0:
+            saved = run.spent
+            save(run.mean)
+    log(f"{run.step} steps of {batch} in {run.spent:.0f} s")
+    return run.mean
 
 
 def spoilt(crops: Tensor, sizes: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -259,7 +234,7 @@ def export(net: ShapeNet, path: Path, version: str) -> float:
     trial = torch.as_tensor(crops), torch.zeros(3, SIZES)
     module = copy.deepcopy(net).to("cpu").float().to(memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload]
     axes = {"crops": {0: "n"}, "size": {0: "n"}, "logit": {0: "n"}}
-    _write(module, trial, path, ["crops", "size"], ["logit"], axes)
-    _finish(path, {"version": version, "shapes": " ".join(SHAPES)})
-    got, wanted = _both(module, trial, path, {"crops": crops, "size": trial[1].numpy()})
+    write_graph(module, trial, path, ["crops", "size"], ["logit"], axes)
+    finish_file(path, {"version": version, "shapes": " ".join(SHAPES)})
+    got, wanted = both_say(module, trial, path, {"crops": crops, "size": trial[1].numpy()})
     return float(np.abs(got[0] - wanted[0]).max())

@@ -158,7 +158,8 @@ def prove_sources(scene: Scene, sources: Sources, makers: Makers) -> Sources:
             made = replace(made, scores=digest_scores(replace(scene, semantic_scores=scored)))
     except MissingExtraError:
         return sources  # no network, no proof
-    alike = {kind for kind in ("masks", "scores") if getattr(made, kind) == getattr(sources, kind)}
+    again = {"masks": made.masks, "scores": made.scores}
+    alike = {kind for kind, made_now in again.items() if made_now and made_now == getattr(sources, kind)}
     return replace(sources, made_here=sources.made_here | alike)
 
 

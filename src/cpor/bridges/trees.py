@@ -14,6 +14,7 @@ cancelled stops the arm and waits for it to stand still. A failure is never "gra
 """
 
 import threading
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -100,9 +101,9 @@ class _Worker(Behaviour):
     def cancel(self) -> None:
         """Make the work end soon; what cannot be hurried is waited for."""
 
+    @abstractmethod
     def work(self) -> Status:
         """The work."""
-        raise NotImplementedError
 
     def _work(self) -> None:
         try:

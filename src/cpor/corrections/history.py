@@ -1,5 +1,6 @@
 """Corrections as data: small records, and a history that can be undone, redone, kept and replayed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Self, TypeAlias
@@ -22,14 +23,14 @@ _Point: TypeAlias = tuple[_Coordinate, _Coordinate]
 _Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None
 
 
-class _Correction(BaseModel):
+class _Correction(BaseModel, ABC):
     """One correction; points are x and y in pixels."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @abstractmethod
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
-        raise NotImplementedError
 
     def scaled(self, factor: float) -> Self:
         """The same in a picture whose sides are longer by a factor."""

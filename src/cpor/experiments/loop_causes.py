@@ -62,15 +62,8 @@ NEAR_TIE = 0.1
 
 _BELIEVED = 0.5
 
-_NEAREST_FIRST: tuple[Why, ...] = (
-    "stale",
-    "overruled",
-    "relation_missed",
-    "pair_never_asked",
-    "mask_merged",
-    "mask_missed",
-    "hidden",
-)
+_NEAREST_FIRST = WHYS[WHYS.index("stale") : WHYS.index("hidden") + 1]
+"""Why a blocker was not believed in, the cause nearest to the decision first."""
 
 
 class Step(BaseModel):
