@@ -41,6 +41,16 @@ def test_words_points_and_ids_lead_to_the_same_decision(system):
     assert {"read", "check", "segment", "ground", "score", "relate", "decide"} <= set(by_words.times_ms)
 
 
+def test_things_are_named_once_somebody_asks_for_names(system):
+    view = system.look(frame(**BOXES))
+    answer = system.decide(view, 1)
+    system.decide(view, point=(180.0, 80.0))
+    assert "name" not in view.times_ms and not any(o.called for o in view.seen.objects)
+    said = answer.to_json()
+    assert all(each["name"] for each in said["objects"]) and said["times_ms"]["name"] > 0.0
+    assert view.scene is view.scene and system.decide(view, request="the green one").times_ms["name"] > 0.0
+
+
 def test_beliefs_are_kept_with_the_view(system):
     view = system.look(frame(**BOXES))
     assert view.believed is None

@@ -94,7 +94,7 @@ class View:
     """What was seen in one frame, kept: deciding for another target costs milliseconds.
 
     Attributes:
-        scene: The frame and its objects.
+        seen: The frame and its objects, as found; a decision needs no more. `scene` names them.
         masks: Whose masks: `given`, or the segmenter's name.
         sources: Digests of frame and masks, and who made them.
         checks: What was found about the input.
@@ -106,9 +106,10 @@ class View:
         exchange: What was said of it last, for words that point to it ("it", "the second one"); filled by
             every decision.
         proved: Who made masks and scores, once those that were read have been made again; None: not tried.
+        told: What a model said that objects are, by id; None: nobody was asked.
     """
 
-    scene: "Scene"
+    seen: "Scene"
     masks: str
     sources: "Sources"
     checks: "tuple[Check, ...]"
@@ -119,6 +120,19 @@ class View:
     carried: "PairFilter | None" = None
     exchange: Exchange = field(default_factory=Exchange)
     proved: "Sources | None" = None
+    told: Mapping[int, str] | None = None
+
+    @cached_property
+    def scene(self) -> "Scene":
+        """The frame and its objects, each with the name that every surface shows; named when first asked."""
+        from cpor.perception.names import name_objects
+        from cpor.pipeline import Stopwatch
+
+        watch = Stopwatch(self.times_ms)
+        named = name_objects(self.seen, told=self.told)
+        watch.lap("name")
+        self.times_ms = watch.times_ms
+        return named
 
     @cached_property
     def objects(self) -> "tuple[ListedObject, ...]":
@@ -246,6 +260,7 @@ class Answer:
             objects = list(self.view.objects)
             semantic = self.view.believed.semantic if self.view.believed is not None else None
             scorer = semantic.scorer if semantic is not None else None
+        times_ms = {**(self.view.times_ms if self.view is not None else {}), **self.times_ms}
         by_id = {each["id"]: each for each in objects} if self.view is not None else {}
         return said | {
             "candidates": [{**by_id[each.id], "fit": each.fit} for each in self.candidates],
@@ -259,7 +274,7 @@ class Answer:
             "objects": objects,
             "masks": None if self.view is None else self.view.masks,
             "scorer": scorer,
-            "times_ms": {stage: round(value, 3) for stage, value in self.times_ms.items()},
+            "times_ms": {stage: round(value, 3) for stage, value in times_ms.items()},
         }
 
 

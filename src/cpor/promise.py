@@ -122,8 +122,8 @@ def check_as_set_up(model: FittedModel | None, scene: Scene) -> tuple[Check, ...
 
 def check_used(view: View, believed: Believed, model: FittedModel | None) -> tuple[Check, ...]:
     """The checks of a view, and those of the scores and the model used on it."""
-    made = check_scores_source(view.scene, believed.semantic, believed.sources.scorer)
-    tested = (*check_like_tested(model, believed.beliefs), *check_as_set_up(model, view.scene))
+    made = check_scores_source(view.seen, believed.semantic, believed.sources.scorer)
+    tested = (*check_like_tested(model, believed.beliefs), *check_as_set_up(model, view.seen))
     return (*view.checks, made, *tested)
 
 
@@ -179,7 +179,7 @@ def promise_for(
     if at_best[0] is None:
         return at_best
     if view.proved is None:
-        view.proved = prove_sources(view.scene, believed.sources, makers)
+        view.proved = prove_sources(view.seen, believed.sources, makers)
     return make_promise(model, view.proved, geometry, checks, as_tested)
 
 

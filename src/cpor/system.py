@@ -23,7 +23,6 @@ from cpor.gate.masks import check_masks
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.perception.grounding import Exchange, Found
 from cpor.perception.mask_files import GivenMasks
-from cpor.perception.names import name_objects
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.registry import DEFAULT, make_segmenter
 from cpor.perception.segmenter import Segmenter
@@ -109,7 +108,7 @@ class System:
         if workspace is not None:
             given = _limit(given, workspace)
         watch.lap("read")
-        checks = check_frame(given.observation, None if previous is None else previous.scene.observation)
+        checks = check_frame(given.observation, None if previous is None else previous.seen.observation)
         watch.lap("check")
         scene, masks, maker = self._segment(given)
         watch.lap("segment")
@@ -122,7 +121,8 @@ class System:
         watch.lap("check_masks")
         told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
         notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
-        return View(name_objects(scene, told=names), masks, sources, checks, notes, watch.times_ms)
+        watch.lap("ask_names")
+        return View(scene, masks, sources, checks, notes, watch.times_ms, told=names)
 
     def decide(
         self,
@@ -154,12 +154,16 @@ class System:
         settings = settings or DecideSettings()
         relations = {**view.relations, **(relations or {})}
         chosen = None if tau is not None else self.mode if mode is None else parse_mode(mode)
+        asked = target, point and PixelPoint(*point), request, before or view.exchange
+        by_words = target is None and point is None
+        scene = view.scene if by_words else view.seen  # an id or a pixel needs names only to ask back
         watch = Stopwatch(view.times_ms)
-        before = before or view.exchange
-        told = ground_with(self._grounder, view.scene, target, point and PixelPoint(*point), request, before)
-        view.exchange = before.after(told.meant)
+        told = ground_with(self._grounder, scene, *asked)
+        if not by_words and not isinstance(told.meant, Found):
+            told = ground_with(self._grounder, view.scene, *asked)
+        view.exchange = asked[-1].after(told.meant)
         watch.lap("ground")
-        own = view.scene.request if target is None and point is None and request is None else None
+        own = scene.request if by_words and request is None else None
         notes = (*view.notes, *((f"request.txt asks for: {own}.",) if own else ()), *told.notes)
         if not isinstance(told.meant, Found):
             return Answer(
@@ -168,12 +172,9 @@ class System:
             )  # fmt: skip
         believed = self.believe(view, told.meant.id, settings, watch)
         model = self._choose_model(believed.semantic)
-        level = tau if chosen is None else _tau(model, chosen)
-        assert level is not None
+        level = _tau(model, chosen or self.mode) if tau is None else tau
         pipeline = replace(_stages(model), tau=level, method=settings.method, prior=settings.prior)
-        posterior = pipeline.posterior(believed.beliefs, told.meant.id).with_answers(
-            (relations or {}).items()
-        )
+        posterior = pipeline.posterior(believed.beliefs, told.meant.id).with_answers(relations.items())
         decision = pipeline.decide(posterior, settings.deadline_ms, settings.require_certificate)
         rate = pipeline.success_rate(decision)
         measured = check_measured(believed.beliefs, told.meant.id, decision.action)
@@ -184,7 +185,8 @@ class System:
         plain = settings == DecideSettings() and chosen == DEFAULT_MODE and not relations
         plain = plain and believed.asked_all and not (view.carried and view.carried.pairs)
         promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, _OWN)
-        notes += (believed.note, *_notes_on(view.scene, believed), _say_mode(model, chosen), in_words)
+        watch.lap("promise")
+        notes += (believed.note, *_notes_on(view.seen, believed), _say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
             tuple(note for note in notes if note), watch.times_ms,
@@ -197,9 +199,8 @@ class System:
         checks = check_used(view, believed, model)
         plain = believed.asked_all and not view.relations
         promise, in_words = promise_for(view, believed, model, _stages(model), checks, plain, _OWN)
-        notes = (*view.notes, believed.note, *_notes_on(view.scene, believed), in_words)
-        taus = {mode: _tau(model, mode) for mode in MODES}
-        return Outlook(taus, checks, promise, tuple(note for note in notes if note))
+        notes = filter(None, (*view.notes, believed.note, *_notes_on(view.seen, believed), in_words))
+        return Outlook({mode: _tau(model, mode) for mode in MODES}, checks, promise, tuple(notes))
 
     def believe(
         self,
@@ -218,8 +219,8 @@ class System:
         """
         if view.believed is not None:
             return view.believed
-        settings, watch = settings or DecideSettings(), watch or Stopwatch()
-        scene, sources = view.scene, view.sources
+        settings, watch = settings or DecideSettings(), watch or Stopwatch(view.times_ms)
+        scene, sources = view.seen, view.sources
         if self._no_scorer:
             scene = replace(scene, semantic_scores=None)
         scorer = self._choose_scorer(scene)
@@ -230,15 +231,14 @@ class System:
             made_here = sources.made_here | {"scores"}
             sources = describe_sources(scene, sources.segmenter, fingerprint(scorer), made_here)
         watch.lap("score")
-        semantic = scene.semantic_scores
-        pipeline = _stages(self._choose_model(semantic))
+        pipeline = _stages(self._choose_model(scene.semantic_scores))
         beliefs = pipeline.believe(scene)
         if self._second_look:
             beliefs = self._doubt_merged(view, beliefs, pipeline)
         if view.carried is not None:
             beliefs = view.carried.apply(beliefs)
         watch.lap("relate")
-        found = Believed(beliefs, sources, semantic, asked_all, note)
+        found = Believed(beliefs, sources, scene.semantic_scores, asked_all, note)
         if settings.questions is None:
             view.believed, view.times_ms = found, dict(watch.times_ms)
         return found
@@ -247,8 +247,8 @@ class System:
         """The beliefs without an answer for objects whose masks hold two, by a second look."""
         if "masks" in view.sources.made_here and view.sources.segmenter == fingerprint(_own_segmenter()):
             return beliefs
-        second = _own_segmenter().segment(view.scene.observation)
-        merged = find_merged(view.scene, second, pipeline.measure(second))
+        second = _own_segmenter().segment(view.seen.observation)
+        merged = find_merged(view.seen, second, pipeline.measure(second))
         return replace(beliefs, p_unseen=np.where(merged, np.nan, beliefs.p_unseen))
 
     def _segment(self, given: Scene) -> tuple[Scene, str, str | None]:

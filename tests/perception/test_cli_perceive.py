@@ -55,7 +55,8 @@ def test_a_folder_is_segmented_and_written(call, folder, weights, tmp_path):
     out = tmp_path / "out"
     said = json.loads(call("perceive", folder, "--out", out, "--weights", weights, "--json").stdout)
     assert said["segmenter"] == "embedded tiny" and len(said["objects"]) == 3
-    assert list(said["times_ms"]) == ["read", "check", "segment", "check_masks", "overlay", "write"]
+    stages = ["read", "check", "segment", "check_masks", "ask_names", "name", "overlay", "write"]
+    assert list(said["times_ms"]) == stages
     assert {"instances.png", "amodal.npz", "overlay.png", "perception.json", "rgb.png"} <= {
         p.name for p in out.iterdir()
     }

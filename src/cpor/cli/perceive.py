@@ -92,8 +92,8 @@ def perceive(
 
     system = System(given.choose_segmenter())
     view = look(system, source, given)
-    times = dict(view.times_ms)
     scene = replace(view.scene, sources=view.sources)
+    times = dict(view.times_ms)
     start = time.perf_counter()
     picture = draw_found(scene)
     times["overlay"] = 1e3 * (time.perf_counter() - start)

@@ -6,7 +6,6 @@ from cpor.answer import View
 from cpor.corrections.history import Corrections
 from cpor.corrections.labelling import BY_HAND
 from cpor.gate.masks import MASK_CHECKS, check_masks
-from cpor.perception.names import name_objects
 from cpor.pipeline import Stopwatch
 from cpor.promise import check_masks_source
 from cpor.sources import describe_sources
@@ -23,9 +22,9 @@ def correct_view(seen: View, corrections: Corrections) -> View:
         seen: The view before any correction.
         corrections: Of its scene.
     """
-    scene, relations = name_objects(corrections.scene), corrections.relations
+    scene, relations = corrections.scene, corrections.relations
     if not corrections.changes_masks:
-        return replace(seen, scene=scene, relations=relations)
+        return replace(seen, seen=scene, relations=relations)
     watch = Stopwatch()
     made = describe_sources(scene, BY_HAND, None)
     scene = replace(scene, sources=made)

@@ -45,7 +45,7 @@ def follow(
         made_here = seen.sources.made_here & {"masks"}
         made = describe_sources(memory.frame, seen.sources.segmenter, None, made_here)
         notes = (*seen.notes, *(f"{event[:1].upper()}{event[1:]}." for event in memory.events))
-        view = replace(seen, scene=memory.frame, sources=made, notes=notes, carried=memory.pairs)
+        view = replace(seen, seen=memory.frame, sources=made, notes=notes, carried=memory.pairs)
         if wanted is None:
             asked = (target, point, request) if number == 0 or request else (None, None, None)
             answer = system.decide(

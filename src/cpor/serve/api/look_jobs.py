@@ -98,11 +98,9 @@ def _view(system: System, received: Received, times_ms: dict[str, float]) -> Kep
 
 def believe_all(system: System, view: View) -> None:
     """Fill in the beliefs of a view, if that is not too much work."""
-    if (near := len(near_pairs(view.scene))) > MOST_RELATIONS:
+    if (near := len(near_pairs(view.seen))) > MOST_RELATIONS:
         raise TooLargeError(f"{near} pairs of objects are near each other; send fewer objects")
-    looked_ms = view.times_ms
     believed = system.believe(view)
-    view.times_ms = dict(looked_ms) | dict(view.times_ms)
     if (count := int(np.count_nonzero(believed.beliefs.p_fused))) > MOST_RELATIONS:
         raise TooLargeError(
             f"{count} pairs of objects may obstruct each other; at most {MOST_RELATIONS} are decided on. "
