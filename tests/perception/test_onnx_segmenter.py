@@ -5,6 +5,7 @@ import sys
 import time
 
 import numpy as np
+import onnx
 import pytest
 from support.networks import PALETTE, paint, write_colour_segmenter
 
@@ -12,7 +13,13 @@ from cpor.errors import InvalidSettingError
 from cpor.perception import network_file
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, drop_crumbs, select_objects
-from cpor.perception.network_file import MissingExtraError, WeightsError
+from cpor.perception.network_file import (
+    PACKAGED,
+    MissingExtraError,
+    WeightsError,
+    drop_empty_pad_values,
+    read_network,
+)
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation
 
@@ -131,6 +138,19 @@ def test_damaged_weights_are_named(tmp_path):
     path.write_bytes(content)
     with pytest.raises(WeightsError, match=r"segmenter\.onnx is damaged.*checksums\.json"):
         OnnxSegmenter(path).segment(Observation(paint(**BOXES)))
+
+
+def test_paddings_lose_their_empty_value_and_nothing_else_changes():
+    content = read_network(PACKAGED / "segmenter.onnx")
+    wanted = onnx.load_from_string(content)
+    emptied = [node for node in wanted.graph.node if node.op_type == "Pad" and not node.input[-1]]
+    for node in emptied:
+        del node.input[-1]
+    assert len(emptied) >= 17 and onnx.load_from_string(drop_empty_pad_values(content)) == wanted
+    axes = onnx.helper.make_node("Pad", ["x", "pads", "", "axes"], ["y"])
+    kept = onnx.helper.make_model(onnx.helper.make_graph([axes], "g", [], [])).SerializeToString()
+    assert onnx.load_from_string(drop_empty_pad_values(kept)).graph.node[0] == axes
+    assert drop_empty_pad_values(b"no network") == b"no network"
 
 
 def test_a_packaged_network_must_be_listed(tmp_path, monkeypatch):
