@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.browser import open_browser, running_service
-from support.watched_page import Watched, note_answer, note_request
+from support.watched_page import Watched, note_request
 
 LAPTOP = {"width": 1366, "height": 768}
 
@@ -32,14 +32,12 @@ def open_page(service, browser):
     def open_one(where: str = "/", **context) -> Watched:
         options = {"viewport": LAPTOP, "reduced_motion": "reduce"} | context
         page = browser.new_context(**options).new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.add_init_script(WATCH_POLICY)
         it = Watched(page, service)
         page.on("console", lambda said: it.complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: it.complaints.append(str(error)))
         page.on("request", lambda request: note_request(it, request))
-        page.on("requestfinished", lambda request: note_answer(it, request))
-        page.on("requestfailed", lambda request: note_answer(it, request))
         watched.append(it)
         return it.open(where)
 

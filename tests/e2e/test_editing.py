@@ -5,13 +5,9 @@ import math
 import re
 import zipfile
 
-import pytest
+from support.page_steps import SCENE, expect, shows_action
 
 from cpor.data.scene_folder import read_scene_folder
-
-expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
-
-SCENE = "scene_00003"
 
 
 class Editor:
@@ -22,6 +18,7 @@ class Editor:
         self.done = 0
 
     def at(self, obj: int) -> tuple[float, float]:
+        self.it.wait_for_answer()
         box = self.it.see(f"badge-{obj}").locator(".disc").bounding_box()
         return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
@@ -34,8 +31,10 @@ class Editor:
         self.it.see(f"tool-{tool}").click()
         with self.it.page.expect_response("**/corrections") as reply:
             for place in places:
-                self.it.page.wait_for_timeout(150)  # the page may still move when its last words come
-                self.it.page.mouse.click(*(self.at(place) if isinstance(place, int) else place))
+                if isinstance(place, int):
+                    self.it.see(f"badge-{place}").click()
+                else:
+                    self.it.page.mouse.click(*place)
             if then is not None:
                 then()
         self.it.see(f"tool-{tool}").click()
@@ -65,6 +64,8 @@ def moved(places, now):
 
 def test_every_tool_changes_what_the_page_decides(open_page, tmp_path):
     it = open_page()
+    for later in ("explain", "plan"):  # what comes in later would move the page under the hand
+        it.page.route(f"**/v1/{later}", lambda route: None)
     scene = it.drop_scene(SCENE)
     hand = Editor(it)
     before = hand.ids(scene)
@@ -153,8 +154,7 @@ def test_a_picture_survives_a_reload_and_can_be_forgotten(open_page):
     it.wait_for("decided")
     expect(it.see("mode-bold")).to_have_attribute("aria-pressed", "true")
     expect(it.see("decision")).to_have_attribute("data-target", str(target))
-    it.settled()
-    assert it.shown_action() == shown
+    shows_action(it, shown)
     where = it.page.url
     it.see("correct").click()
     it.see("forget").click()

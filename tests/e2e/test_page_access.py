@@ -4,11 +4,9 @@ import itertools
 
 import pytest
 from support.browser import SCENES
+from support.page_steps import SCENE, comes_true, expect, shows_action
 from support.watched_page import library_action
 
-expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
-
-SCENE = "scene_00003"
 TABLET = {"width": 1024, "height": 768}
 
 # Names of everything that can be used, as a screen reader would say them; empty ones are returned.
@@ -76,6 +74,12 @@ DRAG = """async (moves) => {
 }"""
 
 
+INSIDE = """([name, height]) => {
+    const box = document.querySelector(`[data-testid=${name}]`).getBoundingClientRect();
+    return box.top >= 0 && box.bottom <= height;
+}"""
+
+
 def luminance(rgb):
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in rgb)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -102,7 +106,6 @@ def test_everything_by_keyboard_alone(open_page):
     it.wait_for("empty")
     expect(it.see("example").first).to_be_visible()
     keys = it.page.keyboard
-    it.page.wait_for_timeout(100)
     for _ in range(12):
         keys.press("Tab")
         if it.page.evaluate("document.activeElement.dataset.testid") == "example":
@@ -112,14 +115,13 @@ def test_everything_by_keyboard_alone(open_page):
     target = int(it.page.locator("[data-testid^=badge-]").first.get_attribute("data-id"))
     keys.press(str(target)[0])
     expect(it.see("decision")).to_have_attribute("data-target", str(target)[0])
-    it.settled()
     tau = it.settled()["tau"]
     keys.press("ArrowRight")
     assert it.settled()["tau"] == pytest.approx(round(tau + 0.01, 2))
     it.see("tau").focus()
     keys.press("End")
     expect(it.see("decision")).to_have_attribute("data-action", "defer")
-    assert it.shown_action() == library_action(it.settled())
+    shows_action(it, library_action(it.settled()))
     keys.press("n")
     expect(it.see("evidence")).to_be_visible()
     it.see("edit-range").focus()
@@ -161,6 +163,7 @@ def test_everything_that_can_be_used_has_a_name(open_page):
     it.settled()
     assert it.page.evaluate(NAMELESS) == []
     it.see("relation").first.click()
+    expect(it.see("evidence")).to_be_visible()
     assert it.page.evaluate(NAMELESS) == []
     assert it.page.locator("h1").count() == 1
     assert it.page.locator("html").get_attribute("lang") == "en"
@@ -183,6 +186,7 @@ def test_fingers_meet_targets_of_40_px_on_a_tablet(open_page):
     it.settled()
     assert it.page.evaluate(SMALL, 40) == []
     it.see("relation").first.tap()
+    expect(it.see("evidence")).to_be_visible()
     assert it.page.evaluate(SMALL, 40) == []
     assert it.page.evaluate("document.documentElement.scrollWidth") <= TABLET["width"]
 
@@ -192,13 +196,12 @@ def test_laptop_shows_it_all_without_scrolling(open_page):
     scene = it.drop_scene(SCENE)
     it.choose(scene["objects"][0]["id"])
     it.settled()
-    height, width = it.page.evaluate(
-        "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
+    expect(it.see("changes")).not_to_contain_text("Thinking")
+    comes_true(
+        it.page, "(page => page.scrollHeight === 768 && page.scrollWidth === 1366)(document.documentElement)"
     )
-    assert (height, width) == (768, 1366)
     for name in ("decision", "picture", "bars", "graphs", "changes", "relations"):
-        box = it.see(name).bounding_box()
-        assert box["y"] >= 0 and box["y"] + box["height"] <= 768, name
+        comes_true(it.page, INSIDE, [name, 768])
 
 
 def test_theme_is_switched_and_kept(open_page):
@@ -207,11 +210,10 @@ def test_theme_is_switched_and_kept(open_page):
     colour = "getComputedStyle(document.body).backgroundColor"
     light = it.page.evaluate(colour)
     it.see("theme").click()
+    comes_true(it.page, f"(light) => {colour} !== light", light)
     dark = it.page.evaluate(colour)
-    assert dark != light
     it.open()
-    it.wait_for("empty")
-    assert it.page.evaluate(colour) == dark
+    comes_true(it.page, f"(dark) => {colour} === dark", dark)
 
 
 def test_meaning_is_not_told_by_colour_alone(open_page):
@@ -238,8 +240,7 @@ def test_dragged_tau_to_decision_time(open_page, evidence):
     it.settled()
     times = it.page.evaluate(DRAG, 60)
     assert len(times) == 60
-    asked = it.settled()
-    assert it.shown_action() == library_action(asked)
+    shows_action(it, library_action(it.settled()))
     evidence(
         "fast", "dragged tau to the decision on the page, median of 60", "<= 50 ms", f"{times[30]:.1f} ms"
     )

@@ -5,15 +5,13 @@ import math
 import re
 
 import pytest
+from support.page_steps import DECIDE, expect, shows_action
 from support.watched_page import library_action, library_decision
 
 from cpor.pipeline import UNSEEN
 
-expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
-
 SCENE = "scene_00007"
 WIDE = 0.01
-DECIDE = "**/v1/scenes/*/decide"
 PROMISE = {"alpha": 0.1, "confidence": 0.9}
 
 
@@ -59,7 +57,7 @@ def test_missing_answer_is_asked_for_and_no_change_is_promised(open_page, servic
     assert None in [each["p"] for each in asked["relations"]]
     expect(it.see("missing")).to_contain_text("nobody can say what else would change the decision")
     unknown = [f"{each['blocker']}>{each['blocked']}" for each in asked["relations"] if each["p"] is None]
-    assert it.see("missing").get_attribute("data-pair") in unknown
+    expect(it.see("missing")).to_have_attribute("data-pair", re.compile("|".join(map(re.escape, unknown))))
     expect(it.see("change")).to_have_count(0)
     expect(it.see("changes")).not_to_contain_text("No single relation")
     for pair in unknown:  # with every answer given, changes are named again
@@ -123,7 +121,7 @@ def test_decision_before_never_looks_like_the_answer(open_page, trouble):
         it.page.evaluate("fetch('/v1/scenes/none/decide', {method: 'POST'}).catch(() => 0)")
     it.page.keyboard.press("End")
     expect(it.see("headline")).to_have_text("Not answered yet")
-    assert it.shown_action() == ("none", "")
+    shows_action(it, ("none", ""))
     expect(it.page.locator("#workplace")).to_have_attribute("data-stale", "")
     expect(acted).not_to_contain_text(re.compile("grasp|remove"))
     expect(it.page.locator(".tick").first).to_be_hidden()
@@ -132,7 +130,7 @@ def test_decision_before_never_looks_like_the_answer(open_page, trouble):
         expect(it.see("error")).to_contain_text("too many at once")
         it.see("again").click()
     expect(it.see("decision")).to_have_attribute("data-tau", "1")
-    assert it.shown_action() == library_action(it.settled())
+    shows_action(it, library_action(it.settled()))
     expect(it.page.locator("#workplace")).not_to_have_attribute("data-stale", "")
 
 

@@ -7,14 +7,10 @@ import shutil
 import pytest
 from support.axe import serious_findings
 from support.browser import SCENES, running_service
+from support.page_steps import PATIENCE_S, SCENE, comes_true, expect
 
 from cpor.apps.lab import is_labelled_by_hand
 from cpor.data.scene_folder import read_scene_folder
-
-expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
-PATIENCE_MS = 40_000
-
-SCENE = "scene_00003"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1366), ("dark", 360)])
@@ -26,8 +22,9 @@ def test_axe_finds_nothing_serious(open_page, scheme, width):
     it.settled()
     it.see("correct").click()
     it.see("relation").first.click()
+    expect(it.see("evidence")).to_be_visible()
     assert serious_findings(it.page) == []
-    assert it.page.evaluate("document.documentElement.scrollWidth") <= width
+    comes_true(it.page, "(width) => document.documentElement.scrollWidth <= width", width)
 
 
 def test_the_api_is_described_without_another_host(open_page):
@@ -85,24 +82,26 @@ def test_photographs_are_labelled_one_after_the_other(browser, tmp_path):
     options = (str(photographs), "--out", str(out), "--no-open")
     with running_service(*options, command="label") as url:
         page = browser.new_page()
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(1000 * PATIENCE_S)
         page.goto(url)
         said = page.get_by_test_id("queue-text")
-        expect(said).to_contain_text("2 of 2 photographs left", timeout=PATIENCE_MS)
+        expect(said).to_contain_text("2 of 2 photographs left")
         first = said.text_content().split(":")[0]
-        page.get_by_test_id("queue-skip").click()
-        expect(said).not_to_contain_text(first, timeout=PATIENCE_MS)
+        with page.expect_response("**/v1/queue/skip") as second:
+            page.get_by_test_id("queue-skip").click()
+        expect(said).not_to_contain_text(first)
         assert not list(out.glob("scene_*"))
-        before = page.get_by_test_id("object").count()
+        before = len(second.value.json()["scene"]["objects"])
+        expect(page.get_by_test_id("object")).to_have_count(before)
         page.get_by_test_id("tool-delete").click()
         with page.expect_response("**/corrections"):
             page.locator("[data-testid^=badge-] .disc").first.click()
-        expect(page.get_by_test_id("object")).to_have_count(before - 1, timeout=PATIENCE_MS)
+        expect(page.get_by_test_id("object")).to_have_count(before - 1)
         page.get_by_test_id("queue-accept").click()
-        expect(said).to_contain_text("1 of 2 photographs left", timeout=PATIENCE_MS)
+        expect(said).to_contain_text("1 of 2 photographs left")
         (written,) = out.glob("scene_*")
         labelled = read_scene_folder(written)
         assert written.name != first and is_labelled_by_hand(labelled) and len(labelled.ids) == before - 1
         page.get_by_test_id("queue-accept").click()
-        expect(said).to_have_text(re.compile("All 2 photographs are labelled"), timeout=PATIENCE_MS)
+        expect(said).to_have_text(re.compile("All 2 photographs are labelled"))
     assert set(json.loads((out / "queue.json").read_text())) == {SCENE, "scene_00007"}

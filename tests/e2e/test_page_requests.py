@@ -1,10 +1,11 @@
 """Words typed on the page, and files that come later or with a request."""
 
 import json
+import re
 
 import pytest
 from support.browser import SCENES
-from support.page_steps import DECIDE, SCENE, expect
+from support.page_steps import DECIDE, SCENE, expect, shows_action
 from support.watched_page import library_action
 
 
@@ -18,7 +19,7 @@ def test_typed_request_finds_the_target(open_page, words):
     said = reply.value.json()
     assert said["action"] is not None
     expect(it.see("decision")).to_have_attribute("data-target", str(said["target"]))
-    assert it.shown_action() == library_action(it.settled())
+    shows_action(it, library_action(it.settled()))
 
 
 def test_a_word_that_is_not_known_is_asked_back(open_page):
@@ -32,7 +33,7 @@ def test_a_word_that_is_not_known_is_asked_back(open_page):
 
 def test_ambiguous_request_asks_back_and_a_click_answers(open_page):
     it = open_page()
-    it.drop_scene(SCENE)
+    scene = it.drop_scene(SCENE)
     it.see("words").fill("the yellow one")
     with it.page.expect_response(DECIDE) as reply:
         it.see("ask").click()
@@ -40,8 +41,9 @@ def test_ambiguous_request_asks_back_and_a_click_answers(open_page):
     assert said["action"] is None
     it.wait_for("ambiguous")
     candidates = [each["id"] for each in said["candidates"] if each["fit"] > 0.0]
-    assert 1 < len(candidates) < it.see("object").count()
+    assert 1 < len(candidates) < len(scene["objects"])
     marked = it.page.locator("[data-testid^=badge-].is-candidate")
+    expect(marked).to_have_count(len(candidates))
     assert sorted(int(m.get_attribute("data-id")) for m in marked.all()) == sorted(candidates)
     expect(it.see("question")).not_to_be_empty()
     it.see(f"candidate-{candidates[0]}").click()
@@ -79,7 +81,7 @@ def test_back_leads_to_the_object_and_the_picture_before(open_page):
     it = open_page("/?example=touching-toys&target=2")
     it.wait_for("decided")
     it.choose(6)
-    assert it.page.url.endswith("?example=touching-toys&target=6")
+    expect(it.page).to_have_url(re.compile(r"\?example=touching-toys&target=6$"))
     it.page.go_back()
     expect(it.see("decision")).to_have_attribute("data-target", "2")
     it.page.go_forward()

@@ -1,15 +1,10 @@
 """What the page does when things go wrong, or come late."""
 
 import re
-import time
 
-import pytest
 from support.browser import SCENES, running_service
+from support.page_steps import DECIDE, SCENE, expect, shows_action
 from support.watched_page import library_action
-
-expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
-
-SCENE = "scene_00003"
 
 
 def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tmp_path):
@@ -25,7 +20,7 @@ def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tm
         it.drop(broken)
     assert 400 <= reply.value.status < 500
     expect(it.see("error")).to_contain_text(reply.value.json()["message"])
-    assert it.shown_action() == before
+    shows_action(it, before)
     it.page.keyboard.press("Escape")
     expect(it.see("error")).to_be_hidden()
 
@@ -51,7 +46,7 @@ def test_service_gone_is_said_and_it_goes_on_when_back(open_page):
     it.page.unroute("**/*")
     expect(it.see("gone")).to_be_hidden()
     expect(it.see("decision")).to_have_attribute("data-target", str(second))
-    assert it.shown_action() == library_action(it.settled())
+    shows_action(it, library_action(it.settled()))
 
 
 def test_late_reply_never_replaces_a_newer_one(open_page):
@@ -67,16 +62,16 @@ def test_late_reply_never_replaces_a_newer_one(open_page):
         else:
             held.append(route)
 
-    it.page.route("**/v1/scenes/*/decide", hold_first)
+    it.page.route(DECIDE, hold_first)
     it.see("tau").focus()
     it.page.keyboard.press("Home")
-    deadline = time.monotonic() + 10.0
-    while not held and time.monotonic() < deadline:
+    while not held:
         it.page.wait_for_timeout(10)
     it.page.keyboard.press("End")
     expect(it.see("decision")).to_have_attribute("data-tau", "1")
-    held[0].continue_()
-    it.settled()
+    with it.page.expect_request_finished(lambda request: request == held[0].request):
+        held[0].continue_()
+    it.wait_for_answer()
     expect(it.see("decision")).to_have_attribute("data-tau", "1")
     expect(it.see("decision")).to_have_attribute("data-action", "defer")
 
@@ -105,7 +100,7 @@ def test_names_of_files_and_objects_never_become_markup(open_page, tmp_path):
     strange.write_bytes(b"nothing")
     it.drop(strange)
     expect(it.see("error")).to_contain_text("<img src=x")
-    assert it.page.locator("#error img").count() == 0
+    expect(it.page.locator("#error img")).to_have_count(0)
 
 
 def test_service_with_a_token_asks_for_it_and_goes_on(browser, monkeypatch):

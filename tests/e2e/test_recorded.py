@@ -6,10 +6,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.page_steps import expect
 
 from cpor.pipeline import UNSEEN
-
-expect = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)").expect
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "record_page.py"
 

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,9 +11,6 @@ import cpor
 from cpor.data.scene_file import parse_scene
 from cpor.model import FittedModel, bundled_model
 from support.browser import SCENES
-
-PATIENCE_S = 20.0
-"""How long the page may take to settle. [s]"""
 
 DROP = """(files) => {
     const transfer = new DataTransfer();
@@ -28,6 +24,9 @@ DROP = """(files) => {
 }"""
 
 
+TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 @dataclass
 class Watched:
     """A page, and everything it sent and complained about."""
@@ -37,7 +36,6 @@ class Watched:
     complaints: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
     asked: list[object] = field(default_factory=list)
-    answered: list[object] = field(default_factory=list)
     expected: tuple[str, ...] = ()
 
     def open(self, where: str = "/"):
@@ -66,14 +64,15 @@ class Watched:
         self.see(f"badge-{obj}").click()
         self.page.wait_for_selector(f'[data-testid=decision][data-target="{obj}"]')
 
+    def wait_for_answer(self) -> None:
+        """Nothing is on its way, and the picture has taken the place that the words leave it."""
+        answered = "body:not([data-state=busy]) [data-testid=decision][aria-busy=false]"
+        self.page.wait_for_selector(answered, state="attached")
+        self.page.evaluate(TWO_FRAMES)
+
     def settled(self) -> dict:
         """The answer to what the page asked last, once it is shown, as a scene to decide on."""
-        quiet = 0
-        give_up = time.monotonic() + PATIENCE_S
-        while quiet < 3 and time.monotonic() < give_up:
-            before = len(self.asked)
-            self.page.wait_for_timeout(40)
-            quiet = quiet + 1 if before == len(self.asked) == len(self.answered) else 0
+        self.wait_for_answer()
         answer = self.asked[-1].response().json()
         # What nobody segmented has a number in the scores, and no place among the objects.
         return answer | {"objects": [int(label) for label in answer["scores"]]}
@@ -110,8 +109,3 @@ def note_request(it: Watched, request) -> None:
         it.hosts.add(parts.netloc)
     if decides(request.url):
         it.asked.append(request)
-
-
-def note_answer(it: Watched, request) -> None:
-    if decides(request.url):
-        it.answered.append(request)

@@ -50,7 +50,7 @@ export function mountChanges(root, store, select, answer) {
   function effectRow(state, each) {
     return el("li", {},
       el("button", {
-        type: "button", class: "change plain", "data-testid": "change", onclick: () => select(each),
+        type: "button", class: "change plain", "data-testid": "change", "data-pair": key(each), "data-at": each.flips_at, onclick: () => select(each),
         title: `${each.words} Click to see this relation and to try it`,
       }, el("span", {}, ...effectParts(state, each))));
   }

@@ -9,10 +9,12 @@ export function makeCorrections(store, page) {
   async function correct(request) {
     const { scene } = store.state;
     if (!scene) return;
+    store.set({ asking: true }); // the decision follows
     try {
       show(await api.correct(scene.id, request));
     } catch (problem) {
       if (problem.status === 404) problem.message = "The service does not keep this picture any more. Open it again.";
+      store.set({ asking: false });
       page.report(problem);
     }
   }
@@ -28,6 +30,7 @@ export function makeCorrections(store, page) {
       phase: wanted === null ? "choose" : phase,
     });
     page.remember();
+    store.set({ asking: false });
     page.decide();
   }
 

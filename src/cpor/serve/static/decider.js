@@ -27,7 +27,7 @@ export class Decider {
       (reply, asked) => this.#show(reply, asked),
       (problem) => {
         this.#lateSoon.cancel();
-        store.set({ unanswered: "failed" });
+        store.set({ unanswered: "failed", asking: false });
         report(problem);
       },
     );
@@ -51,6 +51,7 @@ export class Decider {
     for (const each of [this.#explaining, this.#planning]) each.forget();
     const graphs = onlyTau && reply && this.#graphsOf === edits ? 0 : GRAPHS;
     this.#last = { request: requestOf(this.#store.state, graphs), edits };
+    this.#store.set({ asking: true });
     this.#lateSoon(); // counted from the newest question, so that a moving hand is never late
     this.#deciding.push(this.#last);
   }
@@ -60,14 +61,14 @@ export class Decider {
     this.#explainSoon.cancel();
     this.#lateSoon.cancel();
     for (const each of [this.#deciding, this.#explaining, this.#planning]) each.forget();
-    return { reply: null, explained: null, plan: null, shownGraph: null, unanswered: null };
+    return { reply: null, explained: null, plan: null, shownGraph: null, unanswered: null, asking: false };
   }
 
   #show(reply, asked) {
     const { request, edits } = asked;
     if (asked === this.#last) {
       this.#lateSoon.cancel();
-      this.#store.set({ unanswered: null });
+      this.#store.set({ unanswered: null, asking: false });
     }
     // The graphs do not depend on tau: while only that moves, those already there stay.
     const graphs = request.graphs > 0 ? reply.graphs : (this.#store.state.reply?.graphs ?? []);

@@ -41,6 +41,9 @@ const UNANSWERED = {
 export function mountDecision(root, store, actions) {
   let isOpen = false; // whether the reasons are shown in full
   const fields = ["target", "reply", "plan", "question", "candidates", "edits", "explained", "unanswered"];
+  store.view((state, before) => {
+    if (state.asking !== before.asking) root.setAttribute("aria-busy", String(state.asking)); // read out once settled
+  });
   store.steadyView(fields, (state) => keepingFocus(root, () => draw(state)));
 
   function draw(state) {

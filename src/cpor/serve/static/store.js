@@ -20,6 +20,7 @@ export const START = Object.freeze({
   edits: new Map(), // "blocker>blocked" -> p or null (no answer)
   selected: null, // {blocked, blocker}
   reply: null, // the answer, as api.js shapes it
+  asking: false, // whether an answer to what is asked now is on its way
   unanswered: null, // why the reply is not of what is asked now: "late", "failed"; null where it is
   explained: null, // ExplainReply
   plan: null, // PlanReply
