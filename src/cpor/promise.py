@@ -1,6 +1,6 @@
 """Where a model's promise holds: an equality over what it was tested with, and every check passed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,14 +8,15 @@ import numpy as np
 from cpor.answer import Believed, Promise, View
 from cpor.decision import Action, Defer
 from cpor.gate.check import Check
+from cpor.gate.masks import MASK_CHECKS, check_masks
 from cpor.gate.setup import SETUP_FIGURES, setup_figures
 from cpor.model import FittedModel, belief_features
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import Segmenter
-from cpor.pipeline import PairBeliefs, Pipeline
+from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
 from cpor.scene import Scene, SemanticScores, Sources
 from cpor.semantics.scorer import RelationScorer
-from cpor.sources import digest_masks, digest_scores, fingerprint, verified_sources
+from cpor.sources import describe_sources, digest_masks, digest_scores, fingerprint, verified_sources
 
 Makers = tuple[Callable[[], Segmenter], Callable[[], RelationScorer]]
 """Give who can make masks and scores again."""
@@ -51,6 +52,28 @@ def check_masks_source(given: Scene, maker: str | None) -> Check:
         and (holds is None or holds.masks is None)
     )  # fmt: skip
     return _check_source("masks_source", "masks", is_wrong, maker)
+
+
+def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable[str] = ()) -> View:
+    """A view with other masks: they are checked anew, and nothing is believed of them yet.
+
+    Args:
+        view: What was seen.
+        scene: The same frame with the new masks.
+        masks: Whose they are, as `View.masks`.
+        maker: Fingerprint of who made them.
+        made_here: What of it was made in this process.
+    """
+    watch = Stopwatch()
+    made = describe_sources(scene, maker, None, made_here)
+    scene = replace(scene, sources=made)
+    of_frame = (check for check in view.checks if check.name not in (*MASK_CHECKS, "masks_source"))
+    of_masks = check_masks(scene) if scene.objects else ()
+    checks = (*of_frame, check_masks_source(scene, maker), *of_masks)
+    watch.lap("check_masks")
+    return View(
+        scene, masks, made, checks, view.notes, watch.times_ms, relations=view.relations, told=view.told
+    )
 
 
 def check_scores_source(given: Scene, semantic: SemanticScores | None, maker: str | None) -> Check:

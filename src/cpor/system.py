@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
 from cpor.answer import Answer, Believed, DecideSettings, Outlook, View
 from cpor.asking import AskingSettings, ask_scene
-from cpor.data.frame_files import make_observation, read_input
+from cpor.data.pictures import Picture, limit_to, read_picture
 from cpor.decision import Defer
-from cpor.errors import InvalidSceneError, InvalidSettingError
+from cpor.errors import InvalidSceneError
 from cpor.evidence.merged import find_merged
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
@@ -25,11 +24,11 @@ from cpor.perception.grounding import Exchange, Found
 from cpor.perception.mask_files import GivenMasks
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.registry import DEFAULT, make_segmenter
-from cpor.perception.segmenter import Segmenter
+from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
-from cpor.promise import Makers, check_masks_source, check_measured, check_used, promise_for
+from cpor.promise import Makers, check_masks_source, check_measured, check_used, promise_for, remask
 from cpor.risk.modes import DEFAULT_MODE, MODES, Mode, mode_tau, parse_mode
-from cpor.scene import Camera, Observation, PixelPoint, Scene, SemanticScores
+from cpor.scene import Camera, PixelPoint, Scene, SemanticScores
 from cpor.semantics.grounder import Grounder, ground_with
 from cpor.semantics.namer import Namer
 from cpor.semantics.registry import load_scorer
@@ -41,9 +40,6 @@ NONE = "none"
 
 GIVEN = "given"
 """Name of the masks that a scene came with."""
-
-Picture: TypeAlias = np.ndarray | Observation | Scene | str | Path
-"""An array, a frame, a scene with masks, an image file, or a folder of a scene or of frames."""
 
 
 class System:
@@ -104,9 +100,9 @@ class System:
             frame: Which frame of a folder of frames, counted from 0; None: the first.
         """
         watch = Stopwatch()
-        given, notes = _read(picture, depth, camera, depth_unit_m, frame)
+        given, notes = read_picture(picture, depth, camera, depth_unit_m, frame)
         if workspace is not None:
-            given = _limit(given, workspace)
+            given = limit_to(given, workspace)
         watch.lap("read")
         checks = check_frame(given.observation, None if previous is None else previous.seen.observation)
         watch.lap("check")
@@ -142,7 +138,7 @@ class System:
         Args:
             view: What was seen.
             target: Its id.
-            point: A pixel that shows it.
+            point: A pixel that shows it; see `look_closer` where no mask holds it.
             request: What it looks like, in words. In no way at all: the request the scene came with.
             before: What was said and done before, for words that point to it; None: as the view remembers.
             mode: The risk setting; None: the system's.
@@ -152,6 +148,8 @@ class System:
             settings: How to decide.
         """
         settings = settings or DecideSettings()
+        if point is not None:
+            view = self.look_closer(view, PixelPoint(*point))
         relations = {**view.relations, **(relations or {})}
         chosen = None if tau is not None else self.mode if mode is None else parse_mode(mode)
         asked = target, point and PixelPoint(*point), request, before or view.exchange
@@ -191,6 +189,32 @@ class System:
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
             tuple(note for note in notes if note), watch.times_ms,
         )  # fmt: skip
+
+    def look_closer(self, view: View, point: PixelPoint) -> View:
+        """The view with the object that a point shows, where the segmenter saw it too faintly to name it.
+
+        A person who points says that something is there. Such masks were never tested: nothing is promised.
+
+        Args:
+            view: What was seen; it comes back as it is where a mask holds the point, the masks are not the
+                segmenter's own, or nothing is seen there.
+            point: Where. [px]
+        """
+        ids, (height, width) = view.seen.visible_ids, view.seen.observation.shape
+        if ids is None or not (0.0 <= point.x < width and 0.0 <= point.y < height):
+            return view
+        if ids[int(point.y), int(point.x)] or view.masks == GIVEN or self._segmenter_name == GIVEN:
+            return view
+        segmenter = self._segmenter or _own_segmenter()
+        if not isinstance(segmenter, PointSegmenter) or view.sources.segmenter != fingerprint(segmenter):
+            return view
+        scene = segmenter.segment_at(view.seen, point)
+        if scene is None:
+            return view
+        name, at, digest = str(view.sources.segmenter).partition(" @")
+        note = f"Object {scene.objects[-1].id} is seen only faintly: it counts since it was pointed at."
+        seen = replace(view, notes=(*view.notes, note))
+        return remask(seen, scene, view.masks, f"{name} told where to look{at}{digest}", {"masks"})
 
     def outlook(self, view: View) -> Outlook:
         """What holds for every target of a view: thresholds, checks, and the promise of the default mode."""
@@ -357,32 +381,6 @@ def _stages(model: FittedModel | None) -> Pipeline:
 
 def _tau(model: FittedModel | None, mode: Mode) -> float:
     return mode_tau(mode) if model is None else model.tau(mode)
-
-
-def _read(
-    picture: Picture,
-    depth: np.ndarray | str | Path | None,
-    camera: Camera | None,
-    unit_m: float | None,
-    frame: int | None,
-) -> tuple[Scene, tuple[str, ...]]:
-    """What was given, as a scene, and what to know of it."""
-    if isinstance(picture, Scene | Observation):
-        if depth is not None or camera is not None or unit_m is not None:
-            raise InvalidSettingError("a frame has its own depth and camera; give it alone")
-        return (picture if isinstance(picture, Scene) else Scene(picture)), ()
-    if isinstance(picture, np.ndarray) and not isinstance(depth, str | Path):
-        seen, notes = make_observation(picture, depth, camera, unit_m)
-        return Scene(seen), notes
-    if isinstance(picture, np.ndarray) or isinstance(depth, np.ndarray):
-        raise InvalidSettingError("give photograph and depth both as arrays, or both as files")
-    return read_input(Path(picture), None if depth is None else Path(depth), camera, unit_m, frame)
-
-
-def _limit(scene: Scene, workspace: Sequence[tuple[float, float]]) -> Scene:
-    """The scene with another workspace."""
-    camera = replace(scene.observation.camera, workspace=tuple(PixelPoint(x, y) for x, y in workspace))
-    return replace(scene, observation=replace(scene.observation, camera=camera))
 
 
 def _notes_on(scene: Scene, believed: Believed) -> tuple[str, ...]:

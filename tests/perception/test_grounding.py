@@ -349,15 +349,15 @@ def point_scene():
     return Scene(Observation(np.zeros((*SHAPE, 3), np.uint8)), objects, ids)
 
 
-def test_points_go_to_visible_then_amodal_masks_then_the_nearest_centre():
+def test_points_mean_what_shows_there_and_never_the_nearest():
     scene = point_scene()
     assert ground_point(scene, PixelPoint(210, 130)).id == 2, "visible wins over amodal"
-    assert ground_point(scene, PixelPoint(110, 180)).id == 1, "one amodal mask"
-    both = ground_point(scene, PixelPoint(180, 170))
-    assert isinstance(both, AmbiguousRequest) and {c.id for c in both.candidates} == {1, 2}
-    assert ground_point(scene, PixelPoint(300, 60)).id == 2, "nearest centre, 99 px away"
-    far = ground_point(scene, PixelPoint(600, 400))
-    assert isinstance(far, NotFound) and "within 120 px" in far.reason
+    assert ground_point(scene, PixelPoint(98, 120)).id == 1, "just beside it"
+    hidden = ground_point(scene, PixelPoint(110, 180))
+    assert isinstance(hidden, NotFound), "whatever shows where object 1 is hidden, object 1 it is not"
+    assert isinstance(ground_point(scene, PixelPoint(200, 152)), NotFound), "just beside two"
+    near = ground_point(scene, PixelPoint(300, 60))
+    assert isinstance(near, NotFound) and near.ranked[0].id == 2 and "Nearest to it: 2, 1" in near.reason
     with pytest.raises(InvalidSettingError, match="640 x 480"):
         ground_point(scene, PixelPoint(640, 0))
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
+from support.faint_object import faint_object
 from support.mutated_uploads import encode_multipart, small_scene
 from support.sent_scenes import two_boxes
 
@@ -266,3 +267,17 @@ def test_the_object_is_asked_for_in_one_way(client):
             client.decide_rgbd(two_boxes(), **ask)
     with pytest.raises(ServiceError, match="unknown object 9"):
         client.decide_rgbd(two_boxes(), target=9)
+
+
+def test_pointing_at_something_faint_adds_it_to_the_kept_scene(client):
+    scene, _, point = faint_object()
+    seen = client.look(scene.observation)
+    system = System()
+    wanted = system.decide(system.look(scene.observation), point=point)
+    said = client.decide_scene(seen.id, point=tuple(point))
+    assert said.target == wanted.target and said.target not in {o.id for o in seen.objects}
+    assert said.action.type == wanted.to_json()["action"]["type"]
+    by_id = client.decide_scene(seen.id, target=said.target)
+    assert by_id.action == said.action and by_id.promise is None
+    at_once = client.decide_rgbd(scene.observation, point=tuple(point))
+    assert at_once.scores == said.scores and client.decide_scene(at_once.id, target=said.target).scores

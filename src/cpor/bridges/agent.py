@@ -9,6 +9,7 @@ import binascii
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -203,7 +204,11 @@ class AgentTools:
         if sum(way is not None for way in (target, point, request)) != 1:
             raise InvalidSettingError("say which object in one way: `target`, `point` or `request`")
         place = None if point is None else PixelPoint(point[0] / kept.shrunk, point[1] / kept.shrunk)
-        return self.system.decide(kept.view, target, point=place, request=request, mode=mode), kept.view
+        answer = self.system.decide(kept.view, target, point=place, request=request, mode=mode)
+        if answer.view is None or answer.view is kept.view:
+            return answer, kept.view
+        self.shelf.replace(view, kept, replace(kept, view=answer.view))
+        return answer, answer.view
 
     def _decode(self, name: str, text: str) -> bytes:
         most = self.settings.most_upload_bytes

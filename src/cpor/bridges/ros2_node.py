@@ -213,6 +213,8 @@ class DecideNode:
         if s.decides:
             answer, why = self._decide(frame, s.request, s.target, s.point, s.mode)
             self._tell(answer, frame, why)
+            if answer is not None and answer.view is not None:
+                frame.seen = view = answer.view
         header = frame.color.header
         if self._say_labels.wanted():
             self._say_labels(ros2_answers.say_labels(view, header))

@@ -5,10 +5,7 @@ from dataclasses import replace
 from cpor.answer import View
 from cpor.corrections.history import Corrections
 from cpor.corrections.labelling import BY_HAND
-from cpor.gate.masks import MASK_CHECKS, check_masks
-from cpor.pipeline import Stopwatch
-from cpor.promise import check_masks_source
-from cpor.sources import describe_sources
+from cpor.promise import remask
 from cpor.system import GIVEN
 
 
@@ -25,11 +22,4 @@ def correct_view(seen: View, corrections: Corrections) -> View:
     scene, relations = corrections.scene, corrections.relations
     if not corrections.changes_masks:
         return replace(seen, seen=scene, relations=relations)
-    watch = Stopwatch()
-    made = describe_sources(scene, BY_HAND, None)
-    scene = replace(scene, sources=made)
-    of_frame = (check for check in seen.checks if check.name not in (*MASK_CHECKS, "masks_source"))
-    of_masks = check_masks(scene) if scene.objects else ()
-    checks = (*of_frame, check_masks_source(scene, BY_HAND), *of_masks)
-    watch.lap("check_masks")
-    return View(scene, GIVEN, made, checks, seen.notes, watch.times_ms, relations=relations)
+    return remask(replace(seen, relations=relations, told=None), scene, GIVEN, BY_HAND)

@@ -38,8 +38,8 @@ __all__ = [
     "parse_point",
 ]
 
-NEAREST_CENTROID_PX = 120.0
-"""A point in no mask means the object whose centre is nearest, within this distance, as in the paper. [px]"""
+SLIP = 0.003
+"""A point in no mask means the only object within this share of the longer side: masks are no more exact."""
 
 
 def ground(
@@ -111,13 +111,14 @@ def ground_id(scene: Scene, obj: int) -> Found:
     return Found(obj)
 
 
-def ground_point(scene: Scene, point: PixelPoint, within: float = NEAREST_CENTROID_PX) -> Grounding:
-    """The object at a point: in its visible mask, else in its amodal mask, else with the nearest centre.
+def ground_point(scene: Scene, point: PixelPoint) -> Grounding:
+    """The object at a point, or just beside it. Where none shows, none is meant: it is never guessed.
+
+    A point on the hidden part of an object shows what hides it.
 
     Args:
         scene: With masks.
         point: x and y. [px]
-        within: How far the nearest centre may be. [px]
 
     Raises:
         InvalidSettingError: The point lies outside of the image.
@@ -129,32 +130,26 @@ def ground_point(scene: Scene, point: PixelPoint, within: float = NEAREST_CENTRO
             f"{width} x {height} image; give x, y in pixels"
         )
     row, col = int(point.y), int(point.x)
-    if scene.visible_ids is not None and (shown := int(scene.visible_ids[row, col])):
-        return Found(shown)
-    inside = []
-    for o in scene.objects:
-        if o.amodal is not None:
-            y, x = row - o.amodal.top, col - o.amodal.left
-            rows, cols = o.amodal.pixels.shape
-            if 0 <= y < rows and 0 <= x < cols and o.amodal.pixels[y, x]:
-                inside.append(o.id)
-    if len(inside) == 1:
-        return Found(inside[0])
+    if scene.visible_ids is not None:
+        if shown := int(scene.visible_ids[row, col]):
+            return Found(shown)
+        slip = max(1, round(SLIP * max(height, width)))
+        beside = np.unique(
+            scene.visible_ids[max(0, row - slip) : row + slip + 1, max(0, col - slip) : col + slip + 1]
+        )
+        beside = beside[beside > 0]
+        if beside.size == 1:
+            return Found(int(beside[0]))
     centres = object_centres(scene)
     distance = {k: float(np.hypot(c.x - point.x, c.y - point.y)) for k, c in centres.items()}
     ranked = tuple(
-        Candidate(k, max(0.0, 1.0 - distance[k] / within)) for k in sorted(distance, key=distance.__getitem__)
+        Candidate(k, 1.0 / (1.0 + distance[k] / max(height, width)))
+        for k in sorted(distance, key=distance.__getitem__)
     )
-    if inside:
-        both = tuple(each for each in ranked if each.id in inside)
-        fitting = say_objects(inside, {o.id: o.title or "" for o in scene.objects})
-        return AmbiguousRequest(
-            both, f"The point lies on hidden parts of objects {fitting}. Which one do you mean?"
-        )
-    if ranked and distance[ranked[0].id] <= within:
-        margin = ranked[0].fit - (ranked[1].fit if len(ranked) > 1 else 0.0)
-        return Found(ranked[0].id, ranked, margin)
-    return NotFound(f"No object lies within {within:g} px of {point.x:g}, {point.y:g}. Point at one.", ranked)
+    nearest = say_objects([each.id for each in ranked[:2]], {o.id: o.title or "" for o in scene.objects})
+    around = f" Nearest to it: {nearest}." if ranked else ""
+    remedy = "Point at one that was found, or add what is there: on the page, or with `cpor.corrections`."
+    return NotFound(f"No object was found at {point.x:g}, {point.y:g}.{around} {remedy}", ranked)
 
 
 def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Grounding:

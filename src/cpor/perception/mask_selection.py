@@ -9,7 +9,14 @@ from scipy import ndimage
 
 from cpor.errors import InvalidSettingError
 from cpor.perception.letterbox import Letterbox, join
-from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
+from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
+
+FAINTEST = 0.2
+"""Score from which a detection counts where a person says that something is there.
+
+Pointing at 172 objects of `dev` that no mask showed: 73 such masks have an IoU of at least .5, 67 are a part
+of the object, 10 are of another one, and 22 times there is none. With 0.35 it is 62, 51, 9 and 50.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,45 @@ def select_objects(
             )
         )
     return Scene(observation, tuple(objects), relabel[ids])
+
+
+def add_faint(
+    scene: Scene, found: Detections, frame: Letterbox, settings: MaskSettings, point: PixelPoint
+) -> Scene | None:
+    """The scene with the best detection at a point too, faint as it may be; None where there is none.
+
+    It takes no pixel of the objects that are there.
+
+    Args:
+        scene: Of the frame, with masks; none holds the point.
+        found: What the network found in it.
+        frame: How the frame lies on the network's input.
+        settings: What counts as an object.
+        point: Where something is. [px]
+    """
+    assert scene.visible_ids is not None
+    free, row, col = scene.visible_ids == 0, int(point.y), int(point.x)
+    least = max(4, round(settings.least_area * free.size))
+    for k in np.argsort(-found.scores, kind="stable"):
+        spread = frame.spread(found.visible[k], settings.mask_threshold)
+        if not found.scores[k] >= FAINTEST or spread is None:
+            continue
+        top, left, values = spread
+        shown = np.zeros_like(free)
+        shown[top : top + values.shape[0], left : left + values.shape[1]] = values >= settings.mask_threshold
+        shown = drop_crumbs(shown & free, least, settings.least_fragment)
+        if not shown[row, col] or shown.sum() < least:
+            continue
+        label = max(scene.ids, default=0) + 1
+        new = DetectedObject(
+            label,
+            join(MaskCrop.from_mask(shown), _amodal(found.amodal[k], frame, settings, least)),
+            score=float(min(1.0, found.scores[k])),
+            occluded=bool(found.p_occluded[k] >= 0.5),
+        )
+        ids = np.where(shown, np.int32(label), scene.visible_ids)
+        return Scene(scene.observation, (*scene.objects, new), ids, request=scene.request)
+    return None
 
 
 def select_detections(found: Detections, frame: Letterbox, settings: MaskSettings) -> list[int]:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32, UInt8
 
 from cpor.errors import InvalidSettingError
 from cpor.perception.letterbox import Letterbox
-from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
+from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, select_objects
 from cpor.perception.network_file import PACKAGED, Session, WeightsError, open_network
-from cpor.scene import Observation, Scene
+from cpor.scene import Observation, PixelPoint, Scene
 from cpor.sources import fingerprint_settings
 
 _INPUTS = ("rgb", "depth")
@@ -68,22 +69,23 @@ class OnnxSegmenter:
     def segment_with_times(self, observation: Observation) -> tuple[Scene, dict[str, float]]:
         """The same, and the time of loading, preparing, the network and the masks, in milliseconds."""
         ticks = [time.perf_counter()]
-        session, notes = self._session, self.notes
+        _ = self._session
         ticks.append(time.perf_counter())
-        frame = Letterbox.fit(observation.shape, notes.size)
-        rgb, depth = frame.place(observation)
+        frame = Letterbox.fit(observation.shape, self.notes.size)
+        placed = frame.place(observation)
         ticks.append(time.perf_counter())
-        outputs = session.run(list(_OUTPUTS), {"rgb": rgb[None], "depth": depth[None]})
+        found = self._detect(*placed)
         ticks.append(time.perf_counter())
-        settings = replace(
-            self.settings,
-            score_threshold=notes.score_threshold if self.score_threshold is None else self.score_threshold,
-            mask_threshold=notes.mask_threshold if self.mask_threshold is None else self.mask_threshold,
-        )
-        scene = select_objects(self._detections(outputs), observation, frame, settings)
+        scene = select_objects(found, observation, frame, self._mask_settings)
         ticks.append(time.perf_counter())
         times = 1e3 * np.diff(ticks)
         return scene, dict(zip(("load", "prepare", "network", "masks"), times.tolist(), strict=True))
+
+    def segment_at(self, scene: Scene, point: PixelPoint) -> Scene | None:
+        """A scene of its own with the object at a point too, which was too faint to be named; None: none."""
+        frame = Letterbox.fit(scene.observation.shape, self.notes.size)
+        found = self._detect(*frame.place(scene.observation))
+        return add_faint(scene, found, frame, self._mask_settings, point)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -115,6 +117,18 @@ class OnnxSegmenter:
     @cached_property
     def _session(self) -> Session:
         return open_network(self.path, _INPUTS, _OUTPUTS)
+
+    @property
+    def _mask_settings(self) -> MaskSettings:
+        notes = self.notes
+        return replace(
+            self.settings,
+            score_threshold=notes.score_threshold if self.score_threshold is None else self.score_threshold,
+            mask_threshold=notes.mask_threshold if self.mask_threshold is None else self.mask_threshold,
+        )
+
+    def _detect(self, rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h w"]) -> Detections:
+        return self._detections(self._session.run(list(_OUTPUTS), {"rgb": rgb[None], "depth": depth[None]}))
 
     def _detections(self, outputs: list[Any]) -> Detections:
         scores, visible, amodal, occluded = (np.asarray(each, dtype=np.float32) for each in outputs)

@@ -2,7 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
-from cpor.scene import Observation, Scene
+from cpor.scene import Observation, PixelPoint, Scene
 
 
 @runtime_checkable
@@ -11,4 +11,21 @@ class Segmenter(Protocol):
 
     def segment(self, observation: Observation) -> Scene:
         """The scene of a frame: objects with visible and, where known, amodal masks. May be empty."""
+        ...
+
+
+@runtime_checkable
+class PointSegmenter(Segmenter, Protocol):
+    """Can be told where an object is that it did not name by itself. A segmenter need not."""
+
+    def segment_at(self, scene: Scene, point: PixelPoint) -> Scene | None:
+        """A scene of its own with one more object, the one that shows at a point.
+
+        Args:
+            scene: What `segment` made of the frame; nobody's mask holds the point.
+            point: Where. [px]
+
+        Returns:
+            The same objects and the new one with the next free id; None where it sees none there.
+        """
         ...

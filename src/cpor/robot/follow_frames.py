@@ -40,6 +40,8 @@ def follow(
     """
     memory, wanted = Memory(), None
     for number, seen in enumerate(views):
+        if number == 0 and point is not None:
+            seen = system.look_closer(seen, PixelPoint(*point))
         memory = memory.carry_to(seen.scene)
         assert memory.frame is not None
         made_here = seen.sources.made_here & {"masks"}

@@ -3,13 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cpor.perception.grounding import ground_point
-from cpor.perception.grounding_answers import Found
+import numpy as np
+
+from cpor.perception.grounding import object_centres
 from cpor.scene import PixelPoint, Scene
+
+NEAREST_CENTROID_PX = 120.0
+"""A point in no mask means the object whose centre is nearest, within this distance, as in the paper. [px]"""
 
 
 def match_point(scene: Scene, point: PixelPoint) -> int | None:
     """The object a point in a reply means; None where it means none, or may mean several.
+
+    In its visible mask, else in its amodal mask, else with the nearest centre: a model points at numbers that
+    were drawn beside things.
 
     Args:
         scene: The scene.
@@ -18,8 +25,21 @@ def match_point(scene: Scene, point: PixelPoint) -> int | None:
     height, width = scene.observation.shape
     if not (0.0 <= point.x < width and 0.0 <= point.y < height):
         return None
-    found = ground_point(scene, point)
-    return found.id if isinstance(found, Found) else None
+    row, col = int(point.y), int(point.x)
+    if scene.visible_ids is not None and (shown := int(scene.visible_ids[row, col])):
+        return shown
+    inside = []
+    for o in scene.objects:
+        if o.amodal is not None:
+            y, x = row - o.amodal.top, col - o.amodal.left
+            rows, cols = o.amodal.pixels.shape
+            if 0 <= y < rows and 0 <= x < cols and o.amodal.pixels[y, x]:
+                inside.append(o.id)
+    if inside:
+        return inside[0] if len(inside) == 1 else None
+    distance = {k: np.hypot(c.x - point.x, c.y - point.y) for k, c in object_centres(scene).items()}
+    nearest = min(distance, key=distance.__getitem__, default=None)
+    return nearest if nearest is not None and distance[nearest] <= NEAREST_CENTROID_PX else None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from cpor.serve.api.messages import (
     SceneReply,
 )
 from cpor.serve.api.object_outlines import describe_objects
-from cpor.serve.api.view_decisions import decide_on_view
+from cpor.serve.api.view_decisions import decide_on_view, pointed_at
 from cpor.serve.http.uploads import Received, Upload, UploadLimits, read_upload
 from cpor.system import System
 
@@ -73,8 +73,17 @@ def look_and_decide(
     system: System, upload: Upload, limits: UploadLimits, request: SceneDecideRequest
 ) -> tuple[dict[str, Any], KeptView]:
     """Read an upload, and decide for the object asked for."""
-    kept = _read(system, upload, limits)
+    kept = look_closer(system, _read(system, upload, limits), request)
     return decide_on_view(kept, request), kept
+
+
+def look_closer(system: System, kept: KeptView, request: SceneDecideRequest) -> KeptView:
+    """A view with what shows where a request points, if the segmenter saw it faintly."""
+    point = pointed_at(kept, request)
+    if point is None or (view := system.look_closer(kept.view, point)) is kept.view:
+        return kept
+    believe_all(system, view)
+    return replace(kept, view=view)
 
 
 def _read(system: System, upload: Upload, limits: UploadLimits) -> KeptView:

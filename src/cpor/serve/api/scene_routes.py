@@ -12,7 +12,7 @@ from cpor.serve.api.decide_routes import as_json
 from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.example_scenes import Examples
 from cpor.serve.api.kept_views import KeptView, ViewShelf
-from cpor.serve.api.look_jobs import Seen, look, look_and_decide
+from cpor.serve.api.look_jobs import Seen, look, look_and_decide, look_closer
 from cpor.serve.api.messages import (
     DecideReply,
     ExampleMessage,
@@ -20,7 +20,7 @@ from cpor.serve.api.messages import (
     SceneDecideRequest,
     SceneReply,
 )
-from cpor.serve.api.view_decisions import check_asked_once
+from cpor.serve.api.view_decisions import check_asked_once, points_at_nothing
 from cpor.serve.http.form import ASK_PARTS, SCENE_PARTS, read_form
 from cpor.serve.http.openapi import multipart_body
 from cpor.serve.http.settings import ServeSettings
@@ -98,7 +98,11 @@ def add_scene_routes(
     @app.post("/v1/scenes/{id}/decide", response_model=DecideReply)
     async def decide_scene(id: _Name, request: SceneDecideRequest) -> Response:
         """Decide for an object of a scene that was looked at."""
-        return as_json(await run_decide_on_view(deciding, shelf.get(id), request))
+        kept = shelf.get(id)
+        if points_at_nothing(kept, request):
+            before, kept = kept, await looking.run(look_closer, kept, request)
+            shelf.replace(id, before, kept)
+        return as_json(await run_decide_on_view(deciding, kept, request))
 
     @app.post(
         "/v1/decide/rgbd",

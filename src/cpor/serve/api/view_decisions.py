@@ -9,7 +9,7 @@ from cpor.scene import PixelPoint
 from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.api.kept_views import KeptView
 from cpor.serve.api.messages import SceneDecideRequest
-from cpor.system import System
+from cpor.system import GIVEN, System
 
 _DESCRIBING_S = 1.0
 """Time for the likeliest graphs and posteriors of relations; the decision itself has no deadline, since the
@@ -22,16 +22,28 @@ def check_asked_once(request: SceneDecideRequest) -> None:
         raise InvalidSettingError("say which object in one way: target, point or request")
 
 
+def pointed_at(kept: KeptView, request: SceneDecideRequest) -> PixelPoint | None:
+    """The point of a request in the view."""
+    return None if request.point is None else PixelPoint(*(side / kept.shrunk for side in request.point))
+
+
+def points_at_nothing(kept: KeptView, request: SceneDecideRequest) -> bool:
+    """Whether a request points at a place of the picture that no object of the view shows."""
+    point, ids = pointed_at(kept, request), kept.view.seen.visible_ids
+    if point is None or ids is None or not (0.0 <= point.x < ids.shape[1] and 0.0 <= point.y < ids.shape[0]):
+        return False
+    return not ids[int(point.y), int(point.x)]
+
+
 def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
     """Decide for an object of a view."""
     assert kept.view.believed is not None
     check_asked_once(request)
-    point = None if request.point is None else PixelPoint(*(side / kept.shrunk for side in request.point))
     # Beliefs are there, so that no network is loaded.
-    return System(model=kept.model).decide(
+    return System(GIVEN, model=kept.model).decide(
         kept.view,
         request.target,
-        point=point,
+        point=pointed_at(kept, request),
         request=request.request,
         mode=request.mode,
         tau=request.tau,
