@@ -237,3 +237,23 @@ def test_overlap_of_masks():
     b = MaskCrop.from_mask(Box((0, 10), (5, 15), 0.0, (0, 0, 0)).mask())
     empty = MaskCrop(0, 0, np.zeros((0, 0), np.bool_))
     assert overlap(a, b) == pytest.approx(50 / 150) and overlap(a, a) == 1.0 and overlap(a, empty) == 0.0
+
+
+def test_what_shows_as_before_is_still_there_though_nobody_finds_it():
+    first = see(stack())
+    shown = first.visible_ids == first.ids[0]
+    missed = replace(first, objects=first.objects[1:], visible_ids=np.where(shown, 0, first.visible_ids))
+    memory = Memory().carry_to(first)
+    now = memory.carry_to(missed)
+    assert now.frame.ids == first.ids and (now.frame.visible_ids == first.visible_ids).all()
+    assert now.made_here == set() and "not found by itself" in now.events[0]
+    gone = replace(missed.observation, depth=missed.observation.depth + np.float32(0.1) * shown)
+    assert memory.carry_to(replace(missed, observation=gone)).frame.ids == missed.ids, "the floor shows"
+    repainted = missed.observation.rgb.copy()
+    repainted[shown] ^= 0x80
+    other = replace(missed.observation, rgb=repainted)
+    assert memory.carry_to(replace(missed, observation=other)).frame.ids == missed.ids, (
+        "another thing lies there"
+    )
+    taken = memory.taken(first.ids[0]).carry_to(missed)
+    assert taken.frame.ids == missed.ids, "the robot took it"

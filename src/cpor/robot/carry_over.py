@@ -16,6 +16,7 @@ from cpor.tracking.identity import SURE, identify
 from cpor.tracking.looks import Look, are_near, is_unchanged, look_at
 from cpor.tracking.numbers import give_numbers, renumber
 from cpor.tracking.pair_filter import PairFilter
+from cpor.tracking.still_there import add_still_there
 
 NEAR = 0.05
 """Two objects whose boxes are nearer than this share of the image's width may be in each other's way when
@@ -61,6 +62,7 @@ class Memory:
         pairs: What the looks so far say of each pair that did not change.
         events: What is to be said of who is who, in sentences.
         frame: The last look, by these ids; None before the first.
+        made_here: What of the last look the segmenter made: its masks, unless one is from an earlier look.
     """
 
     known: Mapping[int, Known] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Memory:
     pairs: PairFilter = field(default_factory=PairFilter)
     events: tuple[str, ...] = ()
     frame: Scene | None = None
+    made_here: frozenset[str] = frozenset({"masks"})
 
     def carry_to(self, seen: Scene, ids_are_kept: bool = False) -> "Memory":
         """What still holds in the next look.
@@ -83,6 +86,10 @@ class Memory:
             ids_are_kept: Whether the segmenter says to give a thing the same number in every frame.
         """
         before = {**self.lost, **self.known}
+        still: dict[int, int] = {}
+        if self.frame is not None and not ids_are_kept:
+            there = {k: each.last for k, each in self.known.items() if not each.taken}
+            seen, still = add_still_there(there, self.frame, seen)
         looks = look_at(seen)
         taken = frozenset(k for k, known in before.items() if known.taken)
         last = {k: known.last for k, known in before.items()}
@@ -122,8 +129,12 @@ class Memory:
             frozenset(pair for pair in kept if own.get(pair) is None),
             frozenset(moved),
             self.pairs.predict(frozenset(unchanged), frozenset(moved)),
-            who.events,
+            (
+                *who.events,
+                *(f"object {numbers[k]} was not found by itself: it shows as before" for k in still),
+            ),
             scene,
+            frozenset() if still else frozenset({"masks"}),
         )
 
     @property

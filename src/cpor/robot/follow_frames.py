@@ -44,7 +44,7 @@ def follow(
             seen = system.look_closer(seen, PixelPoint(*point))
         memory = memory.carry_to(seen.scene)
         assert memory.frame is not None
-        made_here = seen.sources.made_here & {"masks"}
+        made_here = seen.sources.made_here & memory.made_here
         made = describe_sources(memory.frame, seen.sources.segmenter, None, made_here)
         notes = (*seen.notes, *(f"{event[:1].upper()}{event[1:]}." for event in memory.events))
         view = replace(seen, seen=memory.frame, sources=made, notes=notes, carried=memory.pairs)

@@ -222,7 +222,7 @@ class _Run:
             notes.append(f"object {self.tried} has not changed since it was tried")
         self.tried = None
         assert self.memory.frame is not None
-        made = describe_sources(self.memory.frame, fingerprint(self.segmenter), None, {"masks"})
+        made = describe_sources(self.memory.frame, fingerprint(self.segmenter), None, self.memory.made_here)
         scene = replace(self.memory.add_to(self.memory.frame), sources=made)
         watch.lap("carry_over")
         names, now = {o.id: o.called for c in self.cycles for o in c.scene.objects if o.called}, self.memory
