@@ -142,7 +142,7 @@ class InMemory:
         def call(request):
             came = queue.Queue()
             answers(decode(encode(request, f"{kind}_Request"), f"{kind}_Request"), came.put)
-            response = came.get(timeout=20.0)
+            response = came.get(timeout=60.0)
             return decode(encode(response, f"{kind}_Response"), f"{kind}_Response")
 
         self.services[name] = call
@@ -177,7 +177,7 @@ def frame(table, number):
     return color, depth, info
 
 
-def wait_for(condition, seconds=20.0):
+def wait_for(condition, seconds=60.0):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it never came"
@@ -219,7 +219,7 @@ class Fed:
         self.hear(color, depth)
         return color.header
 
-    def feed_until(self, condition, seconds=30.0):
+    def feed_until(self, condition, seconds=60.0):
         """New frames, one after each answer; a machine that is too slow for a frame gets another."""
         until, header = time.monotonic() + seconds, None
         while not condition():
@@ -286,7 +286,7 @@ class Gated(TableMasks):
 
     def segment(self, observation):
         self.entered.release()
-        assert self.leave.acquire(timeout=30.0)
+        assert self.leave.acquire(timeout=60.0)
         return super().segment(observation)
 
 
@@ -295,7 +295,7 @@ def test_the_newest_frame_is_decided_on_and_the_decision_comes_first():
         gate = fed.masks
         fed.wire.nobody_hears = True
         fed.feed()
-        assert gate.entered.acquire(timeout=30.0)
+        assert gate.entered.acquire(timeout=60.0)
         headers = [fed.feed() for _ in range(3)]  # while it looks at the first
         gate.leave.release(2)
         wait_for(lambda: len(fed.decisions) == 2)
@@ -303,9 +303,9 @@ def test_the_newest_frame_is_decided_on_and_the_decision_comes_first():
         assert fed.node.counts.passed == 2
         assert not fed.said["/cpor/labels"] and not fed.said["/cpor/annotated/compressed"]
         # Another camera is wanted while it looks: the picture of the old one is not answered about.
-        assert gate.entered.acquire(timeout=30.0)
+        assert gate.entered.acquire(timeout=60.0)
         fed.feed()
-        assert gate.entered.acquire(timeout=30.0)
+        assert gate.entered.acquire(timeout=60.0)
         fed.set_parameter("color", "/other/image_raw")
         assert COLOR not in fed.wire.heard and "/other/image_raw" in fed.wire.heard
         gate.leave.release()

@@ -63,7 +63,7 @@ def test_an_event_stops_the_arm_in_the_middle_of_a_motion(tmp_path):
     table, stop = BoxTable(waits_for_stop=True), threading.Event()
 
     def press():
-        assert table.moving.wait(10.0)
+        assert table.moving.wait(60.0)
         stop.set()
 
     presser = threading.Thread(target=press)

@@ -86,7 +86,7 @@ def test_the_watcher_survives_a_stop_that_fails(tmp_path):
         real()
 
     table.stop = stop_at_the_third_try
-    threading.Thread(target=lambda: (table.moving.wait(10.0), stop.set()), daemon=True).start()
+    threading.Thread(target=lambda: (table.moving.wait(60.0), stop.set()), daemon=True).start()
     result = run(table, tmp_path, stop=stop)
     assert result.ended == "stopped" and result.cycles[0].outcome.kind == "stopped"
 

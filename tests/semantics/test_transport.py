@@ -49,8 +49,8 @@ def start_of(kind):
     return json.dumps(reply(kind, "@")).split("@")[0].encode()
 
 
-def comes_true(condition, tries=500):
-    """Whether it does within some five seconds."""
+def comes_true(condition, tries=6_000):
+    """Whether it does within a minute."""
     for _ in range(tries):
         if condition():
             return True

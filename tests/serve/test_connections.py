@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import pytest
 import uvicorn
+from support.served import PATIENCE_S, get
 
 from cpor.serve.http.app import create_app
 from cpor.serve.http.connections import WatchedProtocol
@@ -43,7 +44,7 @@ def serving(protocol):
         yield listener.getsockname()
     finally:
         server.should_exit = True
-        thread.join(30.0)
+        thread.join(PATIENCE_S)
         listener.close()
         assert not thread.is_alive()
 
@@ -53,13 +54,23 @@ class Impatient(WatchedProtocol):
     read_limit_s = 0.3
 
 
+class Waits(WatchedProtocol):
+    """Long enough that a loaded machine is not taken for a slow peer."""
+
+    head_limit_s = 2.0
+    read_limit_s = 2.0
+
+
 class Crowded(WatchedProtocol):
     most_waiting = 8
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: loc", ASK, ASK + b"GET"])
-def test_who_sends_no_whole_head_is_closed(sent):
-    with serving(Impatient) as address, socket.create_connection(address, 20.0) as idle:
+@pytest.mark.parametrize(
+    ("protocol", "sent"),
+    [(Impatient, b""), (Impatient, b"GET / HTTP/1.1\r\nHost: loc"), (Waits, ASK), (Waits, ASK + b"GET")],
+)
+def test_who_sends_no_whole_head_is_closed(protocol, sent):
+    with serving(protocol) as address, socket.create_connection(address, PATIENCE_S) as idle:
         idle.sendall(sent)
         heard = b""
         while chunk := idle.recv(1_000):
@@ -68,20 +79,23 @@ def test_who_sends_no_whole_head_is_closed(sent):
 
 
 def test_who_asks_in_time_is_answered_as_often_as_wanted():
-    with serving(Impatient) as address, httpx.Client(base_url="http://{}:{}".format(*address)) as client:
+    with (
+        serving(Waits) as address,
+        httpx.Client(base_url="http://{}:{}".format(*address), timeout=PATIENCE_S) as client,
+    ):
         for _ in range(20):
             assert client.get("/").text == "hello"
 
 
 def test_silent_connections_shut_nobody_out():
     with serving(Crowded) as address, ExitStack() as stack:
-        kept = stack.enter_context(socket.create_connection(address, 20.0))
+        kept = stack.enter_context(socket.create_connection(address, PATIENCE_S))
         kept.sendall(ASK)
         while not kept.recv(1_000).endswith(b"hello"):
             pass
         for _ in range(40):
             stack.enter_context(socket.create_connection(address))
-        reply = httpx.get("http://{}:{}/".format(*address))
+        reply = get("http://{}:{}/".format(*address))
         assert (reply.status_code, reply.text) == (200, "hello")
         assert kept.recv(1_000) == b""  # the one that was silent longest has gone
 
@@ -93,7 +107,7 @@ def connect(stack, address, **options):
     """A connection with a small buffer, from an address of choice."""
     made = stack.enter_context(socket.socket())
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.settimeout(20.0)
+    made.settimeout(PATIENCE_S)
     made.bind((options.get("source", "127.0.0.1"), 0))
     made.connect(address)
     return made
@@ -112,17 +126,24 @@ def read_all(connection, pause_s=0.0):
 
 
 def test_who_does_not_read_is_cut_off():
-    with serving(Impatient) as address, ExitStack() as stack:
+    gone = threading.Event()
+
+    class Tells(Impatient):
+        def connection_lost(self, exc):
+            super().connection_lost(exc)
+            gone.set()
+
+    with serving(Tells) as address, ExitStack() as stack:
         peer = connect(stack, address)
         peer.sendall(LONG_ASK)
-        time.sleep(1.5)
+        assert gone.wait(PATIENCE_S)
         assert len(read_all(peer)) < len(LONG)
 
 
 def test_who_reads_slowly_gets_it_all():
-    with serving(Impatient) as address, socket.create_connection(address, 20.0) as peer:
+    with serving(Waits) as address, socket.create_connection(address, PATIENCE_S) as peer:
         peer.sendall(LONG_ASK)
-        heard = read_all(peer, pause_s=0.05)  # several times the limit
+        heard = read_all(peer, pause_s=0.1)  # longer than the limit in all
         assert heard.endswith(LONG)
 
 
@@ -138,7 +159,7 @@ def test_connections_that_do_not_read_shut_nobody_out():
     with serving(Crowded) as address, ExitStack() as stack:
         for _ in range(40):
             connect(stack, address).sendall(LONG_ASK * 3)
-        reply = httpx.get("http://{}:{}/".format(*address), timeout=20.0)
+        reply = get("http://{}:{}/".format(*address))
         assert (reply.status_code, reply.text) == (200, "hello")
 
 

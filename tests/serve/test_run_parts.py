@@ -121,7 +121,7 @@ class Waiting:
         return self._thread.is_alive()
 
     def over(self):
-        self._thread.join(5.0)
+        self._thread.join(60.0)
         return not self._thread.is_alive()
 
 
@@ -151,7 +151,7 @@ def controls(paused):
 
 
 def until_state(states, wanted):
-    until = time.monotonic() + 5.0
+    until = time.monotonic() + 60.0
     while states[-1:] != [wanted]:
         assert time.monotonic() < until
         time.sleep(0.005)
@@ -163,6 +163,7 @@ def test_a_step_lets_one_action_through():
     assert first.still()
     assert run.obey(Order(1, "step")) is None and first.over()
     second = Waiting(run.wait_before_action)
+    until_state(states, "paused")
     assert second.still() and states == ["paused", "running", "paused"]
     run.obey(Order(2, "resume"))
     assert second.over()

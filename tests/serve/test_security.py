@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 from support.mutated_uploads import encode_multipart, small_scene
-from support.served import served
+from support.served import PATIENCE_S, get, post, served
 
 from cpor.cli.serve import ServeNotInstalledError, serve
 from cpor.errors import InvalidSettingError
@@ -40,7 +40,7 @@ def alone(settings):
 
 @pytest.fixture
 def http(guarded):
-    with httpx.Client(base_url=guarded, trust_env=False, timeout=30.0) as connected:
+    with httpx.Client(base_url=guarded, trust_env=False, timeout=PATIENCE_S) as connected:
         yield connected
 
 
@@ -152,10 +152,10 @@ def test_names_that_are_pointed_at_this_machine_are_refused(service):
         "",
         "localhost.evil.example",
     ):
-        reply = httpx.get(f"{service}/healthz", headers={"Host": host})
+        reply = get(f"{service}/healthz", headers={"Host": host})
         assert reply.status_code == 400, host
     for host in (f"localhost:{port}", "LOCALHOST", "127.0.0.1:9999", f"[::1]:{port}"):
-        assert httpx.get(f"{service}/healthz", headers={"Host": host}).status_code == 200, host
+        assert get(f"{service}/healthz", headers={"Host": host}).status_code == 200, host
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,19 @@ def test_names_that_are_pointed_at_this_machine_are_refused(service):
     ],
 )
 def test_pages_of_other_sites_cannot_post(service, headers):
-    reply = httpx.post(f"{service}/v1/decide", json=DECIDE, headers=headers)
+    reply = post(f"{service}/v1/decide", json=DECIDE, headers=headers)
     assert (reply.status_code, reply.json()["code"]) == (403, "unauthorised")
     assert "access-control-allow-origin" not in reply.headers
 
 
 def test_the_page_itself_can_post(service):
     headers = {"Origin": service, "Sec-Fetch-Site": "same-origin"}
-    assert httpx.post(f"{service}/v1/decide", json=DECIDE, headers=headers).status_code == 200
+    assert post(f"{service}/v1/decide", json=DECIDE, headers=headers).status_code == 200
 
 
 def test_a_preflight_is_not_granted(service):
     headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
-    reply = httpx.options(f"{service}/v1/decide", headers=headers)
+    reply = httpx.options(f"{service}/v1/decide", headers=headers, timeout=PATIENCE_S)
     assert reply.status_code == 403 and "access-control-allow-origin" not in reply.headers
 
 
@@ -199,11 +199,11 @@ def test_every_reply_has_the_headers(service):
     assert [reply.status_code for reply, _ in replies] == [status for _, status in replies]
     for reply in (
         *(reply for reply, _ in replies),
-        httpx.post(f"{service}/v1/decide", json=DECIDE, headers={"Origin": "http://[x"}),
-        httpx.get(f"{service}/"),
-        httpx.get(f"{service}/nothing"),
-        httpx.post(f"{service}/v1/decide", json=DECIDE),
-        httpx.get(f"{service}/healthz", headers={"Host": "evil.example"}),
+        post(f"{service}/v1/decide", json=DECIDE, headers={"Origin": "http://[x"}),
+        get(f"{service}/"),
+        get(f"{service}/nothing"),
+        post(f"{service}/v1/decide", json=DECIDE),
+        get(f"{service}/healthz", headers={"Host": "evil.example"}),
     ):
         policy = reply.headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
@@ -286,16 +286,16 @@ def test_the_command_serves_and_ends_with_its_workers(tmp_path):
         address = line.split("ready at ")[1].split()[0]
         with Client(address, TOKEN) as client:
             assert client.decide(ObstructionPosterior(["a"], "a", {})).words.headline == "Grasp a"
-        httpx.get(address, params={"token": TOKEN})
+        get(address, params={"token": TOKEN})
         tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
         children = [pid for task in tasks for pid in task.read_text().split()]
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert "Ended." in out and TOKEN not in out + err
     assert "POST /v1/decide 200" in err and "Traceback" not in err
     assert len(children) >= 2
-    until = time.monotonic() + 20.0
+    until = time.monotonic() + PATIENCE_S
     while left := [pid for pid in children if Path(f"/proc/{pid}").exists()]:
         assert time.monotonic() < until, f"{len(left)} processes are left"
         time.sleep(0.05)

@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from support.sent_scenes import two_boxes
+from support.served import PATIENCE_S, get, post
 
 import cpor
 from cpor.data.scene_folder import read_scene_folder
@@ -110,8 +111,8 @@ def test_twenty_clients_each_get_their_own_result(service, evidence):
 
 def test_metrics_count_by_route_and_never_by_query(service, client):
     client.decide(MUG)
-    httpx.get(f"{service}/v1/nothing?secret=swordfish")
-    text = httpx.get(f"{service}/metrics").text
+    get(f"{service}/v1/nothing?secret=swordfish")
+    text = get(f"{service}/metrics").text
     assert 'cpor_requests_total{method="POST",route="/v1/decide",status="200"}' in text
     assert 'route="other",status="404"' in text
     for name in ("cpor_request_seconds_bucket", "cpor_scenes_kept", "cpor_looking_waiting"):
@@ -123,23 +124,23 @@ def test_every_error_is_an_error_reply(service):
     decide = f"{service}/v1/decide"
     good = {"objects": ["a"], "target": "a", "relations": []}
     cases = [
-        (httpx.get(f"{service}/v1/nothing"), 404, "not_found"),
-        (httpx.get(decide), 405, "invalid"),
-        (httpx.post(decide, content=b"{", headers={"Content-Type": "application/json"}), 422, "invalid"),
-        (httpx.post(decide, json=good | {"taw": 1}), 422, "invalid"),
-        (httpx.post(decide, json=good | {"tau": 2}), 422, "invalid"),
-        (httpx.post(decide, json=good | {"tau": 0.5, "mode": "bold"}), 422, "invalid"),
-        (httpx.post(decide, json=good | {"mode": "reckless"}), 422, "invalid"),
-        (httpx.post(f"{service}/v1/scenes/ghost/decide", json={"target": 1}), 404, "not_found"),
-        (httpx.post(decide, json=good | {"target": "b"}), 400, "invalid"),
-        (httpx.post(decide, json=good | {"objects": ["a"] * 201}), 422, "invalid"),
-        (httpx.post(f"{service}/v1/scenes", json={}), 415, "unsupported"),
-        (httpx.post(f"{service}/v1/examples/ghost"), 404, "not_found"),
-        (httpx.post(f"{service}/v1/examples/..%2F..%2Fx"), 404, "not_found"),
-        (httpx.get(f"{service}/v1/examples/ghost/rgb.png"), 404, "not_found"),
-        (httpx.get(f"{service}/static/..%2Fapp.py"), 404, "not_found"),
-        (httpx.get(f"{service}/static/ghost.js"), 404, "not_found"),
-        (httpx.get(f"{service}/v1/runs/ghost"), 404, "not_found"),
+        (get(f"{service}/v1/nothing"), 404, "not_found"),
+        (get(decide), 405, "invalid"),
+        (post(decide, content=b"{", headers={"Content-Type": "application/json"}), 422, "invalid"),
+        (post(decide, json=good | {"taw": 1}), 422, "invalid"),
+        (post(decide, json=good | {"tau": 2}), 422, "invalid"),
+        (post(decide, json=good | {"tau": 0.5, "mode": "bold"}), 422, "invalid"),
+        (post(decide, json=good | {"mode": "reckless"}), 422, "invalid"),
+        (post(f"{service}/v1/scenes/ghost/decide", json={"target": 1}), 404, "not_found"),
+        (post(decide, json=good | {"target": "b"}), 400, "invalid"),
+        (post(decide, json=good | {"objects": ["a"] * 201}), 422, "invalid"),
+        (post(f"{service}/v1/scenes", json={}), 415, "unsupported"),
+        (post(f"{service}/v1/examples/ghost"), 404, "not_found"),
+        (post(f"{service}/v1/examples/..%2F..%2Fx"), 404, "not_found"),
+        (get(f"{service}/v1/examples/ghost/rgb.png"), 404, "not_found"),
+        (get(f"{service}/static/..%2Fapp.py"), 404, "not_found"),
+        (get(f"{service}/static/ghost.js"), 404, "not_found"),
+        (get(f"{service}/v1/runs/ghost"), 404, "not_found"),
     ]
     for reply, status, code in cases:
         error = ErrorReply.model_validate_json(reply.content)
@@ -158,19 +159,19 @@ def test_every_error_is_an_error_reply(service):
 )
 def test_json_means_one_thing_only(service, body, says):
     headers = {"Content-Type": "application/json"}
-    reply = httpx.post(f"{service}/v1/decide", content=body, headers=headers)
+    reply = post(f"{service}/v1/decide", content=body, headers=headers)
     assert reply.status_code == 422 and says in reply.json()["message"]
 
 
 def test_the_page_and_its_files_are_there(service):
     for path in ("/", "/live", "/static/style.css"):
-        reply = httpx.get(service + path)
+        reply = get(service + path)
         assert reply.status_code == 200, path
         assert reply.headers["content-type"].startswith("text/")
 
 
 def test_openapi_describes_the_messages(service):
-    described = httpx.get(f"{service}/openapi.json").json()
+    described = get(f"{service}/openapi.json").json()
     assert {"/v1/decide", "/v1/scenes", "/v1/scenes/{id}/decide", "/v1/decide/rgbd", "/v1/runs"} <= set(
         described["paths"]
     )
@@ -183,7 +184,7 @@ def test_the_service_says_when_it_has_no_workers_and_gets_new_ones(service):
     objects = [f"o{k}" for k in range(12)]
     relations = [{"blocked": a, "blocker": b, "p": 0.3} for a in objects for b in objects if a != b]
     large = {"objects": objects, "target": "o0", "relations": relations}
-    with httpx.Client(base_url=service, timeout=60.0) as http:
+    with httpx.Client(base_url=service, timeout=PATIENCE_S) as http:
         assert http.get("/healthz").status_code == 200
         for worker in multiprocessing.active_children():
             if worker.name.startswith("cpor-"):
@@ -193,8 +194,7 @@ def test_the_service_says_when_it_has_no_workers_and_gets_new_ones(service):
         assert reply.status_code == 503 and reply.json()["code"] == "busy"
         assert "no worker is ready for: looking, deciding, explaining" in reply.json()["message"]
         assert http.post("/v1/decide", json=large).status_code == 200  # waits for the new one
-        for _ in range(600):
-            if http.get("/healthz").status_code == 200:
-                break
+        until = time.monotonic() + PATIENCE_S
+        while http.get("/healthz").status_code != 200:
+            assert time.monotonic() < until
             time.sleep(0.1)
-        assert http.get("/healthz").status_code == 200

@@ -12,6 +12,7 @@ import pytest
 from support.faint_object import faint_object
 from support.mutated_uploads import encode_multipart, small_scene
 from support.sent_scenes import two_boxes
+from support.served import get, post
 
 from cpor.corrections import Delete, Relate
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
@@ -70,7 +71,7 @@ def test_every_route_gives_the_answer_of_the_library(service, client):
     ]
     for asked, settings in cases:
         expected = system.decide(view, 3, **settings)
-        reply = httpx.post(f"{service}/v1/scenes/{seen.id}/decide", json={"target": 3} | asked).json()
+        reply = post(f"{service}/v1/scenes/{seen.id}/decide", json={"target": 3} | asked).json()
         AnswerRecord.model_validate({name: reply[name] for name in reply.keys() - SHOWN})
         assert untimed({name: reply[name] for name in reply.keys() - SHOWN}) == untimed(
             json.loads(json.dumps(expected.to_json()))
@@ -106,7 +107,7 @@ def test_scores_and_names_need_masks(service):
     del parts["instances"], parts["amodal"], parts["target"]
     for part in ("objects", "scores", "sources"):
         kind, body = encode_multipart(parts | {part: b"{}"})
-        reply = httpx.post(f"{service}/v1/scenes", content=body, headers={"Content-Type": kind})
+        reply = post(f"{service}/v1/scenes", content=body, headers={"Content-Type": kind})
         assert reply.status_code == 400 and f"{part} goes with instances" in reply.json()["message"]
 
 
@@ -182,9 +183,9 @@ def test_a_kept_scene_is_corrected_shown_saved_and_forgotten(service, client, tm
         1,
     )
     kept = f"{service}/v1/scenes/{seen.id}"
-    assert httpx.get(kept).json()["done"] == 1
-    assert httpx.get(f"{kept}/rgb.png").content.startswith(b"\x89PNG")
-    zipped = httpx.post(f"{kept}/folder.zip", json={"relations": [{"blocked": 2, "blocker": 1, "p": 0.0}]})
+    assert get(kept).json()["done"] == 1
+    assert get(f"{kept}/rgb.png").content.startswith(b"\x89PNG")
+    zipped = post(f"{kept}/folder.zip", json={"relations": [{"blocked": 2, "blocker": 1, "p": 0.0}]})
     with zipfile.ZipFile(io.BytesIO(zipped.content)) as archive:
         archive.extractall(tmp_path)
     labelled = read_scene_folder(tmp_path / "scene")
@@ -195,11 +196,11 @@ def test_a_kept_scene_is_corrected_shown_saved_and_forgotten(service, client, tm
         {"correction": {"tool": "brush", "object": 1, "points": [[0, 0]], "radius": 1e9}},
         {"correction": {"tool": "workspace", "corners": [[0, 0], [1, 0]]}},
     ):
-        assert httpx.post(f"{kept}/corrections", json=body).status_code == 422
+        assert post(f"{kept}/corrections", json=body).status_code == 422
     outside = {"correction": {"tool": "add", "point": [5000, 5]}}
-    assert httpx.post(f"{kept}/corrections", json=outside).status_code == 400
+    assert post(f"{kept}/corrections", json=outside).status_code == 400
     assert httpx.delete(kept).status_code == 204
-    assert httpx.get(kept).status_code == 404
+    assert get(kept).status_code == 404
 
 
 def test_points_are_those_of_the_picture_as_it_came(client):
@@ -257,7 +258,7 @@ def test_masks_are_needed_where_they_are_asked_for(service):
     parts = small_scene()
     del parts["instances"], parts["amodal"]
     kind, body = encode_multipart(parts)
-    reply = httpx.post(f"{service}/v1/decide/masks", content=body, headers={"Content-Type": kind})
+    reply = post(f"{service}/v1/decide/masks", content=body, headers={"Content-Type": kind})
     assert reply.status_code == 400 and "instances is missing" in reply.json()["message"]
 
 

@@ -57,6 +57,7 @@ def robot_in(
         world, camera or overhead_camera(), plain_look(), sensor, np.random.default_rng(seed)
     )
     if fed:
+        robot._dead_man._late_s = 60.0  # on a loaded machine nothing is to be late
         threading.Thread(target=_feed, args=(weakref.ref(robot),), daemon=True).start()
     return robot
 

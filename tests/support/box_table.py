@@ -113,7 +113,7 @@ class BoxTable:
             return Outcome("fault", "protective stop: joint 2 met something")
         if self.waits_for_stop:
             self.moving.set()
-            assert self.stopped.wait(10.0)
+            assert self.stopped.wait(60.0)
             return Outcome("stopped", "stopped on the way")
         if rolling := self.rolls_away.pop(here, None):
             del self.boxes[rolling]

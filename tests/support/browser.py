@@ -1,14 +1,12 @@
 """A real service on a free port, and a real Chromium that looks at it."""
 
 import os
+import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ ARGUMENTS = [
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
 ]
+INSTALLED = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_S = 240.0
 """The first start compiles; a busy machine takes its time. [s]"""
 
@@ -36,42 +35,35 @@ def running_service(*options: str, command: str = "serve") -> Iterator[str]:
     if not options and (running := os.environ.get("CPOR_SERVICE_URL")):
         yield running
         return
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     options = options or ("--camera", str(SCENES))
     start = [sys.executable, "-c", "from cpor.cli.app import main; main()", command]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [*start, "--port", str(port), *options],
+            [*start, "--port", "0", *options],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=os.environ | {"OMP_NUM_THREADS": "1"},
         )
         try:
-            url = f"http://127.0.0.1:{port}"
-            if not _answers(url, process):
-                log.seek(0)
-                raise AssertionError(f"the service did not start:\n{log.read().decode(errors='replace')}")
-            yield url
+            yield _address(log.fileno(), process)
         finally:
             process.terminate()
             try:
-                process.wait(15.0)
+                process.wait(60.0)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
 
 
-def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
+def _address(log: int, process: subprocess.Popen[bytes]) -> str:
+    """Where a service listens, as it says once it is ready."""
     give_up = time.monotonic() + PATIENCE_S
-    while time.monotonic() < give_up and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{url}/healthz", timeout=2.0) as reply:
-                return bool(reply.status == 200)
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
-            time.sleep(0.2)
-    return False
+    while True:
+        said = os.pread(log, 2**16, 0).decode(errors="replace")
+        if found := re.search(r"ready at (http://[\w.:]+)", said):
+            return found[1]
+        assert process.poll() is None and time.monotonic() < give_up, f"the service did not start:\n{said}"
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -80,7 +72,7 @@ def open_browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra dev)")
     with playwright.sync_playwright() as driver:
         own = driver.chromium.executable_path
-        found = own if Path(own).exists() else shutil.which("chromium") or shutil.which("chromium-browser")
+        found = own if Path(own).exists() else next(filter(None, map(shutil.which, INSTALLED)), None)
         if found is None:
             pytest.skip("no Chromium here: install one, or run `playwright install chromium`")
         browser = driver.chromium.launch(executable_path=found, args=ARGUMENTS)

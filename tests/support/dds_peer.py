@@ -212,7 +212,7 @@ class Client:
         self._guid = int.from_bytes(os.urandom(8), "little")
         self._numbers = itertools.count(1)
 
-    def ask(self, timeout_s=20.0, **values):
+    def ask(self, timeout_s=60.0, **values):
         """Send a request; its number."""
         until = time.monotonic() + timeout_s
         while not (self._writer.get_matched_subscriptions() and self._reader.get_matched_publications()):
@@ -225,7 +225,7 @@ class Client:
         self._writer.write(request)
         return request.number
 
-    def reply(self, number, timeout_s=20.0):
+    def reply(self, number, timeout_s=60.0):
         """The reply to a request; None where none came in time."""
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
@@ -253,6 +253,7 @@ class ActionClient:
         self._results = peer.client(f"{path}/get_result", f"{full}_GetResult")
         self._feedback = peer.hear(f"{path}/feedback", f"{full}_FeedbackMessage")
         self._status = peer.hear(f"{path}/status", "action_msgs/msg/GoalStatusArray", LATCHED)
+        self._came, self._told = [], []
 
     def send(self, **values):
         """A goal: its id, and whether it was accepted."""
@@ -277,14 +278,14 @@ class ActionClient:
         return reply.return_code, len(reply.goals_canceling)
 
     def feedback(self, id_):
-        """What came about a goal."""
-        came = [each for each in self._feedback.take(100) if hasattr(each, "feedback")]
-        return [each.feedback for each in came if list(each.goal_id.uuid) == list(id_.uuid)]
+        """What came about a goal so far."""
+        self._came += [each for each in self._feedback.take(100) if hasattr(each, "feedback")]
+        return [each.feedback for each in self._came if list(each.goal_id.uuid) == list(id_.uuid)]
 
     def statuses(self):
         """Of all goals, as told last."""
-        told = [each for each in self._status.take(100) if hasattr(each, "status_list")]
-        return [each.status for each in told[-1].status_list] if told else []
+        self._told += [each for each in self._status.take(100) if hasattr(each, "status_list")]
+        return [each.status for each in self._told[-1].status_list] if self._told else []
 
 
 def parameter(name, **value):

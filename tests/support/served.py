@@ -4,12 +4,20 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
+import httpx
 import uvicorn
 
 from cpor.serve.http.app import create_app
 from cpor.serve.http.server import configure, listen
 from cpor.serve.http.settings import ServeSettings
+
+PATIENCE_S = 120.0
+"""Longest wait for an answer: a loaded machine takes its time. [s]"""
+
+get = partial(httpx.get, timeout=PATIENCE_S)
+post = partial(httpx.post, timeout=PATIENCE_S)
 
 
 @contextmanager
@@ -27,6 +35,6 @@ def served(settings: ServeSettings | None = None) -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(30.0)
+        thread.join(PATIENCE_S)
         listener.close()
         assert not thread.is_alive(), "the service did not end"

@@ -25,6 +25,13 @@ def sleep(tools: dict[str, int], seconds: float) -> int:
     return tools["pid"]
 
 
+def wait_for(tools: dict[str, int], path: str) -> int:
+    """Work until somebody makes this file."""
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    return tools["pid"]
+
+
 def refuse(tools: dict[str, int]) -> None:
     raise InvalidSceneError("no such scene")
 
