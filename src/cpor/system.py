@@ -33,7 +33,7 @@ from cpor.semantics.grounder import Grounder, ground_with
 from cpor.semantics.namer import Namer
 from cpor.semantics.registry import load_scorer
 from cpor.semantics.scorer import RelationScorer, ScoredPairs
-from cpor.sources import describe_sources, fingerprint, verified_sources
+from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
 
 NONE = "none"
 """In place of a scorer or a model: go without."""
@@ -252,8 +252,8 @@ class System:
         if scorer is not None:
             scored, asked_all, note = self._score(scene, scorer, target, settings)
             scene = replace(scene, semantic_scores=scored.semantic_scores())
-            made_here = sources.made_here | {"scores"}
-            sources = describe_sources(scene, sources.segmenter, fingerprint(scorer), made_here)
+            told = {"scores": digest_scores(scene), "scorer": fingerprint(scorer)}
+            sources = replace(sources, **told, made_here=sources.made_here | {"scores"})
         watch.lap("score")
         pipeline = _stages(self._choose_model(scene.semantic_scores))
         beliefs = pipeline.believe(scene)

@@ -1,9 +1,19 @@
 import numpy as np
+import pytest
+from scipy import ndimage
 from support.layered import draw_layered_scene
 from support.networks import three_rectangles
 
 from cpor.evidence import PairState, geometric_evidence
-from cpor.evidence.pair_crops import DEPTH_STEP, colour_crops, geometry_crops, near_pairs, unordered
+from cpor.evidence.pair_crops import (
+    CROP_SIZE,
+    DEPTH_STEP,
+    MARGIN,
+    colour_crops,
+    geometry_crops,
+    near_pairs,
+    unordered,
+)
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene
 
 
@@ -69,3 +79,56 @@ def test_near_pairs_hold_all_that_geometry_calls_touching(rng):
         touching = np.argwhere(found.state == PairState.CANDIDATE)
         pairs = {BlockedBy(found.ids[i], found.ids[j]) for i, j in touching}
         assert pairs <= set(near_pairs(scene, within=16))
+
+
+def near_pairs_twin(scene, wholes, reach):
+    """From masks of the whole image, each made wider."""
+    pairs = set()
+    for k, whole in wholes.items():
+        reached = ndimage.maximum_filter(whole, size=2 * reach + 1, mode="constant")
+        for other in set(np.unique(scene.visible_ids[reached]).tolist()) - {0, k}:
+            pairs |= {BlockedBy(k, other), BlockedBy(other, k)}
+    return tuple(sorted(pairs))
+
+
+def sampled_twin(layers, around):
+    """Layers of the whole image at the pixels of a square around a mask; 0 beyond the image."""
+    rows, cols = np.nonzero(around)
+    low, high = np.array([rows.min(), cols.min()]), np.array([rows.max(), cols.max()]) + 1
+    side = (high - low).max() * (1.0 + MARGIN)
+    corner = 0.5 * (low + high - side)
+    steps = (np.arange(CROP_SIZE) + 0.5) * (side / CROP_SIZE)
+    y, x = (np.floor(each + steps).astype(np.int64) for each in corner)
+    inside = ((y >= 0) & (y < around.shape[0]))[:, None] & ((x >= 0) & (x < around.shape[1]))
+    y, x = (np.clip(each, 0, most - 1) for each, most in zip((y, x), around.shape, strict=True))
+    return np.where(inside, layers[:, y[:, None], x], 0), inside
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.3, 1.0])
+def test_kernels_agree_with_numpy(rng, gaps):
+    scene = draw_layered_scene(rng, (120, 160), 7)
+    ids, frame = scene.visible_ids, scene.observation
+    depth = np.where(rng.random(ids.shape) < gaps, np.nan, frame.depth).astype(np.float32)
+    scene = Scene(Observation(frame.rgb, depth), scene.objects, ids)
+    shown = [o for o in scene.objects if (ids == o.id).any()]
+    wholes = {o.id: (ids == o.id) | o.amodal.to_mask(ids.shape) for o in shown}
+    assert near_pairs(scene, within=16) == near_pairs_twin(scene, wholes, 4)
+    pairs = unordered(near_pairs(scene, within=16))
+    assert len(pairs) > 3
+    geometry, colour = geometry_crops(scene, pairs), colour_crops(frame.rgb, ids, pairs)
+    for (i, j), told, seen in zip(pairs, geometry, colour, strict=True):
+        first, second = ids == i, ids == j
+        masks = np.stack([first, second, wholes[i], wholes[j], (ids > 0) & ~first & ~second])
+        wanted, inside = sampled_twin(masks, wholes[i] | wholes[j])
+        assert np.array_equal(told[1:], wanted)
+        z, _ = sampled_twin(scene.observation.depth[None], wholes[i] | wholes[j])
+        readings = z[0][(wanted[:2] > 0).any(axis=0) & np.isfinite(z[0])]
+        if not readings.size:
+            assert not told[0].any()
+            continue
+        steps = np.rint((np.median(readings) - z[0]) / DEPTH_STEP + 128.0)
+        known = inside & np.isfinite(z[0])
+        assert not told[0][~known].any() and told[0][known].min() >= 1
+        assert np.abs(told[0][known] - np.clip(steps[known], 1, 255)).max() <= 1  # single precision
+        layers = np.concatenate([frame.rgb.transpose(2, 0, 1), masks[:2]])
+        assert np.array_equal(seen, sampled_twin(layers, first | second)[0])

@@ -31,8 +31,6 @@ COLOUR_LAYERS = ("red", "green", "blue", "visible i", "visible j")
 Pair: TypeAlias = tuple[int, int]
 """Ids of two objects, the smaller first."""
 
-_Box: TypeAlias = tuple[int, int, int, int]
-
 
 def near_pairs(scene: Scene, within: int = NEAR_PX) -> tuple[BlockedBy, ...]:
     """The ordered pairs worth asking about: one shows on the hidden part of the other, or near its mask.
@@ -41,33 +39,22 @@ def near_pairs(scene: Scene, within: int = NEAR_PX) -> tuple[BlockedBy, ...]:
         scene: With visible masks.
         within: How near, in pixels of an image 640 wide; larger images are measured in proportion. [px]
     """
+    # Imported here, as below, because numba takes most of a second.
+    from cpor.evidence import _crop_kernels
+
     ids = scene.visible_ids
     if ids is None or not scene.objects:
         return ()
     reach = max(1, round(within * ids.shape[1] / 640))
-    boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
+    shown = _shown_boxes(ids, scene.objects[-1].id)
+    boxes, places, amodal = _with_hidden(scene, shown)
     pairs: set[BlockedBy] = set()
     for o in scene.objects:
-        box = boxes[o.id - 1]
-        if box is None:
+        if not shown[o.id].any():
             continue
-        spans = [(s.start, s.stop) for s in box]
-        if o.amodal is not None and o.amodal.pixels.size:
-            starts, sizes = (o.amodal.top, o.amodal.left), o.amodal.pixels.shape
-            spans = [(min(a, s), max(b, s + n)) for (a, b), s, n in zip(spans, starts, sizes, strict=True)]
-        top, bottom, left, right = (
-            *(max(0, spans[0][0] - reach), min(ids.shape[0], spans[0][1] + reach)),
-            *(max(0, spans[1][0] - reach), min(ids.shape[1], spans[1][1] + reach)),
-        )
-        around = ids[top:bottom, left:right]
-        covers = (around == o.id).astype(np.uint8)
-        if o.amodal is not None and o.amodal.pixels.size:
-            rows, cols = o.amodal.pixels.shape
-            y, x = o.amodal.top - top, o.amodal.left - left
-            covers[y : y + rows, x : x + cols] |= o.amodal.pixels
-        reached = ndimage.maximum_filter(covers, size=2 * reach + 1, mode="constant")
-        near = np.flatnonzero(np.bincount(around[reached > 0]))
-        for other in near.tolist():
+        near = np.zeros(len(boxes), np.bool_)
+        _crop_kernels.mark_near(o.id, ids, boxes[o.id], places[o.id], amodal, reach, near)
+        for other in np.flatnonzero(near).tolist():
             if other not in (0, o.id):
                 pairs.update((BlockedBy(o.id, other), BlockedBy(other, o.id)))
     return tuple(sorted(pairs))
@@ -85,39 +72,20 @@ def geometry_crops(scene: Scene, pairs: Sequence[Pair]) -> UInt8[np.ndarray, "n 
     around both objects, hidden parts included; beyond the image all layers are 0. Both objects must show.
     Shape (n, 6, CROP_SIZE, CROP_SIZE).
     """
+    from cpor.evidence import _crop_kernels
+
     ids, depth = scene.visible_ids, scene.observation.depth
     assert ids is not None
-    shown = ndimage.find_objects(ids)
-    boxes: dict[int, _Box] = {}
-    amodal: dict[int, Bool[np.ndarray, "h w"]] = {}
-    for o in scene.objects:
-        if o.id > len(shown) or shown[o.id - 1] is None:
-            continue
-        boxes[o.id] = box = _bounds(shown[o.id - 1])
-        if o.amodal is not None and o.amodal.pixels.size:
-            rows, cols = o.amodal.pixels.shape
-            top, left = o.amodal.top, o.amodal.left
-            boxes[o.id] = (
-                *(min(box[0], top), max(box[1], top + rows)),
-                *(min(box[2], left), max(box[3], left + cols)),
-            )
-            amodal[o.id] = o.amodal.to_mask(ids.shape)
     out = np.zeros((len(pairs), len(GEOMETRY_LAYERS), CROP_SIZE, CROP_SIZE), np.uint8)
-    for crop, (i, j) in zip(out, pairs, strict=True):
-        at, here = _place(boxes[i], boxes[j], ids.shape)
-        label = ids[here]
-        first, second = label == i, label == j
-        layers = crop[:, at[0], at[1]]
-        layers[1], layers[2] = first, second
-        layers[3] = first | amodal[i][here] if i in amodal else first
-        layers[4] = second | amodal[j][here] if j in amodal else second
-        layers[5] = (label > 0) & ~first & ~second
-        if depth is not None:
-            z = depth[here]
-            readings = z[(first | second) & ~np.isnan(z)]
-            if readings.size:
-                steps = (np.median(readings) - z) * np.float32(1.0 / DEPTH_STEP) + np.float32(128.0)
-                layers[0] = np.where(np.isnan(z), 0.0, np.clip(np.rint(steps), 1.0, 255.0))
+    if not pairs:
+        return out
+    depth = _read_only(np.zeros((0, 0), np.float32)) if depth is None else depth
+    boxes, places, amodal = _with_hidden(scene, _shown_boxes(ids, scene.objects[-1].id))
+    asked, readings = np.array(pairs), np.empty((len(pairs), CROP_SIZE**2), np.float32)
+    counts = _crop_kernels.cut_masks(ids, depth, asked, boxes, places, amodal, MARGIN, out, readings)
+    found = zip(readings, counts, strict=True)
+    middles = np.array([np.median(row[:n]) if n else np.nan for row, n in found], np.float32)
+    _crop_kernels.cut_depth(depth, asked, boxes, MARGIN, middles, np.float32(1.0 / DEPTH_STEP), out)
     return out
 
 
@@ -129,33 +97,45 @@ def colour_crops(
     The picture is the square around both visible masks; beyond the image all layers are 0. Both objects must
     show. Shape (n, 5, CROP_SIZE, CROP_SIZE).
     """
-    shown = ndimage.find_objects(visible_ids)
+    from cpor.evidence import _crop_kernels
+
     out = np.zeros((len(pairs), len(COLOUR_LAYERS), CROP_SIZE, CROP_SIZE), np.uint8)
-    for crop, (i, j) in zip(out, pairs, strict=True):
-        at, here = _place(_bounds(shown[i - 1]), _bounds(shown[j - 1]), visible_ids.shape)
-        label = visible_ids[here]
-        layers = crop[:, at[0], at[1]]
-        layers[:3] = rgb[here].transpose(2, 0, 1)
-        layers[3], layers[4] = label == i, label == j
+    if pairs:
+        boxes = _shown_boxes(visible_ids, max(max(pair) for pair in pairs))
+        # The kernels are compiled for arrays that nobody writes to, as those of a scene are.
+        rgb, visible_ids = _read_only(rgb), _read_only(visible_ids)
+        _crop_kernels.cut_colours(rgb, visible_ids, np.array(pairs), boxes, MARGIN, out)
     return out
 
 
-def _bounds(box: tuple[slice, slice]) -> _Box:
-    return box[0].start, box[0].stop, box[1].start, box[1].stop
+def _shown_boxes(ids: Int32[np.ndarray, "h w"], last: int) -> Int64[np.ndarray, "ids 4"]:
+    """First row, end row, first column, end column of what shows, by id; 0 where nothing does."""
+    boxes = np.zeros((last + 1, 4), np.int64)
+    for k, box in enumerate(ndimage.find_objects(ids, max_label=last), start=1):
+        if box is not None:
+            boxes[k] = box[0].start, box[0].stop, box[1].start, box[1].stop
+    return boxes
 
 
-def _place(
-    a: _Box, b: _Box, shape: tuple[int, ...]
-) -> tuple[tuple[slice, slice], tuple[Int64[np.ndarray, "r 1"], Int64[np.ndarray, "1 c"]]]:
-    """Which part of a picture lies inside the image, and the pixels of the image that it shows."""
-    low = (min(a[0], b[0]), min(a[2], b[2]))
-    high = (max(a[1], b[1]), max(a[3], b[3]))
-    side = max(high[0] - low[0], high[1] - low[1]) * (1.0 + MARGIN)
-    corner = [0.5 * (low[axis] + high[axis] - side) for axis in (0, 1)]
-    parts, pixels = [], []
-    for axis in (0, 1):
-        at = np.floor(corner[axis] + (np.arange(CROP_SIZE) + 0.5) * (side / CROP_SIZE)).astype(np.int64)
-        inside = np.flatnonzero((at >= 0) & (at < shape[axis]))
-        parts.append(slice(int(inside[0]), int(inside[-1]) + 1))
-        pixels.append(at[inside])
-    return (parts[0], parts[1]), (pixels[0][:, None], pixels[1][None, :])
+def _with_hidden(
+    scene: Scene, shown: Int64[np.ndarray, "ids 4"]
+) -> tuple[Int64[np.ndarray, "ids 4"], Int64[np.ndarray, "ids 5"], Bool[np.ndarray, " pixels"]]:
+    """Boxes of visible and hidden parts, and the amodal masks, as `_crop_kernels` wants them."""
+    boxes, places = shown.copy(), np.zeros((len(shown), 5), np.int64)
+    pixels = [np.zeros(0, np.bool_)]
+    begin = 0
+    for o in scene.objects:
+        if o.amodal is not None and o.amodal.pixels.size and shown[o.id].any():
+            (rows, cols), top, left = o.amodal.pixels.shape, o.amodal.top, o.amodal.left
+            places[o.id] = top, left, rows, cols, begin
+            boxes[o.id, ::2] = np.minimum(boxes[o.id, ::2], (top, left))
+            boxes[o.id, 1::2] = np.maximum(boxes[o.id, 1::2], (top + rows, left + cols))
+            pixels.append(o.amodal.pixels.reshape(-1))
+            begin += o.amodal.pixels.size
+    return boxes, places, np.concatenate(pixels)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
