@@ -5,7 +5,7 @@ files that the pages speak of. Each page gets a folder of its own. What a reader
 serves is ended once it runs; what needs a camera, an arm or a key must say so, without a traceback. Commands
 that take an hour are read by the command line, and not run. Rows go to docs/evidence.json.
 
-Run: make docs-tried, or: python benchmarks/docs_tried.py WHEEL [--work FOLDER] [--only PAGE,PAGE]
+Run: make docs-tried, or: python benchmarks/docs_tried.py [WHEEL] [--work FOLDER] [--only PAGE,PAGE]
 """
 
 import argparse
@@ -189,7 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("wheel", type=Path)
+    parser.add_argument("wheel", type=Path, nargs="?", help="that of dist/ where none is named")
     parser.add_argument("--work", type=Path, help="folder outside of the repository; kept and gone on with")
     parser.add_argument("--only", help="pages, with commas between them")
     asked = parser.parse_args()
@@ -201,7 +201,8 @@ def main() -> None:
         print("installing the wheel into a new environment …", flush=True)
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
         install = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
-        install += ["--constraint", ROOT / "constraints.txt", f"{asked.wheel.resolve()}[{EXTRAS}]"]
+        wheel = asked.wheel or next((ROOT / "dist").glob("*.whl"))
+        install += ["--constraint", ROOT / "constraints.txt", f"{wheel.resolve()}[{EXTRAS}]"]
         subprocess.run(install, check=True, cwd=work)
     reader = Reader(environment)
     files = work / "files"
@@ -215,40 +216,55 @@ def main() -> None:
     ]
     pages = [*first, *(each for each in sorted((ROOT / "docs").rglob("*.md")) if each not in first)]
     wanted = asked.only.split(",") if asked.only else None
+    log = work / "tried.jsonl"
+    before = [Tried(**json.loads(line)) for line in log.read_text().splitlines()] if log.is_file() else []
     tried: list[Tried] = []
     for page in pages:
         name = str(page.relative_to(ROOT))
         found = blocks(page.read_text(encoding="utf-8"))
         if not found or name.endswith("evidence.md") or (wanted and name not in wanted):
             continue
-        kept = work / "tried" / f"{name.replace('/', '_')}.json"
-        if kept.is_file():
-            tried += [Tried(**each) for each in json.loads(kept.read_text())]
-            continue
-        folder = work / "pages" / name.replace("/", "_")
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(files, folder, symlinks=True)
-        mine = []
-        for kind, text in found:
-            began = time.monotonic()
-            same = next((each for each in tried if each.text == text and each.became != "failed"), None)
-            if same and kind == "line" and "--out" not in text:
-                mine.append(replace(same, page=name))
-            else:
-                mine.append(reader.try_block(name, kind, text, folder))
-            shown = text.strip().splitlines()[0][:80]
-            print(f"{mine[-1].became:8} {time.monotonic() - began:5.1f} s  {name}: {shown}", flush=True)
-            if mine[-1].became == "failed":
-                print(mine[-1].detail, flush=True)
-        shutil.rmtree(folder)
-        if all(each.became != "failed" for each in mine):
-            kept.parent.mkdir(exist_ok=True)
-            kept.write_text(json.dumps([each.__dict__ for each in mine]))
+        mine = try_page(reader, name, found, work, [*before, *tried])
         tried += mine
     if wanted is None:
         keep({"docs_tried": rows(tried)})
     for row in rows(tried):
         print(" | ".join(row))
+
+
+def try_page(
+    reader: Reader, name: str, found: list[tuple[str, str]], work: Path, before: list[Tried]
+) -> list[Tried]:
+    """Do what a page says, in a folder of its own; what went well `before` is not done again.
+
+    The folder stays while something fails, so that the next run goes on with what earlier lines wrote.
+    """
+    done = {each.text: each for each in before if each.page == name}
+    elsewhere = {each.text: each for each in before}
+    folder = work / "pages" / name.replace("/", "_")
+    if not folder.is_dir() and any(text not in done for _, text in found):
+        done = {}
+        shutil.copytree(work / "files", folder, symlinks=True)
+    tried = []
+    for kind, text in found:
+        if text in done:
+            tried.append(done[text])
+            continue
+        began = time.monotonic()
+        if kind == "line" and text in elsewhere and "--out" not in text:
+            tried.append(replace(elsewhere[text], page=name))
+        else:
+            tried.append(reader.try_block(name, kind, text, folder))
+        shown = text.strip().splitlines()[0][:80]
+        print(f"{tried[-1].became:8} {time.monotonic() - began:5.1f} s  {name}: {shown}", flush=True)
+        if tried[-1].became == "failed":
+            print(tried[-1].detail, flush=True)
+        else:
+            with (work / "tried.jsonl").open("a") as log:
+                log.write(json.dumps(tried[-1].__dict__) + "\n")
+    if all(each.became != "failed" for each in tried):
+        shutil.rmtree(folder, ignore_errors=True)
+    return tried
 
 
 def rows(tried: list[Tried]) -> list[Row]:

@@ -57,6 +57,7 @@ LONG: dict[str, tuple[str, Wanted]] = {
     "access_queue": (ACCESS, Wanted("serves", "accessibility of the queue of labels")),
     "access_site": (ACCESS, Wanted("serves", "accessibility of the site")),
     "access_first_screen": (ACCESS, Wanted("serves", "size and speed of the site's first screen")),
+    "docs_tried": ("benchmarks/docs_tried.py", Wanted("serves", "every line of the docs, tried")),
     "editing": ("benchmarks/evidence_editing.py", Wanted("serves", "masks corrected by hand")),
     "input_forms": (INPUTS, Wanted("decides", "one frame in many forms of files")),
     "input_broken": (INPUTS, Wanted("safe", "broken files")),

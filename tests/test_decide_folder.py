@@ -99,7 +99,6 @@ def test_three_ways_to_ask_for_the_same_object(folder, tiny):
         (("--target", "1", "--point", "3,4"), "ask in one way only"),
         (("--point", "here"), "not X,Y"),
         (("--point", "900,10"), "outside of the 320 x 240 image"),
-        ((), "--target ID, --point X,Y or --request WORDS"),
         (("--target", "77"), "unknown object 77"),
     ],
 )
@@ -123,7 +122,10 @@ def test_what_is_not_clear_is_asked_back(folder, tiny):
     assert len(said["candidates"]) > 1 and {"id", "name", "point", "box", "fit"} <= set(said["candidates"][0])
     ran = decide(folder, "--request", "the object", *tiny)
     assert ran.exit_code == 2
-    assert "Which one do you mean?" in ran.output and "Say --target ID or --point X,Y." in ran.output
+    assert "Which one do you mean?" in ran.output
+    ran = decide(folder, *tiny)
+    assert ran.exit_code == 2 and "Nobody said which object is asked for." in ran.output
+    assert "object 3 (" in ran.output and "Say --target ID, --point X,Y or --request WORDS." in ran.output
 
 
 def test_what_is_said_to_a_question_points_to_what_was_asked():

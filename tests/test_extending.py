@@ -54,8 +54,13 @@ def test_each_is_about_twenty_lines(evidence):
 
 def test_the_checks_of_the_document_pass(saved):
     scope: dict[str, object] = {}
-    exec(BLOCKS[3], scope)
+    exec(BLOCKS[4], scope)
     scope["test_mine"]()
+
+
+def test_the_loop_of_the_document_retrieves(saved, capsys):
+    exec(BLOCKS[3], {})
+    assert capsys.readouterr().out.startswith("retrieved")
 
 
 def test_they_work_together_by_module_and_attribute(saved):

@@ -46,6 +46,11 @@ def list_labels(labels: Iterable[Hashable], most: int = 12) -> str:
     return f"{', '.join(names[:most])}, … ({len(names)} in all)"
 
 
+def say_count(number: int, what: str) -> str:
+    """A number of things: `1 action`, `3 actions`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def one_of(what: str, name: str, known: Iterable[ChoiceT]) -> ChoiceT:
     """The choice that a person named.
 

@@ -106,11 +106,19 @@ def check_like_tested(model: FittedModel | None, beliefs: PairBeliefs) -> tuple[
         room = LIKE_MARGIN * max(high - low, 1e-9)
         if not low - room <= value <= high + room:
             says = (
-                f"The {_FIGURES[name]} is {value:.3g}; in the tested scenes it was {low:.3g} to {high:.3g}."
+                f"The {_FIGURES[name]} is {_figure(value)}; in the tested scenes it was {_span(low, high)}."
             )
             remedy = "Nothing is promised for such scenes; fit a model to scenes like these with `cpor fit`."
             return (Check("like_tested", "doubt", says, remedy),)
     return (Check("like_tested", "pass", "The scene looks like those that the model was tested on."),)
+
+
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
+
+
+def _span(low: float, high: float) -> str:
+    return _figure(low) if low == high else f"{_figure(low)} to {_figure(high)}"
 
 
 def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict[str, tuple[float, float]]:
@@ -136,8 +144,8 @@ def check_as_set_up(model: FittedModel | None, scene: Scene) -> tuple[Check, ...
         return ()
     figures = setup_figures(scene)
     for name, (low, high) in differs_from_setup(model, figures).items():
-        was = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        says = f"The {SETUP_FIGURES[name]} is {figures[name]:.3g}; in the tested scenes it was {was}."
+        seen, tested = _figure(figures[name]), _span(low, high)
+        says = f"The {SETUP_FIGURES[name]} is {seen}; in the tested scenes it was {tested}."
         remedy = "Nothing is promised for another camera; fit a model to scenes of yours with `cpor fit`."
         return (Check("as_set_up", "doubt", says, remedy),)
     return (Check("as_set_up", "pass", "The camera stands and sees as in the tested scenes."),)
@@ -159,6 +167,10 @@ def check_measured(beliefs: PairBeliefs, target: int, action: Action) -> Check:
     rows = [k for k, label in enumerate(beliefs.ids) if label in about]
     if not beliefs.geometry.is_unanswered[rows].any():
         return Check("measured", "pass", "Masks and depth tell of every neighbour.")
+    if not beliefs.geometry.unseen.has_amodal[rows].all():
+        says = "The masks hold only what shows, so masks and depth cannot tell what hides the rest."
+        remedy = "Give whole (amodal) masks too, let our network find the objects, or ask a scorer."
+        return Check("measured", "doubt", says, remedy)
     says = "Depth or a mask is missing on a neighbour, so masks and depth cannot tell whether it obstructs."
     return Check("measured", "doubt", says, "Look again, from another side or with more light.")
 

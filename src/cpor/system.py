@@ -313,7 +313,7 @@ class System:
             scored = scorer.score(scene, pairs)
             n_asked = len(pairs) - scored.spent.refused
             answered = len(pairs) - len(scored.unanswered)
-            note = f"{scorer.name} answered {answered} of {len(pairs)} questions."
+            note = f"{scorer.name} answered {answered} of {len(pairs)} questions." if pairs else ""
         else:
             stages = _stages(self._choose_model(SemanticScores({}, scorer.name)))
             limit = AskingSettings(most_questions=settings.questions)

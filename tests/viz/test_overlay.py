@@ -95,7 +95,7 @@ def test_deferring_is_said_below_the_picture(scene):
 
 def test_a_photograph_without_masks_is_shown_as_it_is():
     rgb = np.random.default_rng(0).integers(0, 255, (90, 120, 3), np.uint8)
-    picture = draw_scene(Scene(Observation(rgb)), Marks(), width=100)
+    picture = draw_scene(Scene(Observation(rgb)), Marks(), width=120)
     assert np.array_equal(np.asarray(picture)[:90], rgb)
     assert window_around(Scene(Observation(rgb))) is None
 

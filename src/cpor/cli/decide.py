@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli.first_use import start_loops
+from cpor.cli.first_use import start_loops, waiting
 from cpor.cli.options import (
     DECIDE,
     MORE,
@@ -143,13 +143,16 @@ def decide(
         settings = DecideSettings(
             parse_method(method), deadline_ms, require_certificate, prior, questions, ignore_checks
         )
-        system = make_system(given.choose_segmenter(), scorer, model, mode)
         place = None if point is None else parse_point(point)
+        with waiting("Loading the networks"):
+            system = make_system(given.choose_segmenter(), scorer, model, mode)
         if follow:
             _follow(system, source, given, (target, place, request), tau, settings, as_json)
             return
-        view = look(system, source, given)
-        answer = system.decide(view, target, point=place, request=request, tau=tau, settings=settings)
+        with waiting("Looking for the objects"):
+            view = look(system, source, given)
+        with waiting("Deciding"):
+            answer = system.decide(view, target, point=place, request=request, tau=tau, settings=settings)
         if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
             answer = converse(system, answer, tau, settings, _read_line)
     if rerun is not None and answer.decision is not None:
@@ -261,7 +264,7 @@ def _say_checks(answer: "Answer") -> list[str]:
     return [f"{state[c.state]}: {c.says} {c.remedy}".rstrip() for c in answer.checks if c.state in state]
 
 
-def _ask_back(answer: "Answer", how: str = "Say --target ID or --point X,Y.") -> str:
+def _ask_back(answer: "Answer", how: str = "Say --target ID, --point X,Y or --request WORDS.") -> str:
     """What is not clear about a request, with the objects it may mean."""
     from cpor.perception.object_list import list_objects
 
@@ -272,7 +275,7 @@ def _ask_back(answer: "Answer", how: str = "Say --target ID or --point X,Y.") ->
         name = f" ({o['name']})" if o["name"] else ""
         where = f"at {o['point'][0]},{o['point'][1]}" if o["point"] else "not visible"
         lines.append(f"  object {o['id']}{name} {where}")
-    return "\n".join([*lines, *answer.notes, how])
+    return "\n".join([*lines, *_say_checks(answer), *answer.notes, how])
 
 
 def _write_rerun(file: Path, answer: "Answer") -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli.first_use import waiting
 from cpor.cli.options import (
     DECIDE,
     MORE,
@@ -15,7 +16,7 @@ from cpor.cli.options import (
     print_json,
     print_rich,
 )
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, say_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,7 @@ def doctor(
     elif len(examined) > 1:
         _print_summary(report)
     if out is not None and not as_json:
-        typer.echo(f"Wrote {pictures} pictures and doctor.json into {out}.")
+        typer.echo(f"Wrote {say_count(pictures, 'picture')} and doctor.json into {out}.")
     elif not as_json and any(each.state != "pass" for each in examined):
         typer.echo("A picture that shows it: add --out DIR.")
     if any(each.state == "fail" for each in examined):
@@ -103,12 +104,13 @@ def doctor(
 def _examine(
     source: list[Path], depth_unit_m: float | None, frame: int | None, frames_only: bool
 ) -> "Iterator[Examined]":
-    from cpor.apps.doctor import examine, examine_scene
-    from cpor.data.frame_files import list_inputs
-    from cpor.scene import Scene
-    from cpor.system import System
+    with waiting("Loading the checks"):
+        from cpor.apps.doctor import examine, examine_scene
+        from cpor.data.frame_files import list_inputs
+        from cpor.scene import Scene
+        from cpor.system import System
 
-    system = None if frames_only else System()
+        system = None if frames_only else System()
     if is_camera(source):
         from cpor.robot.cameras import RealSenseCamera
 
@@ -117,11 +119,14 @@ def _examine(
         yield examine_scene(system, Scene(second), "camera", source="realsense", previous=first)
         return
     if len(source) == 2 or frame is not None or not source[0].exists():
-        yield examine(system, source[0], source[1] if len(source) == 2 else None, depth_unit_m, frame)
+        with waiting(f"Examining {source[0].name}"):
+            found = examine(system, source[0], source[1] if len(source) == 2 else None, depth_unit_m, frame)
+        yield found
         return
     previous = None
     for path, number in list_inputs(source[0]):
-        found = examine(system, path, None, depth_unit_m, number, previous if number else None)
+        with waiting(f"Examining {path.name}"):
+            found = examine(system, path, None, depth_unit_m, number, previous if number else None)
         previous = None if found.scene is None else found.scene.observation
         yield found
 
@@ -133,7 +138,7 @@ def _write_picture(each: "Examined", out: Path) -> int:
     from cpor.viz.doctor_picture import draw_frame
 
     assert each.scene is not None
-    name = each.name.replace(", ", "_").replace(" ", "_") or "frame"
+    name = each.name.replace(", ", "_").replace(" ", "_").removesuffix(".png") or "frame"
     buffer = io.BytesIO()
     draw_frame(each.scene).save(buffer, format="PNG")
     write_bytes(out / f"{name}.png", buffer.getvalue())

@@ -2,6 +2,8 @@
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +22,21 @@ _USUAL_LOOPS = 40
 """About so many loops are compiled for a first decision; the bar grows where there are more."""
 
 _SAID = "Compiling for this machine, once; later calls start at once"
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Show on a terminal what it is that takes long; the line goes away again."""
+    shown = sys.stderr.isatty()
+    if shown:
+        sys.stderr.write(f"{words} …\r")  # whatever is written next begins on the same line
+        sys.stderr.flush()
+    try:
+        yield
+    finally:
+        if shown:
+            sys.stderr.write("\x1b[2K")
+            sys.stderr.flush()
 
 
 def start_loops(objects: int | None = None, bar: bool = True) -> None:

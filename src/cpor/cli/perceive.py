@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import cpor
+from cpor.cli.first_use import waiting
 from cpor.cli.options import (
     MORE,
     SEE,
@@ -85,13 +86,13 @@ def perceive(
         from cpor.viz.rerun_file import check_recording
 
         check_recording(rerun)
-    from cpor.perception.mask_writers import write_bop, write_coco
-    from cpor.perception.object_list import list_objects
-    from cpor.system import System
-    from cpor.viz.gallery import draw_found
+    with waiting("Looking for the objects"):
+        from cpor.perception.mask_writers import write_bop, write_coco
+        from cpor.perception.object_list import list_objects
+        from cpor.system import System
+        from cpor.viz.gallery import draw_found
 
-    system = System(given.choose_segmenter())
-    view = look(system, source, given)
+        view = look(System(given.choose_segmenter()), source, given)
     scene = replace(view.scene, sources=view.sources)
     times = dict(view.times_ms)
     start = time.perf_counter()

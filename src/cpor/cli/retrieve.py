@@ -101,9 +101,12 @@ def retrieve(
 
 def _say(cycle: "Cycle") -> None:
     """One line on a cycle that is over."""
+    from cpor.decision import WHY_DEFERRED, Defer
     from cpor.viz.words import namer, say_step
 
     step = "Nothing was decided" if cycle.action is None else say_step(cycle.action, namer(cycle.scene))
+    if isinstance(cycle.action, Defer):
+        step += f": {WHY_DEFERRED[cycle.action.reason]}"
     came = "" if cycle.outcome is None else f": {cycle.outcome.kind}, {cycle.outcome.detail}"
     notes = "".join(f" ({note})" for note in cycle.notes)
     typer.echo(f"{cycle.index + 1}. {step}{came}.{notes}")

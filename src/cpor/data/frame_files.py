@@ -216,10 +216,11 @@ def _guess_unit(depth: np.ndarray) -> tuple[float, float, str]:
     # Where no unit makes sense, the checks of the frame say what is wrong with it.
     unit_m = guess.unit_m or 0.001
     sure = "" if guess.sure else ", which is not certain"
+    unit = "it is in metres" if unit_m == 1.0 else f"one step is {unit_m:g} m"
     return (
         unit_m,
         guess.probability,
-        f"The unit of depth was not given. Judging by its values, one step is {unit_m:g} m{sure}.",
+        f"The unit of depth was not given. Judging by its values, {unit}{sure}.",
     )
 
 

@@ -52,7 +52,7 @@ def ground(
     """The object that is asked for in one of three ways; by the request the scene came with where in none.
 
     Raises:
-        InvalidSettingError: It is asked for in several ways, or in none.
+        InvalidSettingError: It is asked for in several ways.
     """
     ways = [way for way in (target, point, words) if way is not None]
     if len(ways) > 1:
@@ -63,10 +63,7 @@ def ground(
         return _within_given(scene, ground_point(scene, point))
     words = words if words is not None else scene.request
     if words is None:
-        raise InvalidSettingError(
-            f"say which object: by --target ID, --point X,Y or --request WORDS (target, point, request in "
-            f"Python); {say_known('', scene.ids)}"
-        )
+        return NotFound("Nobody said which object is asked for.")
     return ground_words(scene, words, before)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cpor.decision import Defer, Grasp
-from cpor.errors import CporError, list_labels
+from cpor.errors import CporError, list_labels, say_count
 from cpor.perception.names import name_objects
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
@@ -154,7 +154,7 @@ class _Run:
         if self.stop.is_set():
             return _End(Ended.STOPPED, "stopped on request")
         if self.actions >= self.settings.budget:
-            return _End(Ended.BUDGET, f"the target is not out after {self.actions} actions")
+            return _End(Ended.BUDGET, f"the target is not out after {say_count(self.actions, 'action')}")
         if end := self._unless_able():
             return end
         notes: list[str] = []
@@ -174,7 +174,7 @@ class _Run:
                 return None
             self.open = cycle = with_answer(cycle, self.ask(cycle) if self.ask is not None else None)
             if isinstance(cycle.action, Defer) and not self.stop.is_set():
-                often = f"it deferred {self.deferrals} times in a row; a person has to say"
+                often = f"it deferred {say_count(self.deferrals, 'time')} in a row; a person has to say"
                 return None if self._stays_for_another(cycle) else _End(Ended.DEFERRED, often)
         self.deferrals = 0
         if self.stop.is_set():
@@ -294,7 +294,7 @@ class _Run:
         """The end where it is, or where nobody knows; None to go on where the robot's word was wrong."""
         assert self.open is not None
         notes: list[str] = []
-        said = f"the target is out after {self.actions} actions"
+        said = f"the target is out after {say_count(self.actions, 'action')}"
         try:
             if self.robot.status().dry_run:
                 self.open = noted(self.open, "a dry run: nothing moved, so the target is not out")

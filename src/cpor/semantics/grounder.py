@@ -91,7 +91,7 @@ def ground_with(
         before: What was said and done before; for our judge.
 
     Raises:
-        InvalidSettingError: It is asked for in several ways, or in none.
+        InvalidSettingError: It is asked for in several ways.
         ScorerError: The grounder is not set up.
     """
     said = words if words is not None else scene.request

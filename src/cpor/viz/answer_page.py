@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from html import escape
 from pathlib import Path
 
@@ -17,9 +18,6 @@ from cpor.viz.words import namer, percent, say_certificate, say_step, say_succes
 
 PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
 """What `write_answer` writes."""
-
-_WIDEST = 1600
-"""The picture on the page shrinks to this. [px]"""
 
 _STATES = {"fail": "Failed", "doubt": "In doubt"}
 
@@ -64,8 +62,6 @@ def answer_page(answer: Answer, picture: Image.Image | None = None) -> str:
     """The page; `picture` is that of `draw_answer`."""
     assert answer.view is not None
     picture = picture or draw_answer(answer)
-    if picture.width > _WIDEST:
-        picture = picture.resize((_WIDEST, round(picture.height * _WIDEST / picture.width)))
     name = namer(answer.view.scene)
     action, target = answer.action, answer.target
     headline = "Please say which object" if action is None else say_step(action, name)
@@ -76,7 +72,8 @@ def answer_page(answer: Answer, picture: Image.Image | None = None) -> str:
     parts.append(f'</header><main><section class="step"><figure>{shown}</figure><div>')
     if answer.question is not None:
         parts.append(f"<p>{escape(sentence(answer.question))}</p>".replace("?.", "?"))
-        listed = "".join(f"<li>{escape(name(each.id))}</li>" for each in answer.candidates)
+        meant = [each.id for each in answer.candidates] or answer.view.scene.ids
+        listed = "".join(f"<li>{obj}: {escape(name(obj))}</li>" for obj in meant)
         parts.append(f"<ul>{listed}</ul>" if listed else "")
     elif answer.decision is not None and target is not None:
         parts.append(f"<p>{escape(say_why(answer.decision, target, name))}</p>")
@@ -94,7 +91,7 @@ def _checks(answer: Answer) -> str:
         count = len(answer.checks)
         return f'<p class="outcome good">✓ {count} checks of the input passed.</p>' if count else ""
     rows = "".join(
-        f"<li><b>{_STATES[check.state]}:</b> {escape(check.says)} {escape(check.remedy)}</li>"
+        f"<li><b>{_STATES[check.state]}:</b> {_prose(check.says)} {_prose(check.remedy)}</li>"
         for check in found
     )
     return f"<h2>About the input</h2><ul>{rows}</ul>"
@@ -118,4 +115,9 @@ def _relations(answer: Answer) -> str:
 
 
 def _notes(answer: Answer) -> str:
-    return "".join(f'<p class="note">{escape(sentence(note))}</p>' for note in answer.notes)
+    return "".join(f'<p class="note">{_prose(sentence(note))}</p>' for note in answer.notes)
+
+
+def _prose(words: str) -> str:
+    """Words for a page; what stands between backticks is something to type."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))

@@ -133,7 +133,7 @@ def _say_score(decision: Decision, label: Label) -> str:
 
 def _certificate(decision: Decision) -> str:
     certificate = decision.certificate
-    act = f"Acts above tau = {decision.tau:g} (the mark)."
+    act = f"Acts above tau = {decision.tau:.3g} (the mark)."
     if decision.unanswered_range is not None:
         if certificate.epsilon >= 1.0:
             return f"{act} Too many answers are missing to try them all; the ranges are what is certain."

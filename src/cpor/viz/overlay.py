@@ -33,8 +33,8 @@ from cpor.viz.overlay_marks import (
     thing_colour,
 )
 
-LEAST_WIDTH = 960
-"""Narrower pictures are enlarged to this, so that the words on them can be read. [px]"""
+WIDTH = 960
+"""Pictures are brought to this width, so that the words on them can be read. [px]"""
 
 LEAST_P = 0.3
 """Arrows of less likely obstructions are left out: they would hide the picture."""
@@ -82,21 +82,19 @@ def window_around(scene: Scene, margin: float = 0.08) -> Window | None:
     return left, top, left + wide, top + high
 
 
-def draw_scene(
-    scene: Scene, marks: Marks, width: int = LEAST_WIDTH, window: Window | None = None
-) -> Image.Image:
+def draw_scene(scene: Scene, marks: Marks, width: int = WIDTH, window: Window | None = None) -> Image.Image:
     """The picture.
 
     Args:
         scene: What the camera saw; without masks only the photograph is shown.
         marks: What to draw on it.
-        width: A narrower picture is enlarged to this. [px]
+        width: Of the picture, whatever the photograph's is. [px]
         window: Show this part only; None: all of it.
     """
     height, whole = scene.observation.shape
     left, top, right, bottom = window or (0, 0, whole, height)
     seen = np.asarray(scene.observation.rgb[top:bottom, left:right])
-    scale = max(1.0, width / (right - left))
+    scale = width / (right - left)
     size = (round((right - left) * scale), round((bottom - top) * scale))
     picture = Image.fromarray(seen).resize(size, Image.Resampling.LANCZOS)
     places: dict[int, tuple[float, float]] = {}
@@ -141,7 +139,7 @@ def _outline(pixels: UInt8[np.ndarray, "h w 3"], ids: Int32[np.ndarray, "h w"], 
 
 
 def _middle(mask: Bool[np.ndarray, "h w"], scale: float) -> tuple[float, float]:
-    """The point of a mask farthest from its border, (x, y) in the enlarged picture."""
+    """The point of a mask farthest from its border, (x, y) in the picture."""
     crop = MaskCrop.from_mask(mask)
     depth = ndimage.distance_transform_edt(np.pad(crop.pixels, 1))[1:-1, 1:-1]
     y, x = np.unravel_index(int(depth.argmax()), depth.shape)
