@@ -88,7 +88,8 @@ def count_actions(scene: Scene, masks: str, system: System, model: FittedModel) 
     return count
 
 
-def _share(hits: int, n: int) -> str:
+def share(hits: int, n: int) -> str:
+    """A share with its interval."""
     low, high = wilson_interval(hits, n)
     return f"{hits / n:.3f} [{low:.3f}, {high:.3f}] ({hits} of {n})"
 
@@ -105,8 +106,8 @@ def main() -> None:
         for scene in scenes:
             seen = scene.observation if kind == "with depth" else replace(scene.observation, depth=None)
             total += count_masks(scene, seen, segmenter)
-        recall = _share(total["found"], total["wanted"])
-        precision = _share(total["found"], total["found"] + total["false"])
+        recall = share(total["found"], total["wanted"])
+        precision = share(total["found"], total["found"] + total["false"])
         rows.append(("sees", f"{name}, {kind}: recall at IoU .5", f">= {asked[0]}", recall))
         rows.append(
             ("sees", f"{name}, {kind}: precision at IoU .5, masks on objects", f">= {asked[1]}",
@@ -117,7 +118,7 @@ def main() -> None:
         total = Counter()
         for scene in scenes:
             total += count_actions(scene, masks, system, model)
-        right = _share(total["right"], total["n"])
+        right = share(total["right"], total["n"])
         asked = (">= 0.98", "<= 1") if masks == "our masks" else ("reported", "reported")
         rows.append(("decides", f"{name}, {masks}: forced first actions right by occlusion", asked[0], right))
         told = f"{total['free']} of {total['obstructed']}"

@@ -72,6 +72,8 @@ LONG: dict[str, tuple[str, Wanted]] = {
     "drops": ("benchmarks/evidence_drops.py", Wanted("safe", "masks dropped at random")),
     "drops_true_masks": ("benchmarks/evidence_drops.py", Wanted("safe", "the same with true masks")),
     "pieces": ("benchmarks/evidence_pieces.py", Wanted("safe", "what the safety rules cost on photographs")),
+    "photographs": ("benchmarks/evidence_photographs.py", Wanted("sees", "labelled photographs")),
+    "pointing": ("benchmarks/evidence_pointing.py", Wanted("decides", "targets that are pointed at")),
     "cameras": ("benchmarks/evidence_cameras.py", Wanted("safe", "promises under another camera")),
     "merged": ("benchmarks/evidence_merged.py", Wanted("safe", "masks that hold two objects")),
     "gate_acts": ("benchmarks/evidence_gate_acts.py", Wanted("safe", "what is still done under faults")),
