@@ -1,16 +1,19 @@
 """What nobody segmented may obstruct, and nothing that follows removes or names it."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpor.decision import Defer, Remove
+from cpor.decision import Defer, Grasp, Remove
 from cpor.decoding.expected import decode_expected
 from cpor.decoding.paper import decode_paper
 from cpor.errors import InvalidSceneError
 from cpor.inference.decide import decide
 from cpor.inference.explain import explain
+from cpor.inference.topk import TopKSettings
 from cpor.planning.plan import plan
 from cpor.relations import ObstructionPosterior
 
@@ -62,3 +65,35 @@ def test_no_action_anywhere_is_about_it(n: int, data: st.DataObject) -> None:
     assert Remove(n - 1) not in done
     assert n - 1 not in [step.obj for step in planned.steps]
     assert n - 1 not in decode_paper(known).objects | decode_expected(known).prediction.objects
+
+
+def test_where_the_unseen_goes_first_another_right_removal_is_still_one(rng) -> None:
+    # 2 and the unseen both lie on the target: whoever goes first, removing 2 is right.
+    said = decide(scene({(1, 0): 0.95, (1, 2): 0.9}))
+    assert said.scores[0] > said.scores[2] > 0.5 and said.action == Remove(2)
+    assert decide(scene({(1, 0): 0.95, (1, 2): 0.9}), tau=0.92).action == Defer("unseen_blocker")
+    for _ in range(50):
+        p = rng.uniform(0.0, 1.0, (5, 5)) * (1.0 - np.eye(5))
+        p[2] = 0.0
+        posterior = ObstructionPosterior((3, 1, 0, 2, 4), 1, p, 0)
+        said = decide(posterior, tau=0.3)
+        real = {k: score for k, score in said.scores.items() if k != 0}
+        best = max(real, key=real.__getitem__)
+        if real[best] > 0.3:
+            assert said.action == (Grasp(1) if best == 1 else Remove(best))
+        else:
+            assert said.action == Defer("unseen_blocker") or said.scores[0] <= 0.3
+
+
+def test_a_certificate_speaks_of_actions_that_can_be_taken(rng) -> None:
+    """A few graphs of many are kept: certified actions are those of the exact sum."""
+    n, kinds = 7, Counter()
+    for _ in range(60):
+        p = np.where(rng.random((n, n)) < 0.4, rng.beta(0.3, 0.3, (n, n)), 0.0) * (1.0 - np.eye(n))
+        p[n - 1] = 0.0
+        posterior = ObstructionPosterior((*range(1, n), 0), 1, p, 0)
+        few = decide(posterior, method="topk", topk=TopKSettings(tolerance=0.0))
+        kinds[few.certificate.kind] += 1
+        if few.certificate.certified:
+            assert few.action == decide(posterior, method="exact").action
+    assert kinds["action"] > 5

@@ -128,35 +128,52 @@ def narrow(
 _EXACT = Certificate("exact", 0.0, None, True, True)
 
 
-def certify(inference: Inference, target: int, blocker_threshold: float) -> Certificate:
-    """The certificate: tests (a), (b) were applied where the search ended; test (c) is applied here."""
+def certify(
+    inference: Inference, posterior: ObstructionPosterior, tau: float, blocker_threshold: float
+) -> Certificate:
+    """The certificate: tests (a), (b) were applied where the search ended; test (c) is applied here.
+
+    The search takes what nobody segmented for an object like others; test (a) is applied anew without it.
+    """
     if inference.kind == "exact":
         return _EXACT
     blockers_certified = all(
         low > blocker_threshold + ROUNDING or high < blocker_threshold - ROUNDING
         for o, (low, high) in enumerate(zip(inference.low, inference.high, strict=True))
-        if o != target
+        if o != posterior.target_index
     )
-    return Certificate(inference.kind, inference.epsilon, inference.k, False, blockers_certified)
+    kind = inference.kind
+    if kind == "action" and (unseen := _unseen(posterior)):
+        low, high = (np.delete(np.asarray(side), unseen) for side in (inference.low, inference.high))
+        best = int(low.argmax())
+        acts = low[best] > max(tau, float(np.delete(high, best).max(initial=-1.0))) + ROUNDING
+        kind = "action" if acts or high.max() <= tau else "tolerance"
+    return Certificate(kind, inference.epsilon, inference.k, False, blockers_certified)
 
 
 def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float) -> Action | None:
     """The action of eq. policy; None is to defer.
 
     Given the lower ends of intervals, it acts only where the action is proven likely enough to be right.
-    Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau. Where
-    what nobody segmented would have to go first, nothing can be done.
+    Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau.
+
+    Nobody can remove what nobody segmented: where it would have to go first and no other action is likely
+    enough to be right, that is said; where another object is likely to be a right one to remove, it is.
     """
-    best = max(scores)
+    unseen = _unseen(posterior)
+    known = {o: score for o, score in enumerate(scores) if o not in unseen}
+    best = max(known.values())
     if best <= tau + ROUNDING:
-        return None
+        return Defer("unseen_blocker") if max(scores) > tau + ROUNDING else None
     enough = best - ROUNDING
     if scores[posterior.target_index] >= enough:
         return Grasp(posterior.target)
-    first = posterior.objects[next(o for o, score in enumerate(scores) if score >= enough)]
-    if posterior.unseen is not None and first == posterior.unseen:
-        return Defer("unseen_blocker")
-    return Remove(first)
+    return Remove(posterior.objects[next(o for o, score in known.items() if score >= enough)])
+
+
+def _unseen(posterior: ObstructionPosterior) -> tuple[int, ...]:
+    """Index of what nobody segmented, if it is there."""
+    return () if posterior.unseen is None else (posterior.index(posterior.unseen),)
 
 
 def reason_to_defer(scores: Sequence[float], conflict: float, undecided: bool = False) -> DeferReason:
@@ -197,7 +214,7 @@ def judge(
     """
     scores = inference.scores
     relied_on = scores if paper_rule else inference.low
-    certificate = certify(inference, posterior.target_index, blocker_threshold)
+    certificate = certify(inference, posterior, tau, blocker_threshold)
     action = choose(posterior, relied_on, tau)
     if action is None or (require_certificate and not certificate.certified):
         undecided = max(inference.high) > tau + ROUNDING
