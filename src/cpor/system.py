@@ -5,6 +5,7 @@ decide   a View and a request  -> an Answer: which object is meant, beliefs abou
 """
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,7 +29,7 @@ from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
 from cpor.promise import Makers, check_masks_source, check_measured, check_used, promise_for, remask
 from cpor.risk.modes import DEFAULT_MODE, MODES, Mode, mode_tau, parse_mode
-from cpor.scene import Camera, PixelPoint, Scene, SemanticScores
+from cpor.scene import Camera, PixelPoint, Scene, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ground_with
 from cpor.semantics.namer import Namer
 from cpor.semantics.registry import load_scorer
@@ -110,15 +111,16 @@ class System:
         watch.lap("segment")
         if masks != GIVEN:
             notes = (*notes, f"{len(scene.objects)} objects found by the segmenter {masks}.")
-        checks += (check_masks_source(given, maker), *(check_masks(scene) if scene.objects else ()))
-        recorded = verified_sources(given) if masks == GIVEN else None
-        made_here = {"masks"} if masks != GIVEN else recorded.made_here if recorded else ()
-        sources = describe_sources(scene, maker, recorded.scorer if recorded else None, made_here)
+        recorded = (verified_sources(given) if masks == GIVEN else None) or Sources("")
+        made_here = recorded.made_here if masks == GIVEN else {"masks"}
+        with ThreadPoolExecutor(1) as side:  # hashing leaves the interpreter to the checks
+            sources = side.submit(describe_sources, scene, maker, recorded.scorer, made_here)
+            checks += (check_masks_source(given, maker), *(check_masks(scene) if scene.objects else ()))
         watch.lap("check_masks")
         told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
         notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
         watch.lap("ask_names")
-        return View(scene, masks, sources, checks, notes, watch.times_ms, told=names)
+        return View(scene, masks, sources.result(), checks, notes, watch.times_ms, told=names)
 
     def decide(
         self,

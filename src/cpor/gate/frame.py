@@ -177,7 +177,7 @@ def _registration(rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h
 
 def _exposure(rgb: UInt8[np.ndarray, "h w 3"]) -> Check:
     sample = rgb[::4, ::4]
-    brightest = sample.max(axis=2)
+    brightest = np.maximum.reduce([sample[..., k] for k in range(3)])  # far faster than along the last axis
     dark = float((brightest < DARK_LEVEL).mean())
     bright = float((brightest >= BRIGHT_LEVEL).mean())
     for share, limits, word, remedy in (
@@ -199,7 +199,7 @@ def _channels(rgb: UInt8[np.ndarray, "h w 3"]) -> Check:
     width = (rgb.shape[1] - 2) // 16 * 16
     wide = rgb[::6, : width + 2].astype(np.int16)
     curve = np.abs(wide[:, 2:] - 2 * wide[:, 1:-1] + wide[:, :-2])
-    blocks = curve.reshape(-1, 16, 3).mean(axis=1, dtype=np.float32)
+    blocks = (sum(curve[:, k::16] for k in range(16)) / np.float32(16.0)).reshape(-1, 3)
     unsure = Check("channels", "pass", "The order of the colour channels cannot be told from this picture.")
     if not blocks.size:
         return unsure

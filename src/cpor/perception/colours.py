@@ -6,6 +6,7 @@ that the brightest surfaces come out light.
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64, UInt8
@@ -72,14 +73,13 @@ def estimate_gains(rgb: UInt8[np.ndarray, "h w 3"]) -> Float[np.ndarray, "3"]:
     """
     step = max(1, int(np.sqrt(rgb.shape[0] * rgb.shape[1] / 40_000)))
     light = linear_rgb(rgb[::step, ::step].reshape(-1, 3))
-    used = light[
-        (light.max(axis=1) < 0.98) & (light.max(axis=1) > 0.002)
-    ]  # clipped pixels have lost their tint
+    brightest = np.maximum.reduce(light.T)
+    used = light[(brightest < 0.98) & (brightest > 0.002)]  # clipped pixels have lost their tint
     if len(used) < 50:
         return np.ones(3)
-    norm = np.maximum(np.mean(used**6, axis=0) ** (1.0 / 6.0), 1e-6)
+    norm = np.maximum(np.mean((used * used * used) ** 2, axis=0) ** (1.0 / 6.0), 1e-6)
     tint = np.clip(norm / np.exp(np.log(norm).mean()), 0.6, 1.6)
-    bright = max(float(np.quantile(light.max(axis=1), 0.97)), 1e-4)
+    bright = max(float(np.quantile(brightest, 0.97)), 1e-4)
     exposure = float(np.clip(0.8 / bright, 0.8, 12.0))
     return np.asarray(exposure / np.sqrt(tint))
 
@@ -100,11 +100,10 @@ def colour_shares(
     pixels = pixels[:: max(1, len(pixels) // _MOST_PIXELS)]
     lab = _weighted(pixels, gains)
     names, prototypes = _prototypes()
-    distance = np.linalg.norm(lab[:, None] - prototypes[None], axis=-1)
-    fit = np.exp(-((distance / _SOFTNESS) ** 1.5))
-    best = np.stack([fit[:, names == k].max(axis=1) for k in range(len(COLOURS))], axis=1) + 1e-9
+    starts = np.searchsorted(names, np.arange(len(COLOURS)))
+    nearest = np.minimum.reduceat(np.linalg.norm(lab[:, None] - prototypes, axis=-1), starts, axis=1)
+    best = np.exp(-((nearest / _SOFTNESS) ** 1.5)) + 1e-9
     # A pixel far from every word still goes to the nearest ones: each pixel has some colour.
-    nearest = np.stack([distance[:, names == k].min(axis=1) for k in range(len(COLOURS))], axis=1)
     far = best.max(axis=1) < 1e-3
     best[far] = np.exp(-(nearest[far] - nearest[far].min(axis=1, keepdims=True)) / (0.3 * _SOFTNESS))
     shares = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
@@ -125,6 +124,7 @@ def _weighted(pixels: UInt8[np.ndarray, "n 3"], gains: Float[np.ndarray, "3"]) -
     return oklab(np.clip(linear_rgb(pixels) * gains, 0.0, 1.0)) * (_LIGHTNESS_WEIGHT, 1.0, 1.0)
 
 
+@cache
 def _prototypes() -> tuple[np.ndarray, np.ndarray]:
     """Word number of each prototype, shape (n,), and its place in weighted Oklab, shape (n, 3)."""
     names = [k for k, each in enumerate(COLOURS.values()) for _ in each]

@@ -44,6 +44,7 @@ def measure_outlines(scene: Scene) -> dict[int, Outline]:
         return {}
     depth = scene.observation.depth
     plane = None if depth is None else fit_support_plane(depth, np.random.default_rng(0))
+    ground = None if plane is None else plane.depth(ids.shape)
     boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
     k = scene.observation.camera.intrinsics
     focal = k.fx if k is not None else float(ids.shape[1])  # as wide a view as depth cameras have
@@ -62,9 +63,8 @@ def measure_outlines(scene: Scene) -> dict[int, Outline]:
             z = depth[box]
             z_of[o.id] = float(np.nanmedian(z[shown]))
             bulge = _bulge(z, shown, focal)
-            if plane is not None:
-                above = plane.depth(ids.shape)[box][shown] - z[shown]
-                height = float(np.nanmedian(above))
+            if ground is not None:
+                height = float(np.nanmedian(ground[box][shown] - z[shown]))
         found[o.id] = _outline(mask, (top, left), ids.shape, height, bulge)
     # Sizes compare only in one unit: metres if every object has a depth, else pixels.
     if len(z_of) == len(found):
@@ -99,9 +99,15 @@ def _outline(
 
 
 def _smallest_rectangle(points: np.ndarray) -> tuple[float, float]:
-    """Long and short side of the smallest rectangle around pixels: it lies along a side of their hull."""
+    """Long and short side of the smallest rectangle around pixels: it lies along a side of their hull.
+
+    Args:
+        points: x and y, row by row. Shape (n, 2). [px]
+    """
+    turns = np.flatnonzero(np.diff(points[:, 1]))
+    ends = points[np.unique([0, *turns, *(turns + 1), len(points) - 1])]  # of the rows: the hull is theirs
     try:
-        hull = points[ConvexHull(points).vertices]
+        hull = ends[ConvexHull(ends).vertices]
     except (QhullError, ValueError):  # a line or a point
         spans = np.ptp(points, axis=0) + 1.0
         return float(spans.max()), float(spans.min())

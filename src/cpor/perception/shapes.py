@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float, Float32, UInt8
 from scipy import ndimage
 
+from cpor.perception.letterbox import join
 from cpor.perception.network_file import PACKAGED, MissingExtraError, Session, WeightsError, open_network
-from cpor.scene import Scene
+from cpor.scene import MaskCrop, Scene
 
 SHAPES = (
     *("box", "book", "block", "can", "bottle", "cup", "bowl", "plate", "ball", "fruit", "tool", "pen"),
@@ -58,11 +59,11 @@ def object_pictures(
     focal = k.fx if k is not None else float(ids.shape[1])
     grid = (np.arange(PICTURE_SIZE) + 0.5) * (2.0 / PICTURE_SIZE) - 1.0
     for layers, size, o in zip(pictures, sizes, shown, strict=True):
-        whole = ids == o.id
-        seen = int(whole.sum())
-        if o.amodal is not None:
-            whole |= o.amodal.to_mask(ids.shape)
-        points = np.argwhere(whole)
+        box = boxes[o.id - 1]
+        visible_part = MaskCrop(box[0].start, box[1].start, ids[box] == o.id)
+        crop = visible_part if o.amodal is None else join(visible_part, o.amodal)
+        seen = int(visible_part.pixels.sum())
+        points = np.argwhere(crop.pixels) + np.array([crop.top, crop.left])
         centre = points.mean(axis=0)
         along, across, ratio = _axes(points - centre)
         half = _REACH * max(float(np.quantile(np.abs((points - centre) @ along), 0.98)), 2.0)
@@ -75,7 +76,7 @@ def object_pictures(
         label = ids[rows, cols]
         visible = label == o.id
         layers[:3, inside] = rgb[rows, cols].T
-        layers[3, inside], layers[4, inside] = visible, whole[rows, cols]
+        layers[3, inside], layers[4, inside] = visible, crop.to_mask(ids.shape)[rows, cols]
         layers[6, inside] = (label > 0) & ~visible
         size[2:] = np.log(ratio), seen / len(points)
         if depth is not None:
