@@ -40,6 +40,9 @@ IN_MOST = 0.8
 SEVERAL = 0.4
 """What a world counts in which several objects fit: whoever says "the cup" mostly sees just one."""
 
+NOT_THERE = 0.6
+"""How much less likely masks are read right with which nothing fits the words."""
+
 MAYBE_ONE = 0.3
 """Probability from which it is said that two candidates may be one thing."""
 
@@ -66,7 +69,7 @@ class RequestReader:
         self._refused: RefusedError | None = None
         self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
         self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
-        self._none = self._several = 0.0  # share in which no object is meant, or several are
+        self._none = self._several = self._total = 0.0  # in which no object is meant, several are, of all
         self._fit: Fit = dict.fromkeys(named, 0.0)
 
     @cached_property
@@ -79,8 +82,9 @@ class RequestReader:
         readings = self._readings(wish)
         for masks in readings:
             judge = self._read(wish, masks)
+        self._fit = {k: value / self._total for k, value in self._fit.items()}
         ranked = _ranked(self._fit)
-        if self._refused is not None and self._none > 1.0 - PERHAPS:
+        if self._refused is not None and self._none > (1.0 - PERHAPS) * self._total:
             return NotFound(f"{self._refused} {say_there(self.called)}")
         if judge.unknown or judge.unjudged:
             return self._ask_back(judge, ranked)
@@ -97,7 +101,8 @@ class RequestReader:
             )
             return AmbiguousRequest(fitting, f"{asked} {self.said['which']}")
         best = max(self.named, key=lambda k: (self._meant[k], self._fit[k], -k))
-        if self._meant[best] >= max(IN_MANY, IN_MOST * (1.0 - self._none - (1.0 - SEVERAL) * self._several)):
+        least = self._total - self._none - (1.0 - SEVERAL) * self._several
+        if self._meant[best] >= max(IN_MANY * self._total, IN_MOST * least):
             return self._found(best, ranked)
         told = ask_which(self.words, ranked, self.called, ASKED_RATIO if judge.of_world else CLEAR_RATIO)
         return self._doubt_pieces(told, readings) if isinstance(told, AmbiguousRequest) else told
@@ -135,21 +140,20 @@ class RequestReader:
                 fits.append(None)
             if not judge.of_world:  # the first world tells for all
                 break
-        share = masks.p / len(fits)
-        for fit in fits:
-            if fit is None:
-                self._none += share
-                continue
-            for k, value in fit.items():
+        meant = [None if fit is None else weigh(self.words, _ranked(fit), self.called) for fit in fits]
+        none = sum(each is None or isinstance(each, NotFound) for each in meant) / len(fits)
+        # Whoever asks for a thing sees it: masks with which nothing fits are less likely to be read right.
+        share = masks.p * (1.0 - NOT_THERE * none) / len(fits)
+        self._total += share * len(fits)
+        self._none += share * none * len(fits)
+        for fit, each in zip(fits, meant, strict=True):
+            for k, value in (fit or {}).items():
                 for piece in masks.pieces.get(k, (k,)):
                     self._fit[piece] += share * value
-            meant = weigh(self.words, _ranked(fit), self.called)
-            if isinstance(meant, NotFound):
-                self._none += share
-            elif isinstance(meant, AmbiguousRequest):
+            if isinstance(each, AmbiguousRequest):
                 self._several += share
-            else:
-                pieces = masks.pieces.get(meant.id, (meant.id,))
+            elif isinstance(each, Found):
+                pieces = masks.pieces.get(each.id, (each.id,))
                 for piece in pieces:
                     self._meant[piece] += share
                 if len(pieces) > 1:
