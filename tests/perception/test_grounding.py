@@ -20,7 +20,7 @@ from cpor.perception.grounding import (
 from cpor.perception.names import name_objects
 from cpor.perception.request_words import parse_request
 from cpor.perception.shapes import SHAPES
-from cpor.perception.word_judge import WordJudge
+from cpor.perception.word_answer import RequestReader
 from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 
 SHAPE = (480, 640)
@@ -203,11 +203,11 @@ def test_a_word_narrower_than_what_can_be_seen_is_asked_about():
 def test_shapes_count_as_much_as_they_are_likely(words, cups, says):
     parts = [(box(200, c, 60, 60), p) for c, p in ((100, "red"), (300, "red"), (500, "blue"))]
     scene = make_scene(parts, depth=np.full(SHAPE, 0.8, np.float32))
-    judge = WordJudge(scene, words, dict.fromkeys(scene.ids, frozenset()), Exchange())
+    reader = RequestReader(scene, words, dict.fromkeys(scene.ids, frozenset()), Exchange())
     for k, p in zip(scene.ids, cups, strict=True):
         shapes = dict.fromkeys(SHAPES, 0.0) | {"cup": p, "tool": 1.0 - p}
-        judge.looks[k] = replace(judge.looks[k], shapes=shapes)
-    answer = judge.answer(parse_request(words, frozenset()).wish)
+        reader.looks[k] = replace(reader.looks[k], shapes=shapes)
+    answer = reader.answer(parse_request(words, frozenset()).wish)
     if isinstance(says, int):
         assert isinstance(answer, Found) and answer.id == says, answer
     else:

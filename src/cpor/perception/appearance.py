@@ -1,6 +1,6 @@
 """What pixels say of each object: its colours, its everyday shape, its outline."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,15 +81,15 @@ class Appearance:
         return best if self.shapes[best] >= SURE else "thing"
 
 
-def describe_objects(scene: Scene) -> dict[int, Appearance]:
-    """How the objects that show look, by id."""
+def describe_objects(scene: Scene, only: Collection[int] | None = None) -> dict[int, Appearance]:
+    """How the objects that show look, by id; all, or only some."""
     ids = scene.visible_ids
-    outlines = measure_outlines(scene)
+    outlines = measure_outlines(scene, only)
     if ids is None or not outlines:
         return {}
     rgb = scene.observation.rgb
     gains = estimate_gains(rgb)
-    shapes = judge_shapes(scene)
+    shapes = judge_shapes(scene, only=only)
     boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
     found = {}
     for k, outline in outlines.items():

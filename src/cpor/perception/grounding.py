@@ -19,7 +19,7 @@ from cpor.perception.grounding_answers import (
 )
 from cpor.perception.request_words import parse_request
 from cpor.perception.vocabulary import split_words, vocabulary
-from cpor.perception.word_judge import WordJudge
+from cpor.perception.word_answer import RequestReader
 from cpor.perception.workspace import in_workspace
 from cpor.scene import PixelPoint, Scene
 
@@ -177,7 +177,7 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
         return _within_given(scene, Found(request.number))
     if not named:
         return NotFound("No object lies in the workspace. Point at the object, or give another workspace.")
-    return WordJudge(scene, words, named, before or Exchange()).answer(request.wish)
+    return RequestReader(scene, words, named, before or Exchange()).answer(request.wish)
 
 
 def _called_so(scene: Scene, words: str) -> int | None:

@@ -36,11 +36,13 @@ class Found:
         id: The object.
         ranked: All objects, the best first; the second is the runner-up.
         margin: Fit of the best less that of the next.
+        pieces: Masks that probably show it together, the largest first; none where its own does.
     """
 
     id: int
     ranked: tuple[Candidate, ...] = ()
     margin: float = 1.0
+    pieces: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

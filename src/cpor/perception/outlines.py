@@ -1,5 +1,6 @@
 """What masks and depth say of an object's size, form and place, as words of a request ask for it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,8 +38,8 @@ class Outline:
     bulge: float | None
 
 
-def measure_outlines(scene: Scene) -> dict[int, Outline]:
-    """Outlines of the objects that show, by id."""
+def measure_outlines(scene: Scene, only: Collection[int] | None = None) -> dict[int, Outline]:
+    """Outlines of the objects that show, by id; of all, or only of some."""
     ids = scene.visible_ids
     if ids is None or not scene.objects:
         return {}
@@ -50,24 +51,31 @@ def measure_outlines(scene: Scene) -> dict[int, Outline]:
     focal = k.fx if k is not None else float(ids.shape[1])  # as wide a view as depth cameras have
     found: dict[int, Outline] = {}
     z_of: dict[int, float] = {}
+    count = 0
     for o in scene.objects:
         box = boxes[o.id - 1]
         if box is None:
             continue
         shown = ids[box] == o.id
+        count += 1
+        known = depth is not None and bool(np.isfinite(depth[box][shown]).any())
+        if known:
+            assert depth is not None
+            z = depth[box]
+            z_of[o.id] = float(np.nanmedian(z[shown]))
+        if only is not None and o.id not in only:
+            continue
         top, left, mask = box[0].start, box[1].start, shown
         if o.amodal is not None and o.amodal.pixels.any():
             top, left, mask = o.amodal.top, o.amodal.left, o.amodal.pixels
         height = bulge = None
-        if depth is not None and np.isfinite(depth[box][shown]).any():
-            z = depth[box]
-            z_of[o.id] = float(np.nanmedian(z[shown]))
+        if known:
             bulge = _bulge(z, shown, focal)
             if ground is not None:
                 height = float(np.nanmedian(ground[box][shown] - z[shown]))
         found[o.id] = _outline(mask, (top, left), ids.shape, height, bulge)
     # Sizes compare only in one unit: metres if every object has a depth, else pixels.
-    if len(z_of) == len(found):
+    if len(z_of) == count:
         found = {k: _scaled(each, z_of[k]) for k, each in found.items()}
     return found
 

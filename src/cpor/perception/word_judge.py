@@ -1,30 +1,13 @@
 """How well each object of a scene fits the words of a request."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
-from cpor.perception.appearance import Appearance, describe_objects
-from cpor.perception.grounding_answers import (
-    ASKED_RATIO,
-    CLEAR_RATIO,
-    LEAST_FIT,
-    PERHAPS,
-    AmbiguousRequest,
-    Candidate,
-    Exchange,
-    Found,
-    Grounding,
-    NotFound,
-    ask_which,
-    say_objects,
-    say_there,
-    say_words,
-    weigh,
-)
+from cpor.perception.appearance import Appearance
+from cpor.perception.grounding_answers import CLEAR_RATIO, LEAST_FIT, Exchange
 from cpor.perception.layout import DIRECTIONS, Layout, ramp
 from cpor.perception.request_words import Order, Relation, Wish
 from cpor.perception.shapes import SHAPES
@@ -41,15 +24,6 @@ MAYBE = 0.2
 WORLDS = 64
 """Sets of shapes that the objects may have, in which a request is read."""
 
-IN_MOST = 0.8
-"""Share of the worlds with an object that fits in which it must be the same one to be acted on."""
-
-SEVERAL = 0.4
-"""What a world counts in which several objects fit: whoever says "the cup" mostly sees just one."""
-
-IN_MANY = 0.35
-"""Share of all worlds in which there must be one to be acted on."""
-
 BESIDE = 0.25
 """How much less an object fits a word for a shape like its own, where another is of that very shape."""
 
@@ -62,7 +36,7 @@ SAID = 0.8
 Fit: TypeAlias = dict[int, float]
 
 
-class _RefusedError(Exception):
+class RefusedError(Exception):
     """Carries the sentence that says why no object can be meant."""
 
 
@@ -74,24 +48,35 @@ class WordJudge:
         words: The request as it came.
         named: Words of the name that somebody gave to each object that may be asked for, by its id.
         before: What was said and done before.
+        looks: How the objects look, asked for where a word needs it.
+
+    Attributes:
+        unknown, unjudged: Words that are not known, or cannot be judged in this scene.
+        narrow: Words for a kind of a shape, which nobody can tell from others of it, with that shape.
+        judged: Words that were held against the objects.
+        of_world: Whether a word depends on the world.
     """
 
     def __init__(
-        self, scene: Scene, words: str, named: Mapping[int, frozenset[str]], before: Exchange
+        self,
+        scene: Scene,
+        words: str,
+        named: Mapping[int, frozenset[str]],
+        before: Exchange,
+        looks: Callable[[], Mapping[int, Appearance]],
     ) -> None:
         self.scene, self.words, self.named, self.before = scene, words, named, before
-        self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
-        self.said = vocabulary().said
+        self.said, self._ask_looks = vocabulary().said, looks
+        self._world, self.of_world = 0, False
         self.unknown: list[str] = []
         self.unjudged: list[str] = []
         self.narrow: list[tuple[str, str]] = []
         self.judged = 0
-        self._world, self._of_world = 0, False
 
     @cached_property
     def looks(self) -> dict[int, Appearance]:
         """How the objects look; judged where a word asks for it."""
-        return {k: each for k, each in describe_objects(self.scene).items() if k in self.named}
+        return {k: each for k, each in self._ask_looks().items() if k in self.named}
 
     @cached_property
     def _shapes(self) -> dict[int, list[str]]:
@@ -111,77 +96,15 @@ class WordJudge:
         """Where the objects lie."""
         return Layout(self.scene, {k: look.outline for k, look in self.looks.items()})
 
-    def answer(self, wish: Wish) -> Grounding:
-        """The object that all words together describe; what is not understood is asked back.
+    def fit(self, wish: Wish, world: int) -> Fit:
+        """How well each object fits a wish in one of `WORLDS`, in each of which it has one likely shape.
 
-        Nobody knows for certain which shape an object has. So the request is read in many worlds, in each of
-        which every object has one of its likely shapes; what is meant in most of them is meant.
+        Raises:
+            RefusedError: No object can be meant.
         """
-        read: Counter[int | None] = Counter()  # in how many worlds each object is meant, and none fits
-        fit, worlds, refused = dict.fromkeys(self.named, 0.0), 0, None
-        for self._world in range(WORLDS):
-            self.unknown, self.unjudged, self.narrow, self.judged = [], [], [], 0
-            worlds += 1
-            try:
-                here = self._fit(wish)
-            except _RefusedError as why:
-                refused = refused or why
-                read[None] += 1
-            else:
-                fit = {k: fit[k] + here[k] for k in fit}
-                meant = weigh(self.words, _ranked(here), self.called)
-                if isinstance(meant, Found):
-                    read[meant.id] += 1
-                elif isinstance(meant, NotFound):
-                    read[None] += 1
-            if not self._of_world:  # no word depends on the world
-                break
-        ranked = _ranked({k: value / worlds for k, value in fit.items()})
-        if refused is not None and read[None] > (1.0 - PERHAPS) * worlds:
-            return NotFound(f"{refused} {say_there(self.called)}")
-        if self.unknown or self.unjudged:
-            return self._ask_back(ranked)
-        if self.judged == 0:
-            asked = self.said["fits_every"].format(words=self.words, objects=self._say(fit))
-            return AmbiguousRequest(ranked, f"{asked} {self.said['which']}")
-        if self.narrow and ranked[0].fit >= LEAST_FIT:
-            shape, kind = self.narrow[0]
-            fitting = tuple(each for each in ranked if each.fit > CLEAR_RATIO * ranked[0].fit)
-            asked = self.said["is_it"].format(
-                objects=self._say(each.id for each in fitting),
-                kind=kind,
-                shape=vocabulary().say("shape", shape),
-            )
-            return AmbiguousRequest(fitting, f"{asked} {self.said['which']}")
-        best = max(self.named, key=lambda k: read[k])
-        weight = read.total() - read[None] + SEVERAL * (worlds - read.total())
-        if read[best] and IN_MOST * weight <= read[best] >= IN_MANY * worlds:
-            ranked = tuple(sorted(ranked, key=lambda each: each.id != best))
-            return Found(best, ranked, ranked[0].fit - max((c.fit for c in ranked[1:]), default=0.0))
-        return ask_which(self.words, ranked, self.called, ASKED_RATIO if worlds > 1 else CLEAR_RATIO)
-
-    def _say(self, ids: Iterable[int]) -> str:
-        return say_objects(list(ids), self.called)
-
-    def _ask_back(self, ranked: tuple[Candidate, ...]) -> Grounding:
-        said = []
-        if self.unknown:
-            said.append(self.said["not_known"].format(words=say_words(self.unknown)))
-        if self.unjudged:
-            scene = self.scene
-            lacks = (
-                "the objects have no masks" if scene.visible_ids is None
-                else "it has no depth" if scene.observation.depth is None
-                else "its depth shows no table"
-            )  # fmt: skip
-            said.append(self.said["cannot_judge"].format(words=say_words(self.unjudged), why=lacks))
-        # The right one may fit the other words worse than one that the word not understood rules out.
-        candidates = tuple(each for each in ranked if each.fit >= LEAST_SHOWN)
-        if not candidates:
-            return NotFound(
-                " ".join([*said, "No object fits the other words.", say_there(self.called)]), ranked
-            )
-        return AmbiguousRequest(candidates, " ".join([*said, "Which object do you mean?"]))
+        self._world = world
+        self.unknown, self.unjudged, self.narrow, self.judged = [], [], [], 0
+        return self._fit(wish)
 
     def _fit(self, wish: Wish) -> Fit:
         """How well each object fits a wish."""
@@ -215,7 +138,7 @@ class WordJudge:
                     # An object without a name may well be one.
                     fit[k] *= 1.0 if word in self.named[k] else 0.0 if self.named[k] else 0.5
             elif all(self.named.values()):
-                raise _RefusedError(f'No object is called "{word}".')
+                raise RefusedError(f'No object is called "{word}".')
             else:
                 self.unknown.append(word)
 
@@ -224,7 +147,7 @@ class WordJudge:
         if wish.moved:
             moved = [k for k in self.before.moved if k in fit]
             if not moved:
-                raise _RefusedError(self.said["nothing_moved"])
+                raise RefusedError(self.said["nothing_moved"])
             self.judged += 1
             for k in fit:
                 fit[k] *= float(k == moved[-1])
@@ -233,7 +156,7 @@ class WordJudge:
             if key == "this" and not only:
                 continue  # "that one on the left" describes
             if self.before.last is None or self.before.last not in fit:
-                raise _RefusedError(self.said["no_last"].format(word=word))
+                raise RefusedError(self.said["no_last"].format(word=word))
             self.judged += 1
             for k in fit:
                 if key == "other":
@@ -267,7 +190,7 @@ class WordJudge:
         for key, word in (*wish.shapes, *wish.kinds):
             if (key, word) in wish.kinds:
                 if all(self.named.values()):
-                    raise _RefusedError(f'No object is called "{word}".')
+                    raise RefusedError(f'No object is called "{word}".')
                 self.narrow.append((key, word))
             values = {k: self._shape_fit(key, k) for k in fit}
             if 1.0 in values.values():  # where there is a block, a box is not meant by the word
@@ -285,7 +208,7 @@ class WordJudge:
         form = FORMS.get(FORM_OF_SHAPE.get(key, ""))
         if look.shapes is None or (self.scene.observation.depth is None and form is not None):
             return None if form is None else form(look.outline)
-        self._of_world = True
+        self.of_world = True
         return like.get(self._shapes[obj][self._world], 0.0)
 
     def _by_measure(self, word: str, fit: Fit, values: Mapping[int, float | None]) -> None:
@@ -310,7 +233,7 @@ class WordJudge:
             found = self._fit(other)
             most = max(found.values(), default=0.0)
             if most < LEAST_FIT:
-                raise _RefusedError(self.said["no_landmark"].format(words=self.words, other=relation.words))
+                raise RefusedError(self.said["no_landmark"].format(words=self.words, other=relation.words))
             fitting = [(k, value / most) for k, value in found.items() if value > CLEAR_RATIO * most]
             landmarks = [
                 ((*ids, k), weight * value)
@@ -364,7 +287,7 @@ class WordJudge:
         if order.start is None:
             row = [k for k in self.before.candidates if k in sure]
             if not row:
-                raise _RefusedError(self.said["no_last"].format(word=f"number {order.n}"))
+                raise RefusedError(self.said["no_last"].format(word=f"number {order.n}"))
             values, scale, maybe = {k: -float(n) for n, k in enumerate(row)}, 1e-6, []
         else:
             word = TWO_SENSES.get(order.start, (order.start,))[0]
@@ -372,17 +295,13 @@ class WordJudge:
             row = sorted(values, key=lambda k: -values[k])
         if len(row) < order.n:
             count = f"{len(row)}" if not maybe else f"{len(row)} to {len(row) + len(maybe)}"
-            raise _RefusedError(self.said["too_few"].format(words=self.words, n=order.n, count=count))
+            raise RefusedError(self.said["too_few"].format(words=self.words, n=order.n, count=count))
         nth = values[row[order.n - 1]]
         for k in fit:
             fit[k] *= float(np.exp(-abs(values[k] - nth) / scale)) if k in values else 0.0
         if maybe and order.start is not None:
             longer, _ = self._measured(word, sure + maybe)
             _add_doubtful({sorted(longer, key=lambda k: -longer[k])[order.n - 1]}, fit)
-
-
-def _ranked(fit: Fit) -> tuple[Candidate, ...]:
-    return tuple(Candidate(k, fit[k]) for k in sorted(fit, key=lambda k: (-fit[k], k)))
 
 
 def _members(fit: Fit, asks: bool) -> tuple[list[int], list[int]]:

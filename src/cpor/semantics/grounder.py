@@ -14,10 +14,12 @@ from cpor.perception.grounding_answers import (
     Found,
     Grounding,
     NotFound,
+    say_objects,
     say_there,
     weigh,
 )
 from cpor.perception.request_words import parse_request
+from cpor.perception.vocabulary import vocabulary
 from cpor.perception.workspace import in_workspace
 from cpor.scene import PixelPoint, Scene
 from cpor.semantics.budget import Spent
@@ -98,13 +100,23 @@ def ground_with(
     by_words = target is None and point is None and said is not None
     # Whoever gives a number needs nobody's eyes; and badges may carry other numbers than objects do.
     if not (by_words and isinstance(asked, Grounder) and scene.objects) or _gives_number(said or ""):
-        return ToldRequest(ground(scene, target, point, words, before))
+        return _as_we_read(scene, ground(scene, target, point, words, before))
     reply = asked.which_object(scene, said or "")
     if reply is None:
-        return ToldRequest(ground(scene, target, point, words, before))
+        return _as_we_read(scene, ground(scene, target, point, words, before))
     if reply.fit is None:
         return _without_answer(scene, said or "", reply, before)
     return ToldRequest(_weigh_reply(scene, said or "", reply.fit, reply.grounder), (_say_answered(reply),))
+
+
+def _as_we_read(scene: Scene, meant: Grounding) -> ToldRequest:
+    """What our judge says; that one of several pieces is taken is said."""
+    if not (isinstance(meant, Found) and meant.pieces):
+        return ToldRequest(meant)
+    called = {o.id: o.title or "" for o in scene.objects}
+    said = vocabulary().said["one_thing"]
+    objects, obj = say_objects(list(meant.pieces), called), say_objects([meant.id], called)
+    return ToldRequest(meant, (said.format(objects=objects, obj=obj),))
 
 
 def _gives_number(words: str) -> bool:
@@ -128,9 +140,9 @@ def _without_answer(scene: Scene, words: str, reply: WordsReply, before: Exchang
     """What our judge says; a word that it does not know is asked back."""
     why = f" ({reply.problems[-1]})" if reply.problems else ""
     no_answer = f"{reply.grounder} did not tell which object is meant{why}"
-    meant = ground_words(scene, words, before)
-    told = "Colours, shapes and names did." if isinstance(meant, Found) else "So you are asked."
-    return ToldRequest(meant, (f"{no_answer}. {told}{_say_spent(reply)}",))
+    ours = _as_we_read(scene, ground_words(scene, words, before))
+    told = "Colours, shapes and names did." if isinstance(ours.meant, Found) else "So you are asked."
+    return ToldRequest(ours.meant, (f"{no_answer}. {told}{_say_spent(reply)}", *ours.notes))
 
 
 def _say_answered(reply: WordsReply) -> str:

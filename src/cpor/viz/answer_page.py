@@ -78,7 +78,7 @@ def answer_page(answer: Answer, picture: Image.Image | None = None) -> str:
     elif answer.decision is not None and target is not None:
         parts.append(f"<p>{escape(say_why(answer.decision, target, name))}</p>")
         parts.append(score_bars(answer.decision, target, name))
-        proven = (say_success(answer.p_success), say_certificate(answer.decision))
+        proven = (say_success(answer.p_success, answer.decision), say_certificate(answer.decision))
         parts.append(f'<p class="note">{escape(" ".join(filter(None, proven)))}</p>')
     parts += [_checks(answer), _relations(answer), _notes(answer), "</div></section></main>"]
     return whole_page(headline, parts)

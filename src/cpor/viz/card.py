@@ -34,6 +34,21 @@ def say_action(action: Action, name: Namer = clean) -> str:
     return f"{'grasp' if isinstance(action, Grasp) else 'remove'} {name(action.obj)}"
 
 
+def say_success(p_success: float | None, decision: Decision) -> str:
+    """How often such an action is right, where that was measured, and what that means for its score."""
+    if p_success is None:
+        return ""
+    rate = percent(p_success)
+    said = f"Checked on labelled scenes, actions with such a score were right {rate} of the time."
+    score = 0.0 if isinstance(decision.action, Defer) else decision.scores.get(decision.action.obj, 0.0)
+    return f"{said} So count on {rate}: the score promises too much." if score - p_success > 0.1 else said
+
+
+def percent(p: float) -> str:
+    """A probability in words; never 0% or 100%, which few things are."""
+    return ">99%" if p > 0.99 else "<1%" if p < 0.01 else f"{p:.0%}"
+
+
 def decision_card(
     explanation: Explanation,
     p_success: float | None = None,
@@ -62,9 +77,8 @@ def decision_card(
         _score_table(explanation, name),
         Text(),
     ]
-    if p_success is not None:
-        rate = ">99%" if p_success > 0.99 else "<1%" if p_success < 0.01 else f"{p_success:.0%}"
-        parts.append(Text(f"In the labelled scenes, acting at such a score was right {rate} of the time."))
+    if success := say_success(p_success, decision):
+        parts.append(Text(success))
     if explanation.unseen is not None:
         share = _say_score(decision, explanation.unseen)
         parts.append(Text(f"With probability {share} {NOBODY_SEGMENTED} is in its way."))

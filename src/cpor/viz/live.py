@@ -82,7 +82,9 @@ class LiveView:
         name = namer(cycle.scene)
         decision = replace(decision, action=cycle.action)
         headline = say_step(cycle.action, name)
-        why = " ".join(filter(None, (say_why(decision, target, name), say_success(cycle.p_success))))
+        why = " ".join(
+            filter(None, (say_why(decision, target, name), say_success(cycle.p_success, decision)))
+        )
         deferred = isinstance(cycle.action, Defer)
         self._status = "" if deferred else "The arm moves …"
         if self._live is None:

@@ -9,7 +9,7 @@ from cpor.relations import Label
 from cpor.viz.card import NOBODY_SEGMENTED
 from cpor.viz.overlay_marks import thing_colour
 from cpor.viz.story_style import STORY_STYLE
-from cpor.viz.words import ranked_scores
+from cpor.viz.words import percent, ranked_scores
 
 
 def whole_page(title: str, parts: Iterable[str]) -> str:
@@ -59,7 +59,9 @@ def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) 
         )
     more = len(decision.scores) - len(rows)
     note = f'<p class="note">and {more} more, less likely</p>' if more > 0 else ""
-    head = f"How likely each action is right (the mark: it acts above {decision.tau:.3g})"
+    head = (
+        f"How likely each action is right; several can be (the mark: it acts above {percent(decision.tau)})"
+    )
     return f'<table class="bars"><caption>{head}</caption>{"".join(rows)}</table>{note}'
 
 

@@ -133,7 +133,10 @@ def say_decision(
     target = marks.target
     lines = [f"# {say_step(action, name)}", ""]
     if target is not None and action == decision.action:
-        lines += [" ".join(filter(None, (say_why(decision, target, name), say_success(p_success)))), ""]
+        lines += [
+            " ".join(filter(None, (say_why(decision, target, name), say_success(p_success, decision)))),
+            "",
+        ]
     lines += [*(f"{sentence}\n" for sentence in came), f"*{say_certificate(decision)}*", ""]
     lines += [f"| action | right with (it acts above {percent(decision.tau)}) |", "|---|---|"]
     for obj, low, high in ranked_scores(decision):

@@ -87,13 +87,15 @@ def write_story(story: Story, path: Path) -> None:
 def story_page(story: Story) -> str:
     """The page; the same run gives the same page."""
     title = f"Fetching {story.request}"
+    # An object that a note speaks of may be gone by then.
+    names = {o.id: f"the {o.title}" for cycle in story.cycles for o in cycle.scene.objects if o.title}
     # One window for all steps, so that the eye can compare them.
     window = window_around(story.cycles[0].scene) if story.cycles else None
     return whole_page(
         title,
         [
-            f"<header><h1>{escape(title)}</h1>{_banner(story)}{_facts(story)}</header><main>",
-            *(_step(cycle, story.verdicts.get(cycle.index), window) for cycle in story.cycles),
+            f"<header><h1>{escape(title)}</h1>{_banner(story)}{_asked(story)}{_facts(story)}</header><main>",
+            *(_step(cycle, story.verdicts.get(cycle.index), window, names) for cycle in story.cycles),
             _end(story, window),
             "</main>",
         ],
@@ -109,6 +111,15 @@ def _banner(story: Story) -> str:
     return f'<p class="banner {"good" if good else "bad"}">{"✓" if good else "✗"} {escape(words)}</p>'
 
 
+def _asked(story: Story) -> str:
+    """What the pictures and steps call the object that was asked for, where that is another name."""
+    first = next((cycle for cycle in story.cycles if cycle.target is not None), None)
+    if first is None or (called := namer(first.scene)(first.target or 0)) == story.request:
+        return ""
+    said = f"{story.request[:1].upper()}{story.request[1:]} is what was asked for. By its colour and shape"
+    return f"<p>{escape(f'{said} the robot calls it {called}; a star ★ marks it.')}</p>"
+
+
 def _facts(story: Story) -> str:
     rows = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in story.facts.items()
@@ -116,7 +127,7 @@ def _facts(story: Story) -> str:
     return f"<dl>{rows}</dl>" if rows else ""
 
 
-def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None) -> str:
+def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None, names: Mapping[int, str]) -> str:
     name, decision, target = namer(cycle.scene), cycle.decision, cycle.target
     headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
     p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
@@ -128,12 +139,16 @@ def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None) -> str:
         done = replace(decision, action=cycle.action) if cycle.action else decision
         parts.append(f"<p>{escape(say_why(done, target, name))}</p>")
         parts.append(score_bars(done, target, name))
-        proven = " ".join(filter(None, (say_success(cycle.p_success), say_certificate(decision))))
+        proven = " ".join(filter(None, (say_success(cycle.p_success, done), say_certificate(decision))))
         parts.append(f'<p class="note">{escape(proven)}</p>')
     parts.append(_outcome(cycle))
     if verdict is not None:
         parts.append(_verdict(verdict))
-    parts += [f'<p class="note">{escape(sentence(with_names(note, name)))}</p>' for note in cycle.notes]
+    notes = [
+        with_names(with_names(note, name), lambda obj: names.get(obj, f"object {obj}"))
+        for note in cycle.notes
+    ]
+    parts += [f'<p class="note">{escape(sentence(note))}</p>' for note in notes]
     return f'<section class="step"><figure>{shown}</figure><div>{"".join(parts)}</div></section>'
 
 

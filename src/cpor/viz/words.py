@@ -11,6 +11,8 @@ from cpor.robot.cycle import Ended
 from cpor.robot.protocol import OutcomeKind
 from cpor.scene import Scene
 from cpor.viz.card import NOBODY_SEGMENTED, clean
+from cpor.viz.card import percent as percent
+from cpor.viz.card import say_success as say_success
 
 OUTCOMES: dict[OutcomeKind, str] = {
     "done": "It worked",
@@ -98,18 +100,6 @@ def say_certificate(decision: Decision) -> str:
     if certificate.certified:
         return f"{looked}; proven to be what exact inference would do."
     return f"{looked}; not proven ({certificate.kind}): exact inference may choose another action."
-
-
-def say_success(p_success: float | None) -> str:
-    """How often such an action is right, where that was measured."""
-    if p_success is None:
-        return ""
-    return f"In the labelled scenes, acting at such a score was right {percent(p_success)} of the time."
-
-
-def percent(p: float) -> str:
-    """A probability in words; never 0% or 100%, which few things are."""
-    return ">99%" if p > 0.99 else "<1%" if p < 0.01 else f"{p:.0%}"
 
 
 def ranked_scores(decision: Decision, most: int = 8) -> list[tuple[Label, float, float]]:

@@ -119,7 +119,7 @@ def describe_answer(
     listed, all_graphs = ((), True) if known.has_unanswered else find_graphs(Sum(known, half), graphs)
     edges, all_edges = describe_edges(Sum(answer.posterior, until), answer.prior)
     why = say_why(decision, answer.posterior.target, name)
-    success = say_success(answer.p_success)
+    success = say_success(answer.p_success, decision)
     words = {
         "headline": say_step(decision.action, name),
         "why": f"{why} {success}" if success else why,

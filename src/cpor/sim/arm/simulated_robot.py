@@ -220,8 +220,8 @@ class SimulatedRobot:
                 tries = f"with grasp {len(failures) + 1} of at most {MAX_TRIES}"
                 if arrived:
                     self._failed.clear()
-                    return Outcome("done", f"object {obj} put into the {tray} tray {tries}", holding=True)
-                return Outcome("dropped", f"object {obj} taken {tries}, but lost on the way")
+                    return Outcome("done", f"object {obj} was put into the {tray} tray {tries}", holding=True)
+                return Outcome("dropped", f"object {obj} was taken {tries}, but lost on the way")
             failures.append(failure)
             self._failed.append(plan.grasp)
             # What slipped lies elsewhere now: look again instead of groping for it.

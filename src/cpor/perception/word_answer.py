@@ -1,0 +1,201 @@
+"""From how well objects fit the words of a request to an answer: this one, one of these, or none.
+
+Nobody knows for certain which shape an object has, nor whether two masks show one thing. So the request is
+read in many worlds: in each, every object has one of its likely shapes, and masks are pieces or not. What is
+meant in most of them is meant.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+
+from cpor.perception.appearance import Appearance, describe_objects
+from cpor.perception.grounding_answers import (
+    ASKED_RATIO,
+    CLEAR_RATIO,
+    LEAST_FIT,
+    PERHAPS,
+    AmbiguousRequest,
+    Candidate,
+    Exchange,
+    Found,
+    Grounding,
+    NotFound,
+    ask_which,
+    say_objects,
+    say_there,
+    say_words,
+    weigh,
+)
+from cpor.perception.pieces import Reading, read_masks
+from cpor.perception.request_words import Wish
+from cpor.perception.vocabulary import vocabulary
+from cpor.perception.word_judge import LEAST_SHOWN, WORLDS, Fit, RefusedError, WordJudge
+from cpor.scene import Scene
+
+IN_MOST = 0.8
+"""Share of the worlds with an object that fits in which it must be the same one to be acted on."""
+
+SEVERAL = 0.4
+"""What a world counts in which several objects fit: whoever says "the cup" mostly sees just one."""
+
+NOT_THERE = 0.6
+"""How much less likely masks are read right with which nothing fits the words."""
+
+MAYBE_ONE = 0.3
+"""Probability from which it is said that two candidates may be one thing."""
+
+IN_MANY = 0.35
+"""Share of all worlds in which there must be one to be acted on."""
+
+
+class RequestReader:
+    """Reads one request in all worlds.
+
+    Args:
+        scene: With visible masks or names.
+        words: The request as it came.
+        named: Words of the name that somebody gave to each object that may be asked for, by its id.
+        before: What was said and done before.
+    """
+
+    def __init__(
+        self, scene: Scene, words: str, named: Mapping[int, frozenset[str]], before: Exchange
+    ) -> None:
+        self.scene, self.words, self.named, self.before = scene, words, named, before
+        self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
+        self.said = vocabulary().said
+        self._refused: RefusedError | None = None
+        self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
+        self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
+        self._none = self._several = self._total = 0.0  # in which no object is meant, several are, of all
+        self._fit: Fit = dict.fromkeys(named, 0.0)
+
+    @cached_property
+    def looks(self) -> dict[int, Appearance]:
+        """How the objects look; judged where a word asks for it."""
+        return {k: look for k, look in describe_objects(self.scene).items() if k in self.named}
+
+    def answer(self, wish: Wish) -> Grounding:
+        """The object that all words together describe; what is not understood is asked back."""
+        readings = self._readings(wish)
+        for masks in readings:
+            judge = self._read(wish, masks)
+        self._fit = {k: value / self._total for k, value in self._fit.items()}
+        ranked = _ranked(self._fit)
+        if self._refused is not None and self._none > (1.0 - PERHAPS) * self._total:
+            return NotFound(f"{self._refused} {say_there(self.called)}")
+        if judge.unknown or judge.unjudged:
+            return self._ask_back(judge, ranked)
+        if judge.judged == 0:
+            asked = self.said["fits_every"].format(words=self.words, objects=self._say(self._fit))
+            return AmbiguousRequest(ranked, f"{asked} {self.said['which']}")
+        if judge.narrow and ranked[0].fit >= LEAST_FIT:
+            shape, kind = judge.narrow[0]
+            fitting = tuple(each for each in ranked if each.fit > CLEAR_RATIO * ranked[0].fit)
+            asked = self.said["is_it"].format(
+                objects=self._say(each.id for each in fitting),
+                kind=kind,
+                shape=vocabulary().say("shape", shape),
+            )
+            return AmbiguousRequest(fitting, f"{asked} {self.said['which']}")
+        best = max(self.named, key=lambda k: (self._meant[k], self._fit[k], -k))
+        least = self._total - self._none - (1.0 - SEVERAL) * self._several
+        if self._meant[best] >= max(IN_MANY * self._total, IN_MOST * least):
+            return self._found(best, ranked)
+        told = ask_which(self.words, ranked, self.called, ASKED_RATIO if judge.of_world else CLEAR_RATIO)
+        return self._doubt_pieces(told, readings) if isinstance(told, AmbiguousRequest) else told
+
+    def _found(self, best: int, ranked: tuple[Candidate, ...]) -> Found:
+        """The object that is meant; of pieces of one thing the largest."""
+        pieces: tuple[int, ...] = ()
+        for masks, p in self._in_pieces.items():
+            if best in masks and p > 0.5 * self._meant[best]:
+                pieces, best = masks, max(masks, key=lambda k: self._meant[k])
+                break
+        ranked = tuple(sorted(ranked, key=lambda each: each.id != best))
+        others = [each.fit for each in ranked if each.id not in (best, *pieces)]
+        return Found(best, ranked, ranked[0].fit - max(others, default=0.0), pieces)
+
+    def _readings(self, wish: Wish) -> list[Reading]:
+        """Ways to read the masks; one where no word asks how objects look."""
+        judge = WordJudge(self.scene, self.words, self.named, self.before, lambda: self.looks)
+        with suppress(RefusedError):
+            judge.fit(wish, 0)
+        if "looks" in self.__dict__ and self.scene.visible_ids is not None:
+            return read_masks(self.scene, self.looks)
+        return [Reading(1.0, self.scene, {}, {})]
+
+    def _read(self, wish: Wish, masks: Reading) -> WordJudge:
+        """Read the request in the worlds in which masks are so."""
+        here = {k: words for k, words in self.named.items() if k in masks.scene.ids}
+        judge = WordJudge(masks.scene, self.words, here, self.before, lambda: masks.looks)
+        fits: list[Fit | None] = []
+        for world in range(WORLDS):
+            try:
+                fits.append(judge.fit(wish, world))
+            except RefusedError as why:
+                self._refused = self._refused or why
+                fits.append(None)
+            if not judge.of_world:  # the first world tells for all
+                break
+        meant = [None if fit is None else weigh(self.words, _ranked(fit), self.called) for fit in fits]
+        none = sum(each is None or isinstance(each, NotFound) for each in meant) / len(fits)
+        # Whoever asks for a thing sees it: masks with which nothing fits are less likely to be read right.
+        share = masks.p * (1.0 - NOT_THERE * none) / len(fits)
+        self._total += share * len(fits)
+        self._none += share * none * len(fits)
+        for fit, each in zip(fits, meant, strict=True):
+            for k, value in (fit or {}).items():
+                for piece in masks.pieces.get(k, (k,)):
+                    self._fit[piece] += share * value
+            if isinstance(each, AmbiguousRequest):
+                self._several += share
+            elif isinstance(each, Found):
+                pieces = masks.pieces.get(each.id, (each.id,))
+                for piece in pieces:
+                    self._meant[piece] += share
+                if len(pieces) > 1:
+                    self._in_pieces[pieces] = self._in_pieces.get(pieces, 0.0) + share
+        return judge
+
+    def _doubt_pieces(self, asked: AmbiguousRequest, readings: list[Reading]) -> AmbiguousRequest:
+        """The question, with the candidates that may well be one thing."""
+        together: dict[tuple[int, ...], float] = {}
+        for masks in readings:
+            for pieces in masks.pieces.values():
+                both = tuple(each.id for each in asked.candidates if each.id in pieces)
+                together[both] = together.get(both, 0.0) + masks.p * (len(both) > 1)
+        likeliest = max(together, key=lambda both: together[both], default=())
+        if together.get(likeliest, 0.0) < MAYBE_ONE:
+            return asked
+        maybe = self.said["maybe_one"].format(objects=self._say(likeliest))
+        return replace(asked, question=f"{asked.question} {maybe}")
+
+    def _say(self, ids: Iterable[int]) -> str:
+        return say_objects(list(ids), self.called)
+
+    def _ask_back(self, judge: WordJudge, ranked: tuple[Candidate, ...]) -> Grounding:
+        said = []
+        if judge.unknown:
+            said.append(self.said["not_known"].format(words=say_words(judge.unknown)))
+        if judge.unjudged:
+            scene = self.scene
+            lacks = (
+                "the objects have no masks" if scene.visible_ids is None
+                else "it has no depth" if scene.observation.depth is None
+                else "its depth shows no table"
+            )  # fmt: skip
+            said.append(self.said["cannot_judge"].format(words=say_words(judge.unjudged), why=lacks))
+        # The right one may fit the other words worse than one that the word not understood rules out.
+        candidates = tuple(each for each in ranked if each.fit >= LEAST_SHOWN)
+        if not candidates:
+            return NotFound(
+                " ".join([*said, "No object fits the other words.", say_there(self.called)]), ranked
+            )
+        return AmbiguousRequest(candidates, " ".join([*said, "Which object do you mean?"]))
+
+
+def _ranked(fit: Fit) -> tuple[Candidate, ...]:
+    return tuple(Candidate(k, fit[k]) for k in sorted(fit, key=lambda k: (-fit[k], k)))

@@ -1,0 +1,49 @@
+"""Learn when two masks show one thing, on scenes with their truth (`cpor.perception.pieces`).
+
+Run: PYTHONPATH=src:benchmarks python training/fit_pieces.py [--scenes 110]
+"""
+
+import argparse
+
+import numpy as np
+from evidence_words import see
+
+from cpor.perception.appearance import describe_objects
+from cpor.perception.pieces import APART, TOUCHING, compare_masks
+
+PENALTY = 1.0
+"""Of the square of a weight times the spread of what it weighs."""
+
+
+def fit(factors: np.ndarray, same: np.ndarray) -> np.ndarray:
+    """Weights of a logistic regression with a small penalty, by Newton's method."""
+    weights, penalty = np.zeros(factors.shape[1]), PENALTY * factors.var(axis=0)
+    for _ in range(60):
+        p = 1.0 / (1.0 + np.exp(-factors @ weights))
+        bend = (factors * (p * (1.0 - p))[:, None]).T @ factors + np.diag(penalty)
+        weights += np.linalg.solve(bend, factors.T @ (same - p) - penalty * weights)
+    return weights
+
+
+def main() -> None:
+    """Print the weights of both kinds of pairs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenes", type=int, default=110)
+    kinds: dict[int, list[tuple[tuple[float, ...], bool]]] = {len(TOUCHING): [], len(APART): []}
+    for view, seen in see("dev", parser.parse_args().scenes):
+        owners = view.owners(seen)
+        for (a, b), (factors, _) in compare_masks(seen, describe_objects(seen)).items():
+            if owners[a] and owners[b]:  # what is no object is no piece either
+                kinds[len(factors)].append((factors, owners[a] == owners[b]))
+    for pairs in kinds.values():
+        factors, same = np.array([f for f, _ in pairs]), np.array([s for _, s in pairs], dtype=float)
+        weights = fit(factors, same)
+        p = 1.0 / (1.0 + np.exp(-factors @ weights))
+        sure = [f"{int(same[p > t].sum())} of {int((p > t).sum())} above {t}" for t in (0.3, 0.5, 0.7)]
+        print(
+            f"{len(same)} pairs, {int(same.sum())} one thing: {weights.round(1).tolist()}; {', '.join(sure)}"
+        )
+
+
+if __name__ == "__main__":
+    main()
