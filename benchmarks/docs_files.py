@@ -1,9 +1,14 @@
 """The files that README and site speak of, made with the wheel, and what their code takes for granted."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from PIL import Image
+from support.bags import COLOR, DEPTH, FIRST_NS, BagMaker
 
 PREAMBLES = {
     "docs/gate.md": """
@@ -104,7 +109,7 @@ def make_files(reader: Any, files: Path, root: Path) -> None:
     cpor("demo", "--seed", "4", "--tier", "easy", "--out", "DIR")
     shutil.copytree(files / "DIR" / "run", files / "RUN")
     cpor("export", "RUN", "--mcap", "lab.mcap")
-    shutil.copy(files / "lab.mcap", files / "lab.bag")  # read by what is in it, whatever its name
+    write_bag(scene, files / "lab.bag")
     status, said = reader.python(ARRAYS, files)
     assert status == 0, said
     write_modules(root, files)
@@ -115,6 +120,19 @@ def make_files(reader: Any, files: Path, root: Path) -> None:
             shutil.copy(found, files / found.name)
     (files / "token.txt").write_text("a-token-of-our-own-0123456789\n")
     (files / "made").touch()
+
+
+def write_bag(scene: Path, file: Path) -> None:
+    """A bag of ROS 1 that lasts 13 seconds, two frames in each."""
+    maker = BagMaker(file, ros1=True)
+    rgb, depth = (np.asarray(Image.open(scene / name)) for name in ("rgb.png", "depth.png"))
+    unit_m = json.loads((scene / "camera.json").read_text())["depth_unit_m"]
+    steps = np.rint(depth * (1000.0 * unit_m)).astype(np.uint16)
+    for k in range(27):
+        time_ns = FIRST_NS + k * 500_000_000
+        maker.image(COLOR, rgb, "rgb8", time_ns)
+        maker.image(DEPTH, steps, "16UC1", time_ns)
+    maker.write()
 
 
 def write_modules(root: Path, files: Path) -> None:

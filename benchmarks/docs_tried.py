@@ -56,8 +56,6 @@ PATTERN = re.compile(r"\.\.\.|\b(ID|WORDS|INPUT)\b|--seed S\b|^cpor \w+$|^cpor \
 """Patterns and mentions of commands, not lines to type; `cpor doctor` and some others are both."""
 
 ALONE = ("doctor", "scorers", "--help", "mcp", "serve", "demo", "examples")
-IN_PLACE_OF = {"--at 12.5": "--at 0"}
-"""The bag that is made here lasts no 12 seconds."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +142,6 @@ class Reader:
         line = plain(text)
         if line.startswith("curl"):
             return Tried(page, text, "read", "the service's tests call these addresses")
-        for there, here in IN_PLACE_OF.items():
-            line = line.replace(there, here)
         words = shlex.split(line)
         if words[1] == "examples":
             shutil.rmtree(folder / words[2], ignore_errors=True)

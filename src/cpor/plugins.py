@@ -62,7 +62,10 @@ def load_plugin(group: PluginGroup, name: str) -> object:
             sys.path.append(os.getcwd())  # the command `cpor` does not look where it is called from
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise InvalidSettingError(f"the {group.noun} {name!r} cannot be loaded: {error}") from error
+        raise InvalidSettingError(
+            f"the {group.noun} {name!r} cannot be loaded: {error}; it is read from {module}.py in the folder "
+            "you call from, or from an installed package"
+        ) from error
 
 
 def make_plugin(group: PluginGroup, name: str, **options: object) -> object:

@@ -51,7 +51,7 @@ def check_masks_source(given: Scene, maker: str | None) -> Check:
         claimed is not None and claimed.masks is not None and given.visible_ids is not None
         and (holds is None or holds.masks is None)
     )  # fmt: skip
-    return _check_source("masks_source", "masks", is_wrong, maker)
+    return _check_source("masks_source", "masks", is_wrong, maker, given.visible_ids is None)
 
 
 def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable[str] = ()) -> View:
@@ -91,7 +91,7 @@ def check_scores_source(given: Scene, semantic: SemanticScores | None, maker: st
         claimed is not None and claimed.scores is not None and given.semantic_scores is not None
         and (holds is None or holds.scores is None)
     )  # fmt: skip
-    return _check_source("scores_source", "scores", is_wrong, maker)
+    return _check_source("scores_source", "scores", is_wrong, maker, given.semantic_scores is None)
 
 
 def check_like_tested(model: FittedModel | None, beliefs: PairBeliefs) -> tuple[Check, ...]:
@@ -275,11 +275,15 @@ def _name(fingerprint: str | None) -> str:
     return "an unknown source" if fingerprint is None else fingerprint.split(" @")[0]
 
 
-def _check_source(name: str, what: str, is_wrong: bool, maker: str | None) -> Check:
+def _check_source(name: str, what: str, is_wrong: bool, maker: str | None, made_now: bool) -> Check:
     if maker is not None:
         return Check(name, "pass", f"The {what} are of this picture, by {_name(maker)}.")
     if is_wrong:
         says = f"The record that came with the {what} is about another picture, or about other {what}."
         return Check(name, "fail", says, f"Make the {what} again for this picture, or delete sources.json.")
+    if made_now:
+        says = f"Whoever made the {what} does not say which version it is."
+        remedy = "Give it an attribute `fingerprint`: a text that changes whenever its results may."
+        return Check(name, "doubt", says, remedy)
     says = f"Nobody recorded who made the {what}, and for which picture."
     return Check(name, "doubt", says, "Make them with `cpor perceive` and `cpor score`, which record it.")

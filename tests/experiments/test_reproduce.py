@@ -149,8 +149,9 @@ def test_every_figure_gets_a_verdict_on_the_page(released):
             r'<th scope="row">(.*?)</th>.*?<td>([^<]*)</td><td>([^<]*)</td></tr>', page
         )
     }
-    assert rows["Hard: mp_ned"] == rows["mean_dags"] == ("✓ matches", "")
-    assert rows["mu_positive, Hard"][0] == "✗ differs" and rows["fused: object F1"][0] == "? cannot be known"
+    assert rows["Hard: objects, F1"] == rows["mean number of acyclic graphs"] == ("✓ matches", "")
+    assert rows["scenes with mu &gt; 0, Hard"][0] == "✗ differs"
+    assert rows["fused: object F1"][0] == "? cannot be known"
     assert all(why for verdict, why in rows.values() if verdict != "✓ matches")
     assert "247 of 1800 cases have no candidate relation. Here they count as unobstructed." in page
 

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from cpor.cli import perception, robot
+from cpor.cli.first_use import waiting
 from cpor.cli.options import DATA_SETS, AsJson, print_json, print_rich
+from cpor.errors import InvalidSettingError
 
 ScoresOption = Annotated[
     Path, typer.Option(help="CSV table with the columns sample_id, edge, edge_confidence, label.")
@@ -22,8 +24,13 @@ MissingOption = Annotated[
 
 
 def reproduce(
-    scores: ScoresOption,
-    truth: TruthOption,
+    scores: Annotated[
+        Path | None,
+        typer.Option(help="The released score log: CSV with sample_id, edge, edge_confidence, label."),
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="The released ground truth: JSON lines or a JSON list.")
+    ] = None,
     shift: ShiftOption = 0.09,
     missing: MissingOption = "wrong",
     export: Annotated[
@@ -37,13 +44,19 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Compute the paper's figures from a score log, and print both side by side."""
+    if scores is None or truth is None:
+        raise InvalidSettingError(
+            "give the authors' two released files, which we do not ship: --scores scores_synthetic.csv "
+            "--truth gt_synthetic.jsonl; the paper says where they are"
+        )
     from cpor.experiments.evaluate import parse_missing
     from cpor.experiments.reproduce import export as write_export
     from cpor.experiments.reproduce import parse_decoder
     from cpor.experiments.reproduce import reproduce as run
 
     chosen, option = parse_decoder(decoder), parse_missing(missing)
-    found = run(scores, truth, shift, option)
+    with waiting("Computing every figure from the log"):
+        found = run(scores, truth, shift, option)
     if export is not None:
         write_export(found, chosen, export)
     if out is not None:
@@ -57,6 +70,8 @@ def reproduce(
     from cpor.experiments.tables import reproduction_tables
 
     print_rich(reproduction_tables(found))
+    if out is not None:
+        typer.echo(f"Wrote {out}: every figure with a verdict.")
 
 
 def evaluate(

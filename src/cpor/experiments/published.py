@@ -67,6 +67,8 @@ UNOGRASP_OVERALL_MP_NED = (0.4113, 0.2975)
 """Printed in Table path-bench for UNOGrasp, and what the tiers of the same row give."""
 
 DIFFERS: dict[str, str] = {
+    "missing wrong": "Cases without a candidate relation count as wrong here, in the paper as unobstructed.",
+    "missing skip": "Cases without a candidate relation are left out here; the paper counts them.",
     "relations": "The released log gives this value; which scores the paper's row is of is not said.",
     "objects": "Over every object in a candidate relation and the target; the paper's pool is not given.",
     "mu_positive": "The released log has fewer contradicting pairs than the paper counts.",

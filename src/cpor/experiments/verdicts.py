@@ -13,6 +13,34 @@ _ROUNDING = 1.01e-4
 """Figures with four decimals match within this, since either may have been rounded the other way."""
 
 
+_WORDS = {
+    "object_p": "objects, precision",
+    "object_r": "objects, recall",
+    "object_f1": "objects, F1",
+    "relation_p": "relations, precision",
+    "relation_r": "relations, recall",
+    "relation_f1": "relations, F1",
+    "mp_ned": "distance of removal paths (MP-NED)",
+    "ece": "ECE",
+    "nll": "NLL",
+    "brier": "Brier score",
+    "auroc": "AUROC",
+    "mu_positive": "scenes with mu > 0",
+    "mu_mean": "mean mu",
+    "scenes": "scenes with a candidate relation",
+    "mean_dags": "mean number of acyclic graphs",
+    "tv_mean": "total variation, mean",
+    "tv_max": "total variation, largest",
+    "certified": "share certified",
+    "agree": "share with the action of exact inference",
+    "k": "graphs looked at, mean",
+    "no_dag": "against no acyclicity",
+    "map": "against the likeliest graph alone",
+    "delta": "difference of right actions",
+}
+"""Figures whose names in our records are short."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """One figure.
@@ -40,19 +68,22 @@ def judge(found: Reproduction) -> tuple[Verdict, ...]:
     for tier in (*PAPER["tiers"], "overall"):
         theirs = PAPER["overall"] if tier == "overall" else PAPER["tiers"][tier]
         figures = ours["overall"] if tier == "overall" else ours["tiers"][tier]
-        rows += _compare("Path and object benchmark", f"{tier}: ", theirs, figures)
+        counted = f"missing {found.missing}"
+        rows += _compare("Path and object benchmark", f"{tier}: ", theirs, figures, counted)
     for group in ("relations", "objects"):
         rows += _compare("Reliability", f"{group}: ", PAPER[group], ours[group])
     structure = PAPER["structure"]
     for name in ("mu_positive", "mu_mean"):
-        rows += _compare("Conflict", f"{name}, ", structure[name], ours["structure"][name], name)
+        rows += _compare("Conflict", f"{_WORDS[name]}, ", structure[name], ours["structure"][name], name)
     for name in ("scenes", "mean_dags"):
         rows += _compare("Top-K", "", {name: structure[name]}, ours["structure"])
     for k, theirs in structure["topk"].items():
         rows += _compare("Top-K", f"K {k}: ", theirs, ours["structure"]["topk"][k], f"topk {k}")
     for name, theirs in PAPER["paired"].items():
         counts = {key: theirs[key] for key in ("corrections", "regressions", "delta")}
-        rows += _compare("Paired decisions", f"{name}: ", counts, ours["paired"][name], f"paired {name}")
+        rows += _compare(
+            "Paired decisions", f"{_WORDS[name]}: ", counts, ours["paired"][name], f"paired {name}"
+        )
     for stage, (relation, objects, ned) in MECHANISM["cumulative"].items():
         for figure, value in (("relation F1", relation), ("object F1", objects), ("MP-NED", ned)):
             rows.append(
@@ -85,4 +116,4 @@ def _compare(
         tolerance = 5.01e-3 if abs(printed) >= 10 else _ROUNDING
         judged: Judged = "matches" if abs(value - printed) <= tolerance else "differs"
         why = "" if judged == "matches" else DIFFERS.get(group or prefix.strip(": "), DIFFERS["otherwise"])
-        yield Verdict(table, f"{prefix}{name}", float(printed), value, judged, why)
+        yield Verdict(table, f"{prefix}{_WORDS.get(name, name)}", float(printed), value, judged, why)

@@ -23,7 +23,7 @@ def paper_page(found: Reproduction) -> str:
     """
     rows = judge(found)
     count = Counter(row.judged for row in rows)
-    said = ", ".join(f"{count[judged]} {mark.split(' ', 1)[1]}" for judged, mark in _MARKS.items())
+    said = f"{count['matches']} match, {count['differs']} differ, {count['cannot be known']} cannot be known"
     parts = [
         "<header><h1>The paper's figures, computed anew</h1>",
         f"<p>{len(rows)} figures: {said}.</p>",
