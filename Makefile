@@ -10,14 +10,17 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --r
 demo: $(VENV)/.sim
 	@$(BIN)/cpor demo
 
+# Whoever forbids Python to keep compiled modules lets each of the many processes of the tests compile them again.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+
 # Before every commit, in under a minute: all but what takes seconds, and the folders that start much.
 NOT_QUICK := e2e experiments fitting perception semantics serve sim training validity viz \
 	test_cli_sim.py test_decide_folder.py test_extending.py test_readme.py
 quick: $(VENV)/.dev
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(NOT_QUICK:%=--ignore=tests/%)
+	@$(PYTEST) -q -m "not slow" $(NOT_QUICK:%=--ignore=tests/%)
 
-test: $(VENV)/.dev
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(VENV)/.compiled
+	@$(PYTEST)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
@@ -74,4 +77,10 @@ $(VENV)/.sim: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing CPOR-Grasp and its development tools into $(VENV) …"
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+# Once for all: the tests would compile the same in several processes at a time, each for itself.
+$(VENV)/.compiled: | $(VENV)/.dev
+	@$(BIN)/python -c "import cpor; cpor.warm_up()"
+	@rm -rf out/compiled && $(BIN)/cpor demo --tier easy --seed 4 --no-film --json --out out/compiled > /dev/null
 	@touch $@

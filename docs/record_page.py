@@ -30,7 +30,11 @@ _LARGEST_PLAN = 18  # as decider.js has it
 
 
 def record(
-    client: Any, example: str = EXAMPLE, targets: int | None = None, edit_step: float = EDIT_STEP
+    client: Any,
+    example: str = EXAMPLE,
+    targets: int | None = None,
+    pairs: int | None = None,
+    edit_step: float = EDIT_STEP,
 ) -> dict[str, Any]:
     """All that the page may ask about an example, and what the service says to it.
 
@@ -38,6 +42,7 @@ def record(
         client: Asks a running service.
         example: Name of an example of the service.
         targets: Only so many of its objects; None: all.
+        pairs: Only so many of its relations can be changed; None: all.
         edit_step: Step of a relation that is changed.
     """
     shown = client.get("/v1/examples").json()
@@ -46,7 +51,7 @@ def record(
     states = {
         _place(asked): _ask(client, scene, asked)
         for each in scene["objects"][:targets]
-        for asked in _questions(scene, each["id"], edit_step)
+        for asked in _questions(scene, each["id"], pairs, edit_step)
     }
     return {
         "health": client.get("/healthz").json() | {"simulator": False},
@@ -58,13 +63,15 @@ def record(
     }
 
 
-def _questions(scene: dict[str, Any], target: int, edit_step: float) -> Iterator[dict[str, Any]]:
+def _questions(
+    scene: dict[str, Any], target: int, pairs: int | None, edit_step: float
+) -> Iterator[dict[str, Any]]:
     for mode in scene["modes"]:
         yield {"target": target, "mode": mode, "relations": []}
     for k in range(round(1 / STEP) + 1):
         yield {"target": target, "tau": round(k * STEP, 2), "relations": []}
     values = [*(round(k * edit_step, 2) for k in range(round(1 / edit_step) + 1)), None]
-    for pair in scene["relations"]:
+    for pair in scene["relations"][:pairs]:
         for p in values:
             edit = {"blocked": pair["blocked"], "blocker": pair["blocker"], "p": p}
             yield {"target": target, "mode": scene["mode"], "relations": [edit]}

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,21 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 settings.register_profile("cpor", deadline=None)  # no test asserts wall-clock times
 settings.load_profile("cpor")
+
+
+# With two workers each is given one half of the list, and in the end takes from the end of the other's: what
+# takes long or starts a service stands at the beginning of a half, what is short is left for the end.
+FIRST = ("e2e", "experiments", "perception", "validity", "")  # "": modules that are in no folder
+SECOND = ("serve", "robot", "sim", "training", "semantics", "contracts", "bridges")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    first, second, short = [], [], []
+    for item in items:
+        folder, *_ = (*item.path.relative_to(Path(__file__).parent).parent.parts, "")
+        (first if folder in FIRST else second if folder in SECOND else short).append(item)
+    middle = max(len(items) // 2 - len(first), 0)
+    items[:] = [*first, *short[:middle], *second, *short[middle:]]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def load_script():
 def test_thirty_interactions_equal_what_the_service_answers(service, browser, tmp_path):
     script = load_script()
     with httpx.Client(base_url=service, timeout=120.0) as client:
-        recording = script.record(client, targets=1, edit_step=0.5)
+        recording = script.record(client, targets=1, pairs=4, edit_step=1.0)
         scene = recording["scene"]
         target = scene["objects"][0]["id"]
         (tmp_path / "try.html").write_text(script.page(recording))

@@ -21,7 +21,7 @@ ARGUMENTS = [
     "--use-fake-ui-for-media-stream",
 ]
 INSTALLED = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 """The first start compiles; a busy machine takes its time. [s]"""
 
 

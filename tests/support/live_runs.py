@@ -15,7 +15,7 @@ from cpor.serve.http.security import refuse
 from cpor.serve.live.limits import RunLimits
 from cpor.serve.live.routes import add_run_routes
 
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 """Longest wait for anything: on a busy machine a run may take minutes to begin."""
 
 
