@@ -82,5 +82,5 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 # Once for all: the tests would compile the same in several processes at a time, each for itself.
 $(VENV)/.compiled: | $(VENV)/.dev
 	@$(BIN)/python -c "import cpor; cpor.warm_up()"
-	@rm -rf out/compiled && $(BIN)/cpor demo --tier easy --seed 4 --no-film --json --out out/compiled > /dev/null
+	@rm -rf out/compiled && $(BIN)/cpor demo --tier easy --seed 4 --no-film --json --out out/compiled > /dev/null || [ $$? = 1 ]
 	@touch $@
