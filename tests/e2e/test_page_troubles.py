@@ -76,6 +76,19 @@ def test_late_reply_never_replaces_a_newer_one(open_page):
     expect(it.see("decision")).to_have_attribute("data-action", "defer")
 
 
+def test_examples_that_come_late_are_waited_for(open_page):
+    it = open_page("/static/icon.svg")
+    held = []
+    it.page.route("**/v1/examples", held.append)
+    it.open()
+    expect(it.page.get_by_text("Loading the examples…")).to_be_visible()
+    expect(it.see("drop-zone")).to_be_visible()
+    while not held:
+        it.page.wait_for_timeout(10)
+    held[0].continue_()
+    expect(it.see("example").nth(2)).to_be_visible()
+
+
 def test_without_networks_it_says_so_and_examples_use_their_masks(open_page):
     it = open_page("/static/icon.svg")
 
