@@ -88,6 +88,15 @@ class Believed:
     asked_all: bool = True
     note: str = ""
 
+    def notes_on(self, scene: "Scene") -> tuple[str, ...]:
+        """What to know of a scene: what asking took, and which evidence it lacks; some are empty."""
+        no_depth, no_scores = scene.observation.depth is None, self.semantic is None
+        return (
+            self.note,
+            "No depth: pairs that touch have no geometric answer." if no_depth else "",
+            "No semantic scores: geometry decides alone." if no_scores else "",
+        )
+
 
 @dataclass(eq=False)
 class View:

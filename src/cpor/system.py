@@ -186,7 +186,7 @@ class System:
         plain = plain and believed.asked_all and not (view.carried and view.carried.pairs)
         promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, _OWN)
         watch.lap("promise")
-        notes += (believed.note, *_notes_on(view.seen, believed), _say_mode(model, chosen), in_words)
+        notes += (*believed.notes_on(view.seen), _say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
             tuple(note for note in notes if note), watch.times_ms,
@@ -225,7 +225,7 @@ class System:
         checks = check_used(view, believed, model)
         plain = believed.asked_all and not view.relations
         promise, in_words = promise_for(view, believed, model, _stages(model), checks, plain, _OWN)
-        notes = filter(None, (*view.notes, believed.note, *_notes_on(view.seen, believed), in_words))
+        notes = filter(None, (*view.notes, *believed.notes_on(view.seen), in_words))
         return Outlook({mode: _tau(model, mode) for mode in MODES}, checks, promise, tuple(notes))
 
     def believe(
@@ -246,19 +246,23 @@ class System:
         if view.believed is not None:
             return view.believed
         settings, watch = settings or DecideSettings(), watch or Stopwatch(view.times_ms)
-        scene, sources = view.seen, view.sources
-        if self._no_scorer:
-            scene = replace(scene, semantic_scores=None)
+        scene = replace(view.seen, semantic_scores=None) if self._no_scorer else view.seen
+        sources = view.sources
         scorer = self._choose_scorer(scene)
+        semantic = SemanticScores({}, scorer.name) if scorer is not None else scene.semantic_scores
+        pipeline = _stages(self._choose_model(semantic))
         asked_all, note = True, ""
-        if scorer is not None:
-            scored, asked_all, note = self._score(scene, scorer, target, settings)
-            scene = replace(scene, semantic_scores=scored.semantic_scores())
-            told = {"scores": digest_scores(scene), "scorer": fingerprint(scorer)}
-            sources = replace(sources, **told, made_here=sources.made_here | {"scores"})
-        watch.lap("score")
-        pipeline = _stages(self._choose_model(scene.semantic_scores))
-        beliefs = pipeline.believe(scene)
+        with ThreadPoolExecutor(1) as side:  # a scorer may wait for a model far away, or leave a core idle
+            measured = side.submit(pipeline.measure, scene)
+            if scorer is not None:
+                scored, asked_all, note = _score(scene, scorer, target, settings, pipeline)
+                scene = replace(scene, semantic_scores=scored.semantic_scores())
+                sources = replace(
+                    sources, scores=digest_scores(scene), scorer=fingerprint(scorer),
+                    made_here=sources.made_here | {"scores"},
+                )  # fmt: skip
+            watch.lap("score")
+        beliefs = pipeline.combine(measured.result(), scene.semantic_scores)
         if self._second_look:
             beliefs = self._doubt_merged(view, beliefs, pipeline)
         if view.carried is not None:
@@ -306,33 +310,6 @@ class System:
             return None  # masks and depth decide alone, and the notes say so
         return scorer
 
-    def _score(
-        self, scene: Scene, scorer: RelationScorer, target: int | None, settings: DecideSettings
-    ) -> tuple[ScoredPairs, bool, str]:
-        """What a scorer says of its pairs, whether all were asked, and a sentence on what that took."""
-        pairs = scorer.pairs(scene)
-        if settings.questions is None or target is None:
-            scored = scorer.score(scene, pairs)
-            n_asked = len(pairs) - scored.spent.refused
-            answered = len(pairs) - len(scored.unanswered)
-            note = f"{scorer.name} answered {answered} of {len(pairs)} questions." if pairs else ""
-        else:
-            stages = _stages(self._choose_model(SemanticScores({}, scorer.name)))
-            limit = AskingSettings(most_questions=settings.questions)
-            rng = np.random.default_rng(settings.seed)
-            asked, scored = ask_scene(stages, scene, target, scorer, pairs, rng, limit)
-            n_asked = len(asked.answers)
-            answered = sum(score is not None for score in asked.answers.values())
-            note = (
-                f"{scorer.name} answered {answered} of {n_asked} questions asked, of {asked.relevant} that "
-                f"could matter; the others would change the action with probability {asked.p_change:.2f}."
-            )
-        if scored.problems:
-            note += f" Problem: {scored.problems[0]}."
-        if scored.spent.calls:
-            note += f" Spent: {scored.spent.calls} calls, {scored.spent.tokens} tokens."
-        return scored, n_asked == len(pairs), note
-
     def _choose_model(self, semantic: SemanticScores | None) -> FittedModel | None:
         """The model asked for; without a word the bundled one that was fitted to such scores, if any."""
         if self.model is not None or self._no_model:
@@ -341,6 +318,33 @@ class System:
             return _bundled("geometry")
         embedded = _bundled("embedded")
         return embedded if semantic.scorer == embedded.scorer else None
+
+
+def _score(
+    scene: Scene, scorer: RelationScorer, target: int | None, settings: DecideSettings, stages: Pipeline
+) -> tuple[ScoredPairs, bool, str]:
+    """What a scorer says of its pairs, whether all were asked, and a sentence on what that took."""
+    pairs = scorer.pairs(scene)
+    if settings.questions is None or target is None:
+        scored = scorer.score(scene, pairs)
+        n_asked = len(pairs) - scored.spent.refused
+        answered = len(pairs) - len(scored.unanswered)
+        note = f"{scorer.name} answered {answered} of {len(pairs)} questions." if pairs else ""
+    else:
+        limit = AskingSettings(most_questions=settings.questions)
+        rng = np.random.default_rng(settings.seed)
+        asked, scored = ask_scene(stages, scene, target, scorer, pairs, rng, limit)
+        n_asked = len(asked.answers)
+        answered = sum(score is not None for score in asked.answers.values())
+        note = (
+            f"{scorer.name} answered {answered} of {n_asked} questions asked, of {asked.relevant} that "
+            f"could matter; the others would change the action with probability {asked.p_change:.2f}."
+        )
+    if scored.problems:
+        note += f" Problem: {scored.problems[0]}."
+    if scored.spent.calls:
+        note += f" Spent: {scored.spent.calls} calls, {scored.spent.tokens} tokens."
+    return scored, n_asked == len(pairs), note
 
 
 @cache
@@ -383,15 +387,6 @@ def _stages(model: FittedModel | None) -> Pipeline:
 
 def _tau(model: FittedModel | None, mode: Mode) -> float:
     return mode_tau(mode) if model is None else model.tau(mode)
-
-
-def _notes_on(scene: Scene, believed: Believed) -> tuple[str, ...]:
-    """What to know of a scene that lacks a source of evidence, in sentences."""
-    lacks = {
-        "No depth: pairs that touch have no geometric answer.": scene.observation.depth is None,
-        "No semantic scores: geometry decides alone.": believed.semantic is None,
-    }
-    return tuple(note for note, lacking in lacks.items() if lacking)
 
 
 def _say_mode(model: FittedModel | None, mode: Mode | None) -> str:

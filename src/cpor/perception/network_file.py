@@ -129,7 +129,7 @@ def drop_empty_pad_values(model: bytes) -> bytes:
 def _drop_empty_pad_value(node: memoryview) -> bytes | memoryview:
     parts = list(_fields(node))
     last = max((k for k, (number, _, _) in enumerate(parts) if number == 1), default=None)
-    is_pad = any(number == 4 and content == b"Pad" for number, _, content in parts)
+    is_pad = any(number == 4 and bytes(content) == b"Pad" for number, _, content in parts)
     if last is None or not is_pad or parts[last][2]:  # axes may follow an empty value
         return node
     return b"".join(whole for k, (_, whole, _) in enumerate(parts) if k != last)
@@ -140,8 +140,8 @@ def _change(message: memoryview, wanted: int, change: Callable[[memoryview], byt
     parts: list[bytes | memoryview] = []
     for number, whole, content in _fields(message):
         if number == wanted:
-            content = change(content)
-            parts += [bytes([wanted << 3 | 2]), _varint(len(content)), content]
+            changed = change(content)
+            parts += [bytes([wanted << 3 | 2]), _varint(len(changed)), changed]
         else:
             parts.append(whole)
     return b"".join(parts)

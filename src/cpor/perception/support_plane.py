@@ -79,4 +79,4 @@ def _above(
     """How far each reading lies before a plane, along its ray; infinite where that does not meet it. [m]."""
     inverse = points @ plane
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(inverse > 1e-6, 1.0 / inverse, np.inf) - z
+        return np.asarray(np.where(inverse > 1e-6, 1.0 / inverse, np.inf) - z)
