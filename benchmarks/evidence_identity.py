@@ -2,7 +2,7 @@
 
 Runs are kept, one JSON a line, in out/ and not run again. Counts go to docs/evidence.json.
 
-Run: nice python benchmarks/evidence_identity.py [--runs 60] [--heaps 60] [--cases 200]
+Run: nice python benchmarks/evidence_identity.py [--runs 60] [--heaps 60] [--cases 200] [--only PART]
 """
 
 import argparse
@@ -289,18 +289,18 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--heaps", type=int, default=60)
-    parser.add_argument("--only", default="runs,around,stale")
+    parser.add_argument("--only", default="identity_stale,identity_around,identity_runs")
     asked = parser.parse_args()
-    rows: list[Row] = []
-    if "stale" in asked.only:
-        rows += measure_stale(asked.cases)
-    if "around" in asked.only:
-        rows += measure_around(asked.heaps)
-    if "runs" in asked.only:
-        rows += measure_runs(asked.runs)
-    for row in rows:
-        print(" | ".join(row))
-    keep({"identity": rows})
+    parts: dict[str, Callable[[], list[Row]]] = {
+        "identity_stale": lambda: measure_stale(asked.cases),
+        "identity_around": lambda: measure_around(asked.heaps),
+        "identity_runs": lambda: measure_runs(asked.runs),
+    }
+    for name in asked.only.split(","):
+        rows = parts[name]()
+        for row in rows:
+            print(" | ".join(row))
+        keep({name: rows})
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out"
 
 SIM, PERCEPTION = "benchmarks/evidence_sim.py", "benchmarks/evidence_perception.py"
-LOOP = "benchmarks/evidence_loop_causes.py"
+LOOP, IDENTITY = "benchmarks/evidence_loop_causes.py", "benchmarks/evidence_identity.py"
 
 INPUTS = "benchmarks/evidence_inputs.py"
 LAB, ACCESS = "benchmarks/evidence_lab.py", "benchmarks/evidence_access.py"
@@ -48,7 +48,9 @@ LONG: dict[str, tuple[str, Wanted]] = {
     "robot_networks": (LOOP, Wanted("acts", "the robot table, seen by our networks")),
     "loop_causes": (LOOP, Wanted("acts", "why actions of the closed loop are wrong")),
     "late_looks": (LOOP, Wanted("decides", "first actions in the middle of a run")),
-    "identity": ("benchmarks/evidence_identity.py", Wanted("acts", "ids and beliefs over time")),
+    "identity_runs": (IDENTITY, Wanted("acts", "ids and beliefs over time")),
+    "identity_around": (IDENTITY, Wanted("asks", "looking around before the first action")),
+    "identity_stale": (IDENTITY, Wanted("safe", "what is changed between two looks")),
     "loop_faults": ("benchmarks/evidence_loop_faults.py", Wanted("safe", "the loop with faults")),
     "gate": ("benchmarks/evidence_gate.py", Wanted("safe", "faulty frames and masks, caught by the gate")),
     "lab_osd": (LAB, Wanted("calibrated", "a model fitted to photographs of a lab")),
@@ -104,7 +106,10 @@ def measure(name: str) -> None:
     """Measure a part and keep it."""
     if name in LONG:
         script = LONG[name][0]
-        run(script, *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS) else ()))
+        run(
+            script,
+            *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS, IDENTITY) else ()),
+        )
     elif name in SHORT:
         keep({name: SHORT[name]()})
     elif name.startswith("tests"):

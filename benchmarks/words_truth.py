@@ -287,7 +287,8 @@ def _relation(looks: dict[int, TrueLook], rng: np.random.Generator) -> Asked | N
                 if j != k and step @ along > 0.35 * far:
                     away[j] = far, float(step @ along) / far
             near = sorted(away, key=lambda j: away[j][0])
-            if not near or away[near[0]][1] < 0.85 or away[near[0]][0] > 0.35:
+            # As in all families: nobody asks for a thing of which hardly anything shows.
+            if not near or not _clear(looks[near[0]]) or away[near[0]][1] < 0.85 or away[near[0]][0] > 0.35:
                 continue
             if len(near) > 1 and away[near[1]][0] < 1.8 * away[near[0]][0]:
                 continue

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, UInt8
+from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
 from cpor.perception.colours import COLOURS, colour_shares, estimate_gains, nearest_colours
@@ -29,6 +29,10 @@ ADJACENT: Mapping[str, tuple[str, ...]] = {
     "pink": ("purple", "red"),
 }
 """Clear colours, and the words that shades of each may fall on."""
+
+SOLID, SOLID_RING = 0.05, 0.1
+"""Where the middle of an object is nearer than its rim by this much (`Outline.bulge`), it is so much less
+likely a ring."""
 
 _STRIPES = 3
 """Patches that each of two colours must come in for an object to be striped."""
@@ -98,9 +102,18 @@ def describe_objects(scene: Scene, only: Collection[int] | None = None) -> dict[
         shares = colour_shares(rgb[box], inner, gains)
         two = sorted(shares, key=lambda key: -shares[key])[:2]
         striped = shares[two[1]] >= 0.2 and _takes_turns(rgb[box], inner, gains, two)
-        p = dict(zip(SHAPES, shapes[k].tolist(), strict=True)) if k in shapes else None
+        p = _with_hole(shapes[k], outline) if k in shapes else None
         found[k] = Appearance(shares, striped, p, outline)
     return found
+
+
+def _with_hole(chances: Float[np.ndarray, " shapes"], outline: Outline) -> dict[str, float]:
+    """Probability of each shape, by that of the network: a ring has a hole, and a biscuit tin has none."""
+    p = dict(zip(SHAPES, chances.tolist(), strict=True))
+    if outline.bulge is not None and outline.bulge > SOLID:
+        p["ring"] *= SOLID_RING
+    total = sum(p.values())
+    return {word: value / total for word, value in p.items()}
 
 
 def interior(mask: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:

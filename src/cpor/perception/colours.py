@@ -20,7 +20,7 @@ COLOURS: Mapping[str, tuple[str, ...]] = {
     "blue": ("2457b5", "173372", "4f93dd"),
     "purple": ("6f3a94", "472064", "a57bc9"),
     "pink": ("e57fa3", "f4b6c8", "d94f92"),
-    "brown": ("6d4424", "4a2e1b", "8a5c38"),
+    "brown": ("6d4424", "4a2e1b", "8a5c38", "b98f5e"),
     "beige": ("d9c6a3", "c2a878"),
     "black": ("1c1c1e", "2b2a2a"),
     "grey": ("7d7f80", "5a5c5e", "9b9d9e"),
