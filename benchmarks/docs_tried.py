@@ -28,7 +28,9 @@ from long_parts import Row
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "perception,serve,sim,viz,vlm,bags,mcp,grasps,trees,ros2"
-PATIENCE_S = 300.0
+PATIENCE_S = 1800.0
+"""How long a command may take; a busy machine takes its time. [s]"""
+
 SERVES_S = 25.0
 """How long a command that serves must stay alive. [s]"""
 

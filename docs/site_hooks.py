@@ -22,7 +22,7 @@ def _command_line() -> str:
         lines += [f"## `{' '.join(path)}`", "", _prose(command.help), ""]
         rows = [_row(parameter, click.Context(command)) for parameter in command.params]
         if rows:
-            lines += ["| | |", "|---|---|", *rows, ""]
+            lines += ["| argument | what it says |", "|---|---|", *rows, ""]
     return "\n".join(lines)
 
 

@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from cpor.decision import Action, Certificate, Costs, Decision, Defer, Grasp, Remove
 from cpor.errors import CporError
-from cpor.relations import Label, ObstructionPosterior, Relation
 
 if TYPE_CHECKING:
     from cpor.answer import Answer, DecideSettings, Promise, View
+    from cpor.decision import Action, Certificate, Costs, Decision, Defer, Grasp, Remove
     from cpor.gate.check import Check
     from cpor.inference.decide import decide, decide_many
     from cpor.inference.explain import Explanation, explain
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from cpor.inference.topk import TopKSettings
     from cpor.inference.warm_up import warm_up
     from cpor.planning.plan import Plan, plan
+    from cpor.relations import Label, ObstructionPosterior, Relation
     from cpor.scene import Camera, Observation, Scene
     from cpor.system import System
 
@@ -54,20 +54,30 @@ __all__ = [
     "warm_up",
 ]
 
-# Compiled parts load on first use, so that `import cpor` stays quick.
+# Everything loads on first use, so that `import cpor` and `cpor --help` stay quick.
 _LAZY = {
-    "Explanation": "cpor.inference.explain",
-    "Plan": "cpor.planning.plan",
+    "Action": "cpor.decision",
     "Answer": "cpor.answer",
     "Camera": "cpor.scene",
+    "Certificate": "cpor.decision",
     "Check": "cpor.gate.check",
+    "Costs": "cpor.decision",
     "DecideSettings": "cpor.answer",
+    "Decision": "cpor.decision",
+    "Defer": "cpor.decision",
+    "Explanation": "cpor.inference.explain",
+    "Grasp": "cpor.decision",
+    "Label": "cpor.relations",
     "Observation": "cpor.scene",
+    "ObstructionPosterior": "cpor.relations",
+    "Plan": "cpor.planning.plan",
     "Promise": "cpor.answer",
+    "Relation": "cpor.relations",
+    "Remove": "cpor.decision",
     "Scene": "cpor.scene",
     "System": "cpor.system",
-    "View": "cpor.answer",
     "TopKSettings": "cpor.inference.topk",
+    "View": "cpor.answer",
     "decide": "cpor.inference.decide",
     "decide_many": "cpor.inference.decide",
     "edge_posteriors": "cpor.inference.graphs",

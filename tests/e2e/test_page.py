@@ -107,7 +107,7 @@ def test_modes_set_the_line_and_dragging_it_is_a_threshold(open_page):
     expect(it.page.locator('.modes [aria-pressed="true"]')).to_have_count(0)
 
 
-def test_doubtful_and_failed_checks_stand_above_the_decision(open_page):
+def test_failed_checks_stand_above_the_decision_and_doubtful_ones_beside_it(open_page):
     it = open_page()
     wrong = {
         "name": "depth_unit",
@@ -125,11 +125,14 @@ def test_doubtful_and_failed_checks_stand_above_the_decision(open_page):
     it.page.route(DECIDE, fail)
     scene = it.drop_scene(SCENE)
     (doubt,) = [check for check in scene["checks"] if check["name"] == "masks_source"]
-    expect(it.see("check-masks_source")).to_contain_text(f"In doubt: {doubt['says']} {doubt['remedy']}")
+    said = f"In doubt: {doubt['says']} {doubt['remedy']}".replace("`", "")
+    expect(it.see("check-masks_source")).to_contain_text(said)
+    it.see("doubts").locator("summary").click()
+    expect(it.see("check-masks_source")).to_be_visible()
     it.choose(blocked_target(scene))
     expect(it.see("check-depth_unit")).to_have_text("✗ Failed: Depth is too far away. Give its unit.")
     expect(it.see("headline")).to_have_text("Do not act: the picture is not right")
-    comes_true(it.page, IN_ORDER, ["checks", "headline"])
+    comes_true(it.page, IN_ORDER, ["checks-fail", "headline"])
     expect(it.see("change")).to_have_count(0)
 
 

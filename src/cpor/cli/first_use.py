@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from numba.core.event import Event
     from rich.progress import Progress
@@ -52,6 +50,7 @@ def start_loops(objects: int | None = None, bar: bool = True) -> None:
     is_new = "numba" not in sys.modules
     _import_numba_without_blas()
     if one_command and is_new and objects is not None and objects <= INTERPRETED_OBJECTS:
+        import numpy as np
         from numba.core import config
 
         # Not in the environment: a child would inherit that.

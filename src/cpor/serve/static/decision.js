@@ -2,7 +2,7 @@
 
 import { promisedAbove, promiseWords } from "./bars.js";
 import { answers, questionParts } from "./changes.js";
-import { el, keepingFocus, show, svg } from "./dom.js";
+import { el, keepingFocus, prose, show, svg } from "./dom.js";
 import { mark } from "./glossary.js";
 import { actionParts, apart, chip, likely, percent, scoreText, withChips } from "./words.js";
 
@@ -40,6 +40,7 @@ const UNANSWERED = {
 /** actions: answer(pair, p), undoAll(), choose(id), again(). */
 export function mountDecision(root, store, actions) {
   let isOpen = false; // whether the reasons are shown in full
+  let doubtsOpen = false; // whether the checks in doubt are
   const fields = ["target", "reply", "plan", "question", "candidates", "edits", "explained", "unanswered"];
   store.view((state, before) => {
     if (state.asking !== before.asking) root.setAttribute("aria-busy", String(state.asking)); // read out once settled
@@ -81,8 +82,9 @@ export function mountDecision(root, store, actions) {
         `${found === 1 ? "1 object was" : `${found} objects were`} found. Click one in the picture, press its number, or type what it looks like.`,
       ];
     show(root, icon("point"), el("div", { class: "verdict-main" },
-      checks(state.scene.checks),
-      el("p", { class: "headline", "data-testid": "headline" }, words[0]), el("p", { class: "why", "data-testid": "why" }, words[1])), notes(state));
+      failed(state.scene.checks),
+      el("p", { class: "headline", "data-testid": "headline" }, words[0]), el("p", { class: "why", "data-testid": "why" }, words[1])),
+    el("div", { class: "verdict-side", "data-testid": "notes" }, notes(state), doubted(state.scene.checks)));
   }
 
   function drawQuestion(state) {
@@ -100,7 +102,7 @@ export function mountDecision(root, store, actions) {
       root,
       icon(reply.action.type),
       el("div", { class: "verdict-main" },
-        checks(reply.checks),
+        failed(reply.checks),
         el(
           "p",
           { class: "headline", "data-testid": "headline", title: reply.headline },
@@ -109,7 +111,7 @@ export function mountDecision(root, store, actions) {
         el("p", { class: "why", "data-testid": "why", title: reply.why }, ...because(state, reply), ...nearest(state, reply)),
         untested(state, reply) ?? caveat(state),
         pair ? tellIt(state, pair) : null),
-      el("div", { class: "verdict-side" }, edited(state), after(state), inFull(state, reply)),
+      el("div", { class: "verdict-side" }, edited(state), after(state), inFull(state, reply), doubted(reply.checks)),
     );
   }
 
@@ -142,13 +144,26 @@ export function mountDecision(root, store, actions) {
   }
 
   /** What is wrong or doubtful about the input, and what to do about it; the failed first. */
-  function checks(all) {
-    const bad = ["fail", "doubt"].flatMap((state) => all.filter((each) => each.state === state));
-    if (bad.length === 0) return null;
-    return el("ul", { class: "checks", "data-testid": "checks" }, bad.map((each) =>
-      el("li", { class: `check ${each.state}`, "data-testid": `check-${each.name}`, "data-check": each.state },
-        el("b", {}, each.state === "fail" ? "✗ Failed: " : "⚠ In doubt: "), `${each.says} `,
-        el("span", { class: "dim" }, each.remedy))));
+  function checks(all, state, words) {
+    const found = all.filter((each) => each.state === state);
+    if (found.length === 0) return null;
+    return el("ul", { class: "checks", "data-testid": `checks-${state}` }, found.map((each) =>
+      el("li", { class: `check ${state}`, "data-testid": `check-${each.name}`, "data-check": state },
+        el("b", {}, words), ...prose(`${each.says} `), el("span", { class: "dim" }, ...prose(each.remedy)))));
+  }
+
+  /** What keeps it from acting; it stands before everything else. */
+  const failed = (all) => checks(all, "fail", "✗ Failed: ");
+
+  /** What is in doubt keeps it from promising: one line, and the rest for who wants to know. */
+  function doubted(all) {
+    const list = checks(all, "doubt", "⚠ In doubt: ");
+    if (list === null) return null;
+    const count = list.children.length;
+    const details = el("details", { class: "in-full", "data-testid": "doubts", ontoggle: () => (doubtsOpen = details.open) },
+      el("summary", {}, `⚠ ${count === 1 ? "1 check is" : `${count} checks are`} in doubt`), list);
+    details.open = doubtsOpen;
+    return details;
   }
 
   function tellIt(state, pair) {
@@ -209,13 +224,7 @@ export function mountDecision(root, store, actions) {
   const notesOf = (state, which) => state.reply.notes.filter((note) => which.test(note))
     .map((note) => el("p", { class: "dim" }, ...withChips(state, note)));
 
-  function notes(state) {
-    const said = state.scene.notes.filter((note) => !/found by the segmenter/.test(note)); // the sentence beside says it
-    if (said.length === 0) return null;
-    return el(
-      "div",
-      { class: "verdict-side", "data-testid": "notes" },
-      said.map((note) => el("p", { class: "dim" }, ...withChips(state, note))),
-    );
-  }
+  const notes = (state) => state.scene.notes
+    .filter((note) => !/found by the segmenter/.test(note)) // the sentence beside says it
+    .map((note) => el("p", { class: "dim" }, ...withChips(state, note)));
 }

@@ -17,6 +17,9 @@ export function el(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+/** Words with what is to be typed, between backticks, set apart. */
+export const prose = (words) => words.split("`").map((part, k) => (k % 2 ? el("code", {}, part) : part));
+
 /** The same for SVG. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
