@@ -73,7 +73,7 @@ def test_two_processes_in_a_storm_keep_right_answers_mark_lost_ones_and_share_a_
             asked = {"settings": given, "n_objects": N_OBJECTS, "n_pairs": N_PAIRS, "backwards": backwards}
             command = [sys.executable, str(TESTS / "support" / "storm_worker.py"), json.dumps(asked)]
             workers.append(subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True))
-        found = [json.loads(worker.communicate(timeout=300)[0]) for worker in workers]
+        found = [json.loads(worker.communicate(timeout=900)[0]) for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
     calls = [each["calls"] for each in found]
     for each in found:

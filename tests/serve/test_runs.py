@@ -49,9 +49,20 @@ def control(client, run, do, obj=None):
     return client.post(f"/v1/runs/{run.run_id}/control", json={"do": do, "obj": obj})
 
 
+def run_processes():
+    return [p for p in multiprocessing.active_children() if p.name == "cpor-run"]
+
+
 def the_process():
-    (child,) = [p for p in multiprocessing.active_children() if p.name == "cpor-run"]
+    (child,) = run_processes()
     return child
+
+
+def comes_true(condition):
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_a_run_is_followed_to_its_end_by_two_who_hear_the_same(client, evidence):
@@ -126,10 +137,7 @@ def test_pause_step_another_target_and_stop_in_the_middle_of_a_motion(client):
     assert state(client, run).target_name == f"the {name}"
     heard = len(watcher.events)
     assert control(client, run, "resume").json()["state"] == "running"
-    deadline = time.monotonic() + PATIENCE_S
-    while sum("film" in e for e in watcher.events[heard:]) < 3:  # the arm is on its way
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    comes_true(lambda: sum("film" in e for e in watcher.events[heard:]) >= 3)  # the arm is on its way
     assert control(client, run, "stop").status_code == 200
     watcher.join()
     last = state(client, run)
@@ -138,11 +146,11 @@ def test_pause_step_another_target_and_stop_in_the_middle_of_a_motion(client):
 
 
 def test_one_run_at_a_time_and_a_killed_process_is_a_failed_run(client):
-    run = begin(client)
+    run = begin(client, paused=True)  # so that it is not over before it is killed
     busy = client.post("/v1/runs", json=QUICK)
     assert "Another run is active" in refused(busy, 503, "busy") and int(busy.headers["retry-after"]) > 0
     watcher = Follower(client, run.run_id)
-    watcher.wait_for_state("running")
+    watcher.wait_for_state("paused")
     os.kill(the_process().pid, signal.SIGKILL)
     watcher.join()
     last = state(client, run)
@@ -151,14 +159,15 @@ def test_one_run_at_a_time_and_a_killed_process_is_a_failed_run(client):
     kept = begin(client)  # the place is free again
     assert client.delete(f"/v1/runs/{kept.run_id}").status_code == 204
     assert "no such run" in refused(client.get(f"/v1/runs/{kept.run_id}"), 404, "not_found")
-    assert not [p for p in multiprocessing.active_children() if p.name == "cpor-run"]
+    assert not run_processes()
 
 
 def test_a_run_that_nobody_follows_is_stopped(client):
     with live_service(abandoned_s=0.2) as lonely:
         run = begin(lonely, paused=True)
         # Its sentinel, not `join`: the keeper waits for the same process, and only one of two is told.
-        assert multiprocessing.connection.wait([the_process().sentinel], PATIENCE_S)
+        for child in run_processes():
+            assert multiprocessing.connection.wait([child.sentinel], PATIENCE_S)
         Follower(lonely, run.run_id).join()
         last = state(lonely, run)
         assert (last.state, last.ended) == ("ended", "stopped") and "nobody" in last.detail
@@ -183,10 +192,10 @@ def test_orders_to_a_run_that_does_not_listen_hold_up_nobody():
 
 def test_signs_of_life_are_sent_in_silence():
     with live_service(heartbeat_s=0.1) as client:
-        run = begin(client)
+        run = begin(client, paused=True)
         watcher = Follower(client, run.run_id)
-        watcher.wait_for_state("running")
-        assert len(watcher.comments) > 3
+        watcher.wait_for_state("paused")
+        comes_true(lambda: len(watcher.comments) > 3)
         client.delete(f"/v1/runs/{run.run_id}")
         watcher.join()
 
