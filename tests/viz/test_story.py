@@ -98,7 +98,10 @@ def test_names_cannot_put_anything_into_the_page(folder):
 
 
 def test_a_fact_stays_with_its_name_on_a_narrow_screen(folder):
-    page = story_page(replace(story_of_run(folder), facts={"wrong removals": "0", "tier": "hard"}))
+    story = replace(story_of_run(folder), facts={"wrong removals": "0", "tier": "hard"}, request="the arch")
+    page = story_page(story)
+    assert "The arch is what was asked for." in Page(page).text
+    assert "is what was asked for" not in story_page(story_of_run(folder))
     assert (
         "<dl><div><dt>wrong removals</dt><dd>0</dd></div><div><dt>tier</dt><dd>hard</dd></div></dl>" in page
     )

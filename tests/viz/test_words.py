@@ -1,7 +1,7 @@
 from typing import get_args
 
 from cpor.decision import WHY_DEFERRED, Certificate, Decision, Defer, DeferReason, Grasp, Remove
-from cpor.viz.words import say_why
+from cpor.viz.words import say_success, say_why
 
 
 def decided(action, epsilon, kind="k_max"):
@@ -28,3 +28,10 @@ def test_every_reason_to_defer_is_said_in_words():
     assert "too large for an exact sum" in say_why(decided(Defer("not_proven"), 0.7), 1, name)
     assert "an answer is missing" in say_why(decided(Defer("no_evidence"), 0.7), 1, name)
     assert set(WHY_DEFERRED) == set(get_args(DeferReason))
+
+
+def test_a_score_that_promises_too_much_is_said():
+    act = decided(Remove(2), 1e-4)
+    assert say_success(None, act) == ""
+    assert say_success(0.55, act).endswith("were right 55% of the time.")
+    assert say_success(0.4, act).endswith("So count on 40%: the score promises too much.")
