@@ -96,7 +96,8 @@ def _loaded(page: Any) -> None:
 
 def site(_: int) -> list[Row]:
     """All pages of the site, from disk."""
-    names = sorted(str(page.relative_to(SITE)) for page in SITE.rglob("*.html"))
+    # The page for what is not found is for web servers: its addresses do not hold on disk.
+    names = sorted(str(page.relative_to(SITE)) for page in SITE.rglob("*.html") if page.name != "404.html")
     states: dict[str, State] = {name: ((SITE / name).as_uri(), _loaded) for name in names}
     with open_browser() as browser:
         return rows(f"all {len(names)} pages of the site", look(browser, states))

@@ -1,4 +1,4 @@
-"""Takes the pictures of the page in docs/pictures: `python tests/e2e/take_pictures.py docs/pictures`."""
+"""Takes the pictures of the page: `python tests/e2e/take_pictures.py docs/pictures [page-remove ...]`."""
 
 import io
 import sys
@@ -20,8 +20,8 @@ PICTURES = [
     ("page-first-visit", LAPTOP, "light", "/", []),
     ("page-choose", LAPTOP, "light", "/?example=touching-toys", []),
     ("page-remove", LAPTOP, "light", "/?example=touching-toys&target=7&tau=0.5", []),
-    ("page-ask-dark", LAPTOP, "dark", "/?example=full-bin&target=5", []),
-    ("page-evidence", LAPTOP, "light", "/?example=full-bin&target=5", ["answer-yes"]),
+    ("page-ask-dark", LAPTOP, "dark", "/?example=full-bin&target=10", []),
+    ("page-evidence", LAPTOP, "light", "/?example=full-bin&target=10", ["answer-yes"]),
     ("page-grasp-tablet", TABLET, "light", "/?example=loose-bin&target=3&tau=0.5", []),
     ("page-dark-tablet", TABLET, "dark", "/?example=full-bin&target=4", []),
 ]
@@ -37,7 +37,7 @@ def take(browser, url: str, size: tuple[int, int], scheme: str, where: str, clic
     if state == "empty":
         page.wait_for_selector('.thumb img[src^="blob:"]')
     if state == "decided":
-        page.wait_for_selector("[data-testid=change], [data-testid=missing]", timeout=60_000)
+        page.wait_for_selector("[data-testid^=change], [data-testid=missing]", timeout=60_000)
     for name in clicks:
         page.get_by_test_id(name).first.click()
     page.wait_for_load_state("networkidle")
@@ -47,10 +47,10 @@ def take(browser, url: str, size: tuple[int, int], scheme: str, where: str, clic
     return taken
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, only: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with running_service() as url, open_browser() as browser:
-        for name, size, scheme, where, clicks in PICTURES:
+        for name, size, scheme, where, clicks in [each for each in PICTURES if each[0] in only or not only]:
             picture = Image.open(io.BytesIO(take(browser, url, size, scheme, where, clicks))).convert("RGB")
             file = folder / f"{name}.png"
             picture.save(file, optimize=True)
@@ -60,4 +60,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures"), sys.argv[2:])
