@@ -79,7 +79,7 @@ def test_late_reply_never_replaces_a_newer_one(open_page):
 def test_examples_that_come_late_are_waited_for(open_page):
     it = open_page("/static/icon.svg")
     held = []
-    it.page.route("**/v1/examples", held.append)
+    it.page.route("**/v1/examples", lambda route: held.append(route))
     it.open()
     expect(it.page.get_by_text("Loading the examples…")).to_be_visible()
     expect(it.see("drop-zone")).to_be_visible()
