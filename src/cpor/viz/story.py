@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 
 from cpor.files.whole_files import write_text
+from cpor.relations import Label
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import read_run
 from cpor.scene import BlockedBy, Scene
@@ -88,7 +89,9 @@ def story_page(story: Story) -> str:
     """The page; the same run gives the same page."""
     title = f"Fetching {story.request}"
     # An object that a note speaks of may be gone by then.
-    names = {o.id: f"the {o.title}" for cycle in story.cycles for o in cycle.scene.objects if o.title}
+    names: dict[Label, str] = {
+        o.id: f"the {o.title}" for cycle in story.cycles for o in cycle.scene.objects if o.title
+    }
     # One window for all steps, so that the eye can compare them.
     window = window_around(story.cycles[0].scene) if story.cycles else None
     return whole_page(
@@ -127,7 +130,7 @@ def _facts(story: Story) -> str:
     return f"<dl>{rows}</dl>" if rows else ""
 
 
-def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None, names: Mapping[int, str]) -> str:
+def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None, names: Mapping[Label, str]) -> str:
     name, decision, target = namer(cycle.scene), cycle.decision, cycle.target
     headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
     p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
