@@ -146,7 +146,7 @@ def test_an_object_that_is_not_there_is_not_made_up(folder, tiny):
     assert said["candidates"] == [] and "No object fits" in said["question"]
     assert len(said["objects"]) == 3
     nowhere = told(folder, "--point", "319,239", *tiny, code=2)
-    assert "No object lies within" in nowhere["question"]
+    assert "No object was found at" in nowhere["question"]
 
 
 def test_a_word_that_is_not_known_is_asked_back(folder, tiny):

@@ -292,9 +292,9 @@ def test_the_command_line_fits_decides_and_watches_for_drift(scenes, tmp_path, m
     assert (code, "rho" in error) == (2, True)
     code, out, _ = run("decide", folder, "--target", 4242)
     assert code == 2
-    code, _, error = run("decide", folder)
+    code, out, _ = run("decide", folder)
     assert code == 2
-    assert "--target" in error
+    assert "--target" in out
     code, out, error = run("drift", tmp_path / "scenes", "--model", model, "--json")
     assert code == 0, error
     assert set(json.loads(out)) == {"drifted", "p_value", "level", "distance", "reason"}
