@@ -67,7 +67,7 @@ def test_the_larger_piece_is_taken_and_that_is_said(scene):
 
 
 @pytest.mark.parametrize(
-    ("p", "says"), [(0.02, "Which one do you mean?"), (0.5, "1, 2 may be pieces of one thing.")]
+    ("p", "says"), [(0.02, "Which one do you mean?"), (0.35, "1, 2 may be pieces of one thing.")]
 )
 def test_in_doubt_it_is_asked(scene, monkeypatch, p, says):
     weights = np.zeros(len(pieces.TOUCHING))
