@@ -79,10 +79,15 @@ def test_where_the_unseen_goes_first_another_right_removal_is_still_one(rng) -> 
         said = decide(posterior, tau=0.3)
         real = {k: score for k, score in said.scores.items() if k != 0}
         best = max(real, key=real.__getitem__)
-        if real[best] > 0.3:
-            assert said.action == (Grasp(1) if best == 1 else Remove(best))
-        else:
+        if real[best] <= 0.3:
             assert said.action == Defer("unseen_blocker") or said.scores[0] <= 0.3
+        elif best == 1:
+            assert said.action == (Grasp(1) if real[1] >= said.scores[0] else Defer("unseen_blocker"))
+        else:
+            assert said.action == Remove(best)
+    # Grasping is right only where nothing unseen has to go first.
+    assert decide(scene({(1, 0): 0.52}), tau=0.3).action == Defer("unseen_blocker")
+    assert decide(scene({(1, 0): 0.48}), tau=0.3).action == Grasp(1)
 
 
 def test_a_certificate_speaks_of_actions_that_can_be_taken(rng) -> None:

@@ -147,7 +147,9 @@ def certify(
         low, high = (np.delete(np.asarray(side), unseen) for side in (inference.low, inference.high))
         best = int(low.argmax())
         acts = low[best] > max(tau, float(np.delete(high, best).max(initial=-1.0))) + ROUNDING
-        kind = "action" if acts or high.max() <= tau else "tolerance"
+        grasps = posterior.target_index == int(np.delete(np.arange(len(posterior)), unseen)[best])
+        is_sure = not grasps or inference.high[unseen[0]] < low[best] or inference.low[unseen[0]] > high[best]
+        kind = "action" if (acts and is_sure) or high.max() <= tau else "tolerance"
     return Certificate(kind, inference.epsilon, inference.k, False, blockers_certified)
 
 
@@ -157,8 +159,9 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     Given the lower ends of intervals, it acts only where the action is proven likely enough to be right.
     Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau.
 
-    Nobody can remove what nobody segmented: where it would have to go first and no other action is likely
-    enough to be right, that is said; where another object is likely to be a right one to remove, it is.
+    Nobody can remove what nobody segmented. Where another object is likely to be a right one to remove, that
+    is done: both may be right. Where none is, or where grasping is less likely to be right than that
+    something unseen has to go first, that is said.
     """
     unseen = _unseen(posterior)
     known = {o: score for o, score in enumerate(scores) if o not in unseen}
@@ -167,7 +170,7 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
         return Defer("unseen_blocker") if max(scores) > tau + ROUNDING else None
     enough = best - ROUNDING
     if scores[posterior.target_index] >= enough:
-        return Grasp(posterior.target)
+        return Defer("unseen_blocker") if best < max(scores) - ROUNDING else Grasp(posterior.target)
     return Remove(posterior.objects[next(o for o, score in known.items() if score >= enough)])
 
 

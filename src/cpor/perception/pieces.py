@@ -23,7 +23,7 @@ from cpor.scene import MaskCrop, Scene
 TOUCHING = (-9.4, 3.4, 3.2, 2.7, 10.2, 2.8, 2.6, 4.7, 1.4)
 """Log-odds of masks that touch: intercept; share of the border without a step in depth; likeness of colours;
 larger and smaller share of either that the other's whole mask covers; smaller by larger area; then those of
-`_by_shape`. `training/fit_pieces.py` learns them on simulated dev scenes."""
+`_by_shape`. `benchmarks/fit_pieces.py` learns them on simulated dev scenes."""
 
 APART = (-7.6, 1.6, 6.2, 10.3, -66.0, 1.9, 2.8, 2.1)
 """The same of masks that lie apart: intercept; share of the way between them that is nearer than both;

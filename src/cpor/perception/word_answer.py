@@ -34,7 +34,7 @@ from cpor.perception.vocabulary import vocabulary
 from cpor.perception.word_judge import LEAST_SHOWN, WORLDS, Fit, RefusedError, WordJudge
 from cpor.scene import Scene
 
-IN_MOST = 0.65
+IN_MOST = 0.8
 """Share of the worlds with an object that fits in which it must be the same one to be acted on."""
 
 SEVERAL = 0.4

@@ -1,6 +1,6 @@
 """Learn when two masks show one thing, on scenes with their truth (`cpor.perception.pieces`).
 
-Run: PYTHONPATH=src:benchmarks python training/fit_pieces.py [--scenes 110]
+Run: python benchmarks/fit_pieces.py [--scenes 110]
 """
 
 import argparse
@@ -32,9 +32,9 @@ def main() -> None:
     kinds: dict[int, list[tuple[tuple[float, ...], bool]]] = {len(TOUCHING): [], len(APART): []}
     for view, seen in see("dev", parser.parse_args().scenes):
         owners = view.owners(seen)
-        for (a, b), (factors, _) in compare_masks(seen, describe_objects(seen)).items():
+        for (a, b), (told, _) in compare_masks(seen, describe_objects(seen)).items():
             if owners[a] and owners[b]:  # what is no object is no piece either
-                kinds[len(factors)].append((factors, owners[a] == owners[b]))
+                kinds[len(told)].append((told, owners[a] == owners[b]))
     for pairs in kinds.values():
         factors, same = np.array([f for f, _ in pairs]), np.array([s for _, s in pairs], dtype=float)
         weights = fit(factors, same)
