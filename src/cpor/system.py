@@ -22,6 +22,7 @@ from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.perception.grounding import Exchange, Found
+from cpor.perception.hidden_parts import guess_hidden_parts
 from cpor.perception.mask_files import GivenMasks
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.registry import DEFAULT, make_segmenter
@@ -108,6 +109,9 @@ class System:
         checks = check_frame(given.observation, None if previous is None else previous.seen.observation)
         watch.lap("check")
         scene, masks, maker = self._segment(given)
+        scene, guessed = guess_hidden_parts(scene, _own_segmenter)
+        if guessed:
+            maker, notes = maker and f"{maker} with hidden parts of ours", (*notes, guessed)
         watch.lap("segment")
         if masks != GIVEN:
             notes = (*notes, f"{len(scene.objects)} objects found by the segmenter {masks}.")

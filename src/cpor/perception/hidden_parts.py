@@ -1,0 +1,57 @@
+"""Hidden parts for masks that came without: our segmenter guesses them where it sees the same object."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from cpor.errors import say_count
+from cpor.perception.letterbox import join
+from cpor.perception.network_file import MissingExtraError
+from cpor.perception.segmenter import Segmenter
+from cpor.scene import MaskCrop, Scene
+
+SAME_IOU = 0.5
+"""Least overlap of what shows for two masks to be of one object."""
+
+
+def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scene, str]:
+    """The scene with the hidden parts that a segmenter sees, and a sentence on that; as it is if it has all.
+
+    Most segmenters find what shows, not what is hidden behind others, and who obstructs whom cannot be told
+    from that alone. An object that this one does not see stays as it is: nothing is known of it.
+
+    Args:
+        scene: What was found.
+        own: Gives who finds objects with amodal masks; it is asked only where one is lacking.
+    """
+    if scene.visible_ids is None or all(o.amodal is not None for o in scene.objects):
+        return scene, ""
+    try:
+        second = own().segment(scene.observation)
+    except MissingExtraError:
+        return scene, ""  # no network, no guess
+    assert second.visible_ids is not None
+    width = max(second.ids, default=0) + 1
+    both = scene.visible_ids.astype(np.int64) * width + second.visible_ids
+    shared = np.bincount(both.reshape(-1), minlength=(max(scene.ids, default=0) + 1) * width).reshape(
+        -1, width
+    )
+    here, there = shared.sum(axis=1), shared.sum(axis=0)
+    overlap = shared / np.maximum(here[:, None] + there[None] - shared, 1)
+    overlap[:, 0] = 0.0
+    theirs = {o.id: o.amodal for o in second.objects}
+    objects, count = [], 0
+    for obj in scene.objects:
+        best = int(overlap[obj.id].argmax())
+        whole = theirs.get(best) if overlap[obj.id, best] >= SAME_IOU else None
+        if obj.amodal is None and whole is not None:
+            obj = replace(obj, amodal=join(MaskCrop.from_mask(scene.visible_ids == obj.id), whole))
+            count += 1
+        objects.append(obj)
+    if not count:
+        return scene, ""
+    says = (
+        f"The masks tell of no hidden parts: those of {say_count(count, 'object')} are our segmenter's guess."
+    )
+    return replace(scene, objects=tuple(objects)), says
