@@ -76,6 +76,7 @@ LONG: dict[str, tuple[str, Wanted]] = {
     "pieces": ("benchmarks/evidence_pieces.py", Wanted("safe", "what the safety rules cost on photographs")),
     "photographs": ("benchmarks/evidence_photographs.py", Wanted("sees", "labelled photographs")),
     "pointing": ("benchmarks/evidence_pointing.py", Wanted("decides", "targets that are pointed at")),
+    "hidden_parts": ("benchmarks/evidence_hidden_parts.py", Wanted("safe", "masks of what shows alone")),
     "cameras": ("benchmarks/evidence_cameras.py", Wanted("safe", "promises under another camera")),
     "merged": ("benchmarks/evidence_merged.py", Wanted("safe", "masks that hold two objects")),
     "gate_acts": ("benchmarks/evidence_gate_acts.py", Wanted("safe", "what is still done under faults")),
