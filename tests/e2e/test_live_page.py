@@ -83,6 +83,20 @@ def click_on_picture(it, obj):
     it.page.mouse.click(x, y)
 
 
+LATE_REPLIES = """() => {
+    const send = window.fetch;
+    window.replies = 0;
+    window.fetch = async (...asked) => {
+        const reply = await send(...asked);
+        if (!String(asked[0]).includes("/control")) return reply;
+        await new Promise((done) => setTimeout(done, 4000));
+        window.replies += 1;
+        return reply;
+    };
+}"""
+"""What the service replies to orders comes after what the stream says of them."""
+
+
 def test_step_through_a_run_ask_for_another_object_and_stop(open_live, client, evidence):
     it = open_live()
     expect(it.see("status")).to_be_hidden()
@@ -115,10 +129,12 @@ def test_step_through_a_run_ask_for_another_object_and_stop(open_live, client, e
     it.page.wait_for_selector("body[data-state=paused]")
     again = next(o["id"] for o in third["objects"] if o["id"] != third["target"])
     it.see(f"pick-{again}").focus()
+    it.page.evaluate(LATE_REPLIES)
     it.page.keyboard.press("Enter")  # the same by keyboard
     wait_for_step(it, 3)
     assert follower.wait_for_cycle(3, "decided")["target"] == again
-    it.page.wait_for_selector("body[data-state=paused]")
+    comes_true(it.page, "window.replies === 1")
+    it.page.wait_for_selector("body[data-state=paused]")  # the stream said so before the reply came
     it.page.evaluate(STOP_ONCE_IT_MOVES)  # by a hand as quick as the arm, however loaded the machine
     it.see("resume").click()
     it.page.wait_for_selector("body[data-state=ended]")

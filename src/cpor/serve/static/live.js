@@ -24,6 +24,7 @@ let cycles = new Map();
 let looksAt = null; // the step looked at; null: the newest
 let wish = null; // the object asked for instead, until the run has turned to it
 let order = null; // what was told to the arm and not done yet: "pause"
+let heard = 0; // how often the stream said how the run stands
 let isConnected = true;
 let hasSimulator = true;
 let leave = () => {};
@@ -160,6 +161,7 @@ function hear(event) {
   }
   if (event.run) {
     run = event.run;
+    heard += 1;
     if (run.state !== "running") order = null;
     if (OVER.has(run.state)) wish = null;
   }
@@ -171,9 +173,11 @@ async function control(told) {
   // The arm ends its action first: until then the page must say that it was heard.
   order = told.do === "pause" ? "pause" : told.do === "retarget" ? order : null;
   drawState();
+  const before = heard;
   const reply = await trying(() => post(`/v1/runs/${encodeURIComponent(run.run_id)}/control`, told));
   if (!reply) order = null;
-  if (reply && reply.run_id === run?.run_id && !OVER.has(run.state)) run = reply;
+  // What the stream said meanwhile is newer than the reply.
+  if (reply && reply.run_id === run?.run_id && heard === before && !OVER.has(run.state)) run = reply;
   if (run?.state !== "running") order = null;
   draw();
 }
