@@ -14,23 +14,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-import numpy as np
 from evidence_gate import DATA
 from evidence_page import keep
 from evidence_photographs import share
 from long_parts import Row
-from scipy import ndimage
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.data.scene_set import list_scene_folders
 from cpor.decision import Defer, Grasp
 from cpor.inference.decide import decide_many
 from cpor.model import FittedModel, bundled_model
-from cpor.scene import PixelPoint, Scene
+from cpor.scene import Scene
 from cpor.semantics.matching import match_point
 from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.make import DatasetSettings, plan_split
 from cpor.sim.dataset.recognition import Recognition
+from cpor.sim.staged_run import deepest_point
 from cpor.system import System
 from cpor.truth import TruthKind, is_wrong, truth_of
 
@@ -52,16 +51,6 @@ def photographs() -> Iterator[Case]:
         yield scene, list(scene.ids), "occlusion"
 
 
-def deepest_point(scene: Scene, target: int) -> PixelPoint | None:
-    """The point that lies deepest in what shows of an object; None where nothing does."""
-    assert scene.visible_ids is not None
-    inside = np.pad(scene.visible_ids == target, 1)
-    if not inside.any():
-        return None
-    row, col = np.unravel_index(ndimage.distance_transform_edt(inside).argmax(), inside.shape)
-    return PixelPoint(float(col) - 1.0, float(row) - 1.0)
-
-
 def count(cases: Iterable[Case], system: System, model: FittedModel) -> Counter[str]:
     """Point at every target, and judge what comes of it."""
     forced = replace(model.pipeline(tau=0.0, fill_missing=True), most_mu=1.0)
@@ -69,7 +58,8 @@ def count(cases: Iterable[Case], system: System, model: FittedModel) -> Counter[
     for scene, targets, kind in cases:
         truth, view = truth_of(scene, kind), system.look(scene.observation)
         for target in targets:
-            point = deepest_point(scene, target)
+            assert scene.visible_ids is not None
+            point = deepest_point(scene.visible_ids, target)
             if point is None:
                 continue
             before = match_point(view.seen, point)

@@ -1,11 +1,16 @@
 """Pointing at something that no mask shows: it is looked at more closely, never taken for its neighbour."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.faint_object import faint_object
 
 from cpor.perception.grounding import NotFound
+from cpor.perception.mask_files import GivenMasks
 from cpor.perception.segmenter import PointSegmenter
+from cpor.robot.carry_over import Memory
+from cpor.robot.follow import PointedAt, Pursuit, find_as_asked
 from cpor.robot.follow_frames import follow
 from cpor.scene import PixelPoint
 from cpor.system import System, make_segmenter
@@ -52,3 +57,19 @@ def test_where_nothing_is_seen_it_is_said_and_nothing_is_guessed(pointed, masks)
     answer = system.decide(view, point=point)
     assert answer.decision is None and isinstance(answer.meant, NotFound)
     assert "No object was found at" in answer.question and "Nearest to it" in answer.question
+
+
+def test_the_loop_looks_closer_at_a_pixel_too_and_follows_what_it_finds(pointed):
+    _, view, truth, point = pointed
+    segmenter, finder = make_segmenter("embedded"), find_as_asked(None, point, None)
+    pursuit = Pursuit(finder, ids_are_kept=False)
+    seen = segmenter.segment(view.seen.observation)
+    target, memory = pursuit.look_for(Memory(), seen, segmenter, is_first=True)
+    found = memory.frame.visible_ids == target
+    assert (found & truth).sum() > 0.5 * (found | truth).sum()
+    assert memory.made_here == set() and "faintly" in memory.events[-1]
+    later = replace(seen, observation=replace(seen.observation))
+    again, memory = pursuit.look_for(memory, later, segmenter, is_first=False)
+    assert again == target and finder(later) is None
+    blind, memory = Pursuit(PointedAt(point), False).look_for(Memory(), seen, GivenMasks(seen), True)
+    assert blind is None and memory.frame.ids == seen.ids

@@ -1,17 +1,54 @@
 """Which object of a look is the target. In doubt it is not seen."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from cpor.errors import InvalidSettingError
 from cpor.perception.grounding import Found
+from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.robot.carry_over import Memory
-from cpor.scene import PixelPoint, Scene
+from cpor.scene import Observation, PixelPoint, Scene
 from cpor.semantics.grounder import ground_with
 from cpor.tracking.identity import SURE
 
 TargetFinder: TypeAlias = Callable[[Scene], int | None]
 """Finds the target in a scene, by its name for example; None where it is not there."""
+
+
+@runtime_checkable
+class Pointing(Protocol):
+    """A finder that can say where the target shows, for a segmenter that did not name it."""
+
+    def __call__(self, scene: Scene) -> int | None:
+        """The target in a scene; None where it is not there."""
+        ...
+
+    def where(self, scene: Scene) -> PixelPoint | None:
+        """A pixel that shows it; None where nobody says."""
+        ...
+
+
+class PointedAt:
+    """Finds what a pixel shows in the first frame; later another object may be there.
+
+    Args:
+        point: The pixel. [px]
+    """
+
+    def __init__(self, point: PixelPoint) -> None:
+        self._point = point
+        self._frame: Observation | None = None
+
+    def __call__(self, scene: Scene) -> int | None:
+        """The object at the pixel of the first frame; None in later ones."""
+        told = None if self.where(scene) is None else ground_with(None, scene, None, self._point).meant
+        return told.id if isinstance(told, Found) else None
+
+    def where(self, scene: Scene) -> PixelPoint | None:
+        """The pixel; None in later frames."""
+        self._frame = self._frame or scene.observation
+        return self._point if scene.observation is self._frame else None
 
 
 def find_as_asked(target: int | None, point: PixelPoint | None, request: str | None) -> int | TargetFinder:
@@ -29,14 +66,11 @@ def find_as_asked(target: int | None, point: PixelPoint | None, request: str | N
         raise InvalidSettingError("say which object in one way: target, point or request")
     if target is not None:
         return target
-    looks = 0
+    if point is not None:
+        return PointedAt(point)
 
     def find(scene: Scene) -> int | None:
-        nonlocal looks
-        looks += 1
-        if point is not None and looks > 1:
-            return None  # what is at that pixel now is another object
-        told = ground_with(None, scene, None, point, request)
+        told = ground_with(None, scene, None, None, request)
         return told.meant.id if isinstance(told.meant, Found) else None
 
     return find
@@ -60,6 +94,30 @@ class Pursuit:
         self.target: int | None = None
         self.doubted = False
         self._keeps = ids_are_kept
+
+    def look_for(
+        self, memory: Memory, seen: Scene, segmenter: Segmenter, is_first: bool
+    ) -> tuple[int | None, Memory]:
+        """The same as `find` of a new look; where somebody points, the segmenter looks more closely.
+
+        Args:
+            memory: What was known before it.
+            seen: What the segmenter found.
+            segmenter: Whose look it is.
+            is_first: Whether no look was before it.
+        """
+        target, now = self.find(memory.carry_to(seen, self._keeps), is_first)
+        if target is not None or self.doubted or not isinstance(self.wanted, Pointing):
+            return target, now
+        place = self.wanted.where(seen)
+        if place is None or seen.visible_ids is None or seen.visible_ids[int(place.y), int(place.x)]:
+            return target, now
+        closer = segmenter.segment_at(seen, place) if isinstance(segmenter, PointSegmenter) else None
+        if closer is None:
+            return target, now
+        target, now = self.find(memory.carry_to(closer, self._keeps), is_first)
+        says = "something seen only faintly counts since it was pointed at"
+        return target, replace(now, events=(*now.events, says), made_here=frozenset())
 
     def find(self, now: Memory, is_first: bool) -> tuple[int | None, Memory]:
         """The target's id in the last look, None where it is not seen, never a guess; and what is known then.

@@ -212,9 +212,8 @@ class _Run:
         self.open = Cycle(len(self.cycles), Scene(as_recorded(observation)), notes=tuple(notes))
         seen = self.segmenter.segment(as_recorded(observation))
         watch.lap("segment")
-        now = self.memory.carry_to(seen, self.settings.ids_are_kept)
-        notes += now.events
-        target, self.memory = self.pursuit.find(now, is_first=not self.cycles)
+        target, self.memory = self.pursuit.look_for(self.memory, seen, self.segmenter, not self.cycles)
+        notes += self.memory.events
         if self.retargeted and target is not None:
             notes.append(f"from here on object {target} is asked for, another one than before")
         if self.tried in self.memory.unchanged:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
+from jaxtyping import Int32
+from scipy import ndimage
 
 from cpor.decision import Defer, Grasp, Remove
 from cpor.perception.onnx_segmenter import OnnxSegmenter
@@ -17,7 +19,7 @@ from cpor.robot.choose import Decider, SystemDecider
 from cpor.robot.cycle import Ask, Cycle, LoopSettings, Retarget, RunResult
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
-from cpor.scene import BlockedBy, Scene, TrueRelations
+from cpor.scene import BlockedBy, PixelPoint, Scene, TrueRelations
 from cpor.sim.arm.film import Film
 from cpor.sim.arm.simulated_robot import SimulatedRobot
 from cpor.sim.camera.look import Look, plain_look
@@ -287,6 +289,15 @@ def demonstrate(
     return Demonstration(result, witness.delivered, verdicts, max(0, pointer.times - 1), moments)
 
 
+def deepest_point(ids: Int32[np.ndarray, "h w"], obj: int) -> PixelPoint | None:
+    """The pixel that lies deepest in what shows of an object; None where nothing does."""
+    inside = np.pad(ids == obj, 1)
+    if not inside.any():
+        return None
+    row, col = np.unravel_index(ndimage.distance_transform_edt(inside).argmax(), inside.shape)
+    return PixelPoint(float(col) - 1.0, float(row) - 1.0)
+
+
 class Pointer:
     """Somebody who points at the target whenever the loop does not recognise it by itself.
 
@@ -306,6 +317,12 @@ class Pointer:
         found = self._stage.find_target(scene)
         self.times += found is not None
         return found
+
+    def where(self, scene: Scene) -> PixelPoint | None:
+        """The pixel that lies deepest in what truly shows of the target; None where nothing does."""
+        return deepest_point(
+            self._stage.robot.views_of(scene.observation).visible_ids, self._stage.heap.target
+        )
 
 
 class Witness:
