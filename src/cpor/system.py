@@ -21,7 +21,7 @@ from cpor.evidence.merged import find_merged
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
 from cpor.model import Bundled, FittedModel, bundled_model
-from cpor.perception.grounding import Exchange, Found
+from cpor.perception.grounding import Exchange, Found, shows_nothing
 from cpor.perception.hidden_parts import guess_hidden_parts
 from cpor.perception.mask_files import GivenMasks
 from cpor.perception.network_file import MissingExtraError
@@ -206,10 +206,7 @@ class System:
                 segmenter's own, or nothing is seen there.
             point: Where. [px]
         """
-        ids, (height, width) = view.seen.visible_ids, view.seen.observation.shape
-        if ids is None or not (0.0 <= point.x < width and 0.0 <= point.y < height):
-            return view
-        if ids[int(point.y), int(point.x)] or view.masks == GIVEN or self._segmenter_name == GIVEN:
+        if not shows_nothing(view.seen, point) or GIVEN in (view.masks, self._segmenter_name):
             return view
         segmenter = self._segmenter or _own_segmenter()
         if not isinstance(segmenter, PointSegmenter) or view.sources.segmenter != fingerprint(segmenter):

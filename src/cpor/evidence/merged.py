@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from cpor.evidence.geometry import GeometricEvidence
+from cpor.perception.hidden_parts import shared_pixels
 from cpor.scene import Scene
 
 INSIDE = 0.7
@@ -35,11 +36,7 @@ def find_merged(scene: Scene, second: Scene, geometry: GeometricEvidence) -> Boo
     merged = np.zeros(len(scene.objects), np.bool_)
     if scene.visible_ids is None or second.visible_ids is None or not geometry.ids:
         return merged
-    width = max(max(geometry.ids), int(second.visible_ids.max())) + 1
-    both = scene.visible_ids.astype(np.int64) * width + second.visible_ids
-    shared = np.bincount(both.reshape(-1), minlength=(max(scene.ids, default=0) + 1) * width).reshape(
-        -1, width
-    )
+    shared = shared_pixels(scene, second)
     here, there = shared.sum(axis=1), shared.sum(axis=0)
     obstructs = ~(geometry.p_geometry <= SURE)
     np.fill_diagonal(obstructs, False)

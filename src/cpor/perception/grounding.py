@@ -36,6 +36,7 @@ __all__ = [
     "ground_words",
     "object_centres",
     "parse_point",
+    "shows_nothing",
 ]
 
 SLIP = 0.003
@@ -106,6 +107,14 @@ def ground_id(scene: Scene, obj: int) -> Found:
     if obj not in scene.ids:
         raise InvalidSceneError(f"unknown object {obj}; {say_known(obj, scene.ids)}")
     return Found(obj)
+
+
+def shows_nothing(scene: Scene, point: PixelPoint) -> bool:
+    """Whether a point of the picture lies in nobody's visible mask; not so without masks, or outside."""
+    height, width = scene.observation.shape
+    if scene.visible_ids is None or not (0.0 <= point.x < width and 0.0 <= point.y < height):
+        return False
+    return not scene.visible_ids[int(point.y), int(point.x)]
 
 
 def ground_point(scene: Scene, point: PixelPoint) -> Grounding:

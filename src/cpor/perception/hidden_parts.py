@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Int64
 
 from cpor.errors import say_count
 from cpor.perception.letterbox import join
@@ -13,6 +14,17 @@ from cpor.scene import MaskCrop, Scene
 
 SAME_IOU = 0.5
 """Least overlap of what shows for two masks to be of one object."""
+
+
+def shared_pixels(scene: Scene, second: Scene) -> Int64[np.ndarray, "n m"]:
+    """How many pixels each object of one look shows that each of another look at the frame shows, by ids.
+
+    Row and column 0 are of no object.
+    """
+    assert scene.visible_ids is not None and second.visible_ids is not None
+    height, width = (max(each.ids, default=0) + 1 for each in (scene, second))
+    both = scene.visible_ids.astype(np.int64) * width + second.visible_ids
+    return np.bincount(both.reshape(-1), minlength=height * width).reshape(height, width)
 
 
 def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scene, str]:
@@ -31,12 +43,7 @@ def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scen
         second = own().segment(scene.observation)
     except MissingExtraError:
         return scene, ""  # no network, no guess
-    assert second.visible_ids is not None
-    width = max(second.ids, default=0) + 1
-    both = scene.visible_ids.astype(np.int64) * width + second.visible_ids
-    shared = np.bincount(both.reshape(-1), minlength=(max(scene.ids, default=0) + 1) * width).reshape(
-        -1, width
-    )
+    shared = shared_pixels(scene, second)
     here, there = shared.sum(axis=1), shared.sum(axis=0)
     overlap = shared / np.maximum(here[:, None] + there[None] - shared, 1)
     overlap[:, 0] = 0.0

@@ -117,9 +117,9 @@ def add_faint(
     assert scene.visible_ids is not None
     free, row, col = scene.visible_ids == 0, int(point.y), int(point.x)
     least = max(4, round(settings.least_area * free.size))
-    for k in np.argsort(-found.scores, kind="stable"):
-        spread = frame.spread(found.visible[k], settings.mask_threshold)
-        if not found.scores[k] >= FAINTEST or spread is None:
+    order = np.argsort(-found.scores, kind="stable")
+    for k in order[found.scores[order] >= FAINTEST]:
+        if (spread := frame.spread(found.visible[k], settings.mask_threshold)) is None:
             continue
         top, left, values = spread
         shown = np.zeros_like(free)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from cpor.errors import InvalidSettingError
-from cpor.perception.grounding import Found
+from cpor.perception.grounding import Found, shows_nothing
 from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.robot.carry_over import Memory
 from cpor.scene import Observation, PixelPoint, Scene
@@ -110,7 +110,7 @@ class Pursuit:
         if target is not None or self.doubted or not isinstance(self.wanted, Pointing):
             return target, now
         place = self.wanted.where(seen)
-        if place is None or seen.visible_ids is None or seen.visible_ids[int(place.y), int(place.x)]:
+        if place is None or not shows_nothing(seen, place):
             return target, now
         closer = segmenter.segment_at(seen, place) if isinstance(segmenter, PointSegmenter) else None
         if closer is None:

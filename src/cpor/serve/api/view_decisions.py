@@ -5,6 +5,7 @@ from typing import Any
 
 from cpor.answer import Answer, DecideSettings
 from cpor.errors import InvalidSettingError
+from cpor.perception.grounding import shows_nothing
 from cpor.scene import PixelPoint
 from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.api.kept_views import KeptView
@@ -29,10 +30,8 @@ def pointed_at(kept: KeptView, request: SceneDecideRequest) -> PixelPoint | None
 
 def points_at_nothing(kept: KeptView, request: SceneDecideRequest) -> bool:
     """Whether a request points at a place of the picture that no object of the view shows."""
-    point, ids = pointed_at(kept, request), kept.view.seen.visible_ids
-    if point is None or ids is None or not (0.0 <= point.x < ids.shape[1] and 0.0 <= point.y < ids.shape[0]):
-        return False
-    return not ids[int(point.y), int(point.x)]
+    point = pointed_at(kept, request)
+    return point is not None and shows_nothing(kept.view.seen, point)
 
 
 def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
