@@ -1,8 +1,10 @@
-"""Views held on the device: drawn at the start, renewed while training."""
+"""Views held on the device: drawn and renewed while training, or read from files as they come."""
 
 import math
+import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +16,8 @@ from training.corrupt import Corruption
 from training.heaps import PER_SHAPE, HeapArrays
 from training.looks import Painter
 from training.textures import make_atlas, make_noise
-from training.views import DEPTH_UNIT, ViewBatch, ViewMaker
+from training.view_files import DEPTH_UNIT
+from training.views import ViewBatch, ViewMaker
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,28 +36,27 @@ class Batch:
     amodal: Tensor
 
 
-class ViewBuffer:
+def mix(first: Batch, second: Batch, generator: torch.Generator) -> Batch:
+    """Two batches as one, in random order."""
+    order = torch.randperm(len(first.ids) + len(second.ids), generator=generator, device=first.ids.device)
+    parts = ((getattr(first, name), getattr(second, name)) for name in ("rgb", "depth", "ids", "amodal"))
+    return Batch(*(torch.cat(pair)[order] for pair in parts))
+
+
+class Views:
     """Views in memory of the device.
 
     Args:
-        heaps: What to picture.
         count: How many views to hold.
         config: Everything.
         device: Where.
         seed: Of everything random in it.
     """
 
-    def __init__(
-        self, heaps: HeapArrays, count: int, config: Config, device: torch.device, seed: int
-    ) -> None:
+    def __init__(self, count: int, config: Config, device: torch.device, seed: int) -> None:
         h, w = config.views.height, config.views.width
         self.config, self.device, self.count = config, device, count
         self.generator = torch.Generator(device=device).manual_seed(seed)
-        rng = np.random.default_rng(seed)
-        atlas = torch.as_tensor(make_atlas(rng, config.views.textures)).to(device)
-        painter = Painter(atlas, make_noise(rng).to(device), self.generator)
-        self.heap_count = len(heaps)
-        self.maker = ViewMaker(HeapStore(heaps, device), painter, config.views)
         self.corruption = Corruption(config.corruption, self.generator)
         self.rgb = torch.zeros((count, h, w, 3), dtype=torch.uint8, device=device)
         # 16 bits without a sign are poorly supported: the same bits are kept as if they had one.
@@ -64,14 +66,6 @@ class ViewBuffer:
         self.filled = 0
         self.next = 0
 
-    def renew(self) -> None:
-        """Draws one batch of views, in place of the oldest."""
-        size = min(self.config.views.batch, self.count)
-        heaps = torch.randint(self.heap_count, (size,), generator=self.generator, device=self.device)
-        with torch.no_grad():
-            views = self.maker.make(heaps)
-        self._store(views, size)
-
     def _store(self, views: ViewBatch, size: int) -> None:
         at = torch.arange(self.next, self.next + size, device=self.device) % self.count
         self.rgb[at] = views.rgb
@@ -80,12 +74,6 @@ class ViewBuffer:
         self.amodal[at] = views.amodal
         self.next = (self.next + size) % self.count
         self.filled = min(self.filled + size, self.count)
-
-    def fill(self, seconds: float = math.inf) -> None:
-        """Draws views until it is full, or for some seconds; the rest then comes with renewing."""
-        end = time.monotonic() + seconds
-        while self.filled < self.count and (not self.filled or time.monotonic() < end):
-            self.renew()
 
     def clean(self, at: Tensor) -> Batch:
         """Views as drawn, not spoilt."""
@@ -124,6 +112,87 @@ class ViewBuffer:
         rgb = torch.where(keep[..., None], batch.rgb, mean.floor())
         bits = torch.where(keep[:, ::2, ::2], batch.amodal, 0)
         return Batch(rgb, batch.depth * keep, batch.ids * keep, bits)
+
+
+class ViewBuffer(Views):
+    """Views that are drawn here.
+
+    Args:
+        heaps: What to picture.
+        count, config, device, seed: As of `Views`.
+    """
+
+    def __init__(
+        self, heaps: HeapArrays, count: int, config: Config, device: torch.device, seed: int
+    ) -> None:
+        super().__init__(count, config, device, seed)
+        rng = np.random.default_rng(seed)
+        atlas = torch.as_tensor(make_atlas(rng, config.views.textures)).to(device)
+        painter = Painter(atlas, make_noise(rng).to(device), self.generator)
+        self.heap_count = len(heaps)
+        self.maker = ViewMaker(HeapStore(heaps, device), painter, config.views)
+
+    def renew(self) -> None:
+        """Draws one batch of views, in place of the oldest."""
+        size = min(self.config.views.batch, self.count)
+        heaps = torch.randint(self.heap_count, (size,), generator=self.generator, device=self.device)
+        with torch.no_grad():
+            views = self.maker.make(heaps)
+        self._store(views, size)
+
+    def fill(self, seconds: float = math.inf) -> None:
+        """Draws views until it is full, or for some seconds; the rest then comes with renewing."""
+        end = time.monotonic() + seconds
+        while self.filled < self.count and (not self.filled or time.monotonic() < end):
+            self.renew()
+
+
+class FileViews(Views):
+    """Windows of views that other processes write to files (`training.view_files`), read as they come.
+
+    Args:
+        folder: Where the files come to lie.
+        pattern: Which of them.
+        count, config, device, seed: As of `Views`.
+    """
+
+    def __init__(
+        self, folder: Path, pattern: str, count: int, config: Config, device: torch.device, seed: int
+    ) -> None:
+        spoilt = replace(config.corruption, clean_depth=config.corruption.clean_photographs)
+        super().__init__(count, replace(config, corruption=spoilt), device, seed)
+        self.folder, self.pattern, self._read = folder, pattern, set[Path]()
+        self._rng = np.random.default_rng(seed)
+
+    def follow(self) -> None:
+        """Reads whatever comes, in a thread of its own, for as long as the process lives."""
+
+        def run() -> None:
+            while self.filled < self.count:
+                if not self.read():
+                    time.sleep(0.5)
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def read(self) -> int:
+        """Takes over the files that came since, each view cut to the size that is trained on; how many."""
+        h, w = self.config.views.height, self.config.views.width
+        new = sorted(set(self.folder.glob(self.pattern)) - self._read)
+        for path in new:
+            self._read.add(path)
+            with np.load(path, allow_pickle=True) as held:
+                rgb, depth, ids, amodal = (held[name] for name in ("rgb", "depth", "ids", "amodal"))
+            cut: list[tuple[np.ndarray, ...]] = []
+            for k in range(min(len(ids), self.count - self.filled)):
+                room = (ids.shape[1] - h) // 2 + 1, (ids.shape[2] - w) // 2 + 1
+                top, left = (int(self._rng.integers(most)) for most in room)
+                full = slice(2 * top, 2 * top + h), slice(2 * left, 2 * left + w)
+                half = slice(top, top + h // 2), slice(left, left + w // 2)
+                cut.append((rgb[k][full], depth[k][full].astype(np.int32), ids[k][full], amodal[k][half]))
+            if cut:
+                parts = (torch.as_tensor(np.stack(each)).to(self.device) for each in zip(*cut, strict=True))
+                self._store(ViewBatch(*parts), len(cut))
+        return len(new)
 
 
 def split_heaps(heaps: HeapArrays, held_out: float) -> tuple[HeapArrays, HeapArrays]:

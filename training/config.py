@@ -61,12 +61,14 @@ class CorruptionConfig:
     Attributes:
         no_depth: Depth missing entirely.
         clean_depth: Depth left as it is.
+        clean_photographs: The same of views by the product's camera, whose sensor spoilt them already.
         no_colour: Grey pictures.
         strong_colour: Colours, brightness and contrast far off.
     """
 
     no_depth: float = 0.32
     clean_depth: float = 0.22
+    clean_photographs: float = 0.65
     no_colour: float = 0.04
     strong_colour: float = 0.25
 
@@ -97,6 +99,8 @@ class TrainConfig:
     Attributes:
         batch: Pictures a step.
         views: Pictures held in memory.
+        photographs: Most views of catalogue heaps, made by the product's own camera, beside them.
+        photograph_share: Share of these in a step, where there are any.
         renew: Pictures drawn anew after each step, on average.
         fill_s: Seconds at most to draw the first pictures in.
         held_out: Share of the heaps kept for checking.
@@ -114,6 +118,8 @@ class TrainConfig:
 
     batch: int = 64
     views: int = 36_000
+    photographs: int = 12_000
+    photograph_share: float = 0.45
     renew: int = 2
     fill_s: float = 100.0
     held_out: float = 0.02
@@ -144,7 +150,7 @@ class ExportConfig:
     height: int = 480
     width: int = 640
     mask_threshold: float = 0.45
-    version: str = "3"
+    version: str = "4"
 
 
 @dataclass(frozen=True)

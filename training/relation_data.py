@@ -5,7 +5,7 @@ first and after removals; and random heaps (`wide_heap`), which the training dra
 (`view_pairs`). Each view is seen with true masks, with degraded ones, or with those of our segmenter.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -15,8 +15,7 @@ from scipy import ndimage
 from cpor.errors import CporError, SimulationError
 from cpor.evidence.learnt import RELATIONS
 from cpor.evidence.pair_crops import CROP_SIZE, colour_crops, geometry_crops, near_pairs, unordered
-from cpor.experiments.perceived import PerceptionSettings, see
-from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, TrueRelations
+from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Scene
 from cpor.sim.camera.look import random_look
 from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import sensor_preset
@@ -27,14 +26,14 @@ from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import Container, Density, HeapSettings, make_heap
 from cpor.sim.physics.settle import settle_roughly
 from cpor.sim.physics.sweep import sweep_relations
-from cpor.sim.physics.truth import HIDDEN_SHARE, occlusion_relations
+from cpor.sim.physics.truth import occlusion_relations
 from cpor.sim.physics.world import World
 from training.config import HeapConfig
 from training.heaps import PER_SHAPE, HeapArrays, settle_heap
+from training.view_files import ANSWERS, as_seen, read_answers, read_views, write_views
 
 MASKS = ("true", "degraded", "ours")
 KINDS = ("catalogue, first look", "catalogue, later look", "catalogue, any camera", "wide")
-OURS = PerceptionSettings(scorer=False)
 FEWEST_LEFT = 3
 
 
@@ -98,9 +97,25 @@ def _bits(layers: np.ndarray) -> np.ndarray:
     return np.asarray((layers * weights[None, :, None, None]).sum(1, dtype=np.uint8))
 
 
-def catalogue_case(seed: int, looks: int = 4, ours: bool = True) -> Pairs:
-    """A heap as `cpor simulate` makes them, several looks at it; empty where no heap comes of the seed."""
+def catalogue_case(seed: int, looks: int = 4, path: Path | None = None) -> Pairs:
+    """Pairs of a heap as `cpor simulate` makes them, several looks at it, with true and degraded masks.
+
+    Args:
+        seed: Of everything; where no heap comes of it there are no pairs.
+        looks: How many.
+        path: Where the views are left for others (`write_views`).
+    """
     rng = np.random.default_rng((seed, 0x9A125))
+    scenes = list(catalogue_looks(seed, looks, rng))
+    made = [cut(scene, "true", kind) for kind, scene in scenes]
+    made += [cut(degrade(scene, rng), "degraded", kind) for kind, scene in scenes if rng.random() < 0.3]
+    if path is not None and scenes:
+        write_views(path, scenes)
+    return Pairs.join(made)
+
+
+def catalogue_looks(seed: int, looks: int, rng: np.random.Generator) -> Iterator[tuple[int, Scene]]:
+    """Labelled photographs of one heap by the product's camera, and of what is left of it after removals."""
     tiers: tuple[Tier | None, ...] = (None, None, "hard")
     tier = tiers[int(rng.integers(3))]
     densities: tuple[Density, ...] = ("dense", "dense", "dense", "heaped", "loose")
@@ -109,8 +124,7 @@ def catalogue_case(seed: int, looks: int = 4, ours: bool = True) -> Pairs:
     try:
         heap = make_heap(seed, HeapSettings(container, density, tier, max_tries=60))
     except SimulationError:
-        return Pairs.join([])
-    made = []
+        return
     for look in range(looks):
         kind = (0, 1, 2, 1)[look % 4]
         world = heap.world
@@ -126,17 +140,9 @@ def catalogue_case(seed: int, looks: int = 4, ours: bool = True) -> Pairs:
             )
         sensor = sensor_preset(("default", "default", "default", "harsh")[int(rng.integers(4))])
         views = cast_views(world, camera)
-        scene = replace(
-            photograph(world, camera, random_look(rng), sensor, rng, views=views),
-            true_occlusion=occlusion_relations(views),
-            true_sweep=sweep_relations(world),
-        )
-        made.append(cut(scene, "true", kind))
-        if ours:
-            made.append(cut(see(scene, OURS)[0], "ours", kind))
-        if rng.random() < 0.3:
-            made.append(cut(degrade(scene, rng), "degraded", kind))
-    return Pairs.join(made)
+        scene = photograph(world, camera, random_look(rng), sensor, rng, views=views)
+        truth = {"true_occlusion": occlusion_relations(views), "true_sweep": sweep_relations(world)}
+        yield kind, replace(scene, **truth)
 
 
 def _after_removals(world: World, rng: np.random.Generator) -> World:
@@ -181,56 +187,26 @@ def wide_heap(seed: int, config: HeapConfig | None = None) -> list[tuple[HeapArr
     return made
 
 
-def view_pairs(path: str, ours: float, seed: int) -> Pairs:
-    """Pairs of views that the training drew and left in a file, which is deleted.
+def view_pairs(path: str, masks: str, seed: int) -> Pairs:
+    """Pairs of the views of a file.
 
     Args:
-        path: Of an .npz with rgb, depth [m], ids, amodal as `training.buffer.Batch` has them, and the sweep
-            relations of each view.
-        ours: Share of the views that our segmenter sees too.
+        path: As `training.view_files` has them.
+        masks: "ours": what the segmenter left beside the file, which is deleted then. Else true masks for
+            every second view, degraded ones for the others.
         seed: Of the degraded masks.
     """
     rng = np.random.default_rng((seed, 0xDE6))
-    made = []
-    for scene in read_views(path):
-        made.append(cut(scene, "true", 3) if rng.random() < 0.5 else cut(degrade(scene, rng), "degraded", 3))
-        if rng.random() < ours:
-            made.append(cut(see(scene, OURS)[0], "ours", 3))
-    Path(path).unlink()
-    return Pairs.join(made)
-
-
-def read_views(path: str) -> Iterator[Scene]:
-    """The drawn views of a file as labelled scenes; those of fewer than two objects are left out."""
-    with np.load(path, allow_pickle=True) as held:
-        views = {name: held[name] for name in held.files}
-    for k in range(len(views["ids"])):
-        scene = _scene({name: value[k] for name, value in views.items()})
-        if len(scene.objects) > 1:
-            yield scene
-
-
-def _scene(view: Mapping[str, np.ndarray]) -> Scene:
-    """One drawn view as a labelled scene; hidden parts are known at every second pixel."""
-    ids = view["ids"].astype(np.int32)
-    whole: dict[int, np.ndarray] = {}
-    hides: list[BlockedBy] = []
-    coarse = ids[::2, ::2]
-    shown = [int(k) for k in np.flatnonzero(np.bincount(ids.reshape(-1))) if k]
-    for k in shown:
-        mask = ((view["amodal"] >> k) & 1).astype(bool)
-        counts = np.bincount(coarse[mask], minlength=1)
-        front = np.flatnonzero(counts > HIDDEN_SHARE * max(1, int(counts.sum())))
-        hides += [BlockedBy(k, int(j)) for j in front if j not in (0, k) and int(j) in shown]
-        whole[k] = np.repeat(np.repeat(mask, 2, 0), 2, 1) | (ids == k)
-    known = frozenset(shown)
-    swept = frozenset(BlockedBy(int(i), int(j)) for i, j in view["sweep"] if {int(i), int(j)} <= known)
-    return Scene(
-        Observation(np.ascontiguousarray(view["rgb"]), view["depth"].astype(np.float32)),
-        tuple(DetectedObject(k, MaskCrop.from_mask(whole[k])) for k in shown),
-        ids,
-        true_occlusion=TrueRelations(known, frozenset(hides)),
-        true_sweep=TrueRelations(known, swept),
+    if masks == "ours":
+        answers = Path(path).with_suffix(ANSWERS)
+        found = read_answers(answers)
+        answers.unlink()
+        return Pairs.join([cut(as_seen(scene, found[k]), masks, kind) for k, kind, scene in read_views(path)])
+    return Pairs.join(
+        [
+            cut(scene, "true", kind) if rng.random() < 0.5 else cut(degrade(scene, rng), "degraded", kind)
+            for _, kind, scene in read_views(path)
+        ]
     )
 
 

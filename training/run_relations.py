@@ -1,16 +1,17 @@
 """Makes data, trains both relation networks, exports them: `python -m training.run_relations --out DIR`.
 
-Processes make pictures of pairs all the time; the GPU draws the wide views first, then trains the scorer,
-then the geometry, on whatever there is by then. What is done is written at once: log.txt, results.json, the
-networks (geometry.onnx, scorer.onnx), their weights (.pt) and checksums.json.
+Processes settle heaps and make views of them, which are left in `--views` for the segmenter's training; the
+GPU draws others. Once the segmenter answers for these views, pairs are cut with its masks too, and the GPU
+trains the scorer, then the geometry, on whatever there is by then. What is done is written at once: log.txt,
+results.json, the networks (geometry.onnx, scorer.onnx), their weights (.pt) and checksums.json.
 """
 
 import argparse
 import hashlib
 import json
 import multiprocessing
+import os
 import queue
-import shutil
 import tempfile
 import threading
 import time
@@ -30,10 +31,10 @@ from training.config import Config
 from training.export import export_relations
 from training.heaps import HeapArrays, join
 from training.parts import halved
-from training.relation_data import Pairs, catalogue_case, view_pairs, wide_heap
+from training.relation_data import KINDS, Pairs, catalogue_case, view_pairs, wide_heap
 from training.relation_network import RelationNet, Source
 from training.relation_training import PairStore, measure, train
-from training.views import DEPTH_UNIT
+from training.view_files import ANSWERS, DEPTH_UNIT, store_depth, write_arrays
 
 DATA_SEED = 77_014
 """Of `plan_dataset`: neither of the standard splits."""
@@ -57,47 +58,56 @@ class Factory:
         training, held_out: Where pairs go.
         workers: How many processes.
         until: When the last job is begun, as `time.monotonic` tells it.
-        cases: Most catalogue cases.
+        views: Folder where views come to lie, and what the segmenter says of them.
+        cases: How many catalogue heaps.
+        looks: At each.
         seed: Of their plan.
     """
 
     def __init__(
         self, pool: ProcessPoolExecutor, training: PairStore, held_out: PairStore, workers: int, until: float,
-        cases: int = 20_000, seed: int = DATA_SEED,
+        views: Path, cases: int, looks: int, seed: int = DATA_SEED,
     ) -> None:  # fmt: skip
         self.pool, self.stores, self.workers, self.until = pool, (training, held_out), workers, until
+        self.views, self.looks = views, looks
         self.urgent: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self.failed: list[str] = []
-        self.cases = 0
+        self.cases = self.answered = 0
         self._plan = iter(enumerate(plan_dataset(cases, seed).cases))
+        self._known: set[Path] = set()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _next(self) -> Job | None:
-        """What is urgent, and one catalogue case after the other for every second job."""
-        if time.monotonic() > self.until:
-            return None
-        if self._turn():
-            try:
-                return self.urgent.get_nowait()
-            except queue.Empty:
-                pass
+        """What is urgent, then catalogue heaps; None: nothing for now."""
+        try:
+            return self.urgent.get_nowait()
+        except queue.Empty:
+            pass
         for k, case in self._plan:
             self.cases += 1
-            return catalogue_case, (case.seed,), k % HELD_OUT == 0
+            held_out = k % HELD_OUT == 0
+            path = self.views / f"{'held' if held_out else 'catalogue'}_{k:06d}.npz"
+            return catalogue_case, (case.seed, self.looks, path), held_out
         return None
 
-    def _turn(self) -> bool:
-        self._turns = getattr(self, "_turns", 0) + 1
-        return self._turns % 3 != 0
+    def _look_for_answers(self) -> None:
+        """What the segmenter said since becomes urgent; held-out views have names of their own."""
+        for path in sorted(set(self.views.glob(f"*{ANSWERS}")) - self._known):
+            self._known.add(path)
+            self.answered += 1
+            views = str(path.with_suffix(".npz"))
+            self.urgent.put((view_pairs, (views, "ours", self.answered), path.name.startswith("held")))
 
     def _run(self) -> None:
         running: dict[Future[Pairs], bool] = {}
-        while True:
+        while time.monotonic() < self.until:
+            self._look_for_answers()
             while len(running) < 2 * self.workers and (job := self._next()) is not None:
                 running[self.pool.submit(job[0], *job[1])] = job[2]
             if not running:
-                return
+                time.sleep(0.5)
+                continue
             done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
             for each in done:
                 held_out = running.pop(each)
@@ -105,15 +115,13 @@ class Factory:
                     self.failed.append(repr(error))
                 else:
                     self.stores[held_out].add(each.result())
-            if time.monotonic() > self.until:
-                for each in [each for each in running if each.cancel()]:
-                    running.pop(each)
+        for each in running:
+            each.cancel()
 
 
 def draw_wide(
-    made: list[Wide], factory: Factory, seconds: float, views: int, device: torch.device, scratch: Path,
-    ours: float, config: Config,
-) -> int:  # fmt: skip
+    made: list[Wide], factory: Factory, seconds: float, views: int, device: torch.device, config: Config
+) -> int:
     """Draws views of random heaps on the device and hands them to the processes to cut; says how many."""
     config = replace(config, corruption=replace(config.corruption, no_depth=0.0))
     buffer = ViewBuffer(join([heap for _, heap, _ in made]), config.views.batch, config, device, 11)
@@ -130,11 +138,12 @@ def draw_wide(
         sweep = np.empty(len(pick), object)
         for k, p in enumerate(pick):
             sweep[k] = made[p][2]
-        arrays = {"rgb": rgb, "depth": depth, "ids": batch.ids, "amodal": batch.amodal}
-        path = scratch / f"views_{drawn:06d}.npz"
-        held = {name: value.cpu().numpy() for name, value in arrays.items()}
-        np.savez(path, allow_pickle=True, sweep=sweep, **held)
-        factory.urgent.put((view_pairs, (str(path), ours, drawn), held_out))
+        path = factory.views / f"{'held_wide' if held_out else 'wide'}_{drawn:06d}.npz"
+        held = {"rgb": rgb, "ids": batch.ids, "amodal": batch.amodal}
+        arrays = {name: value.cpu().numpy() for name, value in held.items()}
+        arrays |= {"depth": store_depth(depth.cpu().numpy()), "sweep": sweep}
+        write_arrays(path, kind=np.full(len(pick), KINDS.index("wide"), np.uint8), **arrays)
+        factory.urgent.put((view_pairs, (str(path), "true", drawn), held_out))
         drawn += len(pick)
     return drawn
 
@@ -166,28 +175,32 @@ def main() -> None:
     parser.add_argument("--wide-heaps", type=int, default=2600)
     parser.add_argument("--wide-views", type=int, default=5000)
     parser.add_argument("--wide-seconds", type=float, default=70.0)
-    parser.add_argument("--ours", type=float, default=0.3, help="share of the wide views our segmenter sees")
-    parser.add_argument("--first", type=float, default=110.0, help="seconds from the start to the training")
-    parser.add_argument("--data-until", type=float, default=330.0, help="seconds from the start")
-    parser.add_argument("--geometry-seconds", type=float, default=190.0)
-    parser.add_argument("--scorer-seconds", type=float, default=130.0)
-    parser.add_argument("--stop", type=float, default=500.0, help="seconds from the start to the end")
-    parser.add_argument("--capacity", type=int, default=600_000)
+    parser.add_argument("--cases", type=int, default=2000, help="most catalogue heaps")
+    parser.add_argument("--looks", type=int, default=8, help="at each")
+    parser.add_argument("--views", type=Path, help="folder for the views; one of its own by default")
+    parser.add_argument(
+        "--patience", type=float, default=900.0, help="seconds at most until the first answers"
+    )
+    parser.add_argument("--gather", type=float, default=30.0, help="seconds from there to the training")
+    parser.add_argument("--geometry-seconds", type=float, default=400.0)
+    parser.add_argument("--scorer-seconds", type=float, default=150.0)
+    parser.add_argument("--stop", type=float, default=1500.0, help="seconds from the start to the end")
+    parser.add_argument("--capacity", type=int, default=700_000)
     parser.add_argument("--held-out", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--version", default="4")
+    parser.add_argument("--version", default="5")
     parser.add_argument("--seed", type=int, default=DATA_SEED)
     parser.add_argument("--begin", type=Path, help="folder with geometry.pt and scorer.pt to go on from")
     asked = parser.parse_args()
     log, start = open_log(asked.out), time.monotonic()
 
     # Compiled here once, and had by all processes, which are forked before the GPU is touched.
-    log(f"compiled; {len(catalogue_case(2**42, 2, ours=False))} pairs of a first heap")
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 20 * 2**30
-    scratch = Path(tempfile.mkdtemp(dir=memory if roomy else None))
+    log(f"compiled; {len(catalogue_case(2**42, 2))} pairs of a first heap")
+    views = asked.views or Path(tempfile.mkdtemp())
+    views.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
-    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("fork")) as pool:
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(asked.workers, fork, initializer=os.nice, initargs=(10,)) as pool:
         pool.submit(int).result()
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         training, held_out = PairStore(asked.capacity, device), PairStore(asked.held_out, device)
@@ -197,17 +210,18 @@ def main() -> None:
         settled = pool.map(wide_heap, seeds, chunksize=2)
         wide = [(k, heap, swept) for k, found in enumerate(settled) for heap, swept in found]
         log(f"{len(wide)} wide heaps, those after removals included")
-        factory = Factory(pool, training, held_out, asked.workers, start + asked.data_until, seed=asked.seed)
-        drawn = draw_wide(
-            wide, factory, asked.wide_seconds, asked.wide_views, device, scratch, asked.ours, Config()
-        )
+        factory = Factory(
+            pool, training, held_out, asked.workers, start + asked.stop - 30.0, views, asked.cases,
+            asked.looks, asked.seed,
+        )  # fmt: skip
+        drawn = draw_wide(wide, factory, asked.wide_seconds, asked.wide_views, device, Config())
         log(f"{drawn} wide views drawn; {len(training)} pairs so far")
-        while time.monotonic() - start < asked.first or len(training) < 2 * asked.batch:
-            if not factory.thread.is_alive():
-                break  # training says what is wrong where nothing was made
+        while time.monotonic() - start < asked.patience and not factory.answered:
             time.sleep(0.5)
             if factory.failed:
                 log(f"a process failed: {factory.failed.pop()}")
+        log(f"{len(training)} pairs, {factory.cases} catalogue heaps before the segmenter answers")
+        time.sleep(asked.gather)
         log(f"{len(training)} pairs to train on, {len(held_out)} held out, {factory.cases} catalogue cases")
         begin = {s: asked.begin / f"{s}.pt" if asked.begin else None for s in ("scorer", "geometry")}
         net = train("scorer", training, asked.scorer_seconds, log, asked.batch, begin=begin["scorer"])
@@ -215,8 +229,8 @@ def main() -> None:
         left = asked.stop - (time.monotonic() - start) - 20.0
         seconds = min(asked.geometry_seconds, left)
         net = train("geometry", training, seconds, log, asked.batch, begin=begin["geometry"])
-        factory.thread.join(timeout=20.0)
         results["pairs"] = {"training": training.added, "held out": held_out.added, "cases": factory.cases}
+        results["answered"] = factory.answered
         finish(net, "geometry", asked.out, asked.version, held_out, results, log)
         log(f"done; {results['pairs']}; {len(factory.failed)} failures {factory.failed[:2]}")
         pool.shutdown(wait=False, cancel_futures=True)

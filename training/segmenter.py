@@ -15,7 +15,8 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from training.buffer import Batch, ViewBuffer, split_heaps
+from training.answering import answer
+from training.buffer import Batch, FileViews, ViewBuffer, Views, mix, split_heaps
 from training.config import Config
 from training.exported import load_exported
 from training.heaps import read_heaps
@@ -23,8 +24,9 @@ from training.measure import decode, keep_distinct, measure
 from training.network import Maps, SegmenterNet, prepare
 from training.parts import halved, join_parts, write_parts
 from training.targets import MaskLosses, make_targets, mask_losses, segmenter_loss
+from training.view_files import MOST_OBJECTS
 
-SLOTS = 22
+SLOTS = MOST_OBJECTS
 """Most objects of a heap, as `HeapConfig` has it."""
 
 
@@ -163,7 +165,7 @@ class Run:
             file.write(json.dumps({"step": self.step, "seconds": round(self.spent, 1), **entry}) + "\n")
 
 
-def check(run: Run, held_out: ViewBuffer, views: int, size: int = 16) -> dict[str, dict[str, float]]:
+def check(run: Run, held_out: Views, views: int, size: int = 16) -> dict[str, dict[str, float]]:
     """Quality on held-out heaps: clean depth, spoilt depth, no depth."""
     found = {}
     size = min(size, views, held_out.filled)
@@ -235,6 +237,7 @@ def train(
     state: Path | None,
     begin: Path | None,
     colour: Path | None = None,
+    photographs: Path | None = None,
 ) -> Run:
     """Trains for some seconds of a schedule that may be longer; goes on from `state` where it exists.
 
@@ -247,6 +250,7 @@ def train(
         state: File to go on from, and to leave the state in.
         begin: Weights to go on from: a folder a training left, or an exported file.
         colour: ImageNet weights of the colour encoder.
+        photographs: Folder where `training.run_relations` leaves views; gets answers for all of them.
     """
     out.mkdir(parents=True, exist_ok=True)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -271,6 +275,16 @@ def train(
     if not run.step and begin is not None and begin.is_file():
         run.load_exported(begin, buffer.draw(config.train.batch))
         run.log(event="loaded", **check(run, held_out, 48))
+    taken = held_taken = None
+    if photographs is not None:
+        taken, held_taken = (
+            FileViews(photographs, f"{name}_0*.npz", count, config, device, config.train.seed + 2000)
+            for name, count in (
+                ("catalogue", config.train.photographs),
+                ("held", min(512, config.train.photographs)),
+            )
+        )
+        taken.follow()
     run.log(
         event="views", heaps=len(training), views=buffer.filled, drawing_s=round(time.monotonic() - began, 1)
     )
@@ -278,7 +292,13 @@ def train(
     already, since, counted = run.spent, start, run.step
     while (spent := time.monotonic() - start) < seconds:
         run.spent = already + spent
-        parts = run.train_step(buffer.draw(config.train.batch), run.spent / total_seconds)
+        of_catalogue = round(config.train.photograph_share * config.train.batch)
+        if taken is not None and taken.filled >= 8 * of_catalogue:
+            batch = buffer.draw(config.train.batch - of_catalogue)
+            batch = mix(batch, taken.draw(of_catalogue), run.generator)
+        else:
+            batch = buffer.draw(config.train.batch)
+        parts = run.train_step(batch, run.spent / total_seconds)
         if config.train.renew and run.step % max(config.views.batch // config.train.renew, 1) == 0:
             buffer.renew()
         if parts:
@@ -295,6 +315,11 @@ def train(
     run.save(out)
     if state is not None:
         run.save_state(state)
+    if photographs is not None and taken is not None and held_taken is not None:
+        answered = answer(run.mean, photographs, device)
+        run.log(event="answered", files=answered, photographs=taken.filled)
+        if held_taken.read():
+            run.log(event="catalogue", **check(run, held_taken, min(256, held_taken.filled)))
     run.score_threshold = choose_threshold(run, held_out)
     run.save(out)
     run.log(event="end", score_threshold=run.score_threshold, **check(run, held_out, held_out.filled))
@@ -314,6 +339,8 @@ def main() -> None:
     parser.add_argument("--state", type=Path, help="file to go on from, and to leave the state in")
     parser.add_argument("--begin", type=Path, help="folder with weights, or exported file, to go on from")
     parser.add_argument("--colour", type=Path, help="ImageNet weights of the colour encoder (.pth)")
+    parser.add_argument("--photographs", type=Path, help="folder where run_relations leaves its views")
+    parser.add_argument("--most-photographs", type=int, default=Config().train.photographs)
     parser.add_argument("--views", type=int, default=Config().train.views)
     parser.add_argument("--batch", type=int, default=Config().train.batch)
     parser.add_argument("--fuse", action="store_true", help="compile the network first")
@@ -321,9 +348,13 @@ def main() -> None:
     asked = parser.parse_args()
     config = Config()
     changed = {"views": asked.views, "batch": asked.batch, "learning_rate": asked.rate, "fuse": asked.fuse}
+    changed["photographs"] = asked.most_photographs
     config = replace(config, train=replace(config.train, **changed))
     total = asked.total_seconds or asked.seconds
-    train(config, asked.data, asked.out, asked.seconds, total, asked.state, asked.begin, asked.colour)
+    train(
+        config, asked.data, asked.out, asked.seconds, total, asked.state, asked.begin, asked.colour,
+        asked.photographs,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ from training.looks import Lights, Painter
 from training.materials import Materials, film, metal
 from training.pieces import FILM_ROLE, MAIN_ROLE
 from training.surroundings import surroundings
-
-DEPTH_UNIT = 0.00025
-"""Of the stored depth; the farthest is 16 m. [m]"""
+from training.view_files import DEPTH_UNIT
 
 _LOOKS = 31
 

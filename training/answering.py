@@ -1,0 +1,56 @@
+"""What a trained segmenter finds in views that lie in files, left beside them for the relation networks."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from cpor.perception.letterbox import Letterbox
+from cpor.perception.mask_selection import Detections
+from cpor.scene import Observation
+from training.config import Config
+from training.measure import read
+from training.network import SegmenterNet, prepare
+from training.view_files import DEPTH_UNIT, SCORE_THRESHOLD, write_answers
+
+PEAKS = 48
+THREADS = 3
+
+
+def answer(net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5) -> int:
+    """Answers for all files of views in a folder, in random order; says how many."""
+    paths = sorted(folder.glob("*.npz"))
+    np.random.default_rng(seed).shuffle(paths)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(THREADS) as threads:
+        for path, (rgb, depth) in zip(paths, _ahead(threads, paths), strict=True):
+            with torch.no_grad():
+                seen = prepare(torch.as_tensor(rgb).to(device), torch.as_tensor(depth).to(device))
+                parts = [each.cpu() for each in read(net, net(seen), PEAKS)]
+            found = []
+            for scores, visible, amodal, hidden in zip(*parts, strict=True):
+                keep = scores >= SCORE_THRESHOLD
+                masks = (each[keep].to(torch.float16).numpy() for each in (visible, amodal))
+                found.append(Detections(scores[keep].numpy(), *masks, hidden[keep].numpy()))
+            threads.submit(write_answers, path, found)
+    return len(paths)
+
+
+def _ahead(threads: ThreadPoolExecutor, paths: list[Path]) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+    """Files read a few before their turn."""
+    waiting = [threads.submit(_on_input, path) for path in paths[: 2 * THREADS]]
+    for k in range(len(paths)):
+        yield waiting.pop(0).result()
+        if k + 2 * THREADS < len(paths):
+            waiting.append(threads.submit(_on_input, paths[k + 2 * THREADS]))
+
+
+def _on_input(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures and depth of a file as the product lays them on its network's input."""
+    export = Config().export
+    with np.load(path, allow_pickle=True) as held:
+        rgb, depth = held["rgb"], held["depth"].astype(np.float32) * np.float32(DEPTH_UNIT)
+    frame = Letterbox.fit(rgb.shape[1:3], (export.height, export.width))
+    placed = [frame.place(Observation(*each)) for each in zip(rgb, depth, strict=True)]
+    return np.stack([p[0] for p in placed]), np.stack([p[1] for p in placed])
