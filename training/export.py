@@ -14,30 +14,43 @@ import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 from torch import Tensor, nn
 
 from cpor.errors import InvalidSettingError
 from cpor.evidence.pair_crops import CROP_SIZE
+from cpor.perception.mask_selection import FAINTEST
 from training.config import Config
 from training.measure import read
-from training.network import SegmenterNet, prepare
+from training.network import SegmenterNet, peaks, prepare
 from training.parts import join_parts
 from training.relation_network import LAYERS, RelationNet
 
 PEAKS = 48
+"""Most peaks of a picture that get masks."""
+
+LEAST_HEIGHT = 0.9 * FAINTEST**2
+"""Lower peaks get no masks, except the best: a score is at most the root of the height, so none can count."""
+
 OPSET = 17
 
 
 class ExportedSegmenter(nn.Module):
-    """The segmenter from the sensor's numbers to masks of the best peaks; one picture at a time."""
+    """The segmenter from the sensor's numbers to masks of the peaks that may count; one picture at a time."""
 
     def __init__(self, net: SegmenterNet) -> None:
         super().__init__()
         self.net = net
 
     def forward(self, rgb: Tensor, depth: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Scores (k,), visible and amodal masks (k, h / 4, w / 4), chances of being hidden in part (k,)."""
-        scores, visible, amodal, hidden = read(self.net, self.net(prepare(rgb, depth)), PEAKS)
+        """Scores (k,), visible and amodal masks (k, h / 4, w / 4), chances of being hidden in part (k,).
+
+        At least 1 and at most `PEAKS` peaks, those of `LEAST_HEIGHT` and more: masks take much of the time.
+        """
+        maps = self.net(prepare(rgb, depth))
+        height, cells = peaks(maps.heat, PEAKS)
+        k = (height >= LEAST_HEIGHT).sum().clamp(min=1)
+        scores, visible, amodal, hidden = read(self.net, maps, height[:, :k], cells[:, :k])
         return scores[0], visible[0], amodal[0], hidden[0]
 
 
@@ -47,7 +60,7 @@ def export_segmenter(net: SegmenterNet, config: Config, path: Path, score_thresh
     module = ExportedSegmenter(copy.deepcopy(net).eval()).eval()
     rgb, depth = _trial_picture(height, width)
     names = ["scores", "visible", "amodal", "occluded"]
-    write_graph(module, (rgb, depth), path, ["rgb", "depth"], names, {})
+    write_graph(module, (rgb, depth), path, ["rgb", "depth"], names, {name: {0: "peaks"} for name in names})
     properties = {
         "height": str(height),
         "width": str(width),
@@ -85,7 +98,7 @@ def _farthest(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:
     """
     scores, visible = got[0], got[1].reshape(len(got[0]), -1)
     off = 0.0
-    for k in np.argsort(-wanted[0])[: max(1, len(scores) // 2)]:
+    for k in np.argsort(-wanted[0])[: max(1, len(wanted[0]) // 2)]:
         gaps = np.abs(visible - wanted[1][k].reshape(1, -1)).mean(axis=1) + np.abs(scores - wanted[0][k])
         j = int(gaps.argmin())
         off = max(off, *(float(np.abs(g[j] - w[k]).mean()) for g, w in zip(got, wanted, strict=True)))
@@ -122,8 +135,9 @@ def write_graph(
 
 
 def finish_file(path: Path, properties: Mapping[str, str]) -> None:
-    """Stores weights in half precision with a cast behind each, and notes what callers must know."""
+    """Folds paddings, stores weights in half precision with a cast behind each, notes what callers need."""
     model = onnx.load(str(path))
+    fold_paddings(model)
     graph = model.graph
     casts = []
     for tensor in list(graph.initializer):
@@ -141,6 +155,48 @@ def finish_file(path: Path, properties: Mapping[str, str]) -> None:
         entry.key, entry.value = key, value
     onnx.checker.check_model(model)
     onnx.save(model, str(path))
+
+
+def fold_paddings(model: onnx.ModelProto) -> None:
+    """Lets each convolution pad its input itself where a node of its own does: onnxruntime may not do so.
+
+    Torch cannot express paddings that differ from side to side otherwise.
+    """
+    graph = model.graph
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    pads = [
+        n for n in graph.node if n.op_type == "Pad" and [r.op_type for r in readers[n.output[0]]] == ["Conv"]
+    ]
+    if not pads:
+        return
+    alone = copy.deepcopy(model)  # what computes the sizes, which depend on no input
+    del alone.graph.input[:], alone.graph.output[:]
+    for pad in pads:
+        alone.graph.output.append(helper.make_tensor_value_info(pad.input[1], TensorProto.INT64, None))
+    _drop_unread(alone.graph)
+    sizes = ReferenceEvaluator(alone).run(None, {})
+    for pad, size in zip(pads, sizes, strict=True):
+        (conv,) = readers[pad.output[0]]
+        (inside,) = (each.ints for each in conv.attribute if each.name == "pads")
+        assert not any(inside) and not size.reshape(2, -1)[:, :2].any(), "only empty borders are added"
+        inside[:] = size.reshape(2, -1)[:, 2:].reshape(-1)
+        conv.input[0] = pad.input[0]
+    _drop_unread(graph)
+
+
+def _drop_unread(graph: onnx.GraphProto) -> None:
+    """Takes nodes and weights away that no output depends on."""
+    wanted = {each.name for each in graph.output}
+    for node in reversed(graph.node):
+        if wanted.isdisjoint(node.output):
+            graph.node.remove(node)
+        else:
+            wanted.update(node.input)
+    for tensor in [each for each in graph.initializer if each.name not in wanted]:
+        graph.initializer.remove(tensor)
 
 
 def both_say(

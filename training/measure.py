@@ -38,12 +38,13 @@ class Found:
         }
 
 
-def read(net: SegmenterNet, maps: Maps, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The best peaks: scores (b, k), visible and amodal masks (b, k, h / 4, w / 4), chance of being hidden.
+def read(
+    net: SegmenterNet, maps: Maps, height: Tensor, cells: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Some peaks: scores (b, k), visible and amodal masks (b, k, h / 4, w / 4), chance of being hidden.
 
     The score is the geometric mean of the height of the peak and the overlap the judge expects.
     """
-    height, cells = peaks(maps.heat, count)
     visible_logit, amodal_logit, hidden = net.masks(maps, cells)
     visible = torch.sigmoid(visible_logit)
     amodal = torch.maximum(torch.sigmoid(amodal_logit), visible)
@@ -54,7 +55,8 @@ def read(net: SegmenterNet, maps: Maps, count: int) -> tuple[Tensor, Tensor, Ten
 @torch.no_grad()
 def decode(net: SegmenterNet, rgb: Tensor, depth: Tensor, count: int = 48) -> tuple[Tensor, Tensor, Tensor]:
     """Scores (b, k), visible and amodal masks (b, k, h / 4, w / 4) of the best peaks."""
-    return read(net, net(prepare(rgb, depth)), count)[:3]
+    maps = net(prepare(rgb, depth))
+    return read(net, maps, *peaks(maps.heat, count))[:3]
 
 
 def keep_distinct(scores: Tensor, masks: Tensor, threshold: float) -> Tensor:

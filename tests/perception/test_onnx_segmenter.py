@@ -5,23 +5,19 @@ import sys
 import time
 
 import numpy as np
-import onnx
 import pytest
 from support.networks import PALETTE, paint, write_colour_segmenter
 
 from cpor.errors import InvalidSettingError
 from cpor.perception import network_file
 from cpor.perception.letterbox import Letterbox
-from cpor.perception.mask_selection import Detections, MaskSettings, drop_crumbs, select_objects
+from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, drop_crumbs, select_objects
 from cpor.perception.network_file import (
-    PACKAGED,
     MissingExtraError,
     WeightsError,
-    drop_empty_pad_values,
-    read_network,
 )
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.scene import Observation
+from cpor.scene import Observation, PixelPoint
 
 BOXES = {"red": (0.1, 0.1, 0.5, 0.4), "green": (0.2, 0.55, 0.6, 0.9), "blue": (0.65, 0.2, 0.95, 0.7)}
 
@@ -140,19 +136,6 @@ def test_damaged_weights_are_named(tmp_path):
         OnnxSegmenter(path).segment(Observation(paint(**BOXES)))
 
 
-def test_paddings_lose_their_empty_value_and_nothing_else_changes():
-    content = read_network(PACKAGED / "segmenter.onnx")
-    wanted = onnx.load_from_string(content)
-    emptied = [node for node in wanted.graph.node if node.op_type == "Pad" and not node.input[-1]]
-    for node in emptied:
-        del node.input[-1]
-    assert len(emptied) >= 17 and onnx.load_from_string(drop_empty_pad_values(content)) == wanted
-    axes = onnx.helper.make_node("Pad", ["x", "pads", "", "axes"], ["y"])
-    kept = onnx.helper.make_model(onnx.helper.make_graph([axes], "g", [], [])).SerializeToString()
-    assert onnx.load_from_string(drop_empty_pad_values(kept)).graph.node[0] == axes
-    assert drop_empty_pad_values(b"no network") == b"no network"
-
-
 def test_a_packaged_network_must_be_listed(tmp_path, monkeypatch):
     path = write_colour_segmenter(tmp_path / "segmenter.onnx")
     monkeypatch.setattr(network_file, "PACKAGED", tmp_path)
@@ -237,6 +220,17 @@ def test_scores_that_are_no_numbers_drop_out():
     observation = Observation(np.zeros((30, 40, 3), np.uint8))
     scene = select_objects(found, observation, Letterbox.fit((30, 40), (30, 40)), MaskSettings())
     assert [round(o.score, 3) for o in scene.objects] == [0.8]
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_a_network_may_find_next_to_nothing(k):
+    masks = np.full((k, 30, 40), 0.9, np.float32)
+    found = Detections(np.full(k, 0.3, np.float32), masks, masks, np.zeros(k, np.float32))
+    frame = Letterbox.fit((30, 40), (30, 40))
+    scene = select_objects(found, Observation(np.zeros((30, 40, 3), np.uint8)), frame, MaskSettings())
+    assert scene.ids == () and not scene.visible_ids.any()
+    pointed = add_faint(scene, found, frame, MaskSettings(), PixelPoint(20.0, 15.0))
+    assert pointed is None if k == 0 else pointed.ids == (1,)
 
 
 def test_crumbs_are_told_by_size_and_share():

@@ -1,17 +1,22 @@
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from torch import nn
 
 from cpor.errors import InvalidSettingError
+from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.scene import Observation, PixelPoint
 from training import segmenter
-from training.export import export_segmenter, load_into
+from training.export import LEAST_HEIGHT, PEAKS, ExportedSegmenter, both_say, export_segmenter, load_into
 from training.exported import load_exported
 from training.heaps import write_heaps
 from training.measure import _on_small
-from training.network import Maps, SegmenterNet
+from training.network import Maps, SegmenterNet, peaks, prepare
 from training.targets import claim_losses, make_targets
 
 
@@ -37,6 +42,9 @@ def test_the_exported_segmenter_says_what_torch_says(trained, tiny_config, tmp_p
     off = export_segmenter(net, tiny_config, tmp_path / "segmenter.onnx", 0.3)
     evidence("sees", "exported segmenter against torch, largest difference", "below 0.005", f"{off:.2g}")
     assert off < 0.005
+    nodes = onnx.load(tmp_path / "segmenter.onnx").graph.node
+    padded = {node.output[0] for node in nodes if node.op_type == "Pad"}
+    assert not any(node.op_type == "Conv" and node.input[0] in padded for node in nodes)
     # And the file can be trained on: taken back, it says the same, normalised by a batch or by its means.
     torch.manual_seed(5)
     again = SegmenterNet(tiny_config.network)
@@ -47,6 +55,29 @@ def test_the_exported_segmenter_says_what_torch_says(trained, tiny_config, tmp_p
     for name in Maps._fields:
         for other in said[1:]:
             assert torch.allclose(getattr(said[0], name), getattr(other, name), atol=0.02), name
+
+
+def test_a_file_gives_masks_of_the_peaks_that_may_count_alone(tiny_config, tmp_path):
+    torch.manual_seed(3)
+    net = SegmenterNet(tiny_config.network)
+    rgb = torch.randint(0, 255, (1, 96, 128, 3), dtype=torch.uint8)
+    depth = torch.full((1, 96, 128), 0.8)
+    given = {"rgb": rgb.numpy(), "depth": depth.numpy()}
+    counts = []
+    for height in (LEAST_HEIGHT, 1e-4):
+        nn.init.constant_(net.heat.bias, math.log(height / (1.0 - height)))
+        export_segmenter(net, tiny_config, tmp_path / "segmenter.onnx", 0.3)
+        got, wanted = both_say(
+            ExportedSegmenter(net.eval()), (rgb, depth), tmp_path / "segmenter.onnx", given
+        )
+        heights = peaks(net(prepare(rgb, depth)).heat, PEAKS)[0]
+        counts.append(max(1, int((heights >= LEAST_HEIGHT).sum())))
+        assert [len(each) for each in got] == [counts[-1]] * 4 and got[1].shape[1:] == (24, 32)
+        assert np.allclose(got[0], wanted[0], atol=0.005)
+    assert PEAKS > counts[0] > 1 == counts[1]
+    found = OnnxSegmenter(tmp_path / "segmenter.onnx")
+    scene = found.segment(Observation(rgb[0].numpy(), depth[0].numpy()))
+    assert scene.ids == () and found.segment_at(scene, PixelPoint(64.0, 48.0)) is None
 
 
 def test_weights_of_another_network_are_taken_as_far_as_they_fit(trained, tiny_config, tmp_path):

@@ -3,7 +3,6 @@
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -95,7 +94,7 @@ def open_network(path: Path, inputs: tuple[str, ...], outputs: tuple[str, ...]) 
     # Waiting threads would burn a core that the arm's driver or the camera needs; nothing is lost by it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # it writes warnings about the graph to stderr otherwise
-    content = drop_empty_pad_values(read_network(path))
+    content = read_network(path)
     try:
         session: Session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except _failures() as error:
@@ -111,72 +110,6 @@ def open_network(path: Path, inputs: tuple[str, ...], outputs: tuple[str, ...]) 
         if lacking := [name for name in wanted if name not in names]:
             raise WeightsError(f"{path} has no {kind} {lacking[0]!r}; it has: {', '.join(names)}")
     return session
-
-
-def drop_empty_pad_values(model: bytes) -> bytes:
-    """An ONNX file whose paddings do not name an empty value; bytes of another kind come back as they are.
-
-    Torch writes an empty name where padding is with 0, and onnxruntime then does not fold the padding into
-    the convolution behind it, which takes a tenth of our segmenter's time. The names go here and not in the
-    file, so that its digest stays, and networks of others gain too.
-    """
-    try:
-        return _change(memoryview(model), 7, lambda graph: _change(graph, 1, _drop_empty_pad_value))
-    except IndexError:
-        return model  # onnxruntime says what is wrong with it
-
-
-def _drop_empty_pad_value(node: memoryview) -> bytes | memoryview:
-    parts = list(_fields(node))
-    last = max((k for k, (number, _, _) in enumerate(parts) if number == 1), default=None)
-    is_pad = any(number == 4 and bytes(content) == b"Pad" for number, _, content in parts)
-    if last is None or not is_pad or parts[last][2]:  # axes may follow an empty value
-        return node
-    return b"".join(whole for k, (_, whole, _) in enumerate(parts) if k != last)
-
-
-def _change(message: memoryview, wanted: int, change: Callable[[memoryview], bytes | memoryview]) -> bytes:
-    """A protobuf message with each field of one number, which must hold a message, changed."""
-    parts: list[bytes | memoryview] = []
-    for number, whole, content in _fields(message):
-        if number == wanted:
-            changed = change(content)
-            parts += [bytes([wanted << 3 | 2]), _varint(len(changed)), changed]
-        else:
-            parts.append(whole)
-    return b"".join(parts)
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """Number, all bytes, and content where it has a length, of each field of a protobuf message."""
-    at = 0
-    while at < len(message):
-        start = at
-        tag, at = _read_varint(message, at)
-        size = 0
-        if tag & 7 == 0:
-            _, at = _read_varint(message, at)
-        elif tag & 7 == 2:
-            size, at = _read_varint(message, at)
-        else:
-            at += 8 if tag & 7 == 1 else 4
-        at += size
-        yield tag >> 3, message[start:at], message[at - size : at]
-
-
-def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
-    """A whole number in groups of 7 bits, the lowest first, and where it ends."""
-    value = shift = 0
-    while True:
-        value |= (message[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if message[at - 1] < 0x80:
-            return value, at
-
-
-def _varint(value: int) -> bytes:
-    low, high = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(high) if high else bytes([low])
 
 
 def _failures() -> tuple[type[Exception], ...]:
