@@ -12,7 +12,7 @@ from cpor.perception.mask_selection import Detections
 from cpor.scene import Observation
 from training.config import Config
 from training.measure import read
-from training.network import SegmenterNet, prepare
+from training.network import SegmenterNet, peaks, prepare
 from training.view_files import DEPTH_UNIT, SCORE_THRESHOLD, write_answers
 
 PEAKS = 48
@@ -27,7 +27,8 @@ def answer(net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5)
         for path, (rgb, depth) in zip(paths, _ahead(threads, paths), strict=True):
             with torch.no_grad():
                 seen = prepare(torch.as_tensor(rgb).to(device), torch.as_tensor(depth).to(device))
-                parts = [each.cpu() for each in read(net, net(seen), PEAKS)]
+                maps = net(seen)
+                parts = [each.cpu() for each in read(net, maps, *peaks(maps.heat, PEAKS))]
             found = []
             for scores, visible, amodal, hidden in zip(*parts, strict=True):
                 keep = scores >= SCORE_THRESHOLD

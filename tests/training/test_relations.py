@@ -3,17 +3,24 @@ import pytest
 import torch
 
 from cpor.evidence.pair_crops import colour_crops, geometry_crops, near_pairs, unordered
-from training.config import HeapConfig
+from cpor.perception.network_file import PACKAGED
+from cpor.perception.onnx_segmenter import OnnxSegmenter
+from training.answering import _on_input, answer
+from training.buffer import FileViews
+from training.config import Config, HeapConfig
 from training.export import export_relations
-from training.relation_data import Pairs, catalogue_case, cut, degrade, view_pairs, wide_heap
+from training.exported import load_exported
+from training.network import SegmenterNet, prepare
+from training.relation_data import Pairs, catalogue_case, catalogue_looks, cut, degrade, view_pairs, wide_heap
 from training.relation_network import LAYERS, RelationNet
 from training.relation_training import PairStore, _turned, measure, train
 from training.run_relations import draw_wide
+from training.view_files import ANSWERS, SCORE_THRESHOLD, as_seen, read_answers, read_views, write_views
 
 
 @pytest.fixture(scope="module")
 def pairs():
-    return catalogue_case(2**41 + 11, looks=2, ours=False)
+    return catalogue_case(2**41 + 11, looks=2)
 
 
 @pytest.fixture(scope="module")
@@ -50,18 +57,16 @@ def drawn(tmp_path_factory, tiny_config):
 
     class Factory:
         urgent = Desk()
+        views = tmp_path_factory.mktemp("views")
 
     wide = [(k, *each) for k in range(3) for each in wide_heap(k, tiny_config.heaps)]
-    folder, factory = tmp_path_factory.mktemp("views"), Factory()
-    assert draw_wide(wide, factory, 60.0, 1, torch.device("cpu"), folder, 0.0, tiny_config) == 2
-    return factory.urgent.job
+    assert draw_wide(wide, Factory(), 60.0, 1, torch.device("cpu"), tiny_config) == 2
+    return Factory.urgent.job
 
 
 @pytest.fixture(scope="module")
 def labelled(drawn):
-    from training.relation_data import read_views
-
-    return next(scene for scene in read_views(drawn[1][0]) if len(near_pairs(scene)) > 2)
+    return next(scene for _, _, scene in read_views(drawn[1][0]) if len(near_pairs(scene)) > 2)
 
 
 def test_drawn_views_become_labelled_pairs(drawn, labelled):
@@ -70,6 +75,61 @@ def test_drawn_views_become_labelled_pairs(drawn, labelled):
     assert spoilt.true_sweep is not None and len(cut(spoilt, "degraded", 3).kind) >= 0
     made = view_pairs(*drawn[1])
     assert isinstance(made, Pairs) and (made.kind == 3).all()
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """Two looks at a catalogue heap, and the file they were written to."""
+    scenes = list(catalogue_looks(2**41 + 11, 2, np.random.default_rng(3)))
+    path = tmp_path_factory.mktemp("photographs") / "catalogue_000001.npz"
+    write_views(path, scenes)
+    return scenes, path
+
+
+def test_photographs_come_back_with_their_truth(photographs):
+    scenes, path = photographs
+    for (kind, scene), (k, read_kind, read) in zip(scenes, read_views(path), strict=True):
+        assert kind == read_kind and scenes[k][1] is scene
+        assert np.array_equal(read.visible_ids, scene.visible_ids)
+        depth, wanted_depth = (np.nan_to_num(each.observation.depth) for each in (read, scene))
+        assert np.abs(depth - wanted_depth).max() < 2e-4
+        shown = set(np.unique(scene.visible_ids).tolist())
+        for name in ("true_occlusion", "true_sweep"):
+            wanted = {p for p in getattr(scene, name).pairs if shown.issuperset(p)}
+            assert getattr(read, name).pairs == wanted
+
+
+def test_what_the_segmenter_answers_is_what_the_product_sees(photographs):
+    _, path = photographs
+    net = SegmenterNet(Config().network).eval()
+    rgb, depth = _on_input(path)
+    load_exported(net, PACKAGED / "segmenter.onnx", prepare(torch.as_tensor(rgb), torch.as_tensor(depth)))
+    assert answer(net.eval(), path.parent, torch.device("cpu")) == 1
+    found = read_answers(path.with_suffix(ANSWERS))
+    product = OnnxSegmenter(score_threshold=SCORE_THRESHOLD)
+    for k, _, scene in read_views(path):
+        seen, wanted = as_seen(scene, found[k]), product.segment(scene.observation)
+        assert seen.ids == wanted.ids and (seen.visible_ids == wanted.visible_ids).mean() > 0.999
+        assert seen.true_sweep.pairs
+    pairs = view_pairs(str(path), "ours", 0)
+    assert (pairs.masks == 2).all() and len(pairs) > 20 and not path.with_suffix(ANSWERS).exists()
+
+
+def test_windows_of_photographs_keep_picture_and_labels_together(photographs):
+    _, path = photographs
+    views = FileViews(path.parent, "catalogue_0*.npz", 3, Config(), torch.device("cpu"), 5)
+    assert (views.read(), views.filled, views.read()) == (1, 2, 0)
+    batch = views.clean(torch.arange(2))
+    with np.load(path, allow_pickle=True) as held:
+        whole = {name: held[name] for name in ("rgb", "ids", "amodal")}
+    for k in range(2):
+        ids, (h, w) = batch.ids[k].numpy(), batch.ids.shape[1:]
+        room = [(i, j) for i in range(0, 97, 2) for j in range(0, 129, 2)]
+        fits = [(i, j) for i, j in room if np.array_equal(whole["ids"][k][i : i + h, j : j + w], ids)]
+        ((i, j),) = fits
+        assert np.array_equal(batch.rgb[k], whole["rgb"][k][i : i + h, j : j + w])
+        half = whole["amodal"][k][i // 2 : (i + h) // 2, j // 2 : (j + w) // 2]
+        assert np.array_equal(batch.amodal[k], half)
 
 
 def test_removed_objects_leave_the_heap_and_its_relations():
