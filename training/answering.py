@@ -22,7 +22,7 @@ THREADS = 3
 def answer(net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5) -> int:
     """Answers for all files of views in a folder, in random order; says how many."""
     paths = sorted(folder.glob("*.npz"))
-    np.random.default_rng(seed).shuffle(paths)  # type: ignore[arg-type]
+    np.random.default_rng(seed).shuffle(paths)
     with ThreadPoolExecutor(THREADS) as threads:
         for path, (rgb, depth) in zip(paths, _ahead(threads, paths), strict=True):
             with torch.no_grad():
@@ -32,8 +32,8 @@ def answer(net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5)
             found = []
             for scores, visible, amodal, hidden in zip(*parts, strict=True):
                 keep = scores >= SCORE_THRESHOLD
-                masks = (each[keep].to(torch.float16).numpy() for each in (visible, amodal))
-                found.append(Detections(scores[keep].numpy(), *masks, hidden[keep].numpy()))
+                shown, whole = (each[keep].to(torch.float16).numpy() for each in (visible, amodal))
+                found.append(Detections(scores[keep].numpy(), shown, whole, hidden[keep].numpy()))
             threads.submit(write_answers, path, found)
     return len(paths)
 

@@ -141,8 +141,8 @@ def catalogue_looks(seed: int, looks: int, rng: np.random.Generator) -> Iterator
         sensor = sensor_preset(("default", "default", "default", "harsh")[int(rng.integers(4))])
         views = cast_views(world, camera)
         scene = photograph(world, camera, random_look(rng), sensor, rng, views=views)
-        truth = {"true_occlusion": occlusion_relations(views), "true_sweep": sweep_relations(world)}
-        yield kind, replace(scene, **truth)
+        occlusion, sweep = occlusion_relations(views), sweep_relations(world)
+        yield kind, replace(scene, true_occlusion=occlusion, true_sweep=sweep)
 
 
 def _after_removals(world: World, rng: np.random.Generator) -> World:

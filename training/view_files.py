@@ -40,10 +40,10 @@ def write_views(path: Path, scenes: Sequence[tuple[int, Scene]]) -> None:
         assert scene.visible_ids is not None and seen.depth is not None
         assert scene.true_occlusion is not None and scene.true_sweep is not None
         sweep[k], hides[k] = ([tuple(p) for p in t.pairs] for t in (scene.true_sweep, scene.true_occlusion))
-        bits = np.zeros(scene.visible_ids.shape, np.int32)
+        bits = np.zeros(seen.shape, np.int32)
         for o in scene.objects:
             if o.amodal is not None:
-                bits |= o.amodal.to_mask(bits.shape).astype(np.int32) << o.id
+                bits |= o.amodal.to_mask(seen.shape).astype(np.int32) << o.id
         rgb.append(seen.rgb)
         depth.append(store_depth(seen.depth))
         ids.append(scene.visible_ids.astype(np.uint8))
