@@ -1,6 +1,7 @@
 """`python -m training heaps|segmenter|export`: trains and exports the segmenter.
 
-The relation networks have a command of their own: `python -m training.run_relations`.
+The relation networks have a command of their own: `python -m training.run_relations`. Run both at once with
+one folder of views (`--photographs`, `--views`): each learns from what the other makes.
 """
 
 from dataclasses import replace
@@ -43,6 +44,9 @@ def train_segmenter(
     colour: Annotated[
         Path | None, typer.Option(help="ImageNet weights of EfficientNet-Lite0 (.pth).")
     ] = None,
+    photographs: Annotated[
+        Path | None, typer.Option(help="Folder where `training.run_relations --views` leaves its views.")
+    ] = None,
 ) -> None:
     """Train the segmenter; goes on where it stopped if the folder holds a run."""
     from training.config import Config
@@ -51,7 +55,7 @@ def train_segmenter(
     config = Config()
     config = replace(config, train=replace(config.train, views=views, batch=batch))
     out.mkdir(parents=True, exist_ok=True)
-    train(config, data, out, seconds, seconds, out / "state.pt", begin, colour)
+    train(config, data, out, seconds, seconds, out / "state.pt", begin, colour, photographs)
     typer.echo(
         f"weights, segmenter.jsonl and samples.png in {out}; "
         f"next: python -m training export --weights {out} --out DIR"
