@@ -40,7 +40,7 @@ SOURCES: dict[str, tuple[GeometryKind | None, bool]] = {
 }
 """Whose geometry, and whether the scorer is asked."""
 
-ALPHA = 0.1
+ALPHA = 0.05
 """Allowed rate of wrong actions that models are fitted for."""
 
 REDRAWS = 100

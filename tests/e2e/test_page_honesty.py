@@ -12,7 +12,7 @@ from cpor.pipeline import UNSEEN
 
 SCENE = "scene_00007"
 WIDE = 0.01
-PROMISE = {"alpha": 0.1, "confidence": 0.9}
+PROMISE = {"alpha": 0.05, "confidence": 0.9}
 
 
 def strongest_relation(scene: dict) -> dict:
