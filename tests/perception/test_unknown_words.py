@@ -64,5 +64,7 @@ def test_requests_with_an_unknown_noun_are_asked_back(evidence):
             assert f'"{noun}"' in said, (name, words, said)
             named = all(o.name for o in scene.objects)
             assert isinstance(answer, NotFound) or (not named and answer.candidates), (name, words)
-    evidence("safe", f"40 requests with an unknown noun, each on {n_scenes} scenes", "0", f"{len(acted)} acted on")
+    evidence(
+        "safe", f"40 requests with an unknown noun, each on {n_scenes} scenes", "0", f"{len(acted)} acted on"
+    )
     assert not acted
