@@ -69,6 +69,39 @@ def test_dropped_scene_shows_every_object_and_a_click_decides(open_page):
     kind, obj = it.shown_action()
     said = {"grasp": f"Grasp .*{obj}", "remove": f"Remove .*{obj}", "defer": "ask first"}[kind]
     expect(it.see("headline")).to_have_text(re.compile(said))
+    decision = library_decision(asked)
+    bars_show_score_and_interval(it, decision)
+    proof_is_said(it, asked, decision.certificate)
+    arrow_shows_what_each_stage_said(it, scene)
+
+
+def bars_show_score_and_interval(it, decision) -> None:
+    for obj, score in decision.scores.items():
+        if obj == UNSEEN:
+            continue
+        bar = it.see(f"bar-{obj}")
+        shown = [float(bar.get_attribute(f"data-{each}")) for each in ("score", "low", "high")]
+        assert shown == pytest.approx([score, *decision.interval(obj)], abs=1e-9)
+
+
+def proof_is_said(it, asked, certificate) -> None:
+    expect(it.see("proof")).to_have_attribute("data-certified", str(certificate.certified).lower())
+    missing = any(each["p"] is None for each in asked["relations"])
+    exact = "Counted exactly, given these percentages"
+    counted = "answers are missing" if missing else exact if certificate.exact else "Estimated"
+    expect(it.see("proof")).to_contain_text(counted)
+    expect(it.see("proof")).not_to_contain_text("Proven")
+
+
+def arrow_shows_what_each_stage_said(it, scene) -> None:
+    arrow = it.see("arrow").last
+    blocker, blocked = map(int, arrow.get_attribute("data-pair").split(">"))
+    arrow.locator(".head").dispatch_event("click")  # it may lie below a badge, and moves as words come in
+    expect(it.see("evidence")).to_be_visible()
+    said = next(e for e in scene["evidence"] if (e["blocker"], e["blocked"]) == (blocker, blocked))
+    for field in ("hidden_overlap", "clearance", "reliability", "p_geometry", "p_semantic", "p"):
+        expect(it.see(f"evidence-{field}").locator("b")).to_have_text(percent(said[field]))
+    assert "nearer" in it.see("evidence-depth_order").inner_text() or said["depth_order"] <= 0.05
 
 
 def test_the_first_answer_is_that_of_the_command_line(open_page):
@@ -151,19 +184,6 @@ def test_a_service_that_forgot_the_picture_is_sent_it_again(open_page):
     expect(it.see("decision")).to_have_attribute("data-target", str(target))
 
 
-def test_bars_show_score_and_interval_of_every_action(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    it.choose(blocked_target(scene))
-    decision = library_decision(it.settled())
-    for obj, score in decision.scores.items():
-        if obj == UNSEEN:
-            continue
-        bar = it.see(f"bar-{obj}")
-        shown = [float(bar.get_attribute(f"data-{each}")) for each in ("score", "low", "high")]
-        assert shown == pytest.approx([score, *decision.interval(obj)], abs=1e-9)
-
-
 def test_tau_dragged_until_it_asks(open_page):
     it = open_page()
     scene = it.drop_scene("scene_00007")
@@ -223,22 +243,6 @@ def test_no_answer_is_shown_as_unknown_and_undone(open_page):
     assert [each for each in it.settled()["relations"] if each["blocker"]] == scene["relations"]
 
 
-def test_arrow_clicked_shows_what_each_stage_said(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    target = blocked_target(scene)
-    it.choose(target)
-    it.settled()
-    arrow = it.see("arrow").last
-    blocker, blocked = map(int, arrow.get_attribute("data-pair").split(">"))
-    arrow.locator(".head").dispatch_event("click")  # it may lie below a badge, and moves as words come in
-    expect(it.see("evidence")).to_be_visible()
-    said = next(e for e in scene["evidence"] if (e["blocker"], e["blocked"]) == (blocker, blocked))
-    for field in ("hidden_overlap", "clearance", "reliability", "p_geometry", "p_semantic", "p"):
-        expect(it.see(f"evidence-{field}").locator("b")).to_have_text(percent(said[field]))
-    assert "nearer" in it.see("evidence-depth_order").inner_text() or said["depth_order"] <= 0.05
-
-
 def percent(p: float | None) -> str:
     if p is None:
         return "no answer"
@@ -273,12 +277,26 @@ def answer_what_is_missing(it, scene):
         it.see("detail-close").click()
 
 
-def test_what_would_change_it_comes_true_when_tried(open_page, service):
+def plan_says_what_comes_after(it, target) -> None:
+    drag_tau(it, 0.05)
+    with it.page.expect_response(asked_above("/v1/plan", it.settled()["tau"])) as reply:
+        it.page.keyboard.press("ArrowRight")  # one move: an answer to a drag may be called off
+    plan = reply.value.json()
+    first = plan["first_action"]
+    if first["type"] == "remove" and it.shown_action() == ("remove", str(first["object"])):
+        expect(it.see("after")).to_contain_text(f"grasp ★{target}")
+    else:
+        expect(it.see("after")).to_have_count(0)
+
+
+def test_plan_and_what_would_change_it_come_true(open_page):
     it = open_page()
     scene = it.drop_scene("scene_00007")
-    it.choose(blocked_target(scene))
+    target = blocked_target(scene)
+    it.choose(target)
     it.settled()
     answer_what_is_missing(it, scene)
+    plan_says_what_comes_after(it, target)
     before = it.shown_action()
     drag_tau(it, 0.4)
     with it.page.expect_response(asked_above("/v1/explain", it.settled()["tau"])) as reply:
@@ -297,35 +315,3 @@ def test_what_would_change_it_comes_true_when_tried(open_page, service):
     action = library_action(it.settled())
     shows_action(it, action)
     assert action[0] == first["flips_to"]["type"], before
-
-
-def test_plan_says_what_comes_after(open_page):
-    it = open_page()
-    scene = it.drop_scene("scene_00007")
-    target = blocked_target(scene)
-    it.choose(target)
-    it.settled()
-    answer_what_is_missing(it, scene)
-    drag_tau(it, 0.05)
-    with it.page.expect_response(asked_above("/v1/plan", it.settled()["tau"])) as reply:
-        it.page.keyboard.press("ArrowRight")  # one move: an answer to a drag may be called off
-    plan = reply.value.json()
-    first = plan["first_action"]
-    if first["type"] == "remove" and it.shown_action() == ("remove", str(first["object"])):
-        expect(it.see("after")).to_contain_text(f"grasp ★{target}")
-    else:
-        expect(it.see("after")).to_have_count(0)
-
-
-def test_certificate_is_said_as_the_service_has_it(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    it.choose(blocked_target(scene))
-    asked = it.settled()
-    certificate = library_decision(asked).certificate
-    expect(it.see("proof")).to_have_attribute("data-certified", str(certificate.certified).lower())
-    missing = any(each["p"] is None for each in asked["relations"])
-    exact = "Counted exactly, given these percentages"
-    counted = "answers are missing" if missing else exact if certificate.exact else "Estimated"
-    expect(it.see("proof")).to_contain_text(counted)
-    expect(it.see("proof")).not_to_contain_text("Proven")

@@ -25,12 +25,17 @@ def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tm
     expect(it.see("error")).to_be_hidden()
 
 
-def test_drop_without_a_colour_picture_says_what_is_missing(open_page):
+def test_drop_without_a_colour_picture_says_what_is_missing_and_no_name_becomes_markup(open_page, tmp_path):
     it = open_page()
     it.wait_for("empty")
     it.drop(SCENES / SCENE / "depth.png")
     expect(it.see("error")).to_contain_text("No colour picture among depth.png")
     it.wait_for("empty")
+    strange = tmp_path / "<img src=x onerror=alert(1)>.npz"
+    strange.write_bytes(b"nothing")
+    it.drop(strange)
+    expect(it.see("error")).to_contain_text("<img src=x")
+    expect(it.page.locator("#error img")).to_have_count(0)
 
 
 def test_service_gone_is_said_and_it_goes_on_when_back(open_page):
@@ -104,16 +109,6 @@ def test_without_networks_it_says_so_and_examples_use_their_masks(open_page):
     assert "masks=given" in reply.value.url
     assert reply.value.json()["masks"] == "given"
     it.wait_for("choose")
-
-
-def test_names_of_files_and_objects_never_become_markup(open_page, tmp_path):
-    it = open_page()
-    it.wait_for("empty")
-    strange = tmp_path / "<img src=x onerror=alert(1)>.npz"
-    strange.write_bytes(b"nothing")
-    it.drop(strange)
-    expect(it.see("error")).to_contain_text("<img src=x")
-    expect(it.page.locator("#error img")).to_have_count(0)
 
 
 def test_service_with_a_token_asks_for_it_and_goes_on(browser, monkeypatch):
