@@ -119,7 +119,7 @@ def test_the_first_answer_is_that_of_the_command_line(open_page):
     expect(it.page.locator(".check")).to_have_count(sum(check["state"] != "pass" for check in cli["checks"]))
 
 
-def test_modes_set_the_line_and_dragging_it_is_a_threshold(open_page):
+def test_modes_set_the_line_and_dragging_it_is_a_threshold_until_it_asks(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
     assert (scene["mode"], scene["tau"]) == ("cautious", scene["modes"]["cautious"])
@@ -138,6 +138,15 @@ def test_modes_set_the_line_and_dragging_it_is_a_threshold(open_page):
         0.4, abs=0.02
     )
     expect(it.page.locator('.modes [aria-pressed="true"]')).to_have_count(0)
+    drag_tau(it, 0.02)
+    shows_action(it, library_action(it.settled()))
+    drag_tau(it, 0.995)
+    expect(it.see("decision")).to_have_attribute("data-action", "defer")
+    asked = it.settled()
+    assert asked["tau"] > 0.98
+    assert library_action(asked) == ("defer", "")
+    expect(it.see("tau")).to_have_attribute("aria-valuenow", str(round(100 * asked["tau"])))
+    expect(it.see("decision")).to_have_attribute("data-tau", str(asked["tau"]))
 
 
 def test_failed_checks_stand_above_the_decision_and_doubtful_ones_beside_it(open_page):
@@ -184,22 +193,6 @@ def test_a_service_that_forgot_the_picture_is_sent_it_again(open_page):
     expect(it.see("decision")).to_have_attribute("data-target", str(target))
 
 
-def test_tau_dragged_until_it_asks(open_page):
-    it = open_page()
-    scene = it.drop_scene("scene_00007")
-    target = blocked_target(scene)
-    it.choose(target)
-    drag_tau(it, 0.02)
-    shows_action(it, library_action(it.settled()))
-    drag_tau(it, 0.995)
-    expect(it.see("decision")).to_have_attribute("data-action", "defer")
-    asked = it.settled()
-    assert asked["tau"] > 0.98
-    assert library_action(asked) == ("defer", "")
-    expect(it.see("tau")).to_have_attribute("aria-valuenow", str(round(100 * asked["tau"])))
-    expect(it.see("decision")).to_have_attribute("data-tau", str(asked["tau"]))
-
-
 def test_relation_changed_by_hand_changes_the_decision(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
@@ -218,17 +211,14 @@ def test_relation_changed_by_hand_changes_the_decision(open_page):
     it.page.wait_for_selector("[data-testid=edited-note]", state="detached")
     assert it.settled()["relations"] == before["relations"]
     shows_action(it, library_action(before))
+    no_answer_is_shown_as_unknown_and_undone(it, scene, target)
 
 
-def test_no_answer_is_shown_as_unknown_and_undone(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    target = blocked_target(scene)
+def no_answer_is_shown_as_unknown_and_undone(it, scene, target) -> None:
     strongest = max(
         (r for r in scene["relations"] if r["blocked"] == target), key=lambda relation: relation["p"] or 0.0
     )
     pair = f"{strongest['blocker']}>{target}"
-    it.choose(target)
     it.page.locator(f'[data-testid=relation][data-pair="{pair}"]').click()
     it.see("edit-none").click()
     arrow = it.page.locator(f'[data-testid=arrow][data-pair="{pair}"]')

@@ -7,7 +7,7 @@ from support.page_steps import DECIDE, SCENE, expect, shows_action
 from support.watched_page import library_action
 
 
-def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tmp_path):
+def test_error_of_the_service_or_its_end_is_shown_plainly_and_nothing_is_lost(open_page, tmp_path):
     it = open_page()
     it.expected = ("Failed to load resource",)
     scene = it.drop_scene(SCENE)
@@ -23,6 +23,14 @@ def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tm
     shows_action(it, before)
     it.page.keyboard.press("Escape")
     expect(it.see("error")).to_be_hidden()
+    second = scene["objects"][1]["id"]
+    it.page.route("**/*", lambda route: route.abort())
+    it.see(f"badge-{second}").click()
+    expect(it.see("gone")).to_be_visible()
+    it.page.unroute("**/*")
+    expect(it.see("gone")).to_be_hidden()
+    expect(it.see("decision")).to_have_attribute("data-target", str(second))
+    shows_action(it, library_action(it.settled()))
 
 
 def test_drop_without_a_colour_picture_says_what_is_missing_and_no_name_becomes_markup(open_page, tmp_path):
@@ -36,22 +44,6 @@ def test_drop_without_a_colour_picture_says_what_is_missing_and_no_name_becomes_
     it.drop(strange)
     expect(it.see("error")).to_contain_text("<img src=x")
     expect(it.page.locator("#error img")).to_have_count(0)
-
-
-def test_service_gone_is_said_and_it_goes_on_when_back(open_page):
-    it = open_page()
-    it.expected = ("Failed to load resource",)
-    scene = it.drop_scene(SCENE)
-    first, second = (each["id"] for each in scene["objects"][:2])
-    it.choose(first)
-    it.settled()
-    it.page.route("**/*", lambda route: route.abort())
-    it.see(f"badge-{second}").click()
-    expect(it.see("gone")).to_be_visible()
-    it.page.unroute("**/*")
-    expect(it.see("gone")).to_be_hidden()
-    expect(it.see("decision")).to_have_attribute("data-target", str(second))
-    shows_action(it, library_action(it.settled()))
 
 
 def test_late_reply_never_replaces_a_newer_one(open_page):
