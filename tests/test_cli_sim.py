@@ -9,7 +9,6 @@ import pytest
 from support.box_table import BoxTable, TableMasks
 from typer.testing import CliRunner
 
-from cpor.apps.demo import DemoShow
 from cpor.cli.app import app, main
 from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
@@ -119,18 +118,6 @@ def test_a_recorded_run_is_told_as_a_page(tmp_path, refused):
         "story", tmp_path / "run", "--out", tmp_path / "none" / "page.html"
     )
     assert "holds no run" in refused("story", tmp_path / "none", "--out", tmp_path / "page.html")
-
-
-@pytest.mark.slow
-def test_the_story_is_there_though_the_film_was_interrupted(tmp_path, monkeypatch):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("cpor.sim.arm.film.Film.develop", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        DemoShow(tmp_path / "demo", quiet=True).run(3, "easy", eyes="truth")
-    page = (tmp_path / "demo" / "story.html").read_text()
-    assert "How it ended" in page and "The arm at work" not in page
 
 
 def test_demo_leaves_a_full_folder_alone(tmp_path, monkeypatch, capsys):
