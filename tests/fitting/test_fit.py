@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.labelled import draw_labelled_scene
+from support.sizes import sized
 
 from cpor import CporError, Defer
 from cpor.answer import Promise
@@ -73,7 +74,7 @@ def test_the_promise_holds_on_new_scenes(report):
     rng = np.random.default_rng(99)
     pipeline = report.model.pipeline()
     executed = wrong = 0
-    for _ in range(120):
+    for _ in range(sized(80, 120)):
         scene = draw_labelled_scene(rng)
         target = int(rng.choice(scene.ids))
         decision = pipeline.run(scene, target).decision
@@ -206,7 +207,7 @@ def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
     pipeline = report.model.pipeline(tau=0.0)
 
     def results(**changes):
-        scenes = [draw_labelled_scene(rng, **changes) for _ in range(80)]
+        scenes = [draw_labelled_scene(rng, **changes) for _ in range(sized(50, 80))]
         return [pipeline.run(scene, int(rng.choice(scene.ids))) for scene in scenes]
 
     assert not report.model.check_drift(results(), rng, level=0.001).drifted
