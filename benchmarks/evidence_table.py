@@ -124,17 +124,21 @@ def measure(name: str) -> None:
         raise SystemExit(f"no part {name!r}; the parts are: {known}, and files of tests")
 
 
-def run(*command: str) -> None:
+def run(*command: str, **variables: str) -> None:
     print("$", " ".join(command), flush=True)
     found = os.pathsep.join(filter(None, (str(ROOT / "tests"), os.environ.get("PYTHONPATH"))))
-    environment = os.environ | {"PYTHONPATH": found}  # the benchmarks use oracles of the tests
+    environment = os.environ | {"PYTHONPATH": found} | variables  # the benchmarks use oracles of the tests
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True, env=environment)
 
 
 def run_tests(path: str) -> dict[str, list[Row]]:
-    """Rows by file of tests, slow tests included; a failed test stops here. Skipped files keep their rows."""
+    """Rows by file of tests, slow tests included; a failed test stops here. Skipped files keep their rows.
+
+    Samples have their full size here; `make test` takes a part of each (tests/support/sizes.py).
+    """
     report = OUT / "tests.xml"
-    run("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", f"--junitxml={report}", path)
+    tests = ("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", f"--junitxml={report}", path)
+    run(*tests, CPOR_EVIDENCE="1")
     return read_tests(report)
 
 

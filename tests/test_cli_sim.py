@@ -9,7 +9,6 @@ import pytest
 from support.box_table import BoxTable, TableMasks
 from typer.testing import CliRunner
 
-from cpor.apps.demo import DemoShow
 from cpor.cli.app import app, main
 from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
@@ -31,8 +30,9 @@ def cpor(*arguments, code=MAIN):
 
 
 def test_simulate_writes_a_data_set_and_says_what_is_in_it(tmp_path):
-    ran = cpor("simulate", "--out", tmp_path / "set", *SMALL, "--tier", "easy", "--workers", "2", "--json")
-    assert ran.returncode == 0, ran.stderr
+    asked = ["simulate", "--out", str(tmp_path / "set"), *SMALL, "--tier", "easy", "--workers", "2", "--json"]
+    ran = CliRunner().invoke(app, asked)
+    assert ran.exit_code == 0, ran.output
     told = json.loads(ran.stdout)
     assert told["n_cases"] == {"easy": 2, "medium": 0, "hard": 0}
     assert set(told["n_cyclic"]) == {"relations.json", "relations_sweep.json"}
@@ -119,18 +119,6 @@ def test_a_recorded_run_is_told_as_a_page(tmp_path, refused):
         "story", tmp_path / "run", "--out", tmp_path / "none" / "page.html"
     )
     assert "holds no run" in refused("story", tmp_path / "none", "--out", tmp_path / "page.html")
-
-
-@pytest.mark.slow
-def test_the_story_is_there_though_the_film_was_interrupted(tmp_path, monkeypatch):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("cpor.sim.arm.film.Film.develop", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        DemoShow(tmp_path / "demo", quiet=True).run(3, "easy", eyes="truth")
-    page = (tmp_path / "demo" / "story.html").read_text()
-    assert "How it ended" in page and "The arm at work" not in page
 
 
 def test_demo_leaves_a_full_folder_alone(tmp_path, monkeypatch, capsys):

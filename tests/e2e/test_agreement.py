@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from support.data import DATA
-from support.served import served
 from support.surfaces import ask_everywhere, bare_frame
 
 import cpor
@@ -16,9 +15,9 @@ FRAMES = {
 }
 
 
-@pytest.fixture(scope="module")
-def client():
-    with served() as address, Client(address) as talks:
+@pytest.fixture
+def client(service):
+    with Client(service) as talks:
         yield talks
 
 

@@ -69,6 +69,39 @@ def test_dropped_scene_shows_every_object_and_a_click_decides(open_page):
     kind, obj = it.shown_action()
     said = {"grasp": f"Grasp .*{obj}", "remove": f"Remove .*{obj}", "defer": "ask first"}[kind]
     expect(it.see("headline")).to_have_text(re.compile(said))
+    decision = library_decision(asked)
+    bars_show_score_and_interval(it, decision)
+    proof_is_said(it, asked, decision.certificate)
+    arrow_shows_what_each_stage_said(it, scene)
+
+
+def bars_show_score_and_interval(it, decision) -> None:
+    for obj, score in decision.scores.items():
+        if obj == UNSEEN:
+            continue
+        bar = it.see(f"bar-{obj}")
+        shown = [float(bar.get_attribute(f"data-{each}")) for each in ("score", "low", "high")]
+        assert shown == pytest.approx([score, *decision.interval(obj)], abs=1e-9)
+
+
+def proof_is_said(it, asked, certificate) -> None:
+    expect(it.see("proof")).to_have_attribute("data-certified", str(certificate.certified).lower())
+    missing = any(each["p"] is None for each in asked["relations"])
+    exact = "Counted exactly, given these percentages"
+    counted = "answers are missing" if missing else exact if certificate.exact else "Estimated"
+    expect(it.see("proof")).to_contain_text(counted)
+    expect(it.see("proof")).not_to_contain_text("Proven")
+
+
+def arrow_shows_what_each_stage_said(it, scene) -> None:
+    arrow = it.see("arrow").last
+    blocker, blocked = map(int, arrow.get_attribute("data-pair").split(">"))
+    arrow.locator(".head").dispatch_event("click")  # it may lie below a badge, and moves as words come in
+    expect(it.see("evidence")).to_be_visible()
+    said = next(e for e in scene["evidence"] if (e["blocker"], e["blocked"]) == (blocker, blocked))
+    for field in ("hidden_overlap", "clearance", "reliability", "p_geometry", "p_semantic", "p"):
+        expect(it.see(f"evidence-{field}").locator("b")).to_have_text(percent(said[field]))
+    assert "nearer" in it.see("evidence-depth_order").inner_text() or said["depth_order"] <= 0.05
 
 
 def test_the_first_answer_is_that_of_the_command_line(open_page):
@@ -86,7 +119,7 @@ def test_the_first_answer_is_that_of_the_command_line(open_page):
     expect(it.page.locator(".check")).to_have_count(sum(check["state"] != "pass" for check in cli["checks"]))
 
 
-def test_modes_set_the_line_and_dragging_it_is_a_threshold(open_page):
+def test_modes_set_the_line_and_dragging_it_is_a_threshold_until_it_asks(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
     assert (scene["mode"], scene["tau"]) == ("cautious", scene["modes"]["cautious"])
@@ -105,6 +138,15 @@ def test_modes_set_the_line_and_dragging_it_is_a_threshold(open_page):
         0.4, abs=0.02
     )
     expect(it.page.locator('.modes [aria-pressed="true"]')).to_have_count(0)
+    drag_tau(it, 0.02)
+    shows_action(it, library_action(it.settled()))
+    drag_tau(it, 0.995)
+    expect(it.see("decision")).to_have_attribute("data-action", "defer")
+    asked = it.settled()
+    assert asked["tau"] > 0.98
+    assert library_action(asked) == ("defer", "")
+    expect(it.see("tau")).to_have_attribute("aria-valuenow", str(round(100 * asked["tau"])))
+    expect(it.see("decision")).to_have_attribute("data-tau", str(asked["tau"]))
 
 
 def test_failed_checks_stand_above_the_decision_and_doubtful_ones_beside_it(open_page):
@@ -151,35 +193,6 @@ def test_a_service_that_forgot_the_picture_is_sent_it_again(open_page):
     expect(it.see("decision")).to_have_attribute("data-target", str(target))
 
 
-def test_bars_show_score_and_interval_of_every_action(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    it.choose(blocked_target(scene))
-    decision = library_decision(it.settled())
-    for obj, score in decision.scores.items():
-        if obj == UNSEEN:
-            continue
-        bar = it.see(f"bar-{obj}")
-        shown = [float(bar.get_attribute(f"data-{each}")) for each in ("score", "low", "high")]
-        assert shown == pytest.approx([score, *decision.interval(obj)], abs=1e-9)
-
-
-def test_tau_dragged_until_it_asks(open_page):
-    it = open_page()
-    scene = it.drop_scene("scene_00007")
-    target = blocked_target(scene)
-    it.choose(target)
-    drag_tau(it, 0.02)
-    shows_action(it, library_action(it.settled()))
-    drag_tau(it, 0.995)
-    expect(it.see("decision")).to_have_attribute("data-action", "defer")
-    asked = it.settled()
-    assert asked["tau"] > 0.98
-    assert library_action(asked) == ("defer", "")
-    expect(it.see("tau")).to_have_attribute("aria-valuenow", str(round(100 * asked["tau"])))
-    expect(it.see("decision")).to_have_attribute("data-tau", str(asked["tau"]))
-
-
 def test_relation_changed_by_hand_changes_the_decision(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
@@ -198,17 +211,14 @@ def test_relation_changed_by_hand_changes_the_decision(open_page):
     it.page.wait_for_selector("[data-testid=edited-note]", state="detached")
     assert it.settled()["relations"] == before["relations"]
     shows_action(it, library_action(before))
+    no_answer_is_shown_as_unknown_and_undone(it, scene, target)
 
 
-def test_no_answer_is_shown_as_unknown_and_undone(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    target = blocked_target(scene)
+def no_answer_is_shown_as_unknown_and_undone(it, scene, target) -> None:
     strongest = max(
         (r for r in scene["relations"] if r["blocked"] == target), key=lambda relation: relation["p"] or 0.0
     )
     pair = f"{strongest['blocker']}>{target}"
-    it.choose(target)
     it.page.locator(f'[data-testid=relation][data-pair="{pair}"]').click()
     it.see("edit-none").click()
     arrow = it.page.locator(f'[data-testid=arrow][data-pair="{pair}"]')
@@ -221,22 +231,6 @@ def test_no_answer_is_shown_as_unknown_and_undone(open_page):
     it.see("edit-reset").click()
     expect(it.see("edited-mark")).to_have_text("")
     assert [each for each in it.settled()["relations"] if each["blocker"]] == scene["relations"]
-
-
-def test_arrow_clicked_shows_what_each_stage_said(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    target = blocked_target(scene)
-    it.choose(target)
-    it.settled()
-    arrow = it.see("arrow").last
-    blocker, blocked = map(int, arrow.get_attribute("data-pair").split(">"))
-    arrow.locator(".head").dispatch_event("click")  # it may lie below a badge, and moves as words come in
-    expect(it.see("evidence")).to_be_visible()
-    said = next(e for e in scene["evidence"] if (e["blocker"], e["blocked"]) == (blocker, blocked))
-    for field in ("hidden_overlap", "clearance", "reliability", "p_geometry", "p_semantic", "p"):
-        expect(it.see(f"evidence-{field}").locator("b")).to_have_text(percent(said[field]))
-    assert "nearer" in it.see("evidence-depth_order").inner_text() or said["depth_order"] <= 0.05
 
 
 def percent(p: float | None) -> str:
@@ -273,12 +267,26 @@ def answer_what_is_missing(it, scene):
         it.see("detail-close").click()
 
 
-def test_what_would_change_it_comes_true_when_tried(open_page, service):
+def plan_says_what_comes_after(it, target) -> None:
+    drag_tau(it, 0.05)
+    with it.page.expect_response(asked_above("/v1/plan", it.settled()["tau"])) as reply:
+        it.page.keyboard.press("ArrowRight")  # one move: an answer to a drag may be called off
+    plan = reply.value.json()
+    first = plan["first_action"]
+    if first["type"] == "remove" and it.shown_action() == ("remove", str(first["object"])):
+        expect(it.see("after")).to_contain_text(f"grasp ★{target}")
+    else:
+        expect(it.see("after")).to_have_count(0)
+
+
+def test_plan_and_what_would_change_it_come_true(open_page):
     it = open_page()
     scene = it.drop_scene("scene_00007")
-    it.choose(blocked_target(scene))
+    target = blocked_target(scene)
+    it.choose(target)
     it.settled()
     answer_what_is_missing(it, scene)
+    plan_says_what_comes_after(it, target)
     before = it.shown_action()
     drag_tau(it, 0.4)
     with it.page.expect_response(asked_above("/v1/explain", it.settled()["tau"])) as reply:
@@ -297,35 +305,3 @@ def test_what_would_change_it_comes_true_when_tried(open_page, service):
     action = library_action(it.settled())
     shows_action(it, action)
     assert action[0] == first["flips_to"]["type"], before
-
-
-def test_plan_says_what_comes_after(open_page):
-    it = open_page()
-    scene = it.drop_scene("scene_00007")
-    target = blocked_target(scene)
-    it.choose(target)
-    it.settled()
-    answer_what_is_missing(it, scene)
-    drag_tau(it, 0.05)
-    with it.page.expect_response(asked_above("/v1/plan", it.settled()["tau"])) as reply:
-        it.page.keyboard.press("ArrowRight")  # one move: an answer to a drag may be called off
-    plan = reply.value.json()
-    first = plan["first_action"]
-    if first["type"] == "remove" and it.shown_action() == ("remove", str(first["object"])):
-        expect(it.see("after")).to_contain_text(f"grasp ★{target}")
-    else:
-        expect(it.see("after")).to_have_count(0)
-
-
-def test_certificate_is_said_as_the_service_has_it(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    it.choose(blocked_target(scene))
-    asked = it.settled()
-    certificate = library_decision(asked).certificate
-    expect(it.see("proof")).to_have_attribute("data-certified", str(certificate.certified).lower())
-    missing = any(each["p"] is None for each in asked["relations"])
-    exact = "Counted exactly, given these percentages"
-    counted = "answers are missing" if missing else exact if certificate.exact else "Estimated"
-    expect(it.see("proof")).to_contain_text(counted)
-    expect(it.see("proof")).not_to_contain_text("Proven")

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from support.browser import SCENES
 from support.page_steps import SCENE, comes_true, expect, shows_action
+from support.sizes import sized
 from support.watched_page import library_action
 
 TABLET = {"width": 1024, "height": 768}
@@ -90,15 +91,19 @@ def contrast(a, b):
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_what_is_behind_it(open_page, scheme, evidence):
-    it = open_page(color_scheme=scheme)
+def test_text_stands_out_from_what_is_behind_it(open_page, evidence):
+    it = open_page()
     it.wait_for("empty")
-    pairs = it.page.evaluate(COLOURS, TEXT_ON)
-    found = {names: contrast(*colours) for names, colours in zip(TEXT_ON, pairs, strict=True)}
-    low = {names: round(ratio, 2) for names, ratio in found.items() if ratio < 4.5}
-    assert not low
-    evidence("serves", f"least contrast of text, {scheme}", ">= 4.5 (WCAG AA)", min(found.values()))
+    seen = []
+    for scheme in ("light", "dark"):
+        it.page.emulate_media(color_scheme=scheme)
+        pairs = it.page.evaluate(COLOURS, TEXT_ON)
+        seen.append(pairs)
+        found = {names: contrast(*colours) for names, colours in zip(TEXT_ON, pairs, strict=True)}
+        low = {names: round(ratio, 2) for names, ratio in found.items() if ratio < 4.5}
+        assert not low
+        evidence("serves", f"least contrast of text, {scheme}", ">= 4.5 (WCAG AA)", min(found.values()))
+    assert seen[0] != seen[1]
 
 
 def test_everything_by_keyboard_alone(open_page):
@@ -142,7 +147,7 @@ def test_everything_by_keyboard_alone(open_page):
     it.wait_for("decided")
 
 
-def test_badge_is_a_button_for_the_keyboard(open_page):
+def test_badge_is_a_button_for_the_keyboard_and_a_laptop_shows_it_all(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
     obj = scene["objects"][2]["id"]
@@ -151,6 +156,30 @@ def test_badge_is_a_button_for_the_keyboard(open_page):
     expect(it.see("decision")).to_have_attribute("data-target", str(obj))
     expect(it.see(f"badge-{obj}")).to_have_attribute("aria-pressed", "true")
     expect(it.see(f"badge-{obj}")).to_be_focused()
+    it.settled()
+    all_of_it_is_seen_without_scrolling(it)
+    meaning_is_not_told_by_colour_alone(it, obj)
+
+
+def all_of_it_is_seen_without_scrolling(it):
+    expect(it.see("changes")).not_to_contain_text("Thinking")
+    comes_true(
+        it.page, "(page => page.scrollHeight === 768 && page.scrollWidth === 1366)(document.documentElement)"
+    )
+    for name in ("decision", "picture", "bars", "graphs", "changes", "relations"):
+        comes_true(it.page, INSIDE, [name, 768])
+
+
+def meaning_is_not_told_by_colour_alone(it, target):
+    expect(it.see(f"badge-{target}")).to_contain_text("★")
+    kind, obj = it.shown_action()
+    if kind != "defer":
+        expect(it.see(f"badge-{obj}")).to_contain_text(kind)
+        expect(it.see(f"bar-{obj}")).to_contain_text("✓")
+    for arrow in it.page.locator(".arrow.cycle").all():
+        expect(arrow).to_contain_text("⟳")
+    for arrow in it.page.locator(".arrow.unknown").all():
+        expect(arrow).to_contain_text("?")
 
 
 def test_everything_that_can_be_used_has_a_name(open_page):
@@ -191,19 +220,6 @@ def test_fingers_meet_targets_of_40_px_on_a_tablet(open_page):
     assert it.page.evaluate("document.documentElement.scrollWidth") <= TABLET["width"]
 
 
-def test_laptop_shows_it_all_without_scrolling(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    it.choose(scene["objects"][0]["id"])
-    it.settled()
-    expect(it.see("changes")).not_to_contain_text("Thinking")
-    comes_true(
-        it.page, "(page => page.scrollHeight === 768 && page.scrollWidth === 1366)(document.documentElement)"
-    )
-    for name in ("decision", "picture", "bars", "graphs", "changes", "relations"):
-        comes_true(it.page, INSIDE, [name, 768])
-
-
 def test_theme_is_switched_and_kept(open_page):
     it = open_page(color_scheme="light")
     it.wait_for("empty")
@@ -216,35 +232,22 @@ def test_theme_is_switched_and_kept(open_page):
     comes_true(it.page, f"(dark) => {colour} === dark", dark)
 
 
-def test_meaning_is_not_told_by_colour_alone(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    target = scene["objects"][3]["id"]
-    it.choose(target)
-    it.settled()
-    expect(it.see(f"badge-{target}")).to_contain_text("★")
-    kind, obj = it.shown_action()
-    if kind != "defer":
-        expect(it.see(f"badge-{obj}")).to_contain_text(kind)
-        expect(it.see(f"bar-{obj}")).to_contain_text("✓")
-    for arrow in it.page.locator(".arrow.cycle").all():
-        expect(arrow).to_contain_text("⟳")
-    for arrow in it.page.locator(".arrow.unknown").all():
-        expect(arrow).to_contain_text("?")
-
-
 def test_dragged_tau_to_decision_time(open_page, evidence):
     it = open_page()
     scene = it.drop_scene("scene_00007")
     it.choose(scene["objects"][0]["id"])
     it.settled()
-    times = it.page.evaluate(DRAG, 60)
-    assert len(times) == 60
+    n = sized(15, 60)
+    times = it.page.evaluate(DRAG, n)
+    assert len(times) == n
     shows_action(it, library_action(it.settled()))
     evidence(
-        "fast", "dragged tau to the decision on the page, median of 60", "<= 50 ms", f"{times[30]:.1f} ms"
+        "fast",
+        f"dragged tau to the decision on the page, median of {n}",
+        "<= 50 ms",
+        f"{times[n // 2]:.1f} ms",
     )
-    evidence("fast", "the same, 95th percentile", "", f"{times[56]:.1f} ms")
+    evidence("fast", "the same, 95th percentile", "", f"{times[int(0.95 * n) - 1]:.1f} ms")
 
 
 def test_files_can_be_chosen_as_well_as_dropped(open_page):

@@ -4,7 +4,6 @@ import json
 import math
 import re
 
-import pytest
 from support.page_steps import DECIDE, expect, shows_action
 from support.watched_page import library_action, library_decision
 
@@ -49,11 +48,31 @@ def to_tau(it, key: str) -> None:
     expect(it.see("decision")).to_have_attribute("data-tau", {"Home": "0", "End": "1"}[key])
 
 
-def test_missing_answer_is_asked_for_and_no_change_is_promised(open_page, service):
+def bars_show_both_ends(it, decision) -> None:
+    wide = 0
+    for obj in decision.scores:
+        low, high = decision.interval(obj)
+        if high - low < WIDE or obj == UNSEEN:
+            continue
+        wide += 1
+        shown = f"{math.floor(100 * low + 1e-9)}\u2013{math.ceil(100 * high - 1e-9)} %"
+        expect(it.see(f"bar-{obj}").locator(".row-value")).to_have_text(shown)
+    assert wide > 0
+
+
+def test_missing_answer_is_asked_for_and_no_change_is_promised(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
-    relation = strongest_relation(scene)
-    asked = without_an_answer(it, scene, relation)
+    asked = without_an_answer(it, scene, strongest_relation(scene))
+    bars_show_both_ends(it, library_decision(asked))
+    # What somebody overruled no longer decides.
+    expect(it.see("evidence-p")).to_have_class(re.compile("overruled"))
+    expect(it.see("evidence-p")).not_to_contain_text("this decides")
+    it.see("edit-reset").click()
+    expect(it.see("evidence-p")).to_contain_text("this decides")
+    it.see("edit-none").click()
+    expect(it.see("edited-mark")).to_contain_text("no answer instead of")
+    asked = it.settled()
     assert None in [each["p"] for each in asked["relations"]]
     expect(it.see("missing")).to_contain_text("nobody can say what else would change the decision")
     unknown = [f"{each['blocker']}>{each['blocked']}" for each in asked["relations"] if each["p"] is None]
@@ -69,45 +88,36 @@ def test_missing_answer_is_asked_for_and_no_change_is_promised(open_page, servic
     expect(it.see("changes")).to_contain_text(re.compile("If |No single relation"))
 
 
-def test_bars_of_missing_answers_show_both_ends(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    decision = library_decision(without_an_answer(it, scene, strongest_relation(scene)))
-    wide = 0
-    for obj in decision.scores:
-        low, high = decision.interval(obj)
-        if high - low < WIDE or obj == UNSEEN:
-            continue
-        wide += 1
-        shown = f"{math.floor(100 * low + 1e-9)}\u2013{math.ceil(100 * high - 1e-9)} %"
-        expect(it.see(f"bar-{obj}").locator(".row-value")).to_have_text(shown)
-    assert wide > 0
-
-
-def test_overruled_evidence_no_longer_decides(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    without_an_answer(it, scene, strongest_relation(scene))
-    expect(it.see("evidence-p")).to_have_class(re.compile("overruled"))
-    expect(it.see("evidence-p")).not_to_contain_text("this decides")
-    it.see("edit-reset").click()
-    expect(it.see("evidence-p")).to_contain_text("this decides")
-
-
-@pytest.mark.parametrize("trouble", ["gone", "busy"])
-def test_decision_before_never_looks_like_the_answer(open_page, trouble):
+def test_decision_before_never_looks_like_the_answer(open_page):
     it = open_page()
     it.expected = ("Failed to load resource",)
     scene = it.drop_scene(SCENE)
     it.choose(strongest_relation(scene)["blocked"])
-    to_tau(it, "Home")
-    it.settled()
-    assert it.shown_action()[0] in ("grasp", "remove")
-    acted = it.see(f"badge-{it.shown_action()[1]}")
-    expect(acted).to_contain_text(it.shown_action()[0])
-    refusal = json.dumps({"code": "busy", "message": "too many at once"})
+    for trouble in ("gone", "busy"):
+        to_tau(it, "Home")
+        it.settled()
+        assert it.shown_action()[0] in ("grasp", "remove")
+        acted = it.see(f"badge-{it.shown_action()[1]}")
+        expect(acted).to_contain_text(it.shown_action()[0])
+        refuse_decisions(it, trouble)
+        it.page.keyboard.press("End")
+        expect(it.see("headline")).to_have_text("Not answered yet")
+        shows_action(it, ("none", ""))
+        expect(it.page.locator("#workplace")).to_have_attribute("data-stale", "")
+        expect(acted).not_to_contain_text(re.compile("grasp|remove"))
+        expect(it.page.locator(".tick").first).to_be_hidden()
+        it.page.unroute(DECIDE)
+        if trouble == "busy":
+            expect(it.see("error")).to_contain_text("too many at once")
+            it.see("again").click()
+        expect(it.see("decision")).to_have_attribute("data-tau", "1")
+        shows_action(it, library_action(it.settled()))
+        expect(it.page.locator("#workplace")).not_to_have_attribute("data-stale", "")
 
-    refused = []
+
+def refuse_decisions(it, trouble: str) -> None:
+    """The service is gone, or too busy to decide."""
+    refusal, refused = json.dumps({"code": "busy", "message": "too many at once"}), []
 
     def refuse(route):
         refused.append(route.request.url)
@@ -119,44 +129,25 @@ def test_decision_before_never_looks_like_the_answer(open_page, trouble):
     it.page.route(DECIDE, refuse)
     while not refused:  # a busy browser may let a request pass that comes too soon
         it.page.evaluate("fetch('/v1/scenes/none/decide', {method: 'POST'}).catch(() => 0)")
-    it.page.keyboard.press("End")
-    expect(it.see("headline")).to_have_text("Not answered yet")
-    shows_action(it, ("none", ""))
-    expect(it.page.locator("#workplace")).to_have_attribute("data-stale", "")
-    expect(acted).not_to_contain_text(re.compile("grasp|remove"))
-    expect(it.page.locator(".tick").first).to_be_hidden()
-    it.page.unroute(DECIDE)
-    if trouble == "busy":
-        expect(it.see("error")).to_contain_text("too many at once")
-        it.see("again").click()
-    expect(it.see("decision")).to_have_attribute("data-tau", "1")
-    shows_action(it, library_action(it.settled()))
-    expect(it.page.locator("#workplace")).not_to_have_attribute("data-stale", "")
 
 
 def test_acting_below_the_tested_line_says_that_nothing_is_promised(open_page):
     it = open_page()
-    with_promise(it, PROMISE)
-    scene = it.drop_scene(SCENE)
-    it.choose(strongest_relation(scene)["blocked"])
-    expect(it.see("promised")).to_have_text(re.compile("tested"))
-    expect(it.see("promised")).to_have_attribute("data-above", str(scene["modes"]["cautious"]))
-    to_tau(it, "Home")
-    it.settled()
-    assert it.shown_action()[0] in ("grasp", "remove")
-    expect(it.see("untested")).to_contain_text("No error rate is promised for this line")
-    to_tau(it, "End")
-    expect(it.see("untested")).to_have_count(0)
-
-
-@pytest.mark.parametrize("promise", [None, PROMISE])
-def test_no_warning_where_nothing_is_known_or_all_was_tested(open_page, promise):
-    it = open_page()
-    with_promise(it, promise, promise)
-    scene = it.drop_scene(SCENE)
-    it.choose(strongest_relation(scene)["blocked"])
-    to_tau(it, "Home")
-    assert it.shown_action()[0] in ("grasp", "remove")
-    expect(it.see("untested")).to_have_count(0)
-    if promise is None:
-        expect(it.see("promised")).to_be_hidden()
+    for promise, acted in ((PROMISE, None), (None, None), (PROMISE, PROMISE)):
+        with_promise(it, promise, acted)
+        scene = it.drop_scene(SCENE)
+        it.choose(strongest_relation(scene)["blocked"])
+        if promise is None:
+            expect(it.see("promised")).to_be_hidden()
+        else:
+            expect(it.see("promised")).to_have_text(re.compile("tested"))
+            expect(it.see("promised")).to_have_attribute("data-above", str(scene["modes"]["cautious"]))
+        to_tau(it, "Home")
+        it.settled()
+        assert it.shown_action()[0] in ("grasp", "remove")
+        if promise == acted:  # nothing is known, or all was tested
+            expect(it.see("untested")).to_have_count(0)
+        else:
+            expect(it.see("untested")).to_contain_text("No error rate is promised for this line")
+        to_tau(it, "End")
+        expect(it.see("untested")).to_have_count(0)

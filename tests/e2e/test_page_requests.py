@@ -3,54 +3,28 @@
 import json
 import re
 
-import pytest
 from support.browser import SCENES
 from support.page_steps import DECIDE, SCENE, expect, shows_action
 from support.watched_page import library_action
 
 
-@pytest.mark.parametrize("words", ["the pink one", "pink"])
-def test_typed_request_finds_the_target(open_page, words):
-    it = open_page()
-    it.drop_scene(SCENE)
-    it.see("words").fill(words)
-    with it.page.expect_response(DECIDE) as reply:
-        it.see("ask").click()
-    said = reply.value.json()
-    assert said["action"] is not None
-    expect(it.see("decision")).to_have_attribute("data-target", str(said["target"]))
-    shows_action(it, library_action(it.settled()))
-
-
-def test_a_word_that_is_not_known_is_asked_back(open_page):
-    it = open_page()
-    it.drop_scene(SCENE)
-    it.see("words").fill("the pink gizmo")
-    it.see("ask").click()
-    it.wait_for("ambiguous")
-    expect(it.see("question")).to_have_text('I do not know the word "gizmo". Which object do you mean?')
-
-
-def test_ambiguous_request_asks_back_and_a_click_answers(open_page):
+def test_typed_request_finds_the_target_and_goes_when_another_is_clicked(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
-    it.see("words").fill("the yellow one")
-    with it.page.expect_response(DECIDE) as reply:
-        it.see("ask").click()
-    said = reply.value.json()
-    assert said["action"] is None
-    it.wait_for("ambiguous")
-    candidates = [each["id"] for each in said["candidates"] if each["fit"] > 0.0]
-    assert 1 < len(candidates) < len(scene["objects"])
-    marked = it.page.locator("[data-testid^=badge-].is-candidate")
-    expect(marked).to_have_count(len(candidates))
-    assert sorted(int(m.get_attribute("data-id")) for m in marked.all()) == sorted(candidates)
-    expect(it.see("question")).not_to_be_empty()
-    it.see(f"candidate-{candidates[0]}").click()
-    expect(it.see("decision")).to_have_attribute("data-target", str(candidates[0]))
+    for words in ("the pink one", "pink"):
+        it.see("words").fill(words)
+        with it.page.expect_response(DECIDE) as reply:
+            it.see("ask").click()
+        said = reply.value.json()
+        assert said["action"] is not None
+        expect(it.see("decision")).to_have_attribute("data-target", str(said["target"]))
+        shows_action(it, library_action(it.settled()))
+        expect(it.see("words")).to_have_value(words)
+        it.choose(next(each["id"] for each in scene["objects"] if each["id"] != said["target"]))
+        expect(it.see("words")).to_have_value("")
 
 
-def test_request_for_what_is_not_there_is_answered_plainly(open_page):
+def test_what_is_not_there_not_known_or_ambiguous_is_asked_back_and_a_click_answers(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
     it.choose(scene["objects"][0]["id"])
@@ -63,18 +37,25 @@ def test_request_for_what_is_not_there_is_answered_plainly(open_page):
     expect(it.see("decision")).to_have_attribute("data-action", "none")
     expect(it.see("headline")).to_have_text("Which object do you want?")
 
+    it.see("words").fill("the pink gizmo")
+    it.see("ask").click()
+    it.wait_for("ambiguous")
+    expect(it.see("question")).to_have_text('I do not know the word "gizmo". Which object do you mean?')
 
-def test_words_go_when_another_object_is_clicked(open_page):
-    it = open_page()
-    scene = it.drop_scene(SCENE)
-    it.see("words").fill("the pink one")
+    it.see("words").fill("the yellow one")
     with it.page.expect_response(DECIDE) as reply:
         it.see("ask").click()
-    found = reply.value.json()["target"]
-    expect(it.see("decision")).to_have_attribute("data-target", str(found))
-    expect(it.see("words")).to_have_value("the pink one")
-    it.choose(next(each["id"] for each in scene["objects"] if each["id"] != found))
-    expect(it.see("words")).to_have_value("")
+    said = reply.value.json()
+    assert said["action"] is None
+    it.wait_for("ambiguous")
+    candidates = [each["id"] for each in said["candidates"] if each["fit"] > 0.0]
+    assert 1 < len(candidates) < len(scene["objects"])
+    marked = it.page.locator("[data-testid^=badge-].is-candidate")
+    expect(marked).to_have_count(len(candidates))
+    assert sorted(int(m.get_attribute("data-id")) for m in marked.all()) == sorted(candidates)
+    expect(it.see("question")).to_have_text(said["question"])
+    it.see(f"candidate-{candidates[0]}").click()
+    expect(it.see("decision")).to_have_attribute("data-target", str(candidates[0]))
 
 
 def test_back_leads_to_the_object_and_the_picture_before(open_page):

@@ -7,7 +7,7 @@ from support.page_steps import DECIDE, SCENE, expect, shows_action
 from support.watched_page import library_action
 
 
-def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tmp_path):
+def test_error_of_the_service_or_its_end_is_shown_plainly_and_nothing_is_lost(open_page, tmp_path):
     it = open_page()
     it.expected = ("Failed to load resource",)
     scene = it.drop_scene(SCENE)
@@ -23,23 +23,7 @@ def test_error_of_the_service_is_shown_plainly_and_nothing_is_lost(open_page, tm
     shows_action(it, before)
     it.page.keyboard.press("Escape")
     expect(it.see("error")).to_be_hidden()
-
-
-def test_drop_without_a_colour_picture_says_what_is_missing(open_page):
-    it = open_page()
-    it.wait_for("empty")
-    it.drop(SCENES / SCENE / "depth.png")
-    expect(it.see("error")).to_contain_text("No colour picture among depth.png")
-    it.wait_for("empty")
-
-
-def test_service_gone_is_said_and_it_goes_on_when_back(open_page):
-    it = open_page()
-    it.expected = ("Failed to load resource",)
-    scene = it.drop_scene(SCENE)
-    first, second = (each["id"] for each in scene["objects"][:2])
-    it.choose(first)
-    it.settled()
+    second = scene["objects"][1]["id"]
     it.page.route("**/*", lambda route: route.abort())
     it.see(f"badge-{second}").click()
     expect(it.see("gone")).to_be_visible()
@@ -47,6 +31,19 @@ def test_service_gone_is_said_and_it_goes_on_when_back(open_page):
     expect(it.see("gone")).to_be_hidden()
     expect(it.see("decision")).to_have_attribute("data-target", str(second))
     shows_action(it, library_action(it.settled()))
+
+
+def test_drop_without_a_colour_picture_says_what_is_missing_and_no_name_becomes_markup(open_page, tmp_path):
+    it = open_page()
+    it.wait_for("empty")
+    it.drop(SCENES / SCENE / "depth.png")
+    expect(it.see("error")).to_contain_text("No colour picture among depth.png")
+    it.wait_for("empty")
+    strange = tmp_path / "<img src=x onerror=alert(1)>.npz"
+    strange.write_bytes(b"nothing")
+    it.drop(strange)
+    expect(it.see("error")).to_contain_text("<img src=x")
+    expect(it.page.locator("#error img")).to_have_count(0)
 
 
 def test_late_reply_never_replaces_a_newer_one(open_page):
@@ -104,16 +101,6 @@ def test_without_networks_it_says_so_and_examples_use_their_masks(open_page):
     assert "masks=given" in reply.value.url
     assert reply.value.json()["masks"] == "given"
     it.wait_for("choose")
-
-
-def test_names_of_files_and_objects_never_become_markup(open_page, tmp_path):
-    it = open_page()
-    it.wait_for("empty")
-    strange = tmp_path / "<img src=x onerror=alert(1)>.npz"
-    strange.write_bytes(b"nothing")
-    it.drop(strange)
-    expect(it.see("error")).to_contain_text("<img src=x")
-    expect(it.page.locator("#error img")).to_have_count(0)
 
 
 def test_service_with_a_token_asks_for_it_and_goes_on(browser, monkeypatch):

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 from support.data import DATA
+from support.sizes import sized
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.evidence import GEOMETRY_PRESETS, GeometrySettings, geometric_evidence
@@ -55,7 +56,7 @@ def folded(settings):
 @pytest.mark.slow
 def test_a_new_fit_on_new_scenes_gives_about_the_defaults(layered_scene):
     rng = np.random.default_rng(100)
-    cues, labels = candidate_cues(layered_scene(rng) for _ in range(100))
+    cues, labels = candidate_cues(layered_scene(rng) for _ in range(sized(50, 100)))
     fitted, default = fit(cues, labels), folded(GeometrySettings())
     assert fitted[:2] == pytest.approx(default[:2], rel=0.25)
     assert fitted[3] == pytest.approx(default[3], rel=0.5)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from support.data import DATA
 from support.labelled import draw_labelled_scene
+from support.sizes import sized
 
 from cpor.asking import AskingSettings
 from cpor.calibration import PlattCalibrator
@@ -58,7 +59,7 @@ def test_drawn_scenes_are_decided_the_same_with_half_the_questions(evidence):
     rng = np.random.default_rng(1)
     pipeline = fit_stages([draw_labelled_scene(rng, lost=0.02) for _ in range(40)])
     cases = []
-    while len(cases) < 35:
+    while len(cases) < sized(15, 35):
         scene = draw_labelled_scene(rng, lost=0.02)
         if scene.semantic_scores.scores:
             cases.append(case_of_scene(pipeline, scene, int(rng.choice(scene.ids))))

@@ -1,12 +1,13 @@
 """A run gives the same bytes however it is run, and whatever happens to it on the way.
 
-Run as a script, this file is the process that the tests kill: it answers slowly, says how far it is, and
-its workers die where they are told to.
+The processes that are killed work with `answer_slowly`, whose workers die where they are told to. Run as a
+script, this file is a run on a Ray cluster.
 """
 
 import importlib.util
 import itertools
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -163,16 +164,14 @@ def test_another_run_is_refused(scenes, tmp_path):
 
 
 def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, __file__, *map(str, arguments)], stdout=subprocess.PIPE, text=True
-    )
-
-
-def finish(*arguments):
-    process = start(*arguments)
-    out, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, out
-    return out
+    """A process that runs, and what it says of its progress; a server that has imported all forks it."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    hears, says = context.Pipe(duplex=False)
+    process = context.Process(target=main, args=(*arguments, says))
+    process.start()
+    says.close()
+    return process, hears
 
 
 def is_alive(pid):
@@ -190,19 +189,17 @@ def test_killed_at_ten_random_moments_and_resumed(tmp_path, evidence):
     run(RunPlan(read_dataset(scenes, quiet)), tmp_path / "undisturbed")
     out, seen = tmp_path / "run", []
     for life in range(10):
-        workers = 2 if life in (3, 7) else 1
-        process = start(scenes, out, workers, "slow", tmp_path)
+        process, hears = start(scenes, out, 2 if life == 3 else 1, "slow", tmp_path)
         for _ in range(int(rng.integers(1, 5))):
-            line = process.stdout.readline()
-            assert line.startswith("deciding"), line
+            assert hears.recv()[0] == "deciding"
         time.sleep(rng.uniform(0.0, 0.06))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+        process.kill()
+        process.join()
+        hears.close()
         assert not (out / "cases.jsonl").exists(), "the run was over before it was killed"
         seen.append(len(list((out / "cases").glob("*.jsonl"))) if (out / "cases").exists() else 0)
     assert seen == sorted(seen) and seen[-1] > 5  # what was finished stayed
-    finish(scenes, out, 1, "plain", tmp_path)
+    run(RunPlan(read_dataset(scenes, quiet)), out, shard_size=1)
     assert contents(out) == contents(tmp_path / "undisturbed")
     evidence("serves", "run killed at ten random moments, resumed", "same bytes", "same bytes")
     workers = [int(path.name) for path in tmp_path.glob("[0-9]*")]
@@ -213,19 +210,18 @@ def test_killed_at_ten_random_moments_and_resumed(tmp_path, evidence):
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_costs_nothing(scenes, undisturbed, tmp_path):
-    finish(scenes, tmp_path / "run", 2, "die once", tmp_path)
+def test_a_worker_that_dies_costs_nothing_and_one_that_always_dies_ends_the_run(
+    scenes, undisturbed, tmp_path
+):
+    plan, out = RunPlan(read_dataset(scenes, quiet)), tmp_path / "run"
+    answer = partial(answer_slowly, "die", tmp_path)
+    with pytest.raises(WorkerDiedError, match="died 3 times at items 30 to 30"):
+        run(plan, out, make_pool(2), shard_size=1, answer=answer)
     assert (tmp_path / "died").exists()
-    assert contents(tmp_path / "run") == undisturbed
-
-
-@pytest.mark.slow
-def test_workers_that_always_die_end_the_run_and_keep_what_is_done(scenes, undisturbed, tmp_path):
-    said = finish(scenes, tmp_path / "run", 2, "die always", tmp_path)
-    assert "died 3 times at items 20 to 20" in said
-    assert len(list((tmp_path / "run" / "cases").iterdir())) > 10
-    finish(scenes, tmp_path / "run", 1, "plain", tmp_path)
-    assert contents(tmp_path / "run") == undisturbed
+    kept = {path.name for path in (out / "cases").iterdir()}
+    assert len(kept) > 20 and any(name.startswith("00000020-") for name in kept)
+    run(plan, out, shard_size=1)
+    assert contents(out) == undisturbed
 
 
 @pytest.mark.slow
@@ -233,11 +229,13 @@ def test_workers_that_always_die_end_the_run_and_keep_what_is_done(scenes, undis
     importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'cpor-grasp[ray]'"
 )
 def test_a_ray_cluster_that_loses_a_worker_and_a_node(scenes, undisturbed, tmp_path, evidence):
-    said = finish(scenes, tmp_path / "run", 2, "ray", tmp_path)
+    arguments = map(str, (scenes, tmp_path / "run", tmp_path))
+    ran = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     nodes = {path.read_text() for path in tmp_path.glob("[0-9]*")}
     assert len(nodes) == 2, "both nodes should have worked"
     assert (tmp_path / "died").exists()
-    assert "node killed" in said
+    assert "node killed" in ran.stdout
     assert contents(tmp_path / "run") == undisturbed
     evidence("serves", "two-node Ray cluster, a worker and a node killed", "same bytes", "same bytes")
 
@@ -251,6 +249,14 @@ def test_ray_is_asked_for_by_name(monkeypatch):
 ANSWERED = itertools.count(1)  # by this process
 
 
+def wait_for_both_nodes(folder):
+    """So that neither node is done with all the work before the other begins."""
+    until = time.monotonic() + 300.0
+    while len({path.read_text() for path in folder.glob("[0-9]*")} - {""}) < 2:
+        assert time.monotonic() < until, "one node does not work"
+        time.sleep(0.05)
+
+
 def answer_slowly(mode, folder, shard):
     """Answer a shard of one item; leave a trace of this worker, and die where the mode says so."""
     trace = folder / str(os.getpid())
@@ -260,41 +266,44 @@ def answer_slowly(mode, folder, shard):
 
         node = ray.get_runtime_context().get_node_id()
     trace.write_text(node)
-    time.sleep(0.3 if mode == "ray" else 0.05 if mode == "slow" else 0.0)
+    if mode == "ray":
+        wait_for_both_nodes(folder)
+    time.sleep({"ray": 0.1, "slow": 0.05}.get(mode, 0.0))
     if mode == "slow" and next(ANSWERED) > 6:
         time.sleep(600.0)  # whoever kills it may be late: it must not be over by then
-    once = mode in ("die once", "ray") and not (folder / "died").exists()
-    if shard.first == 20 and (once or mode == "die always"):
+    once = shard.first == 20 and mode in ("die", "ray") and not (folder / "died").exists()
+    if once or (shard.first == 30 and mode == "die"):
         (folder / "died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return answer_shard(shard)
 
 
-def main(dataset, out, workers, mode, folder):
-    pool = make_pool(int(workers))
-    say = lambda what, done, total: print(what, done, total, flush=True)  # noqa: E731
-    if mode == "ray":
-        from ray.cluster_utils import Cluster
+def main(dataset, out, workers, mode, folder, says):
+    """A run that says how far it is."""
+    tell = lambda *progress: says.send(progress)  # noqa: E731
+    answer = partial(answer_slowly, mode, folder)
+    run(RunPlan(read_dataset(dataset, quiet)), out, make_pool(workers), tell, shard_size=1, answer=answer)
 
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-        os.environ["RAY_ADDRESS"] = cluster.address
-        pool = RayPool()
 
-        def say(what, done, total):
-            if done == 30 and nodes:
-                cluster.remove_node(nodes.pop(), allow_graceful=False)
-                print("node killed", flush=True)
+def main_on_ray(dataset, out, folder):
+    """A run on two nodes, of which one is killed."""
+    from ray.cluster_utils import Cluster
 
-    answer = answer_shard if mode == "plain" else partial(answer_slowly, mode, Path(folder))
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1)]
+    os.environ["RAY_ADDRESS"] = cluster.address
+
+    def tell(what, done, total):
+        if done == 30 and nodes:
+            cluster.remove_node(nodes.pop(), allow_graceful=False)
+            print("node killed", flush=True)
+
+    answer = partial(answer_slowly, "ray", folder)
     try:
-        run(RunPlan(read_dataset(Path(dataset), quiet)), Path(out), pool, say, shard_size=1, answer=answer)
-    except WorkerDiedError as error:
-        print(error)
+        run(RunPlan(read_dataset(dataset, quiet)), out, RayPool(), tell, shard_size=1, answer=answer)
     finally:
-        if mode == "ray":
-            cluster.shutdown()
+        cluster.shutdown()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main_on_ray(*map(Path, sys.argv[1:]))

@@ -64,11 +64,11 @@ def test_ray_does_the_same():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how_often", [1, 2])
-def test_a_worker_that_dies_costs_nothing(tmp_path, how_often):
-    done = make_pool(2).do_all(partial(die, tmp_path, how_often), range(6))
+def test_a_worker_that_dies_costs_nothing(tmp_path):
+    # Once among others, and once more where it has a worker to itself.
+    done = make_pool(2).do_all(partial(die, tmp_path, 2), range(6))
     assert sorted(done) == [(k, k) for k in range(6)]
-    assert len(list(tmp_path.iterdir())) == how_often
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.labelled import draw_labelled_scene
+from support.sizes import sized
 
 from cpor import CporError, Defer
 from cpor.answer import Promise
@@ -62,10 +63,10 @@ def test_the_model_survives_the_file(report, tmp_path, scenes):
     assert again.pipeline().run(scene, target).decision == report.model.pipeline().run(scene, target).decision
 
 
-def test_the_same_seed_gives_the_same_file(report, scenes):
-    known = [(name, recorded(scene)) for name, scene in scenes.items()]
-    again = fit_model(known, FitSettings(alpha=0.3, delta=0.1, seed=3)).model
-    assert again.to_json() == report.model.to_json()
+def test_the_same_seed_gives_the_same_file(scenes):
+    some = [(name, recorded(scene)) for name, scene in list(scenes.items())[:30]]
+    first, again = (fit_model(some, FitSettings(alpha=0.3, delta=0.1, seed=3)).model for _ in range(2))
+    assert again.to_json() == first.to_json()
 
 
 def test_the_promise_holds_on_new_scenes(report):
@@ -73,7 +74,7 @@ def test_the_promise_holds_on_new_scenes(report):
     rng = np.random.default_rng(99)
     pipeline = report.model.pipeline()
     executed = wrong = 0
-    for _ in range(120):
+    for _ in range(sized(80, 120)):
         scene = draw_labelled_scene(rng)
         target = int(rng.choice(scene.ids))
         decision = pipeline.run(scene, target).decision
@@ -109,7 +110,7 @@ def recorded(scene, segmenter="a segmenter @1", scorer="noisy @2"):
 
 
 def test_what_masks_and_scores_were_tested_with_is_recorded(scenes):
-    some = list(scenes.items())[:40]
+    some = list(scenes.items())[:24]
     settings = FitSettings(alpha=0.4)
     assert fit_model(some, settings).model.tested_with is None  # nobody recorded it
     known = [(name, recorded(scene)) for name, scene in some]
@@ -142,17 +143,17 @@ def test_a_promise_is_an_equality_over_what_was_tested(report, scenes):
 
 
 def test_scenes_copied_with_a_changed_bit_earn_no_promise_that_they_alone_do_not(scenes):
-    few = [(name, recorded(scene)) for name, scene in list(scenes.items())[:40]]
+    few = [(name, recorded(scene)) for name, scene in list(scenes.items())[:30]]
     alone = fit_model(few, FitSettings(alpha=0.1)).model.promise
     copies = []
     for name, scene in few:
-        for k in range(6):
+        for k in range(4):
             rgb = scene.observation.rgb.copy()
             rgb[k, 0, 0] ^= 1
             copy = replace(scene, observation=replace(scene.observation, rgb=rgb))
             copies.append((f"{name} copy {k}", recorded(copy)))
     copied = fit_model(copies, FitSettings(alpha=0.1)).model.promise
-    assert copied.n <= 12 and not copied.promised and not alone.promised
+    assert copied.n <= 9 and not copied.promised and not alone.promised
 
 
 def test_copies_of_a_picture_stay_on_one_side(scenes):
@@ -206,7 +207,7 @@ def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
     pipeline = report.model.pipeline(tau=0.0)
 
     def results(**changes):
-        scenes = [draw_labelled_scene(rng, **changes) for _ in range(80)]
+        scenes = [draw_labelled_scene(rng, **changes) for _ in range(sized(50, 80))]
         return [pipeline.run(scene, int(rng.choice(scene.ids))) for scene in scenes]
 
     assert not report.model.check_drift(results(), rng, level=0.001).drifted
@@ -262,13 +263,13 @@ def test_the_command_line_fits_decides_and_watches_for_drift(scenes, tmp_path, m
         printed = capsys.readouterr()
         return stopped.value.code, printed.out, printed.err
 
-    for name, scene in list(scenes.items())[:60]:
+    for name, scene in list(scenes.items())[:30]:
         write_scene_folder(scene, tmp_path / "scenes" / name)
     model = tmp_path / "model.json"
     code, out, error = run("fit", tmp_path / "scenes", "--out", model, "--alpha", "0.3", "--json")
     assert code == 0, error
     fitted = json.loads(out)
-    assert sum(fitted["parts"].values()) == 60
+    assert sum(fitted["parts"].values()) == 30
     plots = sorted(path.name for path in (tmp_path / "model_plots").glob("*.svg"))
     assert "fused.svg" in plots
     folder = tmp_path / "scenes" / "scene_000"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.scenes import scenes
+from support.sizes import sized
 
 from cpor import Costs, Defer, Grasp, ObstructionPosterior, TopKSettings, decide, decide_many
 from cpor.calibration import ActionCalibrator
@@ -86,7 +87,7 @@ def check_against_exact(decision, truth):
     st.integers(1, 40),
     st.sampled_from([1, 50, 1000, 100_000]),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sized(150, 400), deadline=None)
 def test_no_action_from_bounds_has_an_exact_score_at_tau_or_below(scene, tau, threshold, k_max, steps):
     costs = Costs(1.0 - tau, threshold, 1.0 - threshold)
     truth = decide(scene, method="exact", costs=costs)
@@ -95,7 +96,7 @@ def test_no_action_from_bounds_has_an_exact_score_at_tau_or_below(scene, tau, th
 
 
 @given(scenes(most=7), st.floats(0.0, 1.0), st.integers(1, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(150, 300), deadline=None)
 def test_algorithm_1_judged_by_lower_ends_never_acts_at_tau_or_below(scene, tau, k_max):
     policy = Policy(tau, "topk", topk=TopKSettings(k_max=k_max))
     (inference,) = infer_many([scene.p_obstructs], [scene.target_index], policy)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.scenes import PROBABILITY, scenes
+from support.sizes import sized
 
 from cpor import Grasp, ObstructionPosterior, decide
 
@@ -18,7 +19,7 @@ def best_two(decision):
 
 
 @given(scenes(), TAU, st.sampled_from(["exact", "topk", "auto"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(100, 300), deadline=None)
 def test_scores_are_probabilities(scene, tau, method):
     decision = decide(scene, tau=tau, method=method)
     assert set(decision.scores) == set(scene.objects)
@@ -28,7 +29,7 @@ def test_scores_are_probabilities(scene, tau, method):
 
 
 @given(scenes(), TAU, st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(100, 300), deadline=None)
 def test_relabelling_permutes_the_answer(scene, tau, random):
     order = list(range(len(scene)))
     random.shuffle(order)
@@ -52,7 +53,7 @@ def test_relabelling_permutes_the_answer(scene, tau, random):
 
 
 @given(scenes())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(100, 300), deadline=None)
 def test_mu_is_zero_exactly_without_a_cycle(scene):
     reach = scene.p_obstructs > 0
     for k in range(len(scene)):
@@ -61,7 +62,7 @@ def test_mu_is_zero_exactly_without_a_cycle(scene):
 
 
 @given(scenes(), TAU, st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(100, 300), deadline=None)
 def test_an_unreachable_object_changes_nothing(scene, tau, data):
     blocked_by = {("new", o): data.draw(PROBABILITY) for o in scene.objects if data.draw(st.booleans())}
     known = {(i, j): p for i, j, p in scene.relations()}
@@ -73,7 +74,7 @@ def test_an_unreachable_object_changes_nothing(scene, tau, data):
 
 
 @given(scenes(most=5), TAU, st.sampled_from(["exact", "topk"]), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(100, 300), deadline=None)
 def test_losing_an_answer_never_frees_the_target(scene, tau, method, data):
     known = {(i, j): p for i, j, p in scene.relations()}
     if not known:
@@ -87,7 +88,7 @@ def test_losing_an_answer_never_frees_the_target(scene, tau, method, data):
 
 
 @given(scenes(most=4, unanswered=True), TAU, st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sized(100, 200), deadline=None)
 def test_acting_despite_missing_answers_is_acting_whatever_they_are(scene, tau, data):
     decision = decide(scene, tau=tau)
     missing = np.isnan(scene.p_obstructs)

@@ -8,11 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.sizes import sized
 from support.storm_worker import score
 from support.vlm_servers import FAULTS, GeminiHandler, OpenAIHandler, Plan, VlmServer
 
 TESTS = Path(__file__).parents[1]
-N_OBJECTS, N_PAIRS = 33, 1000
+N_OBJECTS, N_PAIRS = 33, sized(300, 1000)
 RATE = 0.3
 
 
@@ -63,7 +64,7 @@ def check_right(found, tolerance):
 
 @pytest.mark.slow
 def test_two_processes_in_a_storm_keep_right_answers_mark_lost_ones_and_share_a_cache(tmp_path, evidence):
-    storm, cache, limit = Storm(), tmp_path / "replies.sqlite", 650
+    storm, cache, limit = Storm(), tmp_path / "replies.sqlite", N_PAIRS * 65 // 100
     paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"CPOR_TEST_KEY": "k", "PYTHONPATH": paths, "PYTHONWARNINGS": "error"}
     with VlmServer(OpenAIHandler, storm.plan) as server:
@@ -93,7 +94,7 @@ def test_two_processes_in_a_storm_keep_right_answers_mark_lost_ones_and_share_a_
     assert shared > 0
     evidence(
         "asks",
-        "fault storm: 1,000 pairs, 30% faults of 7 kinds, 2 processes with one cache",
+        f"fault storm: {N_PAIRS:,} pairs, 30% faults of 7 kinds, 2 processes with one cache",
         "finishes, right answers kept, lost ones no answer, budget kept, cache whole",
         f"{sum(calls)} calls, {len(storm.plan.faults)} faults, lost {lost[0]} and {lost[1]}, 0 wrong, "
         f"{shared} shared replies, calls {calls[0]} and {calls[1]} of {limit}, integrity ok",
@@ -115,7 +116,7 @@ def test_a_storm_over_whole_scene_prompts_keeps_within_its_tokens(tmp_path, monk
     lost = N_PAIRS - len(answered)
     evidence(
         "asks",
-        "fault storm over scene prompts (Gemini), 1,000 pairs",
+        f"fault storm over scene prompts (Gemini), {N_PAIRS:,} pairs",
         "right answers kept, budget of tokens kept",
         f"{found['calls']} calls, {len(storm.plan.faults)} faults, {lost} lost, "
         f"{found['tokens']} of {limit} tokens",

@@ -1,9 +1,10 @@
 import schemathesis
 from hypothesis import HealthCheck, settings
+from support.sizes import sized
 
 from cpor.serve.http.app import create_app
 
-EXAMPLES = 25
+EXAMPLES = sized(8, 25)
 """Of each operation."""
 
 checks = schemathesis.checks

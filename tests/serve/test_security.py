@@ -1,8 +1,5 @@
-import signal
 import socket
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -13,7 +10,6 @@ from support.served import PATIENCE_S, get, post, served
 
 from cpor.cli.serve import ServeNotInstalledError, serve
 from cpor.errors import InvalidSettingError
-from cpor.relations import ObstructionPosterior
 from cpor.serve.client import Client, ServiceError
 from cpor.serve.http.app import create_app
 from cpor.serve.http.server import CannotListenError, listen
@@ -267,35 +263,3 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ServeNotInstalledError, match=r"pip install 'cpor-grasp\[serve\]'"):
         serve()
-
-
-def test_the_command_serves_and_ends_with_its_workers(tmp_path):
-    (tmp_path / "token").write_text(TOKEN + "\n")
-    code = "import sys; from cpor.cli.app import main; sys.argv = ['cpor', 'serve', *sys.argv[1:]]; main()"
-    options = ["--port", "0", "--token-file", str(tmp_path / "token"), "--log"]
-    with subprocess.Popen(
-        [sys.executable, "-u", "-c", code, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        line = ""
-        while "ready at" not in line:
-            line = process.stdout.readline()
-            assert line, process.stderr.read()
-        address = line.split("ready at ")[1].split()[0]
-        with Client(address, TOKEN) as client:
-            assert client.decide(ObstructionPosterior(["a"], "a", {})).words.headline == "Grasp a"
-        get(address, params={"token": TOKEN})
-        tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
-        children = [pid for task in tasks for pid in task.read_text().split()]
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0
-    assert "Ended." in out and TOKEN not in out + err
-    assert "POST /v1/decide 200" in err and "Traceback" not in err
-    assert len(children) >= 2
-    until = time.monotonic() + PATIENCE_S
-    while left := [pid for pid in children if Path(f"/proc/{pid}").exists()]:
-        assert time.monotonic() < until, f"{len(left)} processes are left"
-        time.sleep(0.05)

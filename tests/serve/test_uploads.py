@@ -18,6 +18,7 @@ from support.mutated_uploads import (
     small_scene,
     with_chunk,
 )
+from support.sizes import sized
 
 from cpor.errors import CporError, InvalidSettingError, SceneFileError, TooLargeError
 from cpor.serve.api.messages import MOST_OBJECTS, ErrorReply
@@ -205,9 +206,10 @@ def test_pickles_are_never_loaded():
 
 def test_mutated_uploads_are_refused_clearly(service, evidence):
     statuses: dict[int, int] = {}
+    n = sized(120, 500)
     mutated = mutated_uploads(seed=1)
     with httpx.Client(base_url=service, timeout=60.0, trust_env=False) as http:
-        for _ in range(500):
+        for _ in range(n):
             sent = next(mutated)
             reply = http.post(sent.path, content=sent.body, headers={"Content-Type": sent.content_type})
             statuses[reply.status_code] = statuses.get(reply.status_code, 0) + 1
@@ -219,7 +221,7 @@ def test_mutated_uploads_are_refused_clearly(service, evidence):
                 assert "/" not in ours.replace("multipart/form-data", "").replace("/openapi.json", "")
         assert http.get("/healthz").json()["status"] == "ok"
     refused = sum(count for status, count in statuses.items() if status != 200)
-    assert refused > 300
+    assert refused > 0.6 * n
     evidence(
-        "serves", "500 mutated uploads in the tests", "clear 4xx, alive", f"{refused} refused, rest harmless"
+        "serves", f"{n} mutated uploads in the tests", "clear 4xx, alive", f"{refused} refused, rest harmless"
     )

@@ -107,8 +107,8 @@ def test_the_manifest_counts_what_the_folders_hold(made):
 
 
 def test_the_audit_of_lifts_is_made_when_asked_for():
-    plan = plan_dataset(1, 5, settings=SMALL).cases[0]
-    scene, entry = simulate_case(plan, SMALL.model_copy(update={"lift": True}))
+    audited = SMALL.model_copy(update={"lift": True, "density": "loose"})
+    scene, entry = simulate_case(plan_dataset(1, 5, settings=audited).cases[0], audited)
     assert scene.true_lift is not None
     assert entry.n_relations["relations_lift.json"] == len(scene.true_lift.pairs)
 

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from support.sizes import sized
 
 from cpor.errors import SimulationError
 from cpor.perception.segmenter import Segmenter
@@ -252,7 +253,7 @@ def retrieve_knowing_the_truth(heap, budget=12):
 
 def test_buried_targets_are_retrieved_by_one_who_knows_the_truth(evidence):
     done, attempts = [], []
-    for tier, seed in (("easy", 7), ("medium", 7), ("hard", 7)):
+    for tier, seed in (("hard", 7), ("easy", 7), ("medium", 7))[: sized(1, 3)]:
         retrieved, count = retrieve_knowing_the_truth(make_heap(seed, HeapSettings(tier=tier)))
         done.append(retrieved)
         attempts.append(count)

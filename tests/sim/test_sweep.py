@@ -1,6 +1,7 @@
 """What is met on the way up, and what rises along."""
 
 import numpy as np
+import pytest
 
 from cpor.scene import BlockedBy
 from cpor.sim.objects.catalogue import object_named
@@ -49,8 +50,12 @@ def test_neighbours_that_only_touch_are_not_in_the_way():
     assert not sweep_relations(world).pairs
 
 
-def test_the_world_is_left_bit_for_bit():
-    world = make_heap(2, HeapSettings(density="loose")).world
+@pytest.fixture(scope="module")
+def world():
+    return make_heap(2, HeapSettings(count=7)).world
+
+
+def test_the_world_is_left_bit_for_bit(world):
     data, model = world.data, world.model
 
     def state():
@@ -65,8 +70,7 @@ def test_the_world_is_left_bit_for_bit():
     assert sweep_relations(world) == first
 
 
-def test_most_of_what_rises_along_is_in_the_way():
-    world = make_heap(2, HeapSettings()).world
+def test_most_of_what_rises_along_is_in_the_way(world):
     swept, lifted = sweep_relations(world).pairs, lift_relations(world).pairs
     assert lifted
     assert len(swept & lifted) > len(lifted) / 2

@@ -1,11 +1,14 @@
 """A simulated heap with an object that our segmenter sees too faintly to name it."""
 
+from functools import cache
+
 from cpor.scene import PixelPoint, Scene
 from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.make import DatasetSettings, plan_split
 from cpor.sim.staged_run import deepest_point
 
 
+@cache
 def faint_object() -> tuple[Scene, int, PixelPoint]:
     """The heap with its true masks, the object, and the point that lies deepest in what shows of it."""
     scene, entry = simulate_case(plan_split("dev").cases[86], DatasetSettings())

@@ -17,6 +17,7 @@ from cpor.errors import InvalidSettingError
 from cpor.perception.network_file import MissingExtraError
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.robot.loop import retrieve
+from cpor.robot.run_folder import read_run
 from cpor.scene import BlockedBy, Observation, Scene
 from cpor.system import System
 from cpor.viz.overlay import Marks, relations_to_draw
@@ -156,14 +157,21 @@ def test_a_run_lies_along_the_cycles(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_demo_is_recorded(tmp_path):
+def test_a_demo_is_recorded_and_told_though_its_film_was_interrupted(tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cpor.sim.arm.film.Film.develop", interrupted)
     file = tmp_path / "demo.rrd"
-    told = DemoShow(tmp_path / "demo", quiet=True, film=False, rerun=file).run(4, "easy")
-    it = Recording(file)
-    assert len(it.rows["/decision/words"]) == told["cycles"]
+    with pytest.raises(KeyboardInterrupt):
+        DemoShow(tmp_path / "demo", quiet=True, rerun=file).run(4, "easy", eyes="truth")
+    page = (tmp_path / "demo" / "story.html").read_text()
+    assert "How it ended" in page and "The arm at work" not in page
+    it, run = Recording(file), read_run(tmp_path / "demo" / "run")
+    assert len(it.rows["/decision/words"]) == len(run.cycles) > 0
     assert "In truth this was right." in it.rows["/decision/words"][-1]["TextDocument:text"][0]
     log = [text for value in it.values("/log", "TextLog:text") for text in value]
-    assert ("was retrieved" in log[-1]) == told["retrieved"]
+    assert ("was retrieved" in log[-1]) == (run.ended == "retrieved")
 
 
 def test_what_was_recorded_before_an_error_is_kept(tmp_path):
