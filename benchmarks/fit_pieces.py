@@ -1,6 +1,6 @@
 """Learn when two masks show one thing, on scenes with their truth (`cpor.perception.pieces`).
 
-Run: python benchmarks/fit_pieces.py [--scenes 110]
+Run: python benchmarks/fit_pieces.py [--scenes 110] [--intercepts]
 """
 
 import argparse
@@ -25,19 +25,30 @@ def fit(factors: np.ndarray, same: np.ndarray) -> np.ndarray:
     return weights
 
 
+def fit_intercept(factors: np.ndarray, same: np.ndarray, kept: tuple[float, ...]) -> np.ndarray:
+    """The weights as they are, but for the intercept, which comes first."""
+    weights = np.array(kept)
+    for _ in range(60):
+        p = 1.0 / (1.0 + np.exp(-factors @ weights))
+        weights[0] += (same - p).sum() / (p * (1.0 - p)).sum()
+    return weights
+
+
 def main() -> None:
     """Print the weights of both kinds of pairs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenes", type=int, default=110)
+    parser.add_argument("--intercepts", action="store_true", help="learn how often alone, and keep the rest")
+    asked = parser.parse_args()
     kinds: dict[int, list[tuple[tuple[float, ...], bool]]] = {len(TOUCHING): [], len(APART): []}
-    for view, seen in see("dev", parser.parse_args().scenes):
+    for view, seen in see("dev", asked.scenes):
         owners = view.owners(seen)
         for (a, b), (told, _) in compare_masks(seen, describe_objects(seen)).items():
             if owners[a] and owners[b]:  # what is no object is no piece either
                 kinds[len(told)].append((told, owners[a] == owners[b]))
-    for pairs in kinds.values():
+    for kept, pairs in zip((TOUCHING, APART), kinds.values(), strict=True):
         factors, same = np.array([f for f, _ in pairs]), np.array([s for _, s in pairs], dtype=float)
-        weights = fit(factors, same)
+        weights = fit_intercept(factors, same, kept) if asked.intercepts else fit(factors, same)
         p = 1.0 / (1.0 + np.exp(-factors @ weights))
         sure = [f"{int(same[p > t].sum())} of {int((p > t).sum())} above {t}" for t in (0.3, 0.5, 0.7)]
         print(

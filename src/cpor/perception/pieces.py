@@ -20,12 +20,13 @@ from cpor.perception.colours import estimate_gains, linear_rgb, oklab
 from cpor.perception.shapes import SHAPES
 from cpor.scene import MaskCrop, Scene
 
-TOUCHING = (-9.4, 3.4, 3.2, 2.7, 10.2, 2.8, 2.6, 4.7, 1.4)
+TOUCHING = (-11.2, 3.4, 3.2, 2.7, 10.2, 2.8, 2.6, 4.7, 1.4)
 """Log-odds of masks that touch: intercept; share of the border without a step in depth; likeness of colours;
 larger and smaller share of either that the other's whole mask covers; smaller by larger area; then those of
-`_by_shape`. `benchmarks/fit_pieces.py` learns them on simulated dev scenes."""
+`_by_shape`. `benchmarks/fit_pieces.py` learns them on simulated dev scenes; since the segmenter hardly splits
+objects there any more, intercepts alone were learnt with its fourth version (`--intercepts`)."""
 
-APART = (-7.6, 1.6, 6.2, 10.3, -66.0, 1.9, 2.8, 2.1)
+APART = (-9.8, 1.6, 6.2, 10.3, -66.0, 1.9, 2.8, 2.1)
 """The same of masks that lie apart: intercept; share of the way between them that is nearer than both;
 likeness of colours; share of the smaller whole mask that is in both; step in depth [m]; `_by_shape`."""
 
