@@ -15,7 +15,11 @@ PROMISE = {"alpha": 0.05, "confidence": 0.9}
 
 
 def strongest_relation(scene: dict) -> dict:
-    return max(scene["relations"], key=lambda relation: relation["p"] or 0.0)
+    """The surest of those that alone obstruct something: without it, much is open."""
+    sure = [relation for relation in scene["relations"] if (relation["p"] or 0.0) > 0.3]
+    blocked = [relation["blocked"] for relation in sure]
+    alone = [relation for relation in sure if blocked.count(relation["blocked"]) == 1]
+    return max(alone, key=lambda relation: relation["p"])
 
 
 def without_an_answer(it, scene: dict, relation: dict) -> dict:

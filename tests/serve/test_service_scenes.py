@@ -174,7 +174,7 @@ def test_a_kept_scene_is_corrected_shown_saved_and_forgotten(service, client, tm
     assert laid.decision.action.model_dump(exclude_none=True) == {"type": "remove", "object": 2}
     assert client.decide_scene(seen.id, target=1, mode="bold").promise is None
     assert {(r.blocked, r.blocker): r.p for r in laid.scene.relations}[1, 2] == 1.0
-    apart = client.correct(seen.id, Delete(object=2), decide={"target": 1, "mode": "bold"})
+    apart = client.correct(seen.id, Delete(object=2), decide={"target": 1, "mode": "cautious"})
     assert [each.id for each in apart.scene.objects] == [1]
     assert apart.decision.action.type == "defer"  # what stands there is nobody's object now
     back = client.correct(seen.id, do="undo")

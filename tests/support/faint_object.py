@@ -11,7 +11,7 @@ from cpor.sim.staged_run import deepest_point
 @cache
 def faint_object() -> tuple[Scene, int, PixelPoint]:
     """The heap with its true masks, the object, and the point that lies deepest in what shows of it."""
-    scene, entry = simulate_case(plan_split("dev").cases[86], DatasetSettings())
+    scene, entry = simulate_case(plan_split("dev").cases[77], DatasetSettings())
     point = deepest_point(scene.visible_ids, entry.target)
     assert point is not None
     return scene, entry.target, point
