@@ -1,11 +1,9 @@
 """The tools of an agent, called by the official client: three states, pictures, limits, nonsense, an arm."""
 
-import asyncio
 import base64
 import json
 import random
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from support.own_loop import run_apart
 
 from cpor.bridges.agent import AgentTools
 from cpor.bridges.agent_arm import AgentArm
@@ -53,8 +52,7 @@ def with_client(server, talk):
 
             return await talk(client, call)
 
-    with ThreadPoolExecutor(1) as apart:  # a browser of other tests may hold this thread's loop
-        return apart.submit(asyncio.run, go()).result()
+    return run_apart(go())
 
 
 def test_states():
@@ -155,7 +153,7 @@ def test_http_asks_for_the_token():
             got = await client.post("/mcp", json=body, headers=shown)
             assert got.status_code == 200 and "decide" in got.text
 
-    asyncio.run(all_of_them())
+    run_apart(all_of_them())
 
 
 @pytest.mark.slow

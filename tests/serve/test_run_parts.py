@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from support.own_loop import run_apart
 
 from cpor.answer import decide_given
 from cpor.errors import InvalidSettingError
@@ -52,7 +53,7 @@ def test_the_newest_events_and_the_last_frame_are_kept():
         log.close()
         assert log.subscribe(10) is None and await heard(log.subscribe(9)) == [10]
 
-    asyncio.run(follow())
+    run_apart(follow())
 
 
 def test_events_are_bounded_by_bytes_too():
@@ -63,7 +64,7 @@ def test_events_are_bounded_by_bytes_too():
         kept = await heard(log.subscribe(0))
         assert 1 <= len(kept) < 5 and kept[-1] == 20
 
-    asyncio.run(follow())
+    run_apart(follow())
 
 
 def test_a_slow_listener_is_dropped_and_the_others_are_not():
@@ -80,7 +81,7 @@ def test_a_slow_listener_is_dropped_and_the_others_are_not():
         assert log.listeners == 1
         assert len(await heard(slow)) <= 5
 
-    asyncio.run(follow())
+    run_apart(follow())
 
 
 def test_listeners_are_bounded():
@@ -91,7 +92,7 @@ def test_listeners_are_bounded():
         with pytest.raises(Busy, match="2 follow"):
             log.subscribe(0)
 
-    asyncio.run(follow())
+    run_apart(follow())
 
 
 def test_the_oldest_pictures_go():

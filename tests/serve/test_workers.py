@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import worker_jobs as jobs
+from support.own_loop import run_apart
 
 from cpor.errors import InvalidSceneError
 from cpor.serve.http.refusals import Busy, Failed, TooSlow
@@ -49,7 +50,7 @@ def test_jobs_run_elsewhere_with_tools_that_last():
         async with pool() as workers:
             return [await workers.run(jobs.add, k, b=1) for k in range(3)]
 
-    assert asyncio.run(go()) == [(1, 1), (2, 2), (3, 3)]
+    assert run_apart(go()) == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_answers_go_to_those_who_asked():
@@ -57,7 +58,7 @@ def test_answers_go_to_those_who_asked():
         async with pool(workers=2, most_waiting=50) as workers:
             return await asyncio.gather(*(workers.run(jobs.add, k, 100) for k in range(40)))
 
-    assert [total for total, _ in asyncio.run(go())] == [k + 100 for k in range(40)]
+    assert [total for total, _ in run_apart(go())] == [k + 100 for k in range(40)]
 
 
 def test_an_error_of_ours_comes_back_and_the_worker_lives_on():
@@ -68,7 +69,7 @@ def test_an_error_of_ours_comes_back_and_the_worker_lives_on():
                 await workers.run(jobs.refuse)
             assert await workers.run(jobs.pid) == before
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_a_job_that_takes_too_long_is_ended():
@@ -79,7 +80,7 @@ def test_a_job_that_takes_too_long_is_ended():
                 await workers.run(jobs.sleep, 600.0)
             assert await asyncio.wait_for(come_back(workers), 120.0) != before
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_a_worker_that_dies_is_replaced():
@@ -89,7 +90,7 @@ def test_a_worker_that_dies_is_replaced():
                 await workers.run(jobs.die)
             assert (await workers.run(jobs.add, 1, 2))[0] == 3
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def kill(pid):
@@ -112,7 +113,7 @@ def test_the_death_of_an_idle_worker_costs_nobody_an_answer():
                 kill(before)  # the loop does not run meanwhile, so nobody has replaced it yet
                 assert await workers.run(jobs.pid) != before
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_a_worker_that_dies_when_a_job_is_handed_over_is_replaced_and_the_job_done():
@@ -125,7 +126,7 @@ def test_a_worker_that_dies_when_a_job_is_handed_over_is_replaced_and_the_job_do
             os.kill(before, signal.SIGKILL)
             assert await asked != before
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_dead_idle_workers_are_replaced_before_they_are_needed():
@@ -139,7 +140,7 @@ def test_dead_idle_workers_are_replaced_before_they_are_needed():
             await comes_true(lambda: workers.able == 2)
             assert not pids & set(await pids_of(workers))
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_a_worker_at_work_counts_as_able(tmp_path):
@@ -151,7 +152,7 @@ def test_a_worker_at_work_counts_as_able(tmp_path):
             (tmp_path / "go").touch()
             await asked
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_one_more_than_may_wait_is_told_to_come_back(tmp_path):
@@ -167,7 +168,7 @@ def test_one_more_than_may_wait_is_told_to_come_back(tmp_path):
             assert workers.waiting == 0
             assert (await workers.run(jobs.add, 1, 1))[0] == 2
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_a_caller_who_goes_away_does_not_lose_the_worker(tmp_path):
@@ -181,7 +182,7 @@ def test_a_caller_who_goes_away_does_not_lose_the_worker(tmp_path):
             (tmp_path / "go").touch()
             return await asyncio.gather(*(workers.run(jobs.add, k, 0) for k in range(3)))
 
-    assert [total for total, _ in asyncio.run(go())] == [0, 1, 2]
+    assert [total for total, _ in run_apart(go())] == [0, 1, 2]
 
 
 def test_who_has_gone_is_not_served(tmp_path):
@@ -202,7 +203,7 @@ def test_who_has_gone_is_not_served(tmp_path):
                 await second
             assert (await workers.run(jobs.add, 1, 1))[0] == 2
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_a_worker_that_starts_slower_than_the_limit_comes_back():
@@ -213,7 +214,7 @@ def test_a_worker_that_starts_slower_than_the_limit_comes_back():
             anew = await asyncio.wait_for(come_back(workers), 120.0)
             assert await workers.run(jobs.pid) == anew
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 def test_a_request_has_one_limit_and_its_worker_is_not_ended_for_having_waited():
@@ -236,7 +237,7 @@ def test_a_request_has_one_limit_and_its_worker_is_not_ended_for_having_waited()
             await first
             assert await workers.run(jobs.pid) == before
 
-    asyncio.run(go())
+    run_apart(go())
 
 
 SERVICE = """
