@@ -11,7 +11,6 @@ from cpor.cli.options import (
     SIMULATE,
     AsJson,
     EngineOption,
-    ModeName,
     RerunOption,
     Tau,
     WorkersOption,
@@ -113,7 +112,10 @@ def demo(
             help="networks: our networks find and score objects; truth: true masks, no scores.",
         ),
     ] = "networks",
-    mode: ModeName = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="How much risk to take: cautious, balanced or bold. (default: balanced)"),
+    ] = None,
     tau: Tau = None,
     film: Annotated[
         bool, typer.Option(rich_help_panel=MORE, help="Add an animation of the arm to the story.")
@@ -123,14 +125,14 @@ def demo(
 ) -> None:
     """Fetch a buried object from a simulated bin with a simulated robot arm.
 
-    The exit code is 1 if the object was not retrieved. The story says why.
+    Nobody can be asked here, so that it acts where it is likelier right than wrong. The exit code is 1 if the object was not retrieved. The story says why.
     """
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
     start_loops(bar=False)
     from cpor.apps.demo import DemoShow
-    from cpor.risk.modes import DEFAULT_MODE, parse_mode
+    from cpor.risk.modes import UNATTENDED_MODE, parse_mode
     from cpor.sim.staged_run import Eyes
 
     chosen = _tier(tier, "any")
@@ -140,7 +142,7 @@ def demo(
 
         _ = OnnxSegmenter().notes  # where it cannot be read, that is said before a heap is made
     show = DemoShow(out or _free_folder(Path("out"), f"demo_{seed}"), quiet=as_json, film=film, rerun=rerun)
-    told = show.run(seed, chosen, model, seen_by, parse_mode(mode or DEFAULT_MODE), tau)
+    told = show.run(seed, chosen, model, seen_by, parse_mode(mode or UNATTENDED_MODE), tau)
     if as_json:
         print_json(told)
     if not told["retrieved"]:

@@ -15,7 +15,10 @@ Mode: TypeAlias = Literal["cautious", "balanced", "bold"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 DEFAULT_MODE: Mode = "cautious"
-"""Of every surface."""
+"""Of every surface where somebody can be asked."""
+
+UNATTENDED_MODE: Mode = "balanced"
+"""Of the demo, where nobody can: it would give up where a cautious robot asks."""
 
 LEAST_SCORE: dict[Mode, float] = {"cautious": 0.9, "balanced": 0.5, "bold": 0.3}
 """Act above this probability of being right, where no tested threshold is lower."""
