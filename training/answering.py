@@ -1,7 +1,7 @@
 """What a trained segmenter finds in views that lie in files, left beside them for the relation networks."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,9 @@ from cpor.perception.mask_selection import Detections
 from cpor.scene import Observation
 from training.config import Config
 from training.measure import read
-from training.network import SegmenterNet, peaks, prepare
-from training.view_files import DEPTH_UNIT, SCORE_THRESHOLD, write_answers
+from training.network import PEAKS, SegmenterNet, peaks, prepare
+from training.view_files import SCORE_THRESHOLD, metres, write_answers
 
-PEAKS = 48
 THREADS = 3
 
 
@@ -23,6 +22,7 @@ def answer(net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5)
     """Answers for all files of views in a folder, in random order; says how many."""
     paths = sorted(folder.glob("*.npz"))
     np.random.default_rng(seed).shuffle(paths)
+    written: list[Future[None]] = []
     with ThreadPoolExecutor(THREADS) as threads:
         for path, (rgb, depth) in zip(paths, _ahead(threads, paths), strict=True):
             with torch.no_grad():
@@ -34,7 +34,9 @@ def answer(net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5)
                 keep = scores >= SCORE_THRESHOLD
                 shown, whole = (each[keep].to(torch.float16).numpy() for each in (visible, amodal))
                 found.append(Detections(scores[keep].numpy(), shown, whole, hidden[keep].numpy()))
-            threads.submit(write_answers, path, found)
+            written.append(threads.submit(write_answers, path, found))
+    for each in written:
+        each.result()  # an answer that could not be written is no answer: say so
     return len(paths)
 
 
@@ -51,7 +53,7 @@ def _on_input(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Pictures and depth of a file as the product lays them on its network's input."""
     export = Config().export
     with np.load(path, allow_pickle=True) as held:
-        rgb, depth = held["rgb"], held["depth"].astype(np.float32) * np.float32(DEPTH_UNIT)
+        rgb, depth = held["rgb"], metres(held["depth"])
     frame = Letterbox.fit(rgb.shape[1:3], (export.height, export.width))
     placed = [frame.place(Observation(*each)) for each in zip(rgb, depth, strict=True)]
     return np.stack([p[0] for p in placed]), np.stack([p[1] for p in placed])

@@ -22,12 +22,9 @@ from cpor.evidence.pair_crops import CROP_SIZE
 from cpor.perception.mask_selection import FAINTEST
 from training.config import Config
 from training.measure import read
-from training.network import SegmenterNet, peaks, prepare
+from training.network import PEAKS, SegmenterNet, peaks, prepare
 from training.parts import join_parts
 from training.relation_network import LAYERS, RelationNet
-
-PEAKS = 48
-"""Most peaks of a picture that get masks."""
 
 LEAST_HEIGHT = 0.9 * FAINTEST**2
 """Lower peaks get no masks, except the best: a score is at most the root of the height, so none can count."""

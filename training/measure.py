@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from training.buffer import Batch
-from training.network import Maps, SegmenterNet, peaks, prepare
+from training.network import PEAKS, Maps, SegmenterNet, peaks, prepare
 from training.targets import make_targets
 
 
@@ -53,7 +53,9 @@ def read(
 
 
 @torch.no_grad()
-def decode(net: SegmenterNet, rgb: Tensor, depth: Tensor, count: int = 48) -> tuple[Tensor, Tensor, Tensor]:
+def decode(
+    net: SegmenterNet, rgb: Tensor, depth: Tensor, count: int = PEAKS
+) -> tuple[Tensor, Tensor, Tensor]:
     """Scores (b, k), visible and amodal masks (b, k, h / 4, w / 4) of the best peaks."""
     maps = net(prepare(rgb, depth))
     return read(net, maps, *peaks(maps.heat, count))[:3]

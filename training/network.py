@@ -20,6 +20,9 @@ from training.config import NetworkConfig
 
 MASK_STRIDE = 4
 PEAK_STRIDE = 8
+PEAKS = 48
+"""Most peaks of a picture that get masks."""
+
 _COORDINATE_SCALE = 32.0
 
 

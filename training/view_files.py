@@ -62,6 +62,11 @@ def store_depth(depth: np.ndarray) -> np.ndarray:
     return np.where(units < 65536.0, units, 0.0).astype(np.uint16)
 
 
+def metres(stored: np.ndarray) -> np.ndarray:
+    """Stored depth as cameras give it, 0 where there is no reading. [m]."""
+    return stored.astype(np.float32) * np.float32(DEPTH_UNIT)
+
+
 def write_arrays(path: Path, **arrays: np.ndarray) -> None:
     """Writes arrays, whole or not at all: others look for the file."""
     part = path.with_suffix(".part")
@@ -97,9 +102,8 @@ def _scene(view: Mapping[str, np.ndarray]) -> Scene:
     if "hides" in view:
         hides = [BlockedBy(int(i), int(j)) for i, j in view["hides"]]
     swept = [BlockedBy(int(i), int(j)) for i, j in view["sweep"]]
-    depth = view["depth"].astype(np.float32) * np.float32(DEPTH_UNIT)
     return Scene(
-        Observation(np.ascontiguousarray(view["rgb"]), depth),
+        Observation(np.ascontiguousarray(view["rgb"]), metres(view["depth"])),
         tuple(DetectedObject(k, MaskCrop.from_mask(whole[k])) for k in shown),
         ids,
         true_occlusion=TrueRelations(known, frozenset(p for p in hides if known.issuperset(p))),
