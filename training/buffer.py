@@ -15,7 +15,7 @@ from training.config import Config
 from training.corrupt import Corruption
 from training.heaps import PER_SHAPE, HeapArrays
 from training.looks import Painter
-from training.textures import make_atlas, make_noise
+from training.textures import make_atlas, make_noise, make_packages
 from training.view_files import DEPTH_UNIT
 from training.views import ViewBatch, ViewMaker
 
@@ -128,7 +128,8 @@ class ViewBuffer(Views):
         super().__init__(count, config, device, seed)
         rng = np.random.default_rng(seed)
         atlas = torch.as_tensor(make_atlas(rng, config.views.textures)).to(device)
-        painter = Painter(atlas, make_noise(rng).to(device), self.generator)
+        packages = torch.as_tensor(make_packages(rng, config.views.packages)).to(device)
+        painter = Painter(atlas, packages, make_noise(rng).to(device), self.generator)
         self.heap_count = len(heaps)
         self.maker = ViewMaker(HeapStore(heaps, device), painter, config.views)
 
@@ -159,7 +160,8 @@ class FileViews(Views):
     def __init__(
         self, folder: Path, pattern: str, count: int, config: Config, device: torch.device, seed: int
     ) -> None:
-        spoilt = replace(config.corruption, clean_depth=config.corruption.clean_photographs)
+        c = config.corruption
+        spoilt = replace(c, clean_depth=c.clean_photographs, no_depth=c.no_depth_photographs)
         super().__init__(count, replace(config, corruption=spoilt), device, seed)
         self.folder, self.pattern, self._read = folder, pattern, set[Path]()
         self._rng = np.random.default_rng(seed)

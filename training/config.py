@@ -18,7 +18,7 @@ class HeapConfig:
         settle_steps: Steps until a heap is taken as it is.
     """
 
-    min_objects: int = 4
+    min_objects: int = 2
     max_objects: int = 22
     table_share: float = 0.4
     catalogue_share: float = 0.45
@@ -42,6 +42,8 @@ class ViewConfig:
         see_through: Share of the views in which some objects are of glass or foil, bags of film apart.
         min_visible_px: Objects that show less are neither asked for nor held against the network. [px]
         textures: How many printed textures there are.
+        packages: How many packages, whose sides are printed as a whole.
+        wide: Share of the ordinary views in which the heap is a small part of the picture.
     """
 
     height: int = 384
@@ -52,6 +54,8 @@ class ViewConfig:
     see_through: float = 0.12
     min_visible_px: int = 60
     textures: int = 512
+    packages: int = 400
+    wide: float = 0.25
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,16 @@ class CorruptionConfig:
 
     Attributes:
         no_depth: Depth missing entirely.
+        no_depth_photographs: The same of views by the product's camera: their 40 things are too few to learn
+            from colour alone what a thing is.
         clean_depth: Depth left as it is.
         clean_photographs: The same of views by the product's camera, whose sensor spoilt them already.
         no_colour: Grey pictures.
         strong_colour: Colours, brightness and contrast far off.
     """
 
-    no_depth: float = 0.32
+    no_depth: float = 0.42
+    no_depth_photographs: float = 0.1
     clean_depth: float = 0.22
     clean_photographs: float = 0.65
     no_colour: float = 0.04
@@ -119,7 +126,7 @@ class TrainConfig:
     batch: int = 64
     views: int = 36_000
     photographs: int = 12_000
-    photograph_share: float = 0.45
+    photograph_share: float = 0.33
     renew: int = 2
     fill_s: float = 100.0
     held_out: float = 0.02
@@ -150,7 +157,7 @@ class ExportConfig:
     height: int = 480
     width: int = 640
     mask_threshold: float = 0.45
-    version: str = "4"
+    version: str = "5"
 
 
 @dataclass(frozen=True)

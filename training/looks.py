@@ -6,9 +6,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional as nn_f
 
-from training.casting import FAR, Cameras, Hits, Shapes, cast, turn_in
-from training.materials import BAND, CHECKER, NOISE, PRINT, SPECKLE, STRIPES, Materials, Random, tamed, wild
-from training.textures import TILE
+from training.casting import CYLINDER, FAR, Cameras, Hits, Shapes, cast, turn_in
+from training.materials import (
+    BAND,
+    CHECKER,
+    NOISE,
+    PACKED,
+    PRINT,
+    SPECKLE,
+    STRIPES,
+    Materials,
+    Random,
+    tamed,
+    wild,
+)
+from training.textures import PACKAGE, TILE
 
 _SHADOW_PX = 320
 
@@ -70,12 +82,13 @@ class Painter:
 
     Args:
         atlas: Printed textures. Shape (n, 128, 128, 3), uint8.
+        packages: Three sides of each package. Shape (3 m, 192, 192, 3), uint8.
         noise: Smooth noise. Shape (1, 4, s, s, s).
         generator: Random numbers, on the device.
     """
 
-    def __init__(self, atlas: Tensor, noise: Tensor, generator: torch.Generator) -> None:
-        self.atlas, self.noise, self.generator = atlas, noise, generator
+    def __init__(self, atlas: Tensor, packages: Tensor, noise: Tensor, generator: torch.Generator) -> None:
+        self.atlas, self.packages, self.noise, self.generator = atlas, packages, noise, generator
         self.device = atlas.device
 
     def random(self, *shape: int) -> Tensor:
@@ -135,6 +148,10 @@ class Painter:
         local_normal = torch.where(of_shape, local_normal, normal)
         noise = self._noise((local + m.offset) / m.scale[:, None])
         albedo = self._albedo(local, local_normal, m, noise)
+        packed = of_shape[:, 0] & (m.pattern == PACKED)
+        albedo[packed] = self._packed(
+            own[packed], local_normal[packed], m.tile[packed], shapes, which[packed]
+        )
         bent = nn_f.normalize(normal + m.bump[:, None] * noise[:, :3], dim=1)
         lit = self._shadow(lights.lamp, point, casters, planes)
         return self._light(hits, point, rays, bent, albedo, m, lit, lights)
@@ -170,8 +187,25 @@ class Painter:
         colour = first + (second - first) * share[:, None]
         band = (m.pattern == BAND) & (along.abs() < 0.8)
         colour = torch.where(band[:, None], 0.4 * third + 0.6 * print_colour, colour)
-        colour = torch.where((m.pattern == PRINT)[:, None], print_colour, colour)
+        printed_over = (m.pattern == PRINT) | (m.pattern == PACKED)
+        colour = torch.where(printed_over[:, None], print_colour, colour)
         return colour * (1.0 + 0.06 * noise[:, 2:3]).clamp(0.5, 1.5)
+
+    def _packed(
+        self, local: Tensor, normal: Tensor, package: Tensor, shapes: Shapes, which: Tensor
+    ) -> Tensor:
+        """Sides of packages, each printed once over a whole side, or twice around a can. Shape (n, 3)."""
+        box = shapes.boxes[which]
+        across = ((local - box[:, :3]) / box[:, 3:].clamp(min=1e-5) * 0.5 + 0.5).clamp(0.0, 0.9999)
+        axis = normal.abs().argmax(1)
+        u = torch.where(axis == 0, across[:, 1], across[:, 0])
+        v = torch.where(axis == 2, across[:, 1], across[:, 2])
+        around = (shapes.kinds[which] == CYLINDER) & (axis != 2)
+        u = torch.where(around, torch.remainder(torch.atan2(local[:, 1], local[:, 0]) / 3.14159, 0.9999), u)
+        axis = torch.where(around, 0, axis)
+        side = (3 * package + axis) % len(self.packages)
+        print_colour = self.packages[side, (v * PACKAGE).long(), (u * PACKAGE).long()]
+        return (print_colour.float() / 255.0) ** 2.2
 
     def _light(
         self, hits: Hits, point: Tensor, rays: Tensor, normal: Tensor, albedo: Tensor, m: Materials,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as nn_f
 
-PLAIN, STRIPES, CHECKER, NOISE, PRINT, BAND, SPECKLE = range(7)
+PLAIN, STRIPES, CHECKER, NOISE, PRINT, BAND, SPECKLE, PACKED = range(8)
 
 Random = Callable[..., Tensor]
 
@@ -22,7 +22,7 @@ class Materials:
         direction: Along which stripes and bands run. Shape (n, 3).
         scale: Size of one repetition. Shape (n,). [m]
         offset: Where the pattern begins. Shape (n, 3). [m]
-        tile: Printed texture. Shape (n,).
+        tile: Printed texture, or package. Shape (n,).
         shine, power, mirror, bump: Strength and sharpness of gloss, of reflections, of roughness. Shape (n,).
     """
 
@@ -46,7 +46,8 @@ class Materials:
         grey = self.colours.mean(2, keepdim=True)
         muted = grey + 0.3 * (self.colours - grey)
         muted = muted[:, :1] + 0.2 * (muted - muted[:, :1])
-        pattern = torch.where(which & (self.pattern == PRINT), NOISE, self.pattern)
+        printed = (self.pattern == PRINT) | (self.pattern == PACKED)
+        pattern = torch.where(which & printed, NOISE, self.pattern)
         return replace(self, colours=torch.where(chosen, muted, self.colours), pattern=pattern)
 
     def plain(self, which: Tensor) -> "Materials":
@@ -77,8 +78,9 @@ def wild(r: Random, count: int, tiles: int, patterned: float, scale: tuple[float
     colours = (grey + (hue - grey) * saturation * 1.6).clamp(0.0, 1.0)
     bright = 0.03 + 0.95 * r(count, 3, 1)
     colours = colours * bright / colours.amax(2, keepdim=True).clamp(min=1e-3)
-    pattern = torch.where(r(count) < patterned, (1 + 6 * r(count)).long().clamp(max=6), 0)
+    pattern = torch.where(r(count) < patterned, (1 + 7 * r(count)).long().clamp(max=7), 0)
     pattern = torch.where((pattern > 0) & (r(count) < 0.35), PRINT, pattern)
+    pattern = torch.where((pattern > 0) & (r(count) < 0.2), PACKED, pattern)
     low, high = scale
     glossy, metal = (r(count) < 0.35).float(), (r(count) < 0.12).float()
     return Materials(
@@ -115,7 +117,14 @@ def tamed(made: Materials, r: Random, which: Tensor, neutral: float) -> Material
     colours = (value * (1.0 - saturation * (1.0 - hue))) ** 2.2
     kind = r(count)
     pattern = torch.full_like(made.pattern, STRIPES)
-    for below, name in ((0.96, SPECKLE), (0.93, NOISE), (0.82, BAND), (0.74, PRINT), (0.45, PLAIN)):
+    for below, name in (
+        (0.96, SPECKLE),
+        (0.93, NOISE),
+        (0.82, BAND),
+        (0.74, PRINT),
+        (0.62, PACKED),
+        (0.36, PLAIN),
+    ):
         pattern = torch.where(kind < below, name, pattern)
     return replace(
         made,

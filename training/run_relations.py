@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--capacity", type=int, default=700_000)
     parser.add_argument("--held-out", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--version", default="5")
+    parser.add_argument("--version", default="6")
     parser.add_argument("--seed", type=int, default=DATA_SEED)
     parser.add_argument("--begin", type=Path, help="folder with geometry.pt and scorer.pt to go on from")
     asked = parser.parse_args()

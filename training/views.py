@@ -94,7 +94,7 @@ class ViewMaker:
         azimuth = 6.28318 * r(b)
         # Half the angle of view from top to bottom, and how much of it the heap fills.
         half = torch.deg2rad(12.0 + 18.0 * r(b))
-        far = r(b) < torch.where(ordinary, 0.1, 0.3)
+        far = r(b) < torch.where(ordinary, c.wide, 0.3)
         fill = torch.where(far, 0.25 + 0.4 * r(b), 0.7 + 0.75 * r(b))
         distance = radius / (torch.tan(half) * fill)
         # A lens too close to the heap would be among the things.

@@ -7,7 +7,10 @@ from cpor.sim.physics.build import build_world
 from cpor.sim.physics.world import HEAP_CENTRE, Bin
 from training.casting import Cameras, HeapStore, cast
 from training.heaps import pack
+from training.looks import Painter
 from training.shapes import _MAKERS, random_object
+from training.surroundings import _boxes, surroundings
+from training.textures import PACKAGE, make_packages
 
 
 def one_of_each():
@@ -58,3 +61,38 @@ def test_torch_sees_what_the_simulated_camera_sees(evidence):
         mine[hits.pair_pixel[shapes.objects[hits.pair_shape] == obj].numpy()] = True
         truth = crop.to_mask(views.depth.shape).ravel()
         assert (mine & truth).sum() >= 0.98 * (mine | truth).sum() - 3
+
+
+def test_a_package_is_printed_once_over_a_whole_side():
+    sides = torch.zeros((3, PACKAGE, PACKAGE, 3), dtype=torch.uint8)
+    ramp = torch.arange(PACKAGE, dtype=torch.uint8)
+    sides[2, :, :, 0], sides[2, :, :, 1] = ramp[None, :], ramp[:, None]
+    painter = Painter(sides[:1], sides, torch.zeros(1), torch.Generator())
+    half = torch.tensor([[0.1, 0.05, 0.02]])
+    one = torch.zeros(1, dtype=torch.int64)
+    box = _boxes(torch.zeros(1, 3), torch.eye(3)[None], half, one, one)
+    at = torch.tensor([[-0.1, -0.05, 0.02], [0.0, 0.0, 0.02], [0.1, 0.05, 0.02]])
+    up = torch.tensor([[0.0, 0.0, 1.0]]).expand(3, 3)
+    none = torch.zeros(3, dtype=torch.int64)
+    colour = painter._packed(at, up, none, box, none) ** (1 / 2.2) * 255.0
+    last = PACKAGE - 1
+    wanted = torch.tensor([[0, 0, 0], [PACKAGE // 2, PACKAGE // 2, 0], [last, last, 0]])
+    assert torch.allclose(colour, wanted.float(), atol=0.01)
+
+
+def test_packages_have_three_different_sides():
+    sides = make_packages(np.random.default_rng(5), 4).reshape(4, 3, PACKAGE, PACKAGE, 3)
+    for package in sides:
+        assert all((package[a] != package[b]).any() for a, b in ((0, 1), (0, 2), (1, 2)))
+
+
+def test_surroundings_are_no_objects_and_clutter_lies_below_the_table():
+    generator = torch.Generator().manual_seed(3)
+    radius = torch.full((6,), 0.2)
+    made = surroundings(lambda *shape: torch.rand(shape, generator=generator), radius)
+    assert (made.objects == 0).all()
+    turned = (made.rotations - torch.eye(3)).abs().amax((1, 2)) > 1e-6
+    assert turned.any()
+    tops = made.positions[:, 2] + (made.rotations[:, 2].abs() * made.sizes).sum(1)
+    assert (tops[turned] < 0.0).all()
+    assert torch.allclose(torch.linalg.det(made.rotations), torch.ones(len(made.kinds)), atol=1e-4)
