@@ -30,7 +30,7 @@ WHY_DEFERRED: Mapping[str, str] = {
     "unseen_blocker": "something that nobody segmented seems to be in the way",
     "conflicting_evidence": "the relations contradict each other",
     "not_proven": "the scene is too large for an exact sum, and no action is proven to be likely right",
-    "near_tie": "two actions are about equally likely to be right",
+    "near_tie": "no action is likely enough to be right, and the best two are about equally likely",
     "weak_evidence": "no action is likely enough to be right",
     "failed_check": "a check of the input failed",
 }

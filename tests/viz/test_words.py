@@ -1,6 +1,10 @@
+from dataclasses import replace
 from typing import get_args
 
 from cpor.decision import WHY_DEFERRED, Certificate, Decision, Defer, DeferReason, Grasp, Remove
+from cpor.pipeline import UNSEEN
+from cpor.viz.card import NOBODY_SEGMENTED
+from cpor.viz.page_parts import score_bars
 from cpor.viz.words import say_success, say_why
 
 
@@ -28,6 +32,20 @@ def test_every_reason_to_defer_is_said_in_words():
     assert "too large for an exact sum" in say_why(decided(Defer("not_proven"), 0.7), 1, name)
     assert "an answer is missing" in say_why(decided(Defer("no_evidence"), 0.7), 1, name)
     assert set(WHY_DEFERRED) == set(get_args(DeferReason))
+
+
+def test_a_deferral_says_which_action_lacks_how_much():
+    words = say_why(decided(Defer("near_tie"), 1e-4), 1, name)
+    assert words.endswith(f"to remove {name(2)}, is right with probability 60%; it acts above 50%.")
+
+
+def test_bars_show_what_can_be_done_and_the_target_always():
+    scores = {1: 0.002, 2: 0.6, 3: 0.004, 4: 0.3, UNSEEN: 0.4}
+    made = replace(decided(Defer("weak_evidence"), 0.0, "exact"), scores=scores)
+    bars = score_bars(made, 1, lambda obj: NOBODY_SEGMENTED if obj == UNSEEN else name(obj))
+    assert bars.count("<tr") == 3 and "grasp object 1" in bars and "object 3" not in bars
+    assert "1 other is less likely." in bars
+    assert "Something that nobody segmented has to go first with probability 40%." in bars
 
 
 def test_a_score_that_promises_too_much_is_said():

@@ -148,6 +148,7 @@ class DemoShow:
             result.final_scene,
             done.verdicts,
             facts,
+            pointed=not stage.ids_are_kept,
         )
         write_story(story, self.out / "story.html")
         words = f"{stage.target_name[:1].upper()}{stage.target_name[1:]} was {ENDS[ended]}"

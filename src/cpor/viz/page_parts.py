@@ -5,11 +5,18 @@ from collections.abc import Callable, Iterable
 from html import escape
 
 from cpor.decision import Decision, Defer
+from cpor.pipeline import UNSEEN
 from cpor.relations import Label
 from cpor.viz.card import NOBODY_SEGMENTED
 from cpor.viz.overlay_marks import thing_colour
 from cpor.viz.story_style import STORY_STYLE
 from cpor.viz.words import percent, ranked_scores
+
+MOST_ROWS = 8
+"""Bars beside that of the target."""
+
+LEAST = 0.01
+"""Actions less likely than this have no bar of their own."""
 
 
 def whole_page(title: str, parts: Iterable[str]) -> str:
@@ -40,14 +47,14 @@ def _badge(obj: Label) -> str:
 
 def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) -> str:
     """The scores as bars; what is sure filled, what is possible pale, a mark at tau."""
-    action = decision.action
-    chosen = None if isinstance(action, Defer) else action.obj
+    chosen = None if isinstance(decision.action, Defer) else decision.action.obj
+    ranked = ranked_scores(decision, len(decision.scores))
+    doable = [row for row in ranked if row[0] != UNSEEN]
+    shown = [row for k, row in enumerate(doable) if row[0] == target or (k < MOST_ROWS and row[2] >= LEAST)]
     rows = []
-    for obj, low, high in ranked_scores(decision):
+    for obj, low, high in shown:
         verb = "grasp" if obj == target else "remove"
         what = f"{_badge(obj)} {'★ ' if obj == target else ''}{verb} {escape(name(obj))}"
-        if name(obj) == NOBODY_SEGMENTED:  # it may be in the way; nobody can remove it
-            what = f"{NOBODY_SEGMENTED} is in the way"
         said = f"{low:.0%}" if high - low < 5e-3 else f"{low:.0%} to {high:.0%}"
         style = ' class="chosen"' if obj == chosen else ""
         rows.append(
@@ -57,8 +64,16 @@ def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) 
             f'<i class="sure" style="width:{100 * low:.1f}%"></i>'
             f'<i class="tau" style="left:{100 * decision.tau:.1f}%"></i></span></td></tr>'
         )
-    more = len(decision.scores) - len(rows)
-    note = f'<p class="note">and {more} more, less likely</p>' if more > 0 else ""
+    notes = []
+    if more := len(doable) - len(shown):
+        notes.append(f"{more} other{'s are' if more > 1 else ' is'} less likely.")
+    # Something unseen may be in the way, too; nobody can remove it, so it is no action.
+    notes += [
+        f"{NOBODY_SEGMENTED.capitalize()} has to go first with probability {percent(high)}."
+        for obj, _, high in ranked
+        if obj == UNSEEN and high >= LEAST
+    ]
+    note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     head = (
         f"How likely each action is right; several can be (the mark: it acts above {percent(decision.tau)})"
     )

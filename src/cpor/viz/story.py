@@ -41,6 +41,7 @@ class Story:
         final_scene: The last look; None where nobody looked.
         verdicts: What the truth says of the action of a cycle, by its index; empty where nobody knows.
         facts: What else to list at the head: seed, tier, counts.
+        pointed: Whether somebody pointed at what was asked for.
         animation: A moving picture of the arm at work, as WebP; None where not recorded.
         still: One frame of it, for those who want no motion.
         speed: How many times as fast as it was the animation plays.
@@ -53,6 +54,7 @@ class Story:
     final_scene: Scene | None = None
     verdicts: Mapping[int, Verdict] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
+    pointed: bool = False
     animation: bytes | None = None
     still: bytes | None = None
     speed: float = 1.0
@@ -94,13 +96,22 @@ def story_page(story: Story) -> str:
     }
     # One window for all steps, so that the eye can compare them.
     window = window_around(story.cycles[0].scene) if story.cycles else None
+    steps, proven = [], ""
+    for k, cycle in enumerate(story.cycles):
+        said = "" if cycle.decision is None else say_certificate(cycle.decision)
+        known = story.verdicts.get(cycle.index)
+        # What is proven is said once, and again where it changes.
+        steps.append(
+            _step(cycle, k + 1 < len(story.cycles), known, window, names, "" if said == proven else said)
+        )
+        proven = said
     return whole_page(
         title,
         [
-            f"<header><h1>{escape(title)}</h1>{_banner(story)}{_asked(story)}{_facts(story)}</header><main>",
-            *(_step(cycle, story.verdicts.get(cycle.index), window, names) for cycle in story.cycles),
+            f"<header><h1>{escape(title)}</h1>{_banner(story)}{_asked(story)}</header><main>",
+            *steps,
             _end(story, window),
-            "</main>",
+            f"</main><footer>{_facts(story)}</footer>",
         ],
     )
 
@@ -119,8 +130,10 @@ def _asked(story: Story) -> str:
     first = next((cycle for cycle in story.cycles if cycle.target is not None), None)
     if first is None or (called := namer(first.scene)(first.target or 0)) == story.request:
         return ""
-    said = f"{story.request[:1].upper()}{story.request[1:]} is what was asked for. By its colour and shape"
-    return f"<p>{escape(f'{said} the robot calls it {called}; a star ★ marks it.')}</p>"
+    said = f"{story.request[:1].upper()}{story.request[1:]} is what was asked for."
+    how = "It was pointed at; by" if story.pointed else "By"
+    said = f"{said} {how} its colour and shape the robot calls it {called}, with a star ★ in every picture."
+    return f"<p>{escape(said)}</p>"
 
 
 def _facts(story: Story) -> str:
@@ -130,7 +143,14 @@ def _facts(story: Story) -> str:
     return f"<dl>{rows}</dl>" if rows else ""
 
 
-def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None, names: Mapping[Label, str]) -> str:
+def _step(
+    cycle: Cycle,
+    goes_on: bool,
+    verdict: Verdict | None,
+    window: Window | None,
+    names: Mapping[Label, str],
+    proven: str,
+) -> str:
     name, decision, target = namer(cycle.scene), cycle.decision, cycle.target
     headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
     p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
@@ -142,9 +162,9 @@ def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None, names: M
         done = replace(decision, action=cycle.action) if cycle.action else decision
         parts.append(f"<p>{escape(say_why(done, target, name))}</p>")
         parts.append(score_bars(done, target, name))
-        proven = " ".join(filter(None, (say_success(cycle.p_success, done), say_certificate(decision))))
-        parts.append(f'<p class="note">{escape(proven)}</p>')
-    parts.append(_outcome(cycle))
+        if sure := " ".join(filter(None, (say_success(cycle.p_success, done), proven))):
+            parts.append(f'<p class="note">{escape(sure)}</p>')
+    parts.append(_outcome(cycle, goes_on))
     if verdict is not None:
         parts.append(_verdict(verdict))
     notes = [
@@ -155,18 +175,20 @@ def _step(cycle: Cycle, verdict: Verdict | None, window: Window | None, names: M
     return f'<section class="step"><figure>{shown}</figure><div>{"".join(parts)}</div></section>'
 
 
-def _outcome(cycle: Cycle) -> str:
+def _outcome(cycle: Cycle, goes_on: bool) -> str:
     outcome = cycle.outcome
     if outcome is None:
         began = cycle.attempt == "begun"
         words = "The robot was sent, and nobody knows what came of it." if began else "Nothing was moved."
+        if goes_on and not began:
+            words += " It took a new picture and decided again."
         style = "bad" if began else "neutral"
     else:
         took = f" It took {outcome.duration_s:.0f} s." if outcome.duration_s >= 0.5 else ""
         said = with_names(outcome.detail, namer(cycle.scene))
         words = f"{OUTCOMES[outcome.kind]}. {sentence(said)}{took}"
         style = "good" if outcome.kind == "done" else "bad"
-    sign = {"good": "✓", "bad": "✗", "neutral": "·"}[style]
+    sign = {"good": "✓", "bad": "✗", "neutral": "-"}[style]
     return f'<p class="outcome {style}">{sign} {escape(words)}</p>'
 
 
@@ -180,7 +202,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def _end(story: Story, window: Window | None) -> str:
-    parts = ['<section class="end"><h2>How it ended</h2>', _banner(story)]
+    parts = ['<section class="end"><h2>How it ended</h2>']
     parts += [f"<p>{escape(sentence(story.detail))}</p>", '<div class="pictures">']
     if story.final_scene is not None:
         shown = encode_picture(draw_scene(story.final_scene, Marks(), window=window))
@@ -191,6 +213,6 @@ def _end(story: Story, window: Window | None) -> str:
         if story.still is not None:
             still = f'<source media="(prefers-reduced-motion: reduce)" srcset="{data_url(story.still)}">'
             moving = f"<picture>{still}{moving}</picture>"
-        fast = f", {story.speed:.2g} times as fast" if story.speed > 1.0 else ""
+        fast = f", {story.speed:.2g} times as fast as it was" if story.speed > 1.0 else ""
         parts.append(f"<figure>{moving}<figcaption>The arm at work{fast}.</figcaption></figure>")
     return "".join([*parts, "</div></section>"])

@@ -65,7 +65,9 @@ def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> 
     """Why, in a sentence or two."""
     action = decision.action
     if isinstance(action, Defer):
-        return f"Not sure enough to act: {WHY_DEFERRED[action.reason]}."
+        return (
+            f"Not sure enough to act: {WHY_DEFERRED[action.reason]}.{_say_likeliest(decision, target, name)}"
+        )
     score = _say_probability(decision, action.obj)
     if isinstance(action, Grasp):
         return f"With probability {score} nothing lies in the way of {name(target)}."
@@ -75,6 +77,20 @@ def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> 
         f"{target_name[:1].upper()}{target_name[1:]} is free with probability {grasp} only. "
         f"With probability {score} {name(action.obj)} is in its way, directly or through "
         "others, and free to be taken itself."
+    )
+
+
+def _say_likeliest(decision: Decision, target: Label, name: Callable[[Label], str]) -> str:
+    """Which action would be taken, and what it lacks, where that alone is why nothing is done."""
+    action = decision.action
+    doable = [obj for obj in decision.scores if obj != UNSEEN]
+    if not (isinstance(action, Defer) and action.reason in ("near_tie", "weak_evidence") and doable):
+        return ""
+    best = max(doable, key=lambda obj: decision.scores[obj])
+    verb = "grasp" if best == target else "remove"
+    return (
+        f" The likeliest, to {verb} {name(best)}, is right with probability "
+        f"{_say_probability(decision, best)}; it acts above {percent(decision.tau)}."
     )
 
 

@@ -217,7 +217,7 @@ class SimulatedRobot:
                 arrived = self._picker.carry(tray)
                 self._trays.clear()
                 self._picker.go_home()
-                tries = f"with grasp {len(failures) + 1} of at most {MAX_TRIES}"
+                tries = f"at try {len(failures) + 1} of at most {MAX_TRIES}"
                 if arrived:
                     self._failed.clear()
                     return Outcome("done", f"object {obj} was put into the {tray} tray {tries}", holding=True)
