@@ -46,7 +46,7 @@ MASKS: dict[SegmenterKind, str] = {"ours": "our masks", "given": "true masks"}
 SPLITS = ("dev", "fresh", "test")
 """What is fitted and chosen on, what the promise is made with, what is reported."""
 
-FRESH_SEED = 20261120
+FRESH_SEED = 20261121
 """Of the fresh scenes: nothing was chosen or trained on them."""
 
 _NO_BELIEFS: Any = None
