@@ -1,10 +1,11 @@
 """A folder of frames: the object asked for in the first one is followed through all of them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from PIL import Image
-from support.box_table import BoxTable, TableMasks
+from support.box_table import Box, BoxTable, TableMasks
 from typer.testing import CliRunner
 
 from cpor.cli.app import app
@@ -32,6 +33,20 @@ def test_it_is_followed_whatever_a_frame_calls_it_and_asked_about_where_it_is_go
     assert answers[1].promise is None and {o["id"] for o in answers[1].to_json()["objects"]} < {
         o["id"] for o in answers[0].to_json()["objects"]
     }
+
+
+def test_what_was_pointed_at_is_followed_out_of_a_mask_that_held_two_things(rng):
+    system, table = System(scorer="none", model="none", mode="bold"), BoxTable()
+    table.boxes = {k: table.boxes[k] for k in (1, 4)}
+    table.boxes[2] = Box((20, 60), (60, 75), 0.04, (30, 30, 200))
+    apart = [see(table, rng) for _ in range(2)]
+    ids = apart[0].visible_ids
+    first, other = int(ids[25, 25]), int(ids[25, 65])
+    as_one = tuple(o for o in apart[0].objects if o.id != first)
+    apart[0] = replace(apart[0], visible_ids=np.where(ids == first, other, ids), objects=as_one)
+    answers = list(follow(system, map(system.look, apart), point=(65, 25), tau=0.5))
+    assert answers[1].target == answers[0].target == other
+    assert answers[1].view.seen.visible_ids[25, 65] == other
 
 
 def test_the_command_says_a_line_a_frame(tmp_path):

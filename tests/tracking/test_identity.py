@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
 
-from cpor.scene import DetectedObject
+from cpor.robot.carry_over import Memory
+from cpor.scene import DetectedObject, PixelPoint
 from cpor.tracking.identity import SURE, identify, marginals
 from cpor.tracking.looks import look_at
 
@@ -57,6 +58,46 @@ def test_a_thing_cut_in_two_keeps_its_id_and_it_is_said():
     assert who.events == ("object 4 shows in 2 pieces now",)
     back = match(now, before)
     assert back.same[4].known == 4 and "seen as one" in back.events[0]
+
+
+def test_of_two_things_in_one_mask_the_one_pointed_at_keeps_the_id_and_else_it_is_doubted():
+    boxes = {
+        1: Box((20, 50), (20, 60), 0.04, (200, 30, 30)),
+        2: Box((20, 50), (60, 85), 0.04, (30, 30, 200)),
+    }
+    apart = see(boxes)
+    as_one = replace(apart, visible_ids=np.minimum(apart.visible_ids, 1), objects=apart.objects[:1])
+    told = Memory().carry_to(as_one)
+    for place, stays_with in ((PixelPoint(30.0, 35.0), 1), (PixelPoint(75.0, 35.0), 2)):
+        now = told.trust(1, place).carry_to(apart)
+        assert now.known[1].p_same > SURE and now.frame.visible_ids[boxes[stays_with].mask()].tolist()[0] == 1
+    alone = told.carry_to(apart)
+    assert alone.known[1].p_same < SURE and any("probably" in event for event in alone.events)
+
+
+def test_a_thing_of_several_colours_is_sure_to_be_the_same_when_more_of_it_shows():
+    boxes = {
+        1: Box((20, 50), (20, 80), 0.04, (200, 30, 30)),
+        2: Box((20, 50), (26, 80), 0.04, (30, 200, 30)),
+        3: Box((15, 55), (26, 85), 0.10, (30, 30, 200)),
+    }
+
+    def look(here):
+        seen = see(here)  # 1 and 2 are one thing with two colours
+        ids = np.where(seen.visible_ids == 2, 1, seen.visible_ids)
+        return replace(seen, visible_ids=ids, objects=tuple(o for o in seen.objects if o.id != 2))
+
+    who = match(look(boxes), look({k: boxes[k] for k in (1, 2)}))
+    assert who.same[1].known == 1 and who.same[1].p > SURE
+
+
+def test_the_larger_piece_gives_its_id_and_the_other_is_no_rival_when_the_thing_moves():
+    box = {1: Box((20, 50), (20, 80), 0.04, (200, 30, 30))}
+    whole = see(box)
+    cut = np.where((whole.visible_ids == 1) & (np.arange(128) < 40), 2, whole.visible_ids)
+    cut = replace(whole, visible_ids=cut, objects=(*whole.objects, DetectedObject(2)))
+    now = Memory().carry_to(cut).carry_to(whole).carry_to(see({1: box[1].moved(5, 55)}))
+    assert set(now.known) == {1} and now.known[1].p_same > SURE
 
 
 def test_another_thing_put_in_its_place_by_hand_is_another_thing():

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cpor.pipeline import PairBeliefs
-from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
 from cpor.semantics.scorer import RelationScorer
 from cpor.tracking.identity import SURE, identify
-from cpor.tracking.looks import Look, are_near, is_unchanged, look_at
+from cpor.tracking.looks import Look, are_near, is_unchanged, look_at, look_at_spot
 from cpor.tracking.numbers import give_numbers, renumber
 from cpor.tracking.pair_filter import PairFilter
 from cpor.tracking.still_there import add_still_there
@@ -33,8 +33,9 @@ class Known:
         sure: How it looked when it was last sure to be itself.
         p_same: Probability that it is the object that got this id.
         failures: Attempts on it that changed nothing, neither it nor what lies near it.
-        taken: Whether the robot says that it took it away; then only the very same thing in the very same
-            place is recognised as it.
+        taken: Whether the robot says that it took it away, or it turned out to be a piece of another thing;
+            then only the very same thing in the very same place is recognised as it.
+        spot: How the spot looked at which a person pointed to mean it, while it lies there; else None.
     """
 
     last: Look
@@ -43,6 +44,7 @@ class Known:
     p_same: float = 1.0
     failures: int = 0
     taken: bool = False
+    spot: Look | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,8 @@ class Memory:
         looks = look_at(seen)
         taken = frozenset(k for k, known in before.items() if known.taken)
         last = {k: known.last for k, known in before.items()}
-        who = identify(last, looks, seen, self.frame, taken, ids_are_kept)
+        spots = {k: known.spot for k, known in before.items() if known.spot is not None}
+        who = identify(last, looks, seen, self.frame, taken, ids_are_kept, spots)
         numbers = give_numbers(looks, who, frozenset(before), self.frame is None or ids_are_kept)
         scene = renumber(seen, numbers)
         known: dict[int, Known] = {}
@@ -103,7 +106,7 @@ class Memory:
             if match is None:
                 known[here] = Known(look, look, look)
                 continue
-            old = before[here]
+            old = replace(before[here], spot=None) if here in who.left else before[here]
             p = match.p if is_unchanged(old.sure, look) else min(old.p_same, match.p)
             old = replace(old, last=look, p_same=p, taken=False, sure=look if p >= SURE else old.sure)
             if is_unchanged(old.since, look) and match.p >= SURE:
@@ -121,7 +124,7 @@ class Memory:
         own = scene.semantic_scores.scores if scene.semantic_scores else {}
         return Memory(
             known,
-            {k: each for k, each in before.items() if k not in known},
+            {k: replace(o, taken=o.taken or k in who.joined) for k, o in before.items() if k not in known},
             frozenset(known) - frozenset(before),
             kept,
             self.scorer,
@@ -154,10 +157,12 @@ class Memory:
             frame=renumber(self.frame, numbers),
         )
 
-    def trust(self, obj: int) -> "Memory":
-        """With an object of the last look that is itself: somebody says so."""
+    def trust(self, obj: int, place: PixelPoint | None = None) -> "Memory":
+        """With an object of the last look that is itself: somebody says so, or points at it there."""
         known = self.known[obj]
-        return replace(self, known={**self.known, obj: replace(known, p_same=1.0, sure=known.last)})
+        spot = None if place is None or self.frame is None else look_at_spot(self.frame.observation, place)
+        told = replace(known, p_same=1.0, sure=known.last, spot=spot)
+        return replace(self, known={**self.known, obj: told})
 
     def learn(self, semantic: SemanticScores | None, beliefs: PairBeliefs | None = None) -> "Memory":
         """With the semantic scores of this frame, and what is believed of its pairs."""

@@ -139,9 +139,10 @@ class Pursuit:
             found = self.wanted(now.frame)
             found = found if found in here else None
             if found is not None:
+                place = self.wanted.where(now.frame) if isinstance(self.wanted, Pointing) else None
                 if self.target is not None and found in now.new and self.target not in now.known:
                     now, found = now.rename(found, self.target), self.target
-                now, self.doubted = now.trust(found), False
+                now, self.doubted = now.trust(found, place), False
         self.target = self.target if found is None else found
         return found, now
 

@@ -54,6 +54,8 @@ def follow(
                 view, asked[0], point=asked[1], request=asked[2], mode=mode, tau=tau, settings=settings
             )
             wanted = answer.target if isinstance(answer.target, int) else None
+            if wanted is not None and asked[1] is not None:
+                memory = memory.trust(wanted, PixelPoint(*asked[1]))
         elif memory.known.get(wanted) is None or memory.known[wanted].p_same < SURE:
             gone = wanted not in memory.known
             why = f"Object {wanted} {'is not seen' if gone else 'may be another one'} in frame {number}."

@@ -51,6 +51,7 @@ class DemoSettings:
         eyes: Who finds objects and scores relations.
         mode: The risk setting.
         tau: Act above this score instead.
+        look_cost: What a look from another place must gain at least; see `LoopSettings`.
     """
 
     tier: Tier | None = "hard"
@@ -60,6 +61,7 @@ class DemoSettings:
     eyes: Eyes = "networks"
     mode: Mode = DEFAULT_MODE
     tau: float | None = None
+    look_cost: float = LoopSettings.look_cost
 
     def decider(self, model: Path | None = None) -> SystemDecider:
         """A system of a model; of the bundled one that was fitted to such eyes by default."""
@@ -277,6 +279,7 @@ def demonstrate(
             budget=settings.budget,
             ids_are_kept=stage.ids_are_kept,
             frames_may_repeat=settings.sensor == "none",
+            look_cost=settings.look_cost,
             sign_off_prior=sign_off_prior,
         ),
         record,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
-from cpor.scene import Camera, MaskCrop, Observation, Scene
+from cpor.scene import Camera, MaskCrop, Observation, PixelPoint, Scene
 
 UNCHANGED_IOU = 0.9
 """Least overlap of an object's visible masks for it to count as unchanged."""
@@ -23,6 +23,15 @@ SAME_COLOUR = 40.0
 
 ALIKE_DEPTH_M = 0.015
 """Most change of depth at a pixel that still shows the same thing: noise of a pixel, not of a median. [m]"""
+
+SAME_PIXELS = 25.0
+"""Most change of colour of pixels that still show the same thing, the median, of 255 a channel."""
+
+SHOWN = 0.7
+"""Least share of an object's pixels that show the same depth in one place for it to be still there."""
+
+SPOT = 0.0125
+"""Radius of the spot that a person who points means, as a share of the image's width."""
 
 SAMPLES = 400
 """Pixels of an object that are looked up in another frame."""
@@ -66,26 +75,44 @@ class Look:
 def look_at(scene: Scene) -> dict[int, Look]:
     """How each object of a scene looks."""
     seen, ids = scene.observation, scene.visible_ids
-    looks = {}
-    for obj in scene.objects:
-        mask = MaskCrop.from_mask(ids == obj.id if ids is not None else np.zeros(seen.shape, np.bool_))
-        corner = np.array([mask.top, mask.left])
-        pixels = np.argwhere(mask.pixels) + corner
-        depth, colour, shares = np.nan, np.full(3, np.nan), np.zeros(BINS**3)
-        if len(pixels):
-            colours = seen.rgb[pixels[:, 0], pixels[:, 1]]
-            colour = colours.mean(axis=0)
-            steps = colours.astype(np.int64) * BINS // 256
-            shares = np.bincount(steps @ [BINS * BINS, BINS, 1], minlength=BINS**3) / len(pixels)
-            readings = _depth_at(seen, pixels)
-            readings = readings[~np.isnan(readings)]
-            depth = float(np.median(readings)) if readings.size else np.nan
-        some = pixels[:: max(1, len(pixels) // SAMPLES)]
-        sampled = seen.rgb[some[:, 0], some[:, 1]].astype(np.float64)
-        looks[obj.id] = Look(
-            mask, depth, colour, shares, some, _depth_at(seen, some), sampled, seen.camera, obj.name
-        )
-    return looks
+    nothing = np.zeros(seen.shape, np.bool_)
+    return {o.id: _look(seen, nothing if ids is None else ids == o.id, o.name) for o in scene.objects}
+
+
+def look_at_spot(seen: Observation, place: PixelPoint) -> Look:
+    """How the spot around a pixel looks, as far as it has the pixel's depth."""
+    rows, cols = np.indices(seen.shape)
+    near = np.hypot(rows - place.y, cols - place.x) <= SPOT * seen.shape[1]
+    if seen.depth is not None:
+        step = np.abs(seen.depth - seen.depth[int(place.y), int(place.x)])
+        near &= ~(step > ALIKE_DEPTH_M)  # NaN compares false
+    return _look(seen, near, None)
+
+
+def _look(seen: Observation, shown: Bool[np.ndarray, "h w"], name: str | None) -> Look:
+    mask = MaskCrop.from_mask(shown)
+    pixels = np.argwhere(mask.pixels) + np.array([mask.top, mask.left])
+    depth, colour, shares = np.nan, np.full(3, np.nan), np.zeros(BINS**3)
+    if len(pixels):
+        colours = seen.rgb[pixels[:, 0], pixels[:, 1]]
+        colour, shares = colours.mean(axis=0), _histogram(colours)
+        readings = _depth_at(seen, pixels)
+        readings = readings[~np.isnan(readings)]
+        depth = float(np.median(readings)) if readings.size else np.nan
+    some = pixels[:: max(1, len(pixels) // SAMPLES)]
+    sampled = seen.rgb[some[:, 0], some[:, 1]].astype(np.float64)
+    return Look(mask, depth, colour, shares, some, _depth_at(seen, some), sampled, seen.camera, name)
+
+
+def _histogram(colours: Shaped[np.ndarray, "m 3"]) -> Float[np.ndarray, " bins"]:
+    """Shares of colours, of 255 a channel, of at least one pixel."""
+    steps = colours.astype(np.int64) * BINS // 256
+    return np.bincount(steps @ [BINS * BINS, BINS, 1], minlength=BINS**3) / len(colours)
+
+
+def alike(one: Float[np.ndarray, " bins"], other: Float[np.ndarray, " bins"]) -> float:
+    """Overlap of two histograms, in [0, 1]."""
+    return float(np.sqrt(one * other).sum())
 
 
 def _depth_at(seen: Observation, pixels: Int[np.ndarray, "m 2"]) -> Float[np.ndarray, " m"]:
@@ -104,6 +131,7 @@ class Found:
         hidden: How many show something nearer, so that it may be behind it.
         on: Of those that stay, how many show each object.
         recoloured: How far the median of those has another colour than before, of 255 a channel.
+        alike: Overlap of the histograms of their colours before and now.
     """
 
     stays: int
@@ -111,6 +139,7 @@ class Found:
     hidden: int
     on: Mapping[int, int]
     recoloured: Mapping[int, float]
+    alike: Mapping[int, float]
 
 
 def same_pose(a: Camera, b: Camera) -> bool:
@@ -134,9 +163,12 @@ def find_in(look: Look, scene: Scene) -> Found:
     stays = ~gone & ~hidden
     found, counts = np.unique(shown[stays], return_counts=True)
     on = dict(zip(found.tolist(), counts.tolist(), strict=True))
-    change = np.linalg.norm(seen.rgb[pixels[:, 0], pixels[:, 1]] - colours, axis=1)
-    recoloured = {k: float(np.median(change[stays & (shown == k)])) for k in on}
-    return Found(int(stays.sum()), int(gone.sum()), int(hidden.sum()), on, recoloured)
+    now = seen.rgb[pixels[:, 0], pixels[:, 1]]
+    change = np.linalg.norm(now - colours, axis=1)
+    of = {k: stays & (shown == k) for k in on}
+    recoloured = {k: float(np.median(change[here])) for k, here in of.items()}
+    likeness = {k: alike(_histogram(colours[here]), _histogram(now[here])) for k, here in of.items()}
+    return Found(int(stays.sum()), int(gone.sum()), int(hidden.sum()), on, recoloured, likeness)
 
 
 def share_inside(look: Look, camera: Camera, shape: tuple[int, int]) -> float:

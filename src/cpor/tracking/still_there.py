@@ -6,13 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from cpor.scene import Scene
-from cpor.tracking.looks import Look, find_in, same_pose
-
-SHOWN = 0.7
-"""Least share of an object's pixels that show the same depth, in nobody's mask, for it to be still there."""
-
-SAME_PIXELS = 25.0
-"""Most change of their colour, the median, of 255 a channel."""
+from cpor.tracking.looks import SAME_PIXELS, SHOWN, Look, find_in, same_pose
 
 
 def add_still_there(known: Mapping[int, Look], before: Scene, seen: Scene) -> tuple[Scene, dict[int, int]]:

@@ -1,0 +1,135 @@
+"""Looking from elsewhere first: whole scenarios and questions to a person, with and without it.
+
+Both runs of a scenario begin with the same heap and the same noise; a person who knows the truth is asked
+where the loop defers three times in a row. A scenario in which no look is expected to pay is run once.
+Records are kept, one JSON a line, in out/ and not made again.
+
+Run: nice python benchmarks/evidence_looking_again.py [--per-tier 60]
+"""
+
+import argparse
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from evidence_identity import kept_records
+from evidence_page import keep
+from long_parts import Row
+
+from cpor.asking import worth
+from cpor.errors import SimulationError
+from cpor.experiments.loop_causes import Step, list_steps
+from cpor.experiments.robot_table import Rate
+from cpor.experiments.scenarios import Person
+from cpor.sim.dataset.manifest import TIERS
+from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage
+
+RECORDS = Path(__file__).resolve().parents[1] / "out" / "looking_again.jsonl"
+
+FIRST_SEED = 4_400_000
+"""Of scenarios that nothing was learnt from."""
+
+PAYS = 0.02
+"""Gain from which a look is worth its time, in probability of a right action."""
+
+LOOKED = re.compile(r"it looked from .* expected to gain (\d\.\d+)")
+
+
+def scenario(seed: int, k: int) -> dict[str, Any] | None:
+    """Both runs of one scenario; None where no heap came of it."""
+    tier = TIERS[k % len(TIERS)]
+    try:
+        around = run(seed, DemoSettings(tier, look_cost=PAYS))
+        alone = run(seed, DemoSettings(tier)) if around["looks"] else around
+    except SimulationError:
+        return None
+    return {"seed": seed, "tier": tier, "with": around, "without": alone}
+
+
+def run(seed: int, settings: DemoSettings) -> dict[str, Any]:
+    """One run: what came of it, and what each look from elsewhere was expected to gain and gained."""
+    stage = set_stage(seed, settings)
+    person = Person(stage)
+    done = demonstrate(stage, settings, ask=person)
+    wrong = sum(verdict.is_wrong for k, verdict in done.verdicts.items() if k not in person.told)
+    cycles = done.result.cycles
+    steps = {step.cycle: step for step in list_steps(cycles, done.moments, frozenset(person.told))}
+    looks = []
+    for before, after in pairwise(cycles):
+        found = [match for note in before.notes if (match := LOOKED.match(note))]
+        if found and before.index in steps and after.index in steps:
+            assert before.decision is not None and after.decision is not None
+            tau = before.decision.tau
+            looks.append(
+                {
+                    "expected": float(found[0][1]),
+                    "believed": worth(after.decision) - worth(before.decision),
+                    "true": _value(steps[after.index], tau) - _value(steps[before.index], tau),
+                }
+            )
+    return {
+        "success": done.delivered and wrong == 0,
+        "retrieved": done.delivered,
+        "wrong": wrong,
+        "asked": person.asked,
+        "needless": sum(step.by_person and not step.own_wrong for step in steps.values()),
+        "actions": done.result.actions,
+        "looks": looks,
+    }
+
+
+def _value(step: Step, tau: float) -> float:
+    """What a decision is worth by the truth: acting 1 or 0, deferring the threshold above which it acts."""
+    return tau if step.did == "defer" else float(not step.wrong)
+
+
+def rows_of(records: list[dict[str, Any]]) -> list[Row]:
+    """What the scenarios say."""
+    rows: list[Row] = []
+    here = f"looking from elsewhere where it pays more than {PAYS}, mode cautious"
+    for name, group in [(tier, [r for r in records if r["tier"] == tier]) for tier in TIERS] + [
+        ("all", records)
+    ]:
+        told = []
+        for way in ("without", "with"):
+            runs = [r[way] for r in group]
+            rate = Rate.of([each["success"] for each in runs])
+            asked, needless, wrong = (
+                sum(each[key] for each in runs) for key in ("asked", "needless", "wrong")
+            )
+            told.append(
+                f"{way}: {rate.hits} right, {sum(each['retrieved'] for each in runs)} retrieved, {asked} "
+                f"questions ({needless} needless), {wrong} wrong actions"
+            )
+        rows.append(("asks", f"{here}, {len(group)} scenarios, {name}", "", "; ".join(told)))
+    better = sum(r["with"]["success"] and not r["without"]["success"] for r in records)
+    worse = sum(r["without"]["success"] and not r["with"]["success"] for r in records)
+    looked = sum(bool(r["with"]["looks"]) for r in records)
+    told = f"{looked} of {len(records)}; right only with it {better}, only without it {worse}"
+    rows.append(("asks", f"{here}: scenarios in which it looked", "", told))
+    looks = [look for r in records for look in r["with"]["looks"]]
+    if looks:
+        mean = {
+            key: float(np.mean([look[key] for look in looks])) for key in ("expected", "believed", "true")
+        }
+        told = "expected {expected:.3f}, as believed after it {believed:+.3f}, by the truth {true:+.3f}"
+        point = f"{here}, {len(looks)} looks: gain in probability of a right action"
+        rows.append(("asks", point, "", told.format(**mean)))
+    return rows
+
+
+def main() -> None:
+    """Measure, and keep the rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--per-tier", type=int, default=60)
+    asked = parser.parse_args()
+    rows = rows_of(kept_records(RECORDS, FIRST_SEED, asked.per_tier * len(TIERS), scenario))
+    for row in rows:
+        print(" | ".join(row))
+    keep({"looking_again": rows})
+
+
+if __name__ == "__main__":
+    main()
