@@ -49,6 +49,7 @@ NEEDS = (
     "openai",
     "claude",
     "qwen",
+    "replay.toml",  # of replies that a key recorded
 )
 """What is not here: it must be refused in words."""
 
