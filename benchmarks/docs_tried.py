@@ -28,6 +28,9 @@ from long_parts import Row
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "perception,serve,sim,viz,vlm,bags,mcp,grasps,trees,ros2"
+OTHERS = ("opencv-python",)
+"""What pages tell to install besides."""
+
 PATIENCE_S = 1800.0
 """How long a command may take; a busy machine takes its time. [s]"""
 
@@ -45,12 +48,13 @@ NEEDS = (
     "OPENAI",
     "openai",
     "claude",
+    "qwen",
+    "replay.toml",  # of replies that a key recorded
 )
 """What is not here: it must be refused in words."""
 
 LONG = re.compile(
-    r"experiment|--split|simulate (?!.*heaps)|score |predictions\.|run lab|test_seen"
-    r"|(run|fit|drift) dev|demo --"
+    r"experiment|--split|simulate (?!.*heaps)|predictions\.|test_seen|(run|fit|drift) dev|demo --seed"
 )
 """Hours, or data that is not here: read by the command line only."""
 
@@ -201,7 +205,7 @@ def main() -> None:
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
         install = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
         wheel = asked.wheel or next((ROOT / "dist").glob("*.whl"))
-        install += ["--constraint", ROOT / "constraints.txt", f"{wheel.resolve()}[{EXTRAS}]"]
+        install += ["--constraint", ROOT / "constraints.txt", f"{wheel.resolve()}[{EXTRAS}]", *OTHERS]
         subprocess.run(install, check=True, cwd=work)
     reader = Reader(environment)
     files = work / "files"

@@ -233,12 +233,15 @@ def start() -> list[Row]:
     """Starts of the command line, 10 each: warm, and the very first with nothing compiled."""
     cpor = ["-c", "from cpor.cli.app import main; main()"]
     decide = [*cpor, "decide", "examples/scenes/heap.json"]
+    photograph = Path(os.environ.get("CPOR_DATA") or ROOT.parent / "shared" / "data") / "osd_learn" / "learn0"
+    pictures = [*cpor, "decide", *(str(photograph / f"{each}.png") for each in ("rgb", "depth"))]
     timed = (
         ("import cpor", "< 0.5 s", ["-c", "import cpor"], False),
         ("cpor --help", "< 0.4 s", [*cpor, "--help"], False),
         ("cpor decide scene.json, 6 objects", "< 1 s", decide, False),
         ("cpor decide scene.json --json, 6 objects", "< 1 s", [*decide, "--json"], False),
         ("the same, the very first time (nothing compiled)", "< 6 s", decide, True),
+        ("cpor decide RGB DEPTH --point", "< 3 s", [*pictures, "--point", "320,240"], False),
     )
     return [
         ("fast", f"{what}, median of {RUNS}", asked, _time(command, is_first))

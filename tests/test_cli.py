@@ -211,6 +211,16 @@ def test_a_scene_file_loads_none_of_the_stages():
     assert ran.stderr.strip() == "[]"
 
 
+def test_python_does_not_search_for_garbage_as_a_command_ends():
+    code = (
+        "import atexit, gc; from cpor.cli.app import main\n"
+        "atexit.register(lambda: print(gc.get_count()[0], gc.get_freeze_count())); main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, "--version"], stdout=subprocess.PIPE, check=True)
+    left, frozen = map(int, ran.stdout.split()[-2:])
+    assert left < 1000 < frozen
+
+
 def test_version(run):
     code, out, _ = run("--version")
     assert code == 0
