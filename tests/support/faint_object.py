@@ -7,11 +7,14 @@ from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.make import DatasetSettings, plan_split
 from cpor.sim.staged_run import deepest_point
 
+FAINT = 8
+"""Id of the object."""
+
 
 @cache
 def faint_object() -> tuple[Scene, int, PixelPoint]:
     """The heap with its true masks, the object, and the point that lies deepest in what shows of it."""
-    scene, entry = simulate_case(plan_split("dev").cases[77], DatasetSettings())
-    point = deepest_point(scene.visible_ids, entry.target)
+    scene, _ = simulate_case(plan_split("dev").cases[17], DatasetSettings())
+    point = deepest_point(scene.visible_ids, FAINT)
     assert point is not None
-    return scene, entry.target, point
+    return scene, FAINT, point
