@@ -31,7 +31,7 @@ from cpor.fitting import FitSettings
 from cpor.fitting.from_prior import fit_model_from_prior
 from cpor.fitting.label_order import order_by_value
 from cpor.fitting.labelled import LabelledScene
-from cpor.fitting.moved_stages import choose_weight, move
+from cpor.fitting.moved_stages import choose_weight, move, pairs_of
 from cpor.inference.decide import decide_many
 from cpor.metrics import nll
 from cpor.metrics.reliability import ece
@@ -67,17 +67,17 @@ def read_lab(name: str) -> list[LabelledScene]:
     for folder in sorted(path for path in LABS[name].iterdir() if (path / "rgb.png").is_file()):
         kept = place / f"{name}_{folder.name}.pkl"
         if not kept.is_file():
-            seen = see_labelled(system, read_scene_folder(folder))
-            kept.write_bytes(pickle.dumps(LabelledScene.read(folder.name, seen, raw)))
+            seen, unlabelled = see_labelled(system, read_scene_folder(folder))
+            kept.write_bytes(pickle.dumps(LabelledScene.read(folder.name, seen, raw, unlabelled=unlabelled)))
         read.append(pickle.loads(kept.read_bytes()))
-    return [each for each in read if 0 < len(each.beliefs.ids) <= MOST_OBJECTS]
+    return [each for each in read if each.targets and len(each.beliefs.ids) <= MOST_OBJECTS]
 
 
 def forced(pipeline: Pipeline, each: LabelledScene) -> tuple[LabelledScene, list[tuple[float, bool]]]:
     """A scene as a pipeline sees it; score (NaN: no answer) and error of its actions for some targets."""
     seen = each.believed_by(pipeline)
     rng = np.random.default_rng(zlib.crc32(each.name.encode()))
-    targets = rng.permutation(seen.beliefs.ids)[:MOST_TARGETS].tolist()
+    targets = rng.permutation(seen.targets)[:MOST_TARGETS].tolist()
     posteriors = [pipeline.posterior(seen.beliefs, target) for target in targets]
     found = []
     for target, decision in zip(targets, decide_many(posteriors, tau=0.0), strict=True):
@@ -93,9 +93,9 @@ def after(pipeline: Pipeline, scenes: Sequence[LabelledScene]) -> tuple[float, f
     right, p, label = [], [], []
     for each in scenes:
         seen, found = forced(pipeline, each)
-        there = ~np.isnan(seen.beliefs.p_fused) & (seen.beliefs.p_fused > 0.0)
-        p.append(seen.beliefs.p_fused[there])
-        label.append(each.label[there])
+        some_p, some_label = pairs_of(seen)
+        p.append(some_p)
+        label.append(some_label)
         right += [not wrong and not np.isnan(score) for score, wrong in found]
     p, label = np.concatenate(p), np.concatenate(label)
     return float(np.mean(right)), float(nll(p, label)), float(ece(p, label))

@@ -21,7 +21,7 @@ def load_script():
 
 
 @pytest.mark.slow
-def test_thirty_interactions_equal_what_the_service_answers(service, browser, tmp_path):
+def test_thirty_interactions_equal_what_the_service_answers(service, browser, tmp_path, evidence):
     script = load_script()
     with httpx.Client(base_url=service, timeout=120.0) as client:
         recording = script.record(client, targets=1, pairs=4, edit_step=1.0)
@@ -80,5 +80,6 @@ def test_thirty_interactions_equal_what_the_service_answers(service, browser, tm
             page.keyboard.press("Escape")
             shows(mode="cautious")
         context.close()
+    evidence("serves", "recorded decision: interactions unlike the service", "0", f"0 of {interactions}")
     assert interactions >= 30 and not complaints
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]

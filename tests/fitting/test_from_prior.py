@@ -71,6 +71,17 @@ def test_the_report_compares_and_tests_on_what_nothing_was_fitted_to(prior, lab)
         fit_from_prior(lab[:5], prior, FitSettings())
 
 
+def test_of_what_nobody_labelled_nothing_is_learnt_and_nobody_asks_for_it(prior, lab):
+    turned = [replace(each, unlabelled=frozenset(each.beliefs.ids[:1])) for each in lab]
+    # Whatever is said to be on the first object of each scene, the fit is the same.
+    said = [replace(each, truth=each.truth | {(each.beliefs.ids[0], each.beliefs.ids[1])}) for each in turned]
+    moved, same = (move(prior.pipeline(), part, 3.0) for part in (turned, said))
+    assert moved.fuse == same.fuse and moved.calibrate == same.calibrate != prior.pipeline().calibrate
+    model = fit_from_prior(turned, prior, FitSettings(alpha=0.3)).model
+    first = {each.name: each.beliefs.ids[0] for each in turned}
+    assert model.targets and all(target != first[name] for name, target in model.targets.items())
+
+
 def test_the_supported_rate_is_the_exact_bound():
     score, wrong = np.full(22, 0.9), np.zeros(22, bool)
     assert least_supported(score, wrong, 0.5, 0.1) == pytest.approx(1.0 - 0.1 ** (1 / 22))

@@ -31,8 +31,11 @@ def is_labelled_by_hand(scene: Scene) -> bool:
     return scene.sources is not None and scene.sources.segmenter == BY_HAND
 
 
-def see_labelled(system: System, scene: Scene) -> Scene:
-    """A scene that a person labelled, with the masks and scores of the machine; the truth is translated."""
+def see_labelled(system: System, scene: Scene) -> tuple[Scene, frozenset[int]]:
+    """A scene that a person labelled, as the machine sees it, and which objects the person did not label.
+
+    It has masks and scores of the machine, and what the person said is translated to them.
+    """
     if scene.visible_ids is None or scene.true_occlusion is None:
         raise InvalidSettingError("a labelled scene has masks and relations.json; label it first")
     view = system.look(scene.observation)
@@ -41,12 +44,13 @@ def see_labelled(system: System, scene: Scene) -> Scene:
     objects = scene.true_occlusion.objects | {*scene.ids}
     known = Recognition.match(found.ids, found.visible_ids, objects, scene.visible_ids)
     believed = system.believe(view)
-    return replace(
+    seen = replace(
         found,
         true_occlusion=known.translate(scene.true_occlusion),
         semantic_scores=believed.semantic,
         sources=believed.sources,
     )
+    return seen, frozenset(k for k, owner in known.owner.items() if owner is None)
 
 
 def fit_lab(
@@ -69,8 +73,9 @@ def fit_lab(
     raw = Pipeline(measure=prior.pipeline().measure)
     read = []
     for name, scene in scenes:
-        seen = see_labelled(system, scene) if is_labelled_by_hand(scene) else scene
-        read.append(LabelledScene.read(name, seen, raw, settings.truth))
+        by_hand = is_labelled_by_hand(scene)
+        seen, unlabelled = see_labelled(system, scene) if by_hand else (scene, frozenset[int]())
+        read.append(LabelledScene.read(name, seen, raw, settings.truth, unlabelled))
     return fit_from_prior(read, prior, settings, drawn, progress)
 
 

@@ -181,7 +181,7 @@ def _fit(
     drawn: Collection[str] | None,
 ) -> tuple[list[LabelledScene], list[LabelledScene], float, Pipeline, list[_Case]]:
     """Both parts, the weight, the stages, and decisions forced from fits that did not see the picture."""
-    labelled = group_copies([each for each in read if each.beliefs.ids])
+    labelled = group_copies([each for each in read if each.targets])
     fit, held = _split(labelled, drawn, np.random.default_rng(settings.seed))
     weight = choose_weight(prior, fit)
     cross = []
@@ -260,7 +260,7 @@ def _forced(
         seen = each.believed_by(pipeline)
         # The name seeds the draw as well: both models are asked for the same ones.
         rng = np.random.default_rng([seed, zlib.crc32(each.name.encode())])
-        targets = rng.permutation(seen.beliefs.ids)[:most].tolist()
+        targets = rng.permutation(seen.targets)[:most].tolist()
         posteriors = [pipeline.posterior(seen.beliefs, target) for target in targets]
         for target, posterior, decision in zip(
             targets, posteriors, decide_many(posteriors, tau=0.0), strict=True

@@ -50,6 +50,8 @@ class LabelledScene:
         sources: Who made masks and scores for this very frame; None where that is not recorded.
         dropped: Evidence of unseen blockers with masks dropped, and whether there is one before each object.
         setup: Figures of the camera's set-up, by name.
+        unlabelled: Objects that no label is about, such as masks on what a person took for background: nobody
+            asks for them, and nobody knows what obstructs them.
     """
 
     name: str
@@ -61,10 +63,16 @@ class LabelledScene:
     sources: Sources | None = None
     dropped: tuple[tuple[UnseenEvidence, Bool[np.ndarray, " _"]], ...] = ()
     setup: tuple[tuple[str, float], ...] = ()
+    unlabelled: frozenset[int] = frozenset()
 
     @classmethod
     def read(
-        cls, name: str, scene: Scene, pipeline: Pipeline, kind: TruthKind = "occlusion"
+        cls,
+        name: str,
+        scene: Scene,
+        pipeline: Pipeline,
+        kind: TruthKind = "occlusion",
+        unlabelled: frozenset[int] = frozenset(),
     ) -> "LabelledScene":
         """Check that the scene has what fitting needs, and run the pipeline's pair stages on it."""
         try:
@@ -73,9 +81,9 @@ class LabelledScene:
             raise FittingError(f"{name}: {problem}") from None
         if scene.visible_ids is None:
             raise FittingError(f"{name} has no instances.png; fitting needs scenes with masks")
-        if unlabelled := set(scene.ids) - truth.objects:
+        if missing := set(scene.ids) - truth.objects:
             raise FittingError(
-                f"the true relations of {name} do not list the objects {list_labels(sorted(unlabelled))}, so "
+                f"the true relations of {name} do not list the objects {list_labels(sorted(missing))}, so "
                 "nothing is known of them; label them, or leave the scene out"
             )
         look = gradient_signs(scene)
@@ -97,11 +105,23 @@ class LabelledScene:
             verified_sources(scene),
             tuple(dropped),
             tuple(setup_figures(scene).items()),
+            unlabelled,
         )
 
     def believed_by(self, pipeline: Pipeline) -> "LabelledScene":
         """The same scene as seen by other stages; what was measured is not measured again."""
         return replace(self, beliefs=pipeline.combine(self.beliefs.geometry, self.semantic))
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Objects that somebody may ask for."""
+        return tuple(each for each in self.beliefs.ids if each not in self.unlabelled)
+
+    @property
+    def known(self) -> Bool[np.ndarray, "n n"]:
+        """Whether the labels say if a relation is true. Shape (n, n)."""
+        blocked = np.isin(self.beliefs.ids, self.targets)
+        return np.repeat(blocked[:, None], blocked.size, axis=1)
 
     @property
     def label(self) -> Bool[np.ndarray, "n n"]:

@@ -56,12 +56,13 @@ def move(start: Pipeline, part: Sequence[LabelledScene], weight: float) -> Pipel
         return start
     pull = weight / len({each.image for each in part})
     label = np.concatenate([each.label.ravel() for each in part])
+    known = np.concatenate([each.known.ravel() for each in part])
     semantic = [(each.beliefs.score_semantic, each.beliefs.asked) for each in part]
     geometric = [(each.beliefs.geometry.p_geometry, _reliable(each)) for each in part]
     moved = replace(
         start,
-        calibrate=_move_source(start.calibrate, semantic, label, pull),
-        calibrate_geometry=_move_source(start.calibrate_geometry, geometric, label, pull),
+        calibrate=_move_source(start.calibrate, semantic, label, known, pull),
+        calibrate_geometry=_move_source(start.calibrate_geometry, geometric, label, known, pull),
     )
     if not isinstance(moved.fuse, GatedFusion):
         return moved
@@ -69,7 +70,7 @@ def move(start: Pipeline, part: Sequence[LabelledScene], weight: float) -> Pipel
     p_vlm = np.concatenate([each.p_semantic.ravel() for each in later])
     p_cv = np.concatenate([each.p_geometry.ravel() for each in later])
     gate = np.concatenate([each.geometry.reliability.ravel() for each in later])
-    there = ~(np.isnan(p_vlm) & np.isnan(p_cv))
+    there = known & ~(np.isnan(p_vlm) & np.isnan(p_cv))
     given: dict[str, Any] = {"p_vlm": p_vlm[there], "p_cv": p_cv[there], "reliability": gate[there]}
     fuse = _move_stage(moved.fuse, lambda stage: stage.apply(**given), label[there], pull)
     return replace(moved, fuse=fuse)
@@ -79,12 +80,13 @@ def _move_source(
     calibrator: Any,
     given: Sequence[tuple[np.ndarray, np.ndarray]],
     label: Bool[np.ndarray, " n"],
+    known: Bool[np.ndarray, " n"],
     pull: float,
 ) -> Any:
     """A calibrator moved; `given` are scores and which pairs were scored, for each scene."""
     score = np.concatenate([np.where(scored, value, np.nan).ravel() for value, scored in given])
     count = np.concatenate([np.full(scored.size, float(scored.sum())) for _, scored in given])
-    there = ~np.isnan(score)
+    there = known & ~np.isnan(score)
     if calibrator is None or not there.any():
         return calibrator
     return _move_stage(
@@ -121,9 +123,9 @@ def _reliable(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
 
 
 def pairs_of(each: LabelledScene) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Fused probabilities of candidate pairs, and whether each obstructs."""
+    """Fused probabilities of candidate pairs that labels are about, and whether each obstructs."""
     p = each.beliefs.p_fused
-    there = ~np.isnan(p) & (p > 0.0)
+    there = each.known & ~np.isnan(p) & (p > 0.0)
     return p[there], each.label[there]
 
 
