@@ -80,6 +80,11 @@ class TrueLook:
         """Whether a colour word is true of it."""
         return self.colours.get(colour, 0.0) >= share
 
+    def is_clearly(self, colour: str) -> bool:
+        """Whether everybody would use a colour word: not "yellow" of lime, which most people call green."""
+        share = self.colours.get(colour, 0.0)
+        return share >= 0.6 and next(key for key, each in self.colours.items() if each == share) == colour
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledView:
@@ -229,7 +234,7 @@ def _groups(looks: dict[int, TrueLook], rng: np.random.Generator) -> list[tuple[
     found = []
     for key in dict(PALETTE).values():
         members = [k for k, o in looks.items() if o.has(key[0], 0.1)]
-        if len(members) >= 2 and all(looks[k].has(key[0], 0.6) and _clear(looks[k]) for k in members):
+        if len(members) >= 2 and all(looks[k].is_clearly(key[0]) and _clear(looks[k]) for k in members):
             found.append((f"{_say('colour', key[0])} one", members))
     for key in ("tool", "vehicle", "fruit", "block", "box", "cup", "can"):
         members = [k for k, o in looks.items() if key in o.shapes]

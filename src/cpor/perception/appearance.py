@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
 from cpor.perception.colours import COLOURS, colour_shares, estimate_gains, nearest_colours
+from cpor.perception.layout import ramp
 from cpor.perception.outlines import Outline, measure_outlines
 from cpor.perception.shapes import SHAPES, judge_shapes
 from cpor.scene import Scene
@@ -29,6 +30,13 @@ ADJACENT: Mapping[str, tuple[str, ...]] = {
     "pink": ("purple", "red"),
 }
 """Clear colours, and the words that shades of each may fall on."""
+
+SAID = 0.8
+"""How well a colour word fits at least that we would say of the object."""
+
+NOT_SAID, SHADE = 0.6, 0.4
+"""How much less one fits that we would not say; and one that may be a shade of what we would say, such as
+the brown in the shadow of an orange."""
 
 SOLID, SOLID_RING = 0.05, 0.1
 """Where the middle of an object is nearer than its rim by this much (`Outline.bulge`), it is so much less
@@ -75,6 +83,20 @@ class Appearance:
         if whole[second] >= SECOND_COLOUR and whole[second] > 0.55 * whole[first]:
             return first, second
         return (first,)
+
+    def fits_colour(self, word: str, words: int = 1) -> float:
+        """How well a colour word fits, in [0, 1], where `words` of them share the pixels."""
+        share, said = self.colours[word], self.said_colours
+        by_share = ramp(share, 0.08, 0.45 / words)
+        if word in said:
+            return max(SAID, by_share)
+        if not said:
+            return by_share
+        fits = by_share * (SHADE if any(word in ADJACENT.get(key, ()) for key in said) else NOT_SAID)
+        if word in ADJACENT:  # a clear colour among the first of many, as on printed boxes
+            most = max(self.colours.values())
+            fits = max(fits, NOT_SAID * ramp(share / most, 0.6, 1.0) * ramp(share, 0.08, 0.14))
+        return fits
 
     @property
     def said_shape(self) -> str:

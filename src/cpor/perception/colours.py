@@ -22,7 +22,7 @@ COLOURS: Mapping[str, tuple[str, ...]] = {
     "pink": ("e57fa3", "f4b6c8", "d94f92"),
     "brown": ("6d4424", "4a2e1b", "8a5c38", "b98f5e"),
     "beige": ("d9c6a3", "c2a878"),
-    "black": ("1c1c1e", "2b2a2a"),
+    "black": ("1c1c1e", "2b2a2a", "3c3c3d"),
     "grey": ("7d7f80", "5a5c5e", "9b9d9e"),
     "white": ("f4f4f2", "dfe0e0", "c6c8ca"),
 }

@@ -13,6 +13,9 @@ from cpor.scene import DetectedObject, Scene
 _STEP = 4
 """Distances are measured on every fourth pixel."""
 
+_REACH = 3
+"""Objects meet where what shows of them is so close. [px]"""
+
 DIRECTIONS: Mapping[str, tuple[float, float]] = {
     "left": (-1.0, 0.0),
     "right": (1.0, 0.0),
@@ -111,9 +114,16 @@ class Layout:
         return over / max(1, min(int(self._areas[upper]), int(hidden.pixels.sum())))
 
     def _is_deeper(self, upper: int, lower: int) -> bool:
+        """Whether an object is farther away than another where both meet; as wholes where they do not.
+
+        A box may well lie on another whose front is nearer to the camera.
+        """
         if self._depth is None:
             return False
-        z = [self._depth[self.ids == k] for k in (upper, lower)]
+        masks = [self.ids == k for k in (upper, lower)]
+        near = [ndimage.binary_dilation(mask, iterations=_REACH) for mask in masks]
+        meet = [masks[0] & near[1], masks[1] & near[0]]
+        z = [self._depth[mask] for mask in (meet if meet[0].any() and meet[1].any() else masks)]
         if any(not np.isfinite(each).any() for each in z):
             return False
         return bool(np.nanmedian(z[0]) > np.nanmedian(z[1]) + 0.004)

@@ -69,7 +69,8 @@ class RequestReader:
         self._refused: RefusedError | None = None
         self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
         self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
-        self._none = self._several = self._total = 0.0  # in which no object is meant, several are, of all
+        # in which no object is meant, none of these since words point to what is not there; several; of all
+        self._none = self._refusals = self._several = self._total = 0.0
         self._fit: Fit = dict.fromkeys(named, 0.0)
 
     @cached_property
@@ -84,7 +85,8 @@ class RequestReader:
             judge = self._read(wish, masks)
         self._fit = {k: value / self._total for k, value in self._fit.items()}
         ranked = _ranked(self._fit)
-        if self._refused is not None and self._none > (1.0 - PERHAPS) * self._total:
+        none = self._none > (1.0 - PERHAPS) * self._total
+        if none and self._refused is not None and self._refusals > 0.5 * self._none:
             return NotFound(f"{self._refused} {say_there(self.called)}")
         if judge.unknown or judge.unjudged:
             return self._ask_back(judge, ranked)
@@ -146,6 +148,7 @@ class RequestReader:
         share = masks.p * (1.0 - NOT_THERE * none) / len(fits)
         self._total += share * len(fits)
         self._none += share * none * len(fits)
+        self._refusals += share * fits.count(None)
         for fit, each in zip(fits, meant, strict=True):
             for k, value in (fit or {}).items():
                 for piece in masks.pieces.get(k, (k,)):

@@ -27,11 +27,8 @@ WORLDS = 64
 BESIDE = 0.25
 """How much less an object fits a word for a shape like its own, where another is of that very shape."""
 
-NOT_SAID = 0.6
-"""How much less a colour fits that we would not say of the object, such as the brown shade of an orange."""
-
-SAID = 0.8
-"""How well a colour fits at least that we would say of the object."""
+RECOGNISED, HIDDEN = 0.2, 0.4
+"""Share that shows from which an object's shape is recognised; how well a shape fits one that hides."""
 
 Fit: TypeAlias = dict[int, float]
 
@@ -90,6 +87,18 @@ class WordJudge:
                 at = np.searchsorted(chances, rng.permutation(even) * chances[-1])
                 drawn[k] = [SHAPES[n] for n in at]
         return drawn
+
+    @cached_property
+    def _recognised(self) -> Fit:
+        """How likely a person names the shape of each object: hardly where hardly anything of it shows."""
+        ids = self.scene.visible_ids
+        assert ids is not None
+        shown = np.bincount(ids.ravel(), minlength=self.scene.objects[-1].id + 1)
+        share = {
+            o.id: 1.0 if o.amodal is None else float(shown[o.id] / max(1, o.amodal.pixels.sum()))
+            for o in self.scene.objects
+        }
+        return {k: max(HIDDEN, ramp(value, 0.0, RECOGNISED)) for k, value in share.items()}
 
     @cached_property
     def layout(self) -> Layout:
@@ -172,16 +181,12 @@ class WordJudge:
             self.unjudged.extend((*wish.colours, *wish.patterns))
             return
         self.judged += len(wish.colours) + len(wish.patterns)
-        # Two words share the pixels: "the red and white one".
-        high = 0.45 / len(wish.colours) if wish.colours else 0.45
         for k in fit:
             look, named = self.looks.get(k), vocabulary().keys_of(self.named[k], "colour")
             for colour in wish.colours:
-                share = 0.0 if look is None else look.colours[colour]
-                said = look is None or not look.said_colours or colour in look.said_colours
-                least = SAID if look is not None and colour in look.said_colours else 0.0
-                by_share = max(least, ramp(share, 0.08, high) * (1.0 if said else NOT_SAID))
-                fit[k] *= 1.0 if colour in named else by_share
+                # Two words share the pixels: "the red and white one".
+                seen = 0.0 if look is None else look.fits_colour(colour, len(wish.colours))
+                fit[k] *= 1.0 if colour in named else seen
             for pattern in wish.patterns:
                 fits = look is not None and (look.striped if pattern == "striped" else not look.said_colours)
                 fit[k] *= 1.0 if fits else 0.15
@@ -209,7 +214,7 @@ class WordJudge:
         if look.shapes is None or (self.scene.observation.depth is None and form is not None):
             return None if form is None else form(look.outline)
         self.of_world = True
-        return like.get(self._shapes[obj][self._world], 0.0)
+        return like.get(self._shapes[obj][self._world], 0.0) * self._recognised[obj]
 
     def _by_measure(self, word: str, fit: Fit, values: Mapping[int, float | None]) -> None:
         known = {k: value for k, value in values.items() if value is not None}
