@@ -65,6 +65,7 @@ def retrieve(
     from cpor.robot.loop import retrieve as run_loop
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
+    from cpor.viz.words import sentence
 
     options, settings = read_robot_file(config)
     system = make_system(None, scorer, model, mode)
@@ -85,7 +86,7 @@ def retrieve(
         )
         said = {"ended": result.ended, "detail": result.detail, "actions": result.actions, "dry_run": dry}
         if not as_json:
-            typer.echo(f"Ended: {result.ended}. {result.detail}")
+            typer.echo(f"Ended: {result.ended}. {sentence(result.detail)}")
         return dry or result.retrieved, said
 
     if live and can_run_dry(robot):
@@ -101,12 +102,14 @@ def retrieve(
 
 def _say(cycle: "Cycle") -> None:
     """One line on a cycle that is over."""
-    from cpor.decision import WHY_DEFERRED, Defer
-    from cpor.viz.words import namer, say_step
+    from cpor.decision import Defer
+    from cpor.viz.words import namer, say_step, say_why, sentence, with_names
 
-    step = "Nothing was decided" if cycle.action is None else say_step(cycle.action, namer(cycle.scene))
-    if isinstance(cycle.action, Defer):
-        step += f": {WHY_DEFERRED[cycle.action.reason]}"
-    came = "" if cycle.outcome is None else f": {cycle.outcome.kind}, {cycle.outcome.detail}"
-    notes = "".join(f" ({note})" for note in cycle.notes)
-    typer.echo(f"{cycle.index + 1}. {step}{came}.{notes}")
+    name = namer(cycle.scene)
+    said = ["Nothing was decided" if cycle.action is None else say_step(cycle.action, name)]
+    if isinstance(cycle.action, Defer) and cycle.decision is not None and cycle.target is not None:
+        said.append(say_why(cycle.decision, cycle.target, name))
+    if cycle.outcome is not None:
+        said.append(f"{cycle.outcome.kind}: {with_names(cycle.outcome.detail, name)}")
+    said += [with_names(note, name) for note in cycle.notes]
+    typer.echo(f"{cycle.index + 1}. {' '.join(sentence(each) for each in said)}")

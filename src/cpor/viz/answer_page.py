@@ -13,8 +13,8 @@ from cpor.errors import InvalidSettingError
 from cpor.files.whole_files import write_bytes, write_text
 from cpor.pipeline import UNSEEN
 from cpor.viz.overlay import LEAST_P, Marks, draw_scene, encode_picture, relations_to_draw
-from cpor.viz.page_parts import image, score_bars, sentence, whole_page
-from cpor.viz.words import namer, percent, say_certificate, say_step, say_success, say_why
+from cpor.viz.page_parts import image, score_bars, whole_page
+from cpor.viz.words import namer, percent, say_certificate, say_step, say_success, say_why, sentence
 
 PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
 """What `write_answer` writes."""

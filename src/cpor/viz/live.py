@@ -16,7 +16,6 @@ from rich.text import Text
 from cpor.decision import Decision, Defer
 from cpor.robot.cycle import Cycle
 from cpor.scene import Scene
-from cpor.viz.page_parts import sentence
 from cpor.viz.score_bar import score_bar
 from cpor.viz.words import (
     OUTCOMES,
@@ -26,6 +25,7 @@ from cpor.viz.words import (
     say_step,
     say_success,
     say_why,
+    sentence,
     with_names,
 )
 

@@ -88,8 +88,3 @@ def image(content: bytes, words: str) -> str:
 def data_url(content: bytes) -> str:
     """A WebP picture as an address."""
     return f"data:image/webp;base64,{base64.b64encode(content).decode()}"
-
-
-def sentence(words: str) -> str:
-    """Words with a capital and a full stop."""
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""

@@ -16,7 +16,7 @@ from cpor.robot.run_folder import read_run
 from cpor.scene import BlockedBy, Scene
 from cpor.sim.dataset.verdict import Verdict
 from cpor.viz.overlay import Marks, Window, draw_scene, encode_picture, window_around
-from cpor.viz.page_parts import data_url, image, score_bars, sentence, whole_page
+from cpor.viz.page_parts import data_url, image, score_bars, whole_page
 from cpor.viz.words import (
     ENDS,
     OUTCOMES,
@@ -25,6 +25,7 @@ from cpor.viz.words import (
     say_step,
     say_success,
     say_why,
+    sentence,
     with_names,
 )
 

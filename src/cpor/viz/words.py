@@ -54,6 +54,11 @@ def with_names(words: str, name: Callable[[Label], str]) -> str:
     return re.sub(r"\b([oO])bject (\d+)\b", named, words)
 
 
+def sentence(words: str) -> str:
+    """Words with a capital and a full stop."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+
+
 def say_step(action: Action, name: Callable[[Label], str]) -> str:
     """What was decided, as a headline."""
     if isinstance(action, Defer):

@@ -245,7 +245,7 @@ class SimulatedRobot:
         return Outcome("done", detail)
 
 
-def build(seed: int = 2, tier: Tier | None = None, sensor: str = "default") -> SimulatedRobot:
+def build(seed: int = 0, tier: Tier | None = None, sensor: str = "default") -> SimulatedRobot:
     """The robot `simulated` of `cpor.robots`: a UR3e beside a bin with a heap in it.
 
     Args:
