@@ -36,13 +36,39 @@ def test_a_clear_colour_among_the_first_of_a_printed_box_fits():
     assert printed.fits_colour("grey") < LEAST_FIT, "what is dull may be shadow"
 
 
+def test_colours_that_light_changes_nearly_fit_and_hues_hardly():
+    grey = look(grey=0.7, white=0.1)
+    assert grey.fits_colour("white") < PERHAPS < grey.nearly_fits_colour("white") < LEAST_FIT
+    assert PERHAPS < look(orange=0.7).nearly_fits_colour("red") < grey.nearly_fits_colour("white")
+    assert grey.nearly_fits_colour("red") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "shapes", "says"),
+    [
+        ("the white cup", ("cup", "tool", "can"), "perhaps 1."),  # the only cup, in the shade
+        ("the white one", ("cup", "tool", "can"), "perhaps 1."),
+        ("the orange tool", ("cup", "tool", "can"), "perhaps 2."),
+        ("the blue plate", ("cup", "tool", None), "perhaps 3."),  # of a shape that we do not know
+        ("the plate", ("cup", "tool", None), "perhaps 3."),
+        ("the blue plate", ("cup", "tool", "thing"), 'No object fits "the blue plate". I see'),
+        ("the one right of the white cup", ("cup", "tool", "can"), "perhaps 2."),
+        ("the one right of the green cup", ("cup", "tool", "can"), 'no object fits "the green cup"'),
+    ],
+)
+def test_what_nearly_fits_is_asked_about_and_never_taken(words, shapes, says):
+    parts = [(box(200, c, 60, 60), p) for c, p in ((100, "dark"), (300, "red"), (500, "blue"))]
+    told = answer(make_scene(parts, depth=np.full(SHAPE, 0.8, np.float32)), words, shapes)
+    assert says in (told.reason if isinstance(told, NotFound) else told.question)
+
+
 def answer(scene, words, shapes):
-    """What a request means where the objects probably have these shapes."""
+    """What a request means where the objects probably have these shapes; None: nobody knows."""
     reader = RequestReader(scene, words, dict.fromkeys(scene.ids, frozenset()), Exchange())
+    even = dict.fromkeys(SHAPES, 1.0 / len(SHAPES))
     for k, word in zip(scene.ids, shapes, strict=True):
-        reader.looks[k] = replace(
-            reader.looks[k], shapes=dict.fromkeys(SHAPES, 0.0) | {word: 0.95, "bag": 0.05}
-        )
+        p = even if word is None else dict.fromkeys(SHAPES, 0.0) | {word: 0.95, "bag": 0.05}
+        reader.looks[k] = replace(reader.looks[k], shapes=p)
     return reader.answer(parse_request(words, frozenset()).wish)
 
 

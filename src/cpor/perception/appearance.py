@@ -38,6 +38,22 @@ NOT_SAID, SHADE = 0.6, 0.4
 """How much less one fits that we would not say; and one that may be a shade of what we would say, such as
 the brown in the shadow of an orange."""
 
+IN_LIGHT: Mapping[str, tuple[str, ...]] = {
+    "white": ("grey", "beige"),
+    "grey": ("white", "black"),
+    "black": ("grey",),
+    "brown": ("beige",),
+    "beige": ("brown", "white"),
+}
+"""Colours without a clear hue, and what each may look like in more or less light."""
+
+NEARLY = 0.3
+"""How well a colour word fits where what we would say is only in another light; two thirds of it where it
+is a neighbouring hue."""
+
+UNKNOWN_THING = 0.8
+"""An object is surely none of the shapes where the probability of a thing is at least this."""
+
 SOLID, SOLID_RING = 0.05, 0.1
 """Where the middle of an object is nearer than its rim by this much (`Outline.bulge`), it is so much less
 likely a ring."""
@@ -97,6 +113,18 @@ class Appearance:
             most = max(self.colours.values())
             fits = max(fits, NOT_SAID * ramp(share / most, 0.6, 1.0) * ramp(share, 0.08, 0.14))
         return fits
+
+    def nearly_fits_colour(self, word: str) -> float:
+        """How well a colour word fits where it fits no object better, in [0, 1]."""
+        if any(key in IN_LIGHT.get(word, ()) for key in self.said_colours):
+            return NEARLY
+        hues = {key for key, near in ADJACENT.items() if word in near}.union(ADJACENT.get(word, ()))
+        return 2.0 / 3.0 * NEARLY * (not hues.isdisjoint(self.said_colours))
+
+    @property
+    def has_unknown_shape(self) -> bool:
+        """Whether it may be of any shape, for all that we know."""
+        return self.said_shape == "thing" and (self.shapes or {}).get("thing", 0.0) < UNKNOWN_THING
 
     @property
     def said_shape(self) -> str:

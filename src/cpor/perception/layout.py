@@ -64,9 +64,9 @@ class Layout:
         if key == "near":
             return self._nearness(obj, other)
         if key == "on":
-            return ramp(self._lies_on(obj, other), 0.12, 0.4)
+            return ramp(self._lies_on(obj, other), 0.1, 0.3)
         if key == "under":
-            return ramp(self._lies_on(other, obj), 0.12, 0.4)
+            return ramp(self._lies_on(other, obj), 0.1, 0.3)
         if key == "between":
             return self._between(obj, other, others[1])
         along = np.array(DIRECTIONS[key])

@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cpor.perception.appearance import Appearance
-from cpor.perception.grounding_answers import CLEAR_RATIO, LEAST_FIT, Exchange
+from cpor.perception.appearance import NEARLY, Appearance
+from cpor.perception.grounding_answers import CLEAR_RATIO, LEAST_FIT, PERHAPS, Exchange
 from cpor.perception.layout import DIRECTIONS, Layout, ramp
 from cpor.perception.request_words import Order, Relation, Wish
 from cpor.perception.shapes import SHAPES
 from cpor.perception.vocabulary import vocabulary
-from cpor.perception.word_measures import FORM_OF_SHAPE, FORMS, MEASURES, TWO_SENSES
+from cpor.perception.word_measures import FORM_OF_SHAPE, FORMS, MEASURES, SIZES, TWO_SENSES
 from cpor.scene import Scene
 
 LEAST_SHOWN = 0.1
@@ -92,7 +92,8 @@ class WordJudge:
     def _recognised(self) -> Fit:
         """How likely a person names the shape of each object: hardly where hardly anything of it shows."""
         ids = self.scene.visible_ids
-        assert ids is not None
+        if ids is None:
+            return {}
         shown = np.bincount(ids.ravel(), minlength=self.scene.objects[-1].id + 1)
         share = {
             o.id: 1.0 if o.amodal is None else float(shown[o.id] / max(1, o.amodal.pixels.sum()))
@@ -117,13 +118,9 @@ class WordJudge:
 
     def _fit(self, wish: Wish) -> Fit:
         """How well each object fits a wish."""
-        fit = dict.fromkeys(self.named, 1.0)
-        self._by_name(wish, fit)
-        self._by_before(wish, fit)
-        self._by_colour(wish, fit)
-        self._by_shape(wish, fit)
-        for word in wish.forms:
-            self._by_measure(word, fit, {k: FORMS[word](look.outline) for k, look in self.looks.items()})
+        fit = self._described(wish, nearly=False)
+        if (wish.colours or wish.shapes) and max(fit.values(), default=0.0) < LEAST_FIT:
+            fit = self._described(wish, nearly=True)
         for other in wish.unlike:
             self.judged += 1
             apart = self._fit(other)
@@ -137,6 +134,17 @@ class WordJudge:
             self._by_most(word, *_members(fit, asks), fit)
         if wish.order is not None:
             self._by_order(wish.order, *_members(fit, asks), fit)
+        return fit
+
+    def _described(self, wish: Wish, nearly: bool) -> Fit:
+        """How well each object fits what is said of itself; or nearly fits, where none does."""
+        fit = dict.fromkeys(self.named, 1.0)
+        self._by_name(wish, fit)
+        self._by_before(wish, fit)
+        self._by_colour(wish, fit, nearly)
+        self._by_shape(wish, fit, nearly)
+        for word in wish.forms:
+            self._by_measure(word, fit, {k: FORMS[word](look.outline) for k, look in self.looks.items()})
         return fit
 
     def _by_name(self, wish: Wish, fit: Fit) -> None:
@@ -174,7 +182,7 @@ class WordJudge:
                 else:
                     fit[k] *= float(k == self.before.last)
 
-    def _by_colour(self, wish: Wish, fit: Fit) -> None:
+    def _by_colour(self, wish: Wish, fit: Fit, nearly: bool) -> None:
         if not (wish.colours or wish.patterns):
             return
         if self.scene.visible_ids is None:
@@ -186,12 +194,14 @@ class WordJudge:
             for colour in wish.colours:
                 # Two words share the pixels: "the red and white one".
                 seen = 0.0 if look is None else look.fits_colour(colour, len(wish.colours))
+                if look is not None and nearly:
+                    seen = max(seen, look.nearly_fits_colour(colour))
                 fit[k] *= 1.0 if colour in named else seen
             for pattern in wish.patterns:
                 fits = look is not None and (look.striped if pattern == "striped" else not look.said_colours)
                 fit[k] *= 1.0 if fits else 0.15
 
-    def _by_shape(self, wish: Wish, fit: Fit) -> None:
+    def _by_shape(self, wish: Wish, fit: Fit, nearly: bool) -> None:
         for key, word in (*wish.shapes, *wish.kinds):
             if (key, word) in wish.kinds:
                 if all(self.named.values()):
@@ -200,6 +210,9 @@ class WordJudge:
             values = {k: self._shape_fit(key, k) for k in fit}
             if 1.0 in values.values():  # where there is a block, a box is not meant by the word
                 values = {k: v if v in (1.0, None) else v * BESIDE for k, v in values.items()}
+            if nearly:
+                unknown = {k for k, look in self.looks.items() if look.has_unknown_shape}
+                values = {k: max(v or 0.0, NEARLY) if k in unknown else v for k, v in values.items()}
             self._by_measure(word, fit, values)
 
     def _shape_fit(self, key: str, obj: int) -> float | None:
@@ -234,11 +247,13 @@ class WordJudge:
             return
         self.judged += 1
         landmarks: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+        sure = 1.0
         for other in relation.others:
             found = self._fit(other)
             most = max(found.values(), default=0.0)
-            if most < LEAST_FIT:
+            if most < PERHAPS:
                 raise RefusedError(self.said["no_landmark"].format(words=self.words, other=relation.words))
+            sure = sure if most >= LEAST_FIT else sure * most
             fitting = [(k, value / most) for k, value in found.items() if value > CLEAR_RATIO * most]
             landmarks = [
                 ((*ids, k), weight * value)
@@ -251,12 +266,14 @@ class WordJudge:
         most = max(fit.values(), default=0.0)
         if most > (0.003 if relation.key in DIRECTIONS else 0.15):  # the nearest is meant, however near
             for k in fit:
-                fit[k] /= most
+                fit[k] *= sure / most
 
     def _by_most(self, word: str, sure: list[int], maybe: list[int], fit: Fit) -> None:
         """Of the objects that fit so far the one with the most stays whole, others by how close they come."""
         if not sure:
             return
+        if word in SIZES and (seen := [k for k in sure if self._recognised.get(k) == 1.0]):
+            sure, maybe = seen, maybe + [k for k in sure if k not in seen]
         close: Fit = {}
         first: set[int] = set()
         for sense in TWO_SENSES.get(word, (word,)):

@@ -58,5 +58,8 @@ MEASURES: Mapping[str, tuple[Measure, float]] = {
 """What a word asks the most of, and the difference that tells two apart: in the measure itself, or, where 0,
 a fifth of the larger."""
 
+SIZES = frozenset(("big", "small", "longest"))
+"""Measures of the whole object, which nobody knows of what hardly shows."""
+
 TWO_SENSES: Mapping[str, tuple[str, str]] = {"top": ("high", "back"), "bottom": ("low", "front")}
 """Words for the heap and for the picture: an object that fits either fits, and two are asked about."""
