@@ -27,8 +27,7 @@ from cpor.apps.lab import see_labelled
 from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
 from cpor.errors import CporError
-from cpor.fitting import FitSettings
-from cpor.fitting.from_prior import fit_model_from_prior
+from cpor.fitting.from_prior import fit_models_from_prior
 from cpor.fitting.label_order import order_by_value
 from cpor.fitting.labelled import LabelledScene
 from cpor.fitting.moved_stages import choose_weight, move, pairs_of
@@ -101,13 +100,10 @@ def after(pipeline: Pipeline, scenes: Sequence[LabelledScene]) -> tuple[float, f
     return float(np.mean(right)), float(nll(p, label)), float(ece(p, label))
 
 
-def true_risk(model: FittedModel, scenes: Sequence[LabelledScene]) -> float | None:
-    """Share of wrong actions above the promised threshold; each scene is asked for one object at random."""
-    pipeline, tau = model.pipeline(), model.promise.tau
-    assert tau is not None
+def true_risk(tau: float, scenes: Sequence[list[tuple[float, bool]]]) -> float | None:
+    """Share of wrong actions above a threshold; each scene is asked for one object at random."""
     wrong, acted = 0.0, 0.0
-    for each in scenes:
-        _, found = forced(pipeline, each)
+    for found in scenes:
         acted += np.mean([score > tau for score, _ in found])
         wrong += np.mean([score > tau and error for score, error in found])
     return wrong / acted if acted else None
@@ -121,16 +117,20 @@ def keeps_promises(
     became: dict[float, list[str]] = {alpha: [] for alpha in ALPHAS}
     for seed in range(labs):
         picked = [scenes[k] for k in rng.permutation(len(scenes))[:n]]
-        for alpha in ALPHAS:
-            try:
-                model = fit_model_from_prior(picked, prior, FitSettings(alpha, DELTA, seed))
-            except CporError:
+        try:
+            models = fit_models_from_prior(picked, prior, ALPHAS, DELTA, seed)
+        except CporError:
+            for alpha in ALPHAS:
                 became[alpha].append("refused")
-                continue
+            continue
+        fitted_to, promised = models[0].parts["fit"], any(model.promise.tau is not None for model in models)
+        rest = [each for each in scenes if each.name not in fitted_to] if promised else []
+        found = [forced(models[0].pipeline(), each)[1] for each in rest]
+        for alpha, model in zip(ALPHAS, models, strict=True):
             if model.promise.tau is None:
                 became[alpha].append("none")
                 continue
-            risk = true_risk(model, [each for each in scenes if each.name not in model.parts["fit"]])
+            risk = true_risk(model.promise.tau, found)
             became[alpha].append("kept" if risk is None or risk <= alpha else "broken")
         print(
             f"lab {seed + 1} of {labs}: " + ", ".join(f"{a:.0%} {became[a][-1]}" for a in ALPHAS), flush=True

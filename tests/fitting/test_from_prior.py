@@ -57,6 +57,20 @@ def test_numbers_move_as_far_as_the_weight_lets_them(prior, lab):
     assert choose_weight(prior, lab) < math.inf
 
 
+def test_labels_that_geometry_gets_right_do_not_make_it_surer(prior, lab):
+    flawless = [
+        replace(
+            each, truth=frozenset((each.beliefs.ids[i], each.beliefs.ids[j]) for i, j in np.argwhere(likely))
+        )
+        for each in lab
+        for likely in [np.nan_to_num(each.beliefs.geometry.p_geometry) > 0.5]
+    ]
+    start, moved = prior.pipeline(), move(prior.pipeline(), flawless, 0.3)
+    assert moved != start
+    assert moved.calibrate_geometry.a <= start.calibrate_geometry.a
+    assert moved.fuse.beta_cv <= start.fuse.beta_cv
+
+
 def test_the_report_compares_and_tests_on_what_nothing_was_fitted_to(prior, lab):
     report = fit_from_prior(lab, prior, FitSettings(alpha=0.3, seed=3))
     parts = report.model.parts

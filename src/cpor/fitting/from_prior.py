@@ -153,15 +153,14 @@ def fit_from_prior(
     )
 
 
-def fit_model_from_prior(
-    read: Sequence[LabelledScene],
-    prior: FittedModel,
-    settings: FitSettings,
-    drawn: Collection[str] | None = None,
-) -> FittedModel:
-    """The model of `fit_from_prior` alone, without figures that compare it."""
-    fit, held, _, own, cross = _fit(read, prior, settings, drawn)
-    return _promise(prior, own, settings, fit, held, cross, _forced(own, held, settings.seed, most=1))
+def fit_models_from_prior(
+    read: Sequence[LabelledScene], prior: FittedModel, alphas: Sequence[float], delta: float, seed: int
+) -> list[FittedModel]:
+    """The models of `fit_from_prior` for several promises, without figures that compare them; fitted once."""
+    settings = [FitSettings(alpha, delta, seed) for alpha in alphas]
+    fit, held, _, own, cross = _fit(read, prior, settings[0], None)
+    cases = _forced(own, held, seed, most=1)
+    return [_promise(prior, own, each, fit, held, cross, cases) for each in settings]
 
 
 def least_supported(

@@ -32,6 +32,9 @@ MOVED: dict[type, tuple[tuple[str, float | None], ...]] = {
 }
 """Numbers that move, with their least value; a stage of another kind stays as it is."""
 
+NOT_SURER = ("a", "beta_cv")
+"""Numbers that may only fall: a few labels that geometry gets right by chance do not make it surer."""
+
 
 def choose_weight(prior: FittedModel, part: Sequence[LabelledScene]) -> float:
     """How much the prior model counts: the weight of least held-out NLL over the pictures of a part."""
@@ -112,7 +115,7 @@ def _move_stage(
         fit = -float(np.mean(np.where(label, np.log(p), np.log1p(-p))))
         return fit + 0.5 * pull * float(((theta - start) ** 2).sum())
 
-    bounds = [(low, None) for _, low in numbers]
+    bounds = [(low, getattr(stage, name) if name in NOT_SURER else None) for name, low in numbers]
     return with_numbers(np.asarray(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x))
 
 
