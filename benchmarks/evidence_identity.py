@@ -77,7 +77,7 @@ class Observer:
         target = self.stage.heap.target
         shown = self.stage.robot.views_of(cycle.scene.observation).visible_ids == target
         most = int(np.bincount(cycle.scene.visible_ids[shown]).argmax()) if shown.any() else 0
-        if self.found and shown.mean() >= MaskSettings.least_area:
+        if self.found and shown.mean() >= MaskSettings().least_area:
             self.told["shows"] += 1
             self.told["lost"] += cycle.target is None
         self.found = self.found or cycle.target is not None
