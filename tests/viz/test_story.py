@@ -90,6 +90,14 @@ def test_what_the_truth_says_stands_apart(folder):
     assert "wrong : the box still lies in its way" in text
 
 
+def test_what_would_have_been_right_instead_of_asking_is_told(folder):
+    text = Page(
+        story_page(replace(story_of_run(folder), instead={0: "remove the box or remove the can"}))
+    ).text
+    told = "By the truth, which the robot does not see, it would have been right to remove the box or remove"
+    assert text.count(told) == 1
+
+
 def test_names_cannot_put_anything_into_the_page(folder):
     story = replace(story_of_run(folder), request='<script>alert(1)</script>"', facts={"<b>": "<i>"})
     page = Page(story_page(story))

@@ -8,6 +8,7 @@ from pathlib import Path
 from PIL import Image
 from rich.console import Console
 
+from cpor.decision import Defer
 from cpor.errors import InvalidSettingError
 from cpor.files.whole_files import write_bytes
 from cpor.risk.modes import DEFAULT_MODE, Mode
@@ -17,14 +18,16 @@ from cpor.sim.arm.film import film_camera
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.dataset.verdict import Verdict
 from cpor.sim.staged_run import Demonstration, DemoSettings, Eyes, Stage, demonstrate, set_stage
+from cpor.truth import right_actions
 from cpor.viz.animation import animate, playing_speed
+from cpor.viz.card import NOBODY_SEGMENTED
 from cpor.viz.live import LiveView
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
 from cpor.viz.progress import progress_bars
 from cpor.viz.rerun_file import RerunFile, check_recording
 from cpor.viz.rerun_run import log_cycle, log_end
 from cpor.viz.story import Story, write_story
-from cpor.viz.words import ENDS
+from cpor.viz.words import ENDS, namer
 
 _DEPTHS = {
     "easy": "nothing lies on it",
@@ -147,6 +150,7 @@ class DemoShow:
             detail,
             result.final_scene,
             done.verdicts,
+            _right_instead(done),
             facts,
             pointed=not stage.ids_are_kept,
         )
@@ -181,3 +185,19 @@ def _how_it_ended(done: Demonstration) -> tuple[Ended, str]:
     if done.result.retrieved and not done.delivered:
         return Ended.TARGET_LOST, "the robot believes that it delivered it, but it is not in the tray"
     return done.result.ended, done.result.detail
+
+
+def _right_instead(done: Demonstration) -> dict[int, str]:
+    """What would have been right where the robot did nothing, in words, by the index of the cycle."""
+    said = {}
+    for cycle in done.result.cycles:
+        moment = done.moments.get(cycle.index)
+        if not isinstance(cycle.action, Defer) or moment is None or moment.target is None:
+            continue
+        name, ways = namer(cycle.scene), []
+        for obj in sorted(right_actions(moment.target, moment.truth)):
+            found = moment.recognition.find(obj)
+            seen = name(found) if found in cycle.scene.ids else NOBODY_SEGMENTED
+            ways.append(f"{'grasp' if obj == moment.target else 'remove'} {seen}")
+        said[cycle.index] = " or ".join(dict.fromkeys(ways)) or "do nothing: no order of removal exists"
+    return said

@@ -41,7 +41,8 @@ class Story:
         detail: The same as a sentence.
         final_scene: The last look; None where nobody looked.
         verdicts: What the truth says of the action of a cycle, by its index; empty where nobody knows.
-        facts: What else to list at the head: seed, tier, counts.
+        instead: What the truth says would have been right where nothing was done, by the cycle's index.
+        facts: What else to list at the foot: seed, tier, counts.
         pointed: Whether somebody pointed at what was asked for.
         animation: A moving picture of the arm at work, as WebP; None where not recorded.
         still: One frame of it, for those who want no motion.
@@ -54,6 +55,7 @@ class Story:
     detail: str = ""
     final_scene: Scene | None = None
     verdicts: Mapping[int, Verdict] = field(default_factory=dict)
+    instead: Mapping[int, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
     pointed: bool = False
     animation: bytes | None = None
@@ -100,7 +102,7 @@ def story_page(story: Story) -> str:
     steps, proven = [], ""
     for k, cycle in enumerate(story.cycles):
         said = "" if cycle.decision is None else say_certificate(cycle.decision)
-        known = story.verdicts.get(cycle.index)
+        known = _truth(story.verdicts.get(cycle.index), story.instead.get(cycle.index))
         # What is proven is said once, and again where it changes.
         steps.append(
             _step(cycle, k + 1 < len(story.cycles), known, window, names, "" if said == proven else said)
@@ -147,7 +149,7 @@ def _facts(story: Story) -> str:
 def _step(
     cycle: Cycle,
     goes_on: bool,
-    verdict: Verdict | None,
+    truth: str,
     window: Window | None,
     names: Mapping[Label, str],
     proven: str,
@@ -165,9 +167,7 @@ def _step(
         parts.append(score_bars(done, target, name))
         if sure := " ".join(filter(None, (say_success(cycle.p_success, done), proven))):
             parts.append(f'<p class="note">{escape(sure)}</p>')
-    parts.append(_outcome(cycle, goes_on))
-    if verdict is not None:
-        parts.append(_verdict(verdict))
+    parts += [_outcome(cycle, goes_on), truth]
     notes = [
         with_names(with_names(note, name), lambda obj: names.get(obj, f"object {obj}"))
         for note in cycle.notes
@@ -193,13 +193,17 @@ def _outcome(cycle: Cycle, goes_on: bool) -> str:
     return f'<p class="outcome {style}">{sign} {escape(words)}</p>'
 
 
-def _verdict(verdict: Verdict) -> str:
-    said, mark = ("wrong", "bad") if verdict.is_wrong else ("right", "good")
-    why = f": {verdict.because}" if verdict.because else ""
-    return (
-        '<p class="truth">By the truth, which the robot does not see, this was '
-        f'<b class="{mark}">{said}</b>{escape(why)}.</p>'
-    )
+def _truth(verdict: Verdict | None, instead: str | None) -> str:
+    """What the truth says of a step, or nothing where nobody knows."""
+    if verdict is not None:
+        said, mark = ("wrong", "bad") if verdict.is_wrong else ("right", "good")
+        why = f": {verdict.because}" if verdict.because else ""
+        told = f'this was <b class="{mark}">{said}</b>{escape(why)}'
+    elif instead is not None:
+        told = f"it would have been right to {escape(instead)}"
+    else:
+        return ""
+    return f'<p class="truth">By the truth, which the robot does not see, {told}.</p>'
 
 
 def _end(story: Story, window: Window | None) -> str:
