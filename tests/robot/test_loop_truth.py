@@ -54,6 +54,21 @@ def test_another_object_delivered_in_its_place_is_no_retrieval_and_the_loop_goes
     assert result.retrieved and result.actions == 2 and not table.boxes
 
 
+def test_what_looks_like_a_delivered_target_but_lies_deeper_is_not_reached_for(tmp_path):
+    upper = Box((20, 60), (20, 60), 0.08, RED, "red box")
+    table = BoxTable({1: upper, 4: stack()[4]})
+
+    def taken():
+        table.boxes[1] = replace(upper, top=0.05, rows=(22, 58), cols=(22, 58))  # its like lay below, unseen
+
+    says_done(table, taken)
+    plain = table.grasp
+    table.grasp = lambda scene, obj: replace(plain(scene, obj), holding=True)
+    result = run(table, tmp_path)
+    assert result.ended == "unconfirmed" and result.actions == 1
+    assert "it may have lain below" in result.cycles[0].notes[-1]
+
+
 def test_a_last_frame_without_depth_is_no_proof(tmp_path):
     table = two()
     observe = table.observe

@@ -84,7 +84,10 @@ def confirm_delivery(
     if any(is_unchanged(was, look) for look in there):
         return Delivery("not_out", "the target lies where it lay")
     still = Delivery("not_out", "the target, or what looks like it, is still seen")
-    if any(covered(was.mask, look.mask) >= SAME_PLACE for look in there):
+    if in_place := [look for look in there if covered(was.mask, look.mask) >= SAME_PLACE]:
+        deeper = all(look.depth > was.depth + ALIKE_DEPTH_M for look in in_place)  # NaN compares false
+        if deeper and outcome.holding is True:
+            return Delivery("not_known", "what looks like it lies deeper than it lay: it may have lain below")
         return still
     if why := _why_no_proof(before, target, scene, has_sign=outcome.holding is True):
         return Delivery("not_known", why)  # what lies elsewhere in such a look is no place to reach for
