@@ -15,7 +15,7 @@ import hashlib
 import os
 import pickle
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -87,16 +87,20 @@ def forced(pipeline: Pipeline, each: LabelledScene) -> tuple[LabelledScene, list
     return seen, found
 
 
-def after(pipeline: Pipeline, scenes: Sequence[LabelledScene]) -> tuple[float, float, float]:
-    """Right first actions, NLL and calibration error of pairs, on scenes that come after."""
-    right, p, label = [], [], []
-    for each in scenes:
-        seen, found = forced(pipeline, each)
-        some_p, some_label = pairs_of(seen)
-        p.append(some_p)
-        label.append(some_label)
-        right += [not wrong and not np.isnan(score) for score, wrong in found]
-    p, label = np.concatenate(p), np.concatenate(label)
+Judged = tuple[np.ndarray, np.ndarray, list[bool]]
+"""Of one scene: probabilities of pairs, whether these are true, and whether first actions are right."""
+
+
+def judge(pipeline: Pipeline, each: LabelledScene) -> Judged:
+    """What a pipeline makes of a scene."""
+    seen, found = forced(pipeline, each)
+    return *pairs_of(seen), [not wrong and not np.isnan(score) for score, wrong in found]
+
+
+def figures(scenes: Sequence[Judged]) -> tuple[float, float, float]:
+    """Right first actions, NLL and calibration error of pairs."""
+    p, label = (np.concatenate([each[k] for each in scenes]) for k in (0, 1))
+    right = [each for _, _, some in scenes for each in some]
     return float(np.mean(right)), float(nll(p, label)), float(ece(p, label))
 
 
@@ -138,50 +142,50 @@ def keeps_promises(
     return became
 
 
-def measure(name: str, labs: int) -> list[Row]:
-    """The rows of one lab."""
+def measure(name: str, labs: int) -> Iterator[Row]:
+    """The rows of one lab, as they come."""
     scenes = read_lab(name)
     prior = FittedModel.load(bundled_model("embedded"))
-    words = {"osd": "osd_learn photographs", "simulated": "a simulated lab, camera leaning by 45 degrees"}[
-        name
-    ]
+    simulated = f"a simulated lab of {len(scenes)} scenes, camera leaning by 45 degrees"
+    words = {"osd": "osd_learn photographs", "simulated": simulated}[name]
     rng = np.random.default_rng(0)
-    rows: list[Row] = []
     value = order_by_value([each.believed_by(prior.pipeline()).beliefs for each in scenes])
+    before = [judge(prior.pipeline(), each) for each in scenes]
+
+    def fit(part: Sequence[int]) -> Pipeline:
+        picked = [scenes[k] for k in part]
+        return move(prior.pipeline(), picked, choose_weight(prior, picked))
+
     for n in (n for n in SIZES if n < 0.8 * len(scenes)):
         own, bundled, chosen, drawn = [], [], [], []
         for _ in range(DRAWS):
-            order = rng.permutation(len(scenes))
-            picked, rest = [scenes[k] for k in order[:n]], [scenes[k] for k in order[n:]]
-            pipeline = move(prior.pipeline(), picked, choose_weight(prior, picked))
-            own.append(after(pipeline, rest[:JUDGED]))
-            bundled.append(after(prior.pipeline(), rest[:JUDGED]))
+            order = rng.permutation(len(scenes)).tolist()
+            pipeline, rest = fit(order[:n]), order[n:][:JUDGED]
+            own.append(figures([judge(pipeline, scenes[k]) for k in rest]))
+            bundled.append(figures([before[k] for k in rest]))
             # By value: of a random half, the n that teach most; judged on the other half, as the drawn ones.
-            half = order[: len(scenes) // 2]
-            if n < 0.7 * half.size:
-                test = [scenes[k] for k in order[len(scenes) // 2 :]][:JUDGED]
-                best = [k for k in value if k in set(half.tolist())][:n]
-                for found, ids in ((chosen, best), (drawn, half[:n])):
-                    part = [scenes[k] for k in ids]
-                    found.append(after(move(prior.pipeline(), part, choose_weight(prior, part)), test))
+            half, test = order[: len(scenes) // 2], order[len(scenes) // 2 :][:JUDGED]
+            if n < 0.7 * len(half):
+                best = fit([k for k in value if k in half][:n])
+                chosen.append(figures([judge(best, scenes[k]) for k in test]))
+                drawn.append(figures([judge(pipeline, scenes[k]) for k in test]))
         (r0, l0, e0), (r1, l1, e1) = np.mean(bundled, axis=0), np.mean(own, axis=0)
         what = (
             f"{words}: calibration error with {n} labelled photographs ({len(own)} draws; bundled {e0:.3f})"
         )
         said = f"{e1:.3f}; NLL {l0:.3f} -> {l1:.3f}, right first actions {r0:.1%} -> {r1:.1%}"
-        rows.append(("calibrated", what, f"< {e0:.3f}", said))
+        yield "calibrated", what, f"< {e0:.3f}", said
         if chosen:
             (rv, lv, _), (rd, ld, _) = np.mean(chosen, axis=0), np.mean(drawn, axis=0)
             what = f"{words}: NLL with {n} photographs chosen by value ({len(chosen)} draws; drawn {ld:.3f})"
             said = f"{lv:.3f}; right first actions {rv:.1%}, drawn {rd:.1%}"
-            rows.append(("calibrated", what, f"<= {ld:.3f}", said))
+            yield "calibrated", what, f"<= {ld:.3f}", said
     n = 50 if len(scenes) >= 90 else 25
     for alpha, became in keeps_promises(scenes, prior, n, labs).items():
         broken, kept = became.count("broken"), became.count("kept")
         what = f"{words}: promises of at most {alpha:.0%} wrong from {n} labels, {labs} resampled labs"
         said = f"{broken / labs:.1%} broken ({broken} of {labs}; promised and kept in {kept})"
-        rows.append(("calibrated", what, f"at most {DELTA:.0%} broken", said))
-    return rows
+        yield "calibrated", what, f"at most {DELTA:.0%} broken", said
 
 
 def main() -> None:
@@ -191,13 +195,12 @@ def main() -> None:
     parser.add_argument("--labs", type=int, default=200)
     parser.add_argument("--only", default="lab_osd,lab_simulated")
     asked = parser.parse_args()
-    rows = []
     for name in asked.only.split(","):
-        found = measure(name.removeprefix("lab_"), asked.labs)
-        keep({name: found})
-        rows += found
-    for row in rows:
-        print(" | ".join(row))
+        rows: list[Row] = []
+        for row in measure(name.removeprefix("lab_"), asked.labs):
+            print(" | ".join(row), flush=True)
+            rows.append(row)
+            keep({name: rows})
 
 
 if __name__ == "__main__":

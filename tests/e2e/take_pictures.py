@@ -20,8 +20,8 @@ PICTURES = [
     ("page-first-visit", LAPTOP, "light", "/", []),
     ("page-choose", LAPTOP, "light", "/?example=touching-toys", []),
     ("page-remove", LAPTOP, "light", "/?example=touching-toys&target=7&tau=0.5", []),
-    ("page-ask-dark", LAPTOP, "dark", "/?example=full-bin&target=10", []),
-    ("page-evidence", LAPTOP, "light", "/?example=full-bin&target=10", ["answer-yes"]),
+    ("page-ask-dark", LAPTOP, "dark", "/?example=full-bin&target=3", []),
+    ("page-evidence", LAPTOP, "light", "/?example=full-bin&target=3", ["answer-yes"]),
     ("page-grasp-tablet", TABLET, "light", "/?example=loose-bin&target=3&tau=0.5", []),
     ("page-dark-tablet", TABLET, "dark", "/?example=full-bin&target=4", []),
 ]
