@@ -132,10 +132,10 @@ def test_what_is_said_to_a_question_points_to_what_was_asked():
     system = System(model=bundled_model("geometry"))
     view = system.look(with_masks())
     asked, said = system.decide(view, request="the object"), []
-    replies = iter(["the pink one", "the second one"])
+    replies = iter(["the white one", "the second one"])
     found = converse(system, asked, None, DecideSettings(), lambda text: said.append(text) or next(replies))
     assert found.target == asked.candidates[1].id and len(said) == 2
-    assert "Which one do you mean?" in said[0] and 'No object fits "the pink one"' in said[1]
+    assert "Which one do you mean?" in said[0] and 'No object fits "the white one"' in said[1]
     assert system.decide(view, request="it").target == found.target
     assert converse(system, asked, None, DecideSettings(), lambda text: "3").target == 3
     assert converse(system, asked, None, DecideSettings(), lambda text: "") is asked

@@ -28,7 +28,7 @@ def test_what_is_not_there_not_known_or_ambiguous_is_asked_back_and_a_click_answ
     it = open_page()
     scene = it.drop_scene(SCENE)
     it.choose(scene["objects"][0]["id"])
-    it.see("words").fill("the cyan one")
+    it.see("words").fill("the book")
     with it.page.expect_response(DECIDE) as reply:
         it.see("ask").click()
     assert reply.value.json()["action"] is None and not reply.value.json()["candidates"]
