@@ -33,7 +33,10 @@ MOVED: dict[type, tuple[tuple[str, float | None], ...]] = {
 """Numbers that move, with their least value; a stage of another kind stays as it is."""
 
 NOT_SURER = ("a", "beta_cv")
-"""Numbers that may only fall: a few labels that geometry gets right by chance do not make it surer."""
+"""Numbers that may only fall: the slope of Platt scaling, which geometry has, and the weight of geometry.
+
+A few labels that it gets right by chance do not make it surer.
+"""
 
 
 def choose_weight(prior: FittedModel, part: Sequence[LabelledScene]) -> float:

@@ -94,7 +94,7 @@ class WordJudge:
         ids = self.scene.visible_ids
         if ids is None:
             return {}
-        shown = np.bincount(ids.ravel(), minlength=self.scene.objects[-1].id + 1)
+        shown = np.bincount(ids.ravel(), minlength=max(self.scene.ids, default=0) + 1)
         share = {
             o.id: 1.0 if o.amodal is None else float(shown[o.id] / max(1, o.amodal.pixels.sum()))
             for o in self.scene.objects

@@ -124,7 +124,7 @@ def _banner(story: Story) -> str:
     said = (
         "not retrieved as far as the record goes: it stops here" if story.ended is None else ENDS[story.ended]
     )
-    words = f"{story.request[:1].upper()}{story.request[1:]} was {said}."
+    words = sentence(f"{story.request} was {said}")
     return f'<p class="banner {"good" if good else "bad"}">{"✓" if good else "✗"} {escape(words)}</p>'
 
 
@@ -133,10 +133,10 @@ def _asked(story: Story) -> str:
     first = next((cycle for cycle in story.cycles if cycle.target is not None), None)
     if first is None or (called := namer(first.scene)(first.target or 0)) == story.request:
         return ""
-    said = f"{story.request[:1].upper()}{story.request[1:]} is what was asked for."
     how = "It was pointed at; by" if story.pointed else "By"
-    said = f"{said} {how} its colour and shape the robot calls it {called}, with a star ★ in every picture."
-    return f"<p>{escape(said)}</p>"
+    asked = sentence(f"{story.request} is what was asked for")
+    named = f"{how} its colour and shape the robot calls it {called}, with a star ★ in every picture."
+    return f"<p>{escape(f'{asked} {named}')}</p>"
 
 
 def _facts(story: Story) -> str:
