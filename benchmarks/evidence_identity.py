@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,9 +155,9 @@ def run(seed: int, k: int) -> dict[str, Any] | None:
     }
 
 
-def measure_runs(runs: int) -> list[Row]:
+def measure_runs(runs: int, workers: int) -> list[Row]:
     """Runs that are missing are run; rows of all."""
-    return run_rows(kept_records(RUNS, FIRST_SEED, runs, run))
+    return run_rows(kept_records(RUNS, FIRST_SEED, runs, run, workers))
 
 
 def run_rows(records: list[dict[str, Any]]) -> list[Row]:
@@ -189,20 +190,27 @@ def run_rows(records: list[dict[str, Any]]) -> list[Row]:
 
 
 def kept_records(
-    path: Path, first_seed: int, count: int, measure: Callable[[int, int], dict[str, Any] | None]
+    path: Path,
+    first_seed: int,
+    count: int,
+    measure: Callable[[int, int], dict[str, Any] | None],
+    workers: int = 1,
 ) -> list[dict[str, Any]]:
-    """Records of a file, one JSON a line; those that are missing are measured first."""
+    """Records of a file, one JSON a line; those that are missing are measured first, by some processes."""
     path.parent.mkdir(exist_ok=True)
     lines = path.read_text().splitlines() if path.is_file() else []
     there = {record["seed"]: record for record in map(json.loads, lines)}
-    for k in range(count):
-        record = measure(first_seed + k, k) if first_seed + k not in there else None
-        if record is not None:
-            there[first_seed + k] = record
+    with ProcessPoolExecutor(workers) as pool:
+        missing = [k for k in range(count) if first_seed + k not in there]
+        jobs = {pool.submit(measure, first_seed + k, k): k for k in missing}
+        for job in as_completed(jobs):
+            if (record := job.result()) is None:
+                continue
+            there[record["seed"]] = record
             with path.open("a") as file:
                 file.write(json.dumps(record) + "\n")
-            print(k, {key: record[key] for key in record if key != "pairs"}, flush=True)
-    return list(there.values())
+            print(jobs[job], {key: record[key] for key in record if key != "pairs"}, flush=True)
+    return [there[seed] for seed in sorted(there)]
 
 
 def measure_stale(cases: int) -> list[Row]:
@@ -232,10 +240,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--only", default="identity_stale,identity_runs")
+    parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
     parts: dict[str, Callable[[], list[Row]]] = {
         "identity_stale": lambda: measure_stale(asked.cases),
-        "identity_runs": lambda: measure_runs(asked.runs),
+        "identity_runs": lambda: measure_runs(asked.runs, asked.workers),
     }
     for name in asked.only.split(","):
         rows = parts[name]()

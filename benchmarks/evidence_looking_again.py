@@ -126,8 +126,10 @@ def main() -> None:
     """Measure, and keep the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--per-tier", type=int, default=60)
+    parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
-    rows = rows_of(kept_records(RECORDS, FIRST_SEED, asked.per_tier * len(TIERS), scenario))
+    count = asked.per_tier * len(TIERS)
+    rows = rows_of(kept_records(RECORDS, FIRST_SEED, count, scenario, asked.workers))
     for row in rows:
         print(" | ".join(row))
     keep({"looking_again": rows})
