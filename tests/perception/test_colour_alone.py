@@ -1,14 +1,14 @@
 import numpy as np
 from support.networks import paint, write_colour_segmenter
 
-from cpor.perception.colour_alone import LARGE, SMALLER, join_sizes, smaller
+from cpor.perception.colour_alone import LARGE, LEAST, SMALLER, join_sizes, smaller
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation
 
 FRAME = Letterbox.fit((480, 640), (480, 640))
-SETTINGS = MaskSettings(score_threshold=0.42)
+SETTINGS = MaskSettings(score_threshold=0.5)
 
 
 def detections(*boxes, scale=1.0):
@@ -49,7 +49,7 @@ def test_what_lies_on_a_large_thing_stays_where_the_large_thing_leaves_it_room()
 def test_nothing_large_or_sure_in_the_smaller_picture_leaves_the_first_as_it_is():
     first = detections((0.7, 10, 10, 60, 60))
     side = LARGE - 12
-    small = detections((0.9, 200, 200, 200 + side, 200 + side), (0.3, 0, 0, 200, 200), scale=SMALLER)
+    small = detections((0.9, 200, 200, 200 + side, 200 + side), (0.35, 0, 0, 200, 200), scale=SMALLER)
     assert join_sizes(first, small, FRAME, SETTINGS) is first
     assert join_sizes(first, detections(), FRAME, SETTINGS) is first
 
@@ -59,10 +59,17 @@ def test_a_frame_of_another_shape_lies_in_the_same_corner():
     assert tall.content == (384, 288) and tall.size == (480, 640)
 
 
-def test_a_given_threshold_holds_without_depth_too(tmp_path):
-    path = write_colour_segmenter(tmp_path / "segmenter.onnx")
-    picture = Observation(paint((480, 640), red=(0.1, 0.1, 0.5, 0.4)))
-    score = OnnxSegmenter(path).segment(picture).objects[0].score
-    above = min(0.999, score + 1e-3)
-    assert not OnnxSegmenter(path, score_threshold=above).segment(picture).objects
-    assert len(OnnxSegmenter(path, score_threshold=above / 2).segment(picture).objects) == 1
+def test_a_large_thing_of_the_smaller_picture_needs_less_of_a_score():
+    unsure, sides = 0.9 * SETTINGS.score_threshold, (100, 100, 220, 200)
+    first, second = detections((unsure, *sides)), detections((unsure, *sides), scale=SMALLER)
+    assert not boxes_of(first) and near(
+        boxes_of(join_sizes(first, second, FRAME, SETTINGS)), [(*sides[:2], 120, 100)]
+    )
+
+
+def test_without_depth_the_network_is_shown_both_sizes(tmp_path):
+    segmenter = OnnxSegmenter(write_colour_segmenter(tmp_path / "segmenter.onnx"))
+    picture = paint((480, 640), red=(0.1, 0.1, 0.9, 0.9))
+    with_depth = segmenter.segment(Observation(picture, np.full((480, 640), 0.8, np.float32))).objects[0]
+    without = segmenter.segment(Observation(picture)).objects[0]
+    assert without.score == min(1.0, np.float32(with_depth.score) / np.float32(LEAST))

@@ -97,7 +97,6 @@ def test_thresholds_of_the_file_hold_unless_others_are_given(tmp_path):
     path = write_colour_segmenter(tmp_path / "s.onnx", notes=notes)
     frame = Observation(paint(**BOXES), np.full((480, 640), 0.8, np.float32))
     assert len(OnnxSegmenter(path).segment(frame).objects) == 1
-    assert len(OnnxSegmenter(path).segment(Observation(frame.rgb)).objects) == 3, "less will do without depth"
     assert len(OnnxSegmenter(path, score_threshold=0.2).segment(frame).objects) == 3
     assert OnnxSegmenter(path).notes.version == "2"
     with pytest.raises(InvalidSettingError, match=r"score_threshold is 1\.5"):

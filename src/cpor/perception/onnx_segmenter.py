@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from cpor.errors import InvalidSettingError
-from cpor.perception.colour_alone import THRESHOLD_SHARE, join_sizes, smaller
+from cpor.perception.colour_alone import join_sizes, smaller
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, select_objects
 from cpor.perception.network_file import PACKAGED, Session, WeightsError, open_network
@@ -50,7 +50,7 @@ class OnnxSegmenter:
     Attributes:
         path: The network; the one that comes with the package by default.
         settings: What counts as an object.
-        score_threshold, mask_threshold: Those of the file by default; without depth a lower score will do.
+        score_threshold, mask_threshold: Those of the file by default.
     """
 
     path: Path = PACKAGED / "segmenter.onnx"
@@ -76,9 +76,9 @@ class OnnxSegmenter:
         frame = Letterbox.fit(observation.shape, self.notes.size)
         placed = frame.place(observation)
         ticks.append(time.perf_counter())
-        found, settings = self._detect(observation, frame, *placed)
+        found = self._detect(observation, frame, *placed)
         ticks.append(time.perf_counter())
-        scene = select_objects(found, observation, frame, settings)
+        scene = select_objects(found, observation, frame, self._mask_settings)
         ticks.append(time.perf_counter())
         times = 1e3 * np.diff(ticks)
         return scene, dict(zip(("load", "prepare", "network", "masks"), times.tolist(), strict=True))
@@ -86,8 +86,8 @@ class OnnxSegmenter:
     def segment_at(self, scene: Scene, point: PixelPoint) -> Scene | None:
         """A scene of its own with the object at a point too, which was too faint to be named; None: none."""
         frame = Letterbox.fit(scene.observation.shape, self.notes.size)
-        found, settings = self._detect(scene.observation, frame, *frame.place(scene.observation))
-        return add_faint(scene, found, frame, settings, point)
+        found = self._detect(scene.observation, frame, *frame.place(scene.observation))
+        return add_faint(scene, found, frame, self._mask_settings, point)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -120,26 +120,25 @@ class OnnxSegmenter:
     def _session(self) -> Session:
         return open_network(self.path, _INPUTS, _OUTPUTS)
 
-    def _mask_settings(self, share: float) -> MaskSettings:
-        """Thresholds that were given, else those of the file, of the score's a share."""
-        notes, score, mask = self.notes, self.score_threshold, self.mask_threshold
+    @property
+    def _mask_settings(self) -> MaskSettings:
+        notes = self.notes
         return replace(
             self.settings,
-            score_threshold=share * notes.score_threshold if score is None else score,
-            mask_threshold=notes.mask_threshold if mask is None else mask,
+            score_threshold=notes.score_threshold if self.score_threshold is None else self.score_threshold,
+            mask_threshold=notes.mask_threshold if self.mask_threshold is None else self.mask_threshold,
         )
 
     def _detect(
         self, observation: Observation, frame: Letterbox,
         rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h w"],
-    ) -> tuple[Detections, MaskSettings]:  # fmt: skip
-        """What the network finds in a frame that lies on its input, and what of it counts as an object."""
+    ) -> Detections:  # fmt: skip
+        """What the network finds in a frame, which lies on its input; without depth, in two sizes of it."""
         found = self._run(rgb, depth)
         if depth.any():
-            return found, self._mask_settings(1.0)
-        settings = self._mask_settings(THRESHOLD_SHARE)
+            return found
         again = self._run(smaller(frame).place_rgb(observation.rgb), depth)
-        return join_sizes(found, again, frame, settings), settings
+        return join_sizes(found, again, frame, self._mask_settings)
 
     def _run(self, rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h w"]) -> Detections:
         return self._detections(self._session.run(list(_OUTPUTS), {"rgb": rgb[None], "depth": depth[None]}))
