@@ -10,7 +10,7 @@ from support.box_table import Box, BoxTable, TableMasks, stack
 from cpor.robot.carry_over import Memory
 from cpor.scene import DetectedObject, PixelPoint
 from cpor.tracking.identity import SURE, identify, marginals
-from cpor.tracking.looks import _hues, alike, look_at
+from cpor.tracking.looks import _hues, alike, look_at, look_at_spot
 
 
 def see(boxes):
@@ -114,6 +114,28 @@ def test_what_lay_in_the_shade_is_the_same_when_it_is_lit_and_more_of_it_shows()
     }
     lit = {1: replace(shaded[1], colour=(146, 86, 164))}
     who = match(see(shaded), see(lit))
+    assert who.same[1].known == 1 and who.same[1].p > SURE
+
+
+def test_what_was_pointed_at_has_no_rival_where_its_spot_shows_in_another_light():
+    pieces = {
+        1: Box((20, 50), (32, 80), 0.04, (200, 60, 30)),
+        2: Box((20, 50), (5, 32), 0.04, (201, 60, 30)),  # a twin, or the same thing: too little is left there
+    }
+    before, now = see(pieces), see({1: Box((20, 50), (20, 80), 0.04, (250, 84, 48))})
+    spot = {1: look_at_spot(before.observation, PixelPoint(60.0, 35.0))}
+    alone, told = (identify(look_at(before), look_at(now), now, before, spots=s) for s in ({}, spot))
+    assert alone.same[1].p < SURE < told.same[1].p and told.same[1].known == 1
+
+
+def test_a_thing_that_rolled_away_is_the_same_where_another_lies_in_its_old_place():
+    boxes = {
+        1: Box((20, 50), (20, 50), 0.04, (30, 130, 60)),
+        2: Box((60, 90), (20, 50), 0.04, (200, 200, 30)),
+        3: Box((20, 50), (75, 105), 0.12, (30, 30, 200)),
+    }
+    rolled = boxes | {1: boxes[1].moved(0, 40), 2: boxes[2].moved(-40, 0)}
+    who = match(see(boxes), see(rolled))
     assert who.same[1].known == 1 and who.same[1].p > SURE
 
 

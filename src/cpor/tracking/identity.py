@@ -52,6 +52,9 @@ BY_LOOK = (-11.0, 14.0, -4.0, -2.0, 4.0, -10.0, -4.0)
 log-ratio of areas; share of it that is gone from its old place; of the other, shares that may have been
 hidden before and that were there before."""
 
+OTHER = 0.5
+"""Least overlap of histograms, of colours or of hues, of pixels that show the same thing."""
+
 MOST = 6.0
 """Most log-odds of a thing that moved: another one may look just like it."""
 
@@ -131,7 +134,9 @@ def identify(
     shown, left = _find_spots(spots, scene)
     for i, k in shown.items():
         r, c = olds.index(i), news.index(k)
-        s[r] = np.where(np.arange(len(news)) == c, max(s[r, c], POINTED), -np.inf)
+        own = max(s[r, c], POINTED)
+        s[r] = s[[other not in shown for other in olds], c] = -np.inf
+        s[r, c] = own
     # Of pieces that are all sure to be of one thing, what was pointed at is it, else what shares most pixels.
     common = np.where(shares.max(axis=2) > PIECE, shares[:, :, 0], 0.0)
     common *= np.array([known[i].area for i in olds])[:, None]
@@ -163,8 +168,10 @@ def _find_spots(spots: Mapping[int, Look], scene: Scene) -> tuple[dict[int, int]
     for i, spot in spots.items():
         found = find_in(spot, scene)
         k = max(found.on, key=found.on.__getitem__, default=0)
-        if found.stays >= SHOWN * len(spot.pixels) and k and found.recoloured[k] <= SAME_PIXELS:
-            shown[i] = k
+        if found.stays >= SHOWN * len(spot.pixels) and k:
+            as_before = found.recoloured[k] <= SAME_PIXELS
+            if as_before or _relit(found.same_hues[k], found.relit[k]) > SURE_ODDS:
+                shown[i] = k
         if found.gone > PIECE * len(spot.pixels):
             left.add(i)
     return shown, frozenset(left)
@@ -230,14 +237,24 @@ def _log_odds(
         colours = max(likeness, found.alike[k])
         by_place = float(np.dot(BY_PLACE, (1.0, shares.max(), colours, found.recoloured[k] / 100.0)))
         hues = max(alike(old.hues, new.hues), found.same_hues[k])
-        by_place = max(by_place, float(np.dot(RELIT, (1.0, hues, found.relit[k] ** 2))))
-    left = found.gone / max(found.stays + found.gone + found.hidden, 1)
+        by_place = max(by_place, _relit(hues, found.relit[k]))
+    left = (found.gone + _others(found)) / max(found.stays + found.gone + found.hidden, 1)
     hidden, there = 1.0, 1.0
     if then is not None:
         n = max(then.stays + then.gone + then.hidden, 1)
-        hidden, there = then.hidden / n, then.stays / n
+        hidden, there = then.hidden / n, (then.stays - _others(then)) / n
     by_look = float(np.dot(BY_LOOK, (1.0, likeness, apart, sizes, left, hidden, there)))
     return max(by_place, min(MOST, by_look))
+
+
+def _relit(hues: float, brighter: float) -> float:
+    """Log-odds by place of a thing under another light."""
+    return float(np.dot(RELIT, (1.0, hues, brighter**2)))
+
+
+def _others(found: Found) -> int:
+    """Pixels that have their depth, but show something of other colours and hues."""
+    return sum(n for k, n in found.on.items() if max(found.alike[k], found.same_hues[k]) < OTHER)
 
 
 def _said(i: int, k: int, known: Mapping[int, Look], looks: Mapping[int, Look], ids_are_kept: bool) -> float:
