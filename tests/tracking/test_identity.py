@@ -10,7 +10,7 @@ from support.box_table import Box, BoxTable, TableMasks, stack
 from cpor.robot.carry_over import Memory
 from cpor.scene import DetectedObject, PixelPoint
 from cpor.tracking.identity import SURE, identify, marginals
-from cpor.tracking.looks import look_at
+from cpor.tracking.looks import _hues, alike, look_at, look_at_spot
 
 
 def see(boxes):
@@ -105,6 +105,65 @@ def test_another_thing_put_in_its_place_by_hand_is_another_thing():
     before = see(boxes)
     boxes[4] = replace(boxes[4], colour=(30, 200, 200))
     assert 4 not in match(before, see(boxes)).same
+
+
+def test_what_lay_in_the_shade_is_the_same_when_it_is_lit_and_more_of_it_shows():
+    shaded = {
+        1: Box((20, 50), (20, 80), 0.04, (85, 45, 100)),
+        2: Box((15, 55), (32, 85), 0.10, (30, 200, 30)),
+    }
+    lit = {1: replace(shaded[1], colour=(146, 86, 164))}
+    who = match(see(shaded), see(lit))
+    assert who.same[1].known == 1 and who.same[1].p > SURE
+
+
+def test_what_was_pointed_at_has_no_rival_where_its_spot_shows_in_another_light():
+    pieces = {
+        1: Box((20, 50), (32, 80), 0.04, (200, 60, 30)),
+        2: Box((20, 50), (5, 32), 0.04, (201, 60, 30)),  # a twin, or the same thing: too little is left there
+    }
+    before, now = see(pieces), see({1: Box((20, 50), (20, 80), 0.04, (250, 84, 48))})
+    spot = {1: look_at_spot(before.observation, PixelPoint(60.0, 35.0))}
+    alone, told = (identify(look_at(before), look_at(now), now, before, spots=s) for s in ({}, spot))
+    assert alone.same[1].p < SURE < told.same[1].p and told.same[1].known == 1
+
+
+def test_a_thing_that_rolled_away_is_the_same_where_another_lies_in_its_old_place():
+    boxes = {
+        1: Box((20, 50), (20, 50), 0.04, (30, 130, 60)),
+        2: Box((60, 90), (20, 50), 0.04, (200, 200, 30)),
+        3: Box((20, 50), (75, 105), 0.12, (30, 30, 200)),
+    }
+    rolled = boxes | {1: boxes[1].moved(0, 40), 2: boxes[2].moved(-40, 0)}
+    who = match(see(boxes), see(rolled))
+    assert who.same[1].known == 1 and who.same[1].p > SURE
+
+
+@pytest.mark.parametrize("colour", [(20, 20, 20), (90, 20, 20), (30, 130, 60)])
+def test_what_is_much_darker_or_of_another_hue_is_another_thing(colour):
+    box = {1: Box((20, 50), (20, 80), 0.04, (235, 235, 235))}
+    assert 1 not in match(see(box), see({1: replace(box[1], colour=colour)})).same
+
+
+def test_hues_stay_under_another_shade_and_gloss(rng):
+    colours = rng.uniform(0.0, 1.0, (500, 3)) * np.array([120.0, 60.0, 20.0]) + [100.0, 20.0, 10.0]
+    hues = _hues(colours)
+    assert hues.sum() == pytest.approx(1.0)
+    assert alike(hues, _hues(0.5 * colours)) > 0.98 and alike(hues, _hues(0.8 * colours + 30.0)) > 0.95
+    assert alike(hues, _hues(colours[:, ::-1])) < 0.2
+    grey = np.repeat(rng.uniform(20.0, 230.0, (50, 1)), 3, axis=1)
+    assert _hues(grey)[-1] == pytest.approx(1.0)
+
+
+def test_what_comes_into_view_where_a_thing_lay_is_no_piece_of_it():
+    boxes = {
+        1: Box((20, 60), (20, 60), 0.040, (40, 150, 150)),
+        2: Box((20, 60), (20, 40), 0.038, (200, 200, 30)),
+        3: Box((20, 60), (10, 19), 0.04, (200, 30, 30)),
+    }
+    now = see(boxes | {1: boxes[1].moved(0, 22)})
+    who = match(see(boxes), now)
+    assert who.same[1].known == 1 and who.same[1].p > SURE
 
 
 def test_things_are_recognised_from_another_place_of_the_camera():

@@ -39,6 +39,16 @@ SAMPLES = 400
 BINS = 6
 """Of the colour histogram, a channel."""
 
+HUES = 18
+"""Bins of the histogram of hues, and one more for what has none."""
+
+NO_HUE, FULL_HUE = 0.15, 0.35
+"""A pixel whose channels differ by less than this share of the largest has no hue; from the second on it
+counts with its hue alone."""
+
+DARK = 15.0
+"""Added to the largest channel and to brightness, of 255: what is nearly black has no hue and no shade."""
+
 
 @dataclass(frozen=True, eq=False)
 class Look:
@@ -49,6 +59,7 @@ class Look:
         depth: Median of its depth readings, NaN without any. [m]
         colour: Mean colour, of 255 a channel. Shape (3,).
         histogram: Shares of colours, which sum to 1; zeros where it was not seen. Shape (bins,).
+        hues: The same of hues, which neither shade nor gloss changes. Shape (hues + 1,).
         pixels: Some of its pixels, row and column. Shape (m, 2).
         depths: Their depth, NaN without reading. Shape (m,). [m]
         colours: Their colour, of 255 a channel. Shape (m, 3).
@@ -60,6 +71,7 @@ class Look:
     depth: float
     colour: Float[np.ndarray, " 3"]
     histogram: Float[np.ndarray, " bins"]
+    hues: Float[np.ndarray, " hues"]
     pixels: Int[np.ndarray, "m 2"]
     depths: Float[np.ndarray, " m"]
     colours: Float[np.ndarray, "m 3"]
@@ -92,22 +104,40 @@ def look_at_spot(seen: Observation, place: PixelPoint) -> Look:
 def _look(seen: Observation, shown: Bool[np.ndarray, "h w"], name: str | None) -> Look:
     mask = MaskCrop.from_mask(shown)
     pixels = np.argwhere(mask.pixels) + np.array([mask.top, mask.left])
-    depth, colour, shares = np.nan, np.full(3, np.nan), np.zeros(BINS**3)
+    depth, colour, shares, hues = np.nan, np.full(3, np.nan), np.zeros(BINS**3), np.zeros(HUES + 1)
     if len(pixels):
         colours = seen.rgb[pixels[:, 0], pixels[:, 1]]
-        colour, shares = colours.mean(axis=0), _histogram(colours)
+        colour, shares, hues = colours.mean(axis=0), _histogram(colours), _hues(colours)
         readings = _depth_at(seen, pixels)
         readings = readings[~np.isnan(readings)]
         depth = float(np.median(readings)) if readings.size else np.nan
     some = pixels[:: max(1, len(pixels) // SAMPLES)]
     sampled = seen.rgb[some[:, 0], some[:, 1]].astype(np.float64)
-    return Look(mask, depth, colour, shares, some, _depth_at(seen, some), sampled, seen.camera, name)
+    return Look(mask, depth, colour, shares, hues, some, _depth_at(seen, some), sampled, seen.camera, name)
 
 
 def _histogram(colours: Shaped[np.ndarray, "m 3"]) -> Float[np.ndarray, " bins"]:
     """Shares of colours, of 255 a channel, of at least one pixel."""
     steps = colours.astype(np.int64) * BINS // 256
     return np.bincount(steps @ [BINS * BINS, BINS, 1], minlength=BINS**3) / len(colours)
+
+
+def _hues(colours: Shaped[np.ndarray, "m 3"]) -> Float[np.ndarray, " hues"]:
+    """Shares of hues, each pixel split between the two bins next to it; the last is of those without one.
+
+    A surface shows the light it scatters times its colour, and the light it mirrors as it came: k c + g. The
+    angle around the grey axis depends neither on the shade k nor on the gloss g.
+    """
+    r, g, b = colours.astype(np.float64).T
+    largest, least = np.maximum(np.maximum(r, g), b), np.minimum(np.minimum(r, g), b)
+    has = np.clip(((largest - least) / (largest + DARK) - NO_HUE) / (FULL_HUE - NO_HUE), 0.0, 1.0)
+    angle = np.arctan2(np.sqrt(0.75) * (g - b), r - 0.5 * (g + b)) / (2.0 * np.pi)
+    place = np.mod(angle, 1.0) * HUES
+    lower = place.astype(np.int64)
+    part = place - lower
+    shares = np.bincount(lower % HUES, has * (1.0 - part), HUES)
+    shares += np.bincount((lower + 1) % HUES, has * part, HUES)
+    return np.append(shares, (1.0 - has).sum()) / len(r)
 
 
 def alike(one: Float[np.ndarray, " bins"], other: Float[np.ndarray, " bins"]) -> float:
@@ -132,6 +162,8 @@ class Found:
         on: Of those that stay, how many show each object.
         recoloured: How far the median of those has another colour than before, of 255 a channel.
         alike: Overlap of the histograms of their colours before and now.
+        same_hues: Overlap of the histograms of their hues before and now.
+        relit: Logarithm of how many times brighter the median of them is now.
     """
 
     stays: int
@@ -140,6 +172,8 @@ class Found:
     on: Mapping[int, int]
     recoloured: Mapping[int, float]
     alike: Mapping[int, float]
+    same_hues: Mapping[int, float]
+    relit: Mapping[int, float]
 
 
 def same_pose(a: Camera, b: Camera) -> bool:
@@ -168,7 +202,10 @@ def find_in(look: Look, scene: Scene) -> Found:
     of = {k: stays & (shown == k) for k in on}
     recoloured = {k: float(np.median(change[here])) for k, here in of.items()}
     likeness = {k: alike(_histogram(colours[here]), _histogram(now[here])) for k, here in of.items()}
-    return Found(int(stays.sum()), int(gone.sum()), int(hidden.sum()), on, recoloured, likeness)
+    hues = {k: alike(_hues(colours[here]), _hues(now[here])) for k, here in of.items()}
+    brighter = np.log((now.mean(axis=1) + DARK) / (colours.mean(axis=1) + DARK))
+    relit = {k: float(np.median(brighter[here])) for k, here in of.items()}
+    return Found(int(stays.sum()), int(gone.sum()), int(hidden.sum()), on, recoloured, likeness, hues, relit)
 
 
 def share_inside(look: Look, camera: Camera, shape: tuple[int, int]) -> float:
