@@ -117,6 +117,25 @@ def test_ball_is_taken_below_its_equator():
     assert grasps[0].T_world_gripper[2, 3] < radius + 0.006
 
 
+def test_fingers_never_close_beside_a_steep_side():
+    def roof_top(x, y):
+        return np.where((np.abs(x) < 0.035) & (np.abs(y) < 0.03), 0.08 - 1.6 * np.abs(x), 0.0)
+
+    rows, cols = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    top = np.zeros(SHAPE)
+    for _ in range(20):  # where the ray of each pixel meets the roof
+        x, y = ((cols - 179.5) / FOCAL * (HEIGHT - top), -(rows - 179.5) / FOCAL * (HEIGHT - top))
+        top = (top + roof_top(x, y)) / 2
+    scene = photograph({1: (0, 0, 0.035, 0.03, 0.045, 0.0)}, depth=lambda z: HEIGHT - top)
+    grasps = find_grasps(scene, 1)
+    assert grasps
+    for grasp in grasps:
+        T = grasp.T_world_gripper
+        across = np.linspace(-grasp.width / 2, grasp.width / 2, 60)
+        between = T[:3, 3] + across[:, None] * T[:3, 0] - 0.003 * T[:3, 2]
+        assert (between[:, 2] < roof_top(between[:, 0], between[:, 1])).any()
+
+
 def test_deep_wall_beside_the_object_moves_the_fingers_away_from_it():
     scene = photograph({1: (0, 0, 0.03, 0.012, 0.03, 0.0), 2: (0, 0.02, 0.1, 0.005, 0.08, 0.0)})
     for grasp in find_grasps(scene, 1):

@@ -11,6 +11,9 @@ from cpor.robot.grasp_map_kernels import BACKGROUND, NOTHING, OTHER, WANTED
 STRIPS = 5
 """Across the width of a finger the surface is looked at in this many strips."""
 
+ENGAGED = 0.004
+"""A strip of the fingers is on the object where that reaches this far above the tips. [m]"""
+
 COLUMNS = 9
 """Of a found grasp: u, v and w of the tips [m], angle [rad], opening [m], cost, depth below the top [m],
 clearance [m], width of what is between the fingers [m]."""
@@ -122,11 +125,14 @@ def search(maps, cell, centres, angles, depths, gripper, margins, floor_w):
                 # Where the pads touch, strip by strip, at the tips and 6 mm above them.
                 touch_r = touch_l = 0.0
                 y_r = y_l = 0.0
+                engaged = 0
+                centred = False
                 lean = 0.0
                 leaning = 0
                 for t in range(STRIPS):
                     edge_r[t] = edge_l[t] = np.nan
                     high_r = high_l = -1
+                    peaked = False
                     for s in range(left, right + 1):
                         if wanted[s, t] > tip:
                             if edge_l[t] != edge_l[t]:
@@ -136,6 +142,11 @@ def search(maps, cell, centres, angles, depths, gripper, margins, floor_w):
                             if high_l < 0:
                                 high_l = s
                             high_r = s
+                        if wanted[s, t] > tip + ENGAGED:
+                            peaked = True
+                    if peaked:
+                        engaged += 1
+                        centred = centred or t == STRIPS // 2
                     if edge_r[t] == edge_r[t]:
                         if edge_r[t] >= right - 1:
                             touch_r += 1.0
@@ -146,7 +157,8 @@ def search(maps, cell, centres, angles, depths, gripper, margins, floor_w):
                         if high_l >= 0:
                             lean += ((edge_r[t] - high_r) + (high_l - edge_l[t])) * cell / 0.012
                             leaning += 1
-                if touch_r == 0.0 or touch_l == 0.0:
+                # Where the object falls away across the pads, they close on its corner and beside it.
+                if not centred or engaged < 3 or touch_r == 0.0 or touch_l == 0.0:
                     continue
                 skew = abs(y_r / touch_r - y_l / touch_l) * (width / 2 + wider) / (STRIPS // 2)
                 cone = skew / max(held, 0.01)
@@ -177,15 +189,16 @@ def search(maps, cell, centres, angles, depths, gripper, margins, floor_w):
                 off_across = abs(-u * sy + v * cx)
                 wish = min(0.025, max(0.006, top_here - floor_w - 0.003))
                 shallow = max(0.0, 1.0 - depth / wish)
+                # The weights order 1,032 simulated grasps by how often such ones ended in the tray.
                 cost = (
-                    1.5 * shallow
-                    + 0.9 * off_across / 0.03
-                    + 0.3 * off_along / 0.03
-                    + 0.8 * cone / 0.45
+                    2.3 * shallow
+                    + 0.4 * off_across / 0.03
+                    + 0.2 * off_along / 0.03
+                    + 0.4 * cone / 0.45
                     + 1.2 * incline
-                    + 4.0 * incline * incline
-                    + 1.6 * taper
-                    + 0.5 * (2.0 - (touch_r + touch_l) / STRIPS)
+                    + 3.0 * incline * incline
+                    + 3.0 * taper
+                    + 1.2 * (2.0 - (touch_r + touch_l) / STRIPS)
                     + 0.4 * max(0.0, 1.0 - spare / 0.006)
                     + 0.2 * held / opening
                 )

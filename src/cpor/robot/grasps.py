@@ -61,6 +61,7 @@ class GraspSettings:
             other across the fingers, as a tangent: there it is squeezed out. Twice that in `loose` ones.
         centres: At most this many places of the object are tried for an approach.
         most: At most this many grasps are returned.
+        good: Score of the best grasp up to which `loose` ones are looked for too.
     """
 
     cell: float = 0.002
@@ -75,6 +76,7 @@ class GraspSettings:
     steepest: float = 0.45
     centres: int = 60
     most: int = 40
+    good: float = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ def find_grasps(
 ) -> list[GraspPose]:
     """Grasps of an object, best first.
 
-    Those that touch nothing else come before those that push other objects aside.
+    Those that push other objects aside count less, and are looked for only where the others are few or bad.
 
     Args:
         scene: Frame with depth, intrinsics, camera pose, and visible masks.
@@ -148,9 +150,9 @@ def find_grasps(
     views = _views(surface, settings)
     for loose in (False, True):
         found += _along_all_approaches(surface, views, gripper, settings, loose)
-        if len(found) >= settings.most // 2:
+        if len(found) >= settings.most // 2 and found[0].score > settings.good:
             break
-    return found[: settings.most]
+    return sorted(found, key=lambda grasp: -grasp.score)[: settings.most]
 
 
 def survey(scene: Scene, obj: int, cell: float, around: float = 0.11) -> Surface | None:
@@ -267,7 +269,7 @@ def _along_all_approaches(
     for view in views:
         found = _search(surface, view, hand, margins, angles, s)
         # Straight down disturbs least; a tilt must earn its place.
-        found[:, 5] += 0.35 * view.tilt / 30.0 + (1.0 if loose else 0.0)
+        found[:, 5] += 0.35 * view.tilt / 30.0 + (1.2 if loose else 0.0)
         rows.append(found)
         axes += [view.axes] * len(found)
     table = np.concatenate(rows)
