@@ -19,6 +19,7 @@ from evidence_page import keep
 from long_parts import Row
 
 from cpor.asking import worth
+from cpor.decision import Decision
 from cpor.errors import SimulationError
 from cpor.experiments.loop_causes import Step, list_steps
 from cpor.experiments.robot_table import Rate
@@ -31,9 +32,8 @@ RECORDS = Path(__file__).resolve().parents[1] / "out" / "looking_again.jsonl"
 FIRST_SEED = 4_400_000
 """Of scenarios that nothing was learnt from."""
 
-PAYS = 0.002
-"""Gain from which it looks, in probability of a right action: expected gains are below 0.01, since to defer
-is worth tau, 0.89 in mode cautious."""
+PAYS = 0.02
+"""Gain from which it looks, in units of a wrong action."""
 
 LOOKED = re.compile(r"it looked from .* expected to gain (\d\.\d+)")
 
@@ -62,12 +62,12 @@ def run(seed: int, settings: DemoSettings) -> dict[str, Any]:
     for before, after in pairwise(cycles):
         if before.index in expected and before.index in steps and after.index in steps:
             assert before.decision is not None and after.decision is not None
-            tau = before.decision.tau
+            true = [_value(steps[c.index], c.decision) for c in (after, before)]
             looks.append(
                 {
                     "expected": expected[before.index],
                     "believed": worth(after.decision) - worth(before.decision),
-                    "true": _value(steps[after.index], tau) - _value(steps[before.index], tau),
+                    "true": true[0] - true[1],
                 }
             )
     return {
@@ -82,9 +82,9 @@ def run(seed: int, settings: DemoSettings) -> dict[str, Any]:
     }
 
 
-def _value(step: Step, tau: float) -> float:
-    """What a decision is worth by the truth: acting 1 or 0, deferring the threshold above which it acts."""
-    return tau if step.did == "defer" else float(not step.wrong)
+def _value(step: Step, decision: Decision) -> float:
+    """What a decision is worth by the truth: acting 1 or 0, deferring what it costs to ask."""
+    return worth(decision) if step.did == "defer" else float(not step.wrong)
 
 
 def rows_of(records: list[dict[str, Any]]) -> list[Row]:
@@ -117,7 +117,7 @@ def rows_of(records: list[dict[str, Any]]) -> list[Row]:
             key: float(np.mean([look[key] for look in looks])) for key in ("expected", "believed", "true")
         }
         told = "expected {expected:.3f}, as believed after it {believed:+.3f}, by the truth {true:+.3f}"
-        point = f"{here}, {len(looks)} looks: gain in probability of a right action"
+        point = f"{here}, {len(looks)} looks: gain in units of a wrong action"
         rows.append(("asks", point, "", told.format(**mean)))
     return rows
 

@@ -13,8 +13,9 @@ from enum import StrEnum
 from typing import TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
-from cpor.decision import Action, Decision, Defer
+from cpor.decision import COST_ASK, Action, Decision, Defer
 from cpor.errors import InvalidSettingError
 from cpor.inference.decide import decide_many
 from cpor.inference.explain import NO_ANSWER, explain
@@ -243,42 +244,49 @@ def _chance_of_change(
 def expected_gain(
     posterior: ObstructionPosterior,
     decision: Decision,
-    pairs: Sequence[BlockedBy],
+    spread: Mapping[BlockedBy, float],
     rng: np.random.Generator,
-    settings: AskingSettings,
+    samples: int,
     decide_all: Decide = decide_many,
 ) -> float:
-    """How much likelier a right action gets, on average, by answers to all of these questions at once.
+    """What answers to all of these questions at once are expected to gain, in units of a wrong action.
 
-    To act is worth the least score of the action, to defer is worth tau: it acts where that is more. A look
-    is a question about every pair it shows, with the spread that looks have been seen to have.
+    It counts wrong actions and questions to a person alike, by `worth`. A look is a question about every pair
+    it shows, with the spread that looks have been seen to have.
 
     Args:
         posterior: What is believed.
         decision: What would be done now.
-        pairs: What would be answered.
+        spread: What would be answered, and how far the answer moves each relation's log-odds.
         rng: Draws the answers.
-        settings: How far an answer moves a relation, and how many to draw.
+        samples: Sets of answers to draw.
         decide_all: Makes decisions.
     """
-    if not pairs:
+    if not spread:
         return 0.0
-    scenes = _draw(posterior, sorted(pairs), settings.answer_spread, settings.samples, rng)
+    pairs = sorted(spread)
+    scenes = _draw(posterior, pairs, np.array([spread[pair] for pair in pairs]), samples, rng)
     # Both by the same draws: what is done now is worth as much on average after any answers.
     after = np.mean([worth(each) for each in decide_all(scenes)])
     return max(0.0, float(after) - worth(decision))
 
 
 def worth(decision: Decision) -> float:
-    """The probability that what is done is right; of deferring, the one above which it would act."""
-    action = decision.action
-    return decision.tau if isinstance(action, Defer) else decision.interval(action.obj)[0]
+    """One less what is done is expected to cost, in units of a wrong action.
+
+    To act costs the probability that it is wrong. To defer costs a question to a person, or what the
+    threshold says that it may cost at most, where that is more: who acts above 0.3 would rather pay 0.7. A
+    higher threshold, as a promise has it, says what is allowed and not that a person is cheap.
+    """
+    if isinstance(decision.action, Defer):
+        return min(decision.tau, 1.0 - COST_ASK)
+    return decision.interval(decision.action.obj)[0]
 
 
 def _draw(
     posterior: ObstructionPosterior,
     pairs: Sequence[BlockedBy],
-    d: float,
+    d: float | Float[np.ndarray, " pairs"],
     samples: int,
     rng: np.random.Generator,
 ) -> list[ObstructionPosterior]:

@@ -96,6 +96,10 @@ class Certificate:
         return self.kind in CERTIFIED
 
 
+COST_ASK = 0.5
+"""What asking a person costs, in units of a wrong action, where nobody says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Costs:
     """Costs that stand in for tau and the blocker threshold, in units of a wrong action.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cpor.decision import Action, Decision, Defer, Grasp, Remove
+from cpor.decision import COST_ASK, Action, Decision, Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.inference.allowance import Allowance
 from cpor.inference.decide import decide
@@ -110,7 +110,7 @@ def plan(
     max_steps: int | None = None,
     cost_removal: float = 0.05,
     cost_wrong: float = 1.0,
-    cost_ask: float = 0.5,
+    cost_ask: float = COST_ASK,
     *,
     tau: float = 0.5,
     prior: float | None = None,

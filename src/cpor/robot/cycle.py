@@ -69,8 +69,8 @@ class LoopSettings:
             neighbour that lies free may be removed. It need not be on the target's chain.
         frames_may_repeat: Whether two frames of an unmoved heap may be equal to the last pixel, as from a
             simulated camera without noise. They must be newer by number or time then.
-        look_cost: Where the robot's camera can look from elsewhere, it does so first where that makes a right
-            action likelier by more than this, as expected. 1: never, since our networks err alike from there.
+        look_cost: Where the robot's camera can look from elsewhere, it does so first where that is expected
+            to gain more than this, in units of a wrong action (see `cpor.asking.worth`). 1: never.
         sign_off_prior: Who allows a decider that assumes a probability where no source has an answer
             (`Pipeline.prior`), or does not say whether it does, to move the arm in this run, and why. It is
             refused without.

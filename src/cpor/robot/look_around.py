@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpor.asking import AskingSettings, decide_with, expected_gain, relevant_pairs
+from cpor.asking import decide_with, expected_gain, relevant_pairs
 from cpor.decision import Decision, Defer
 from cpor.errors import CameraError
 from cpor.perception.segmenter import Segmenter
@@ -19,7 +19,7 @@ from cpor.robot.protocol import LooksAround, Robot
 from cpor.scene import BlockedBy, Camera, Observation, Scene
 from cpor.tracking.identity import SURE
 from cpor.tracking.looks import share_inside
-from cpor.tracking.pair_filter import OTHER_POSE, OTHER_SPREAD, PairFilter
+from cpor.tracking.pair_filter import OTHER_POSE, PairFilter
 
 LEAST_SHOWN = 0.5
 """Share of an object's pixels that must fall into the picture from elsewhere for the look to be about it."""
@@ -30,7 +30,7 @@ LOOKS_DO_NOT_HELP = ("failed_check", "unseen_blocker", "no_evidence", "not_prove
 
 
 class Offer(NamedTuple):
-    """A place to look from, and by how much a right action is expected to get likelier by it."""
+    """A place to look from, and what a look from there is expected to gain, in units of a wrong action."""
 
     view: str
     gain: float
@@ -43,7 +43,7 @@ class Around:
         robot: That may have a camera which can look from elsewhere.
         segmenter: Finds the objects of a frame.
         decider: Believes something of each pair.
-        cost: What a look must gain at least, in probability of a right action; 1: it never looks.
+        cost: What a look must gain at least, in units of a wrong action; 1: it never looks.
     """
 
     def __init__(self, robot: Robot, segmenter: Segmenter, decider: Pipeline | Decider, cost: float) -> None:
@@ -103,7 +103,6 @@ def best_view(
     assert memory.frame is not None
     shape, offers = memory.frame.observation.shape, []
     decide_all = decide_with(replace(Pipeline(), tau=decision.tau))
-    settings = AskingSettings(answer_spread=OTHER_SPREAD, samples=samples)
     gains: dict[tuple[BlockedBy, ...], float] = {}
     for name, camera in views.items():
         shown = {
@@ -113,7 +112,8 @@ def best_view(
         pairs = tuple(sorted(relevant_pairs(told, posterior.target)))
         if pairs not in gains:  # places that show the same are worth the same
             rng = np.random.default_rng(0)  # the same draws for each place: only what it shows differs
-            gains[pairs] = expected_gain(posterior, decision, pairs, rng, settings, decide_all)
+            spread = {pair: memory.pairs.pairs[pair].other_spread for pair in pairs}
+            gains[pairs] = expected_gain(posterior, decision, spread, rng, samples, decide_all)
         offers.append(Offer(name, gains[pairs]))
     return max(offers, key=lambda offer: offer.gain, default=None)
 

@@ -24,9 +24,8 @@ OTHER_POSE = 0.43
 """Weight of a look from another pose than the one in which things are to be grasped; of 1,303 pairs the
 likeliest weights are 0.69 and 0.29. What hides what is another question from there."""
 
-OTHER_SPREAD = 0.54
-"""By how much a look from another pose moves a pair's log-odds: looks from two poses are 1.80 apart (standard
-deviation, same pairs), and 0.43 / 1.43 of that counts."""
+POSES_APART = 1.80
+"""How far looks from two poses are apart in a pair's log-odds (standard deviation, same pairs)."""
 
 BASE = 0.39
 """Share of the pairs that may obstruct which do, in the same looks."""
@@ -55,6 +54,11 @@ class PairEvidence(NamedTuple):
     weight: float
     mean: float
     log_odds: float
+
+    @property
+    def other_spread(self) -> float:
+        """Standard deviation of what a look from another pose adds to the log-odds: less after many looks."""
+        return POSES_APART * OTHER_POSE / (self.weight + OTHER_POSE)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from cpor.answer import N_GRAPHS
 from cpor.corrections.history import Correction
+from cpor.decision import COST_ASK
 from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.serve.api.messages.base import (
     LONGEST_TEXT,
@@ -89,7 +90,7 @@ class PlanRequest(GivenScene):
     max_steps: Annotated[int, Field(ge=0, le=MOST_OBJECTS, strict=True)] | None = None
     cost_removal: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 0.05
     cost_wrong: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 1.0
-    cost_ask: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 0.5
+    cost_ask: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = COST_ASK
 
 
 class OverrideMessage(Message):
