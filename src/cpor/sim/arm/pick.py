@@ -22,8 +22,8 @@ CARRY_HEIGHT = 0.22
 GUARD_N = 18.0
 """Force against the fingers at which a descent ends. [N]"""
 
-TOO_HIGH = 0.015
-"""A descent that ends farther above the grasp than this is given up. [m]"""
+TOO_HIGH = 0.0085
+"""A descent that ends farther above a grasp than this is given up: there tips slip off round things. [m]"""
 
 LET_GO = 0.012
 """What is held is let go of this much higher above the table than it was grasped. [m]"""
