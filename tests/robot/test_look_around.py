@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from support.box_table import BoxTable, TableMasks, stack
 
+from cpor.decision import Defer
 from cpor.inference.decide import decide
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.robot.carry_over import Memory
 from cpor.robot.cycle import LoopSettings
-from cpor.robot.look_around import Around
+from cpor.robot.look_around import Around, best_view
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import LooksAround
 from cpor.scene import BlockedBy
@@ -58,6 +59,24 @@ def test_it_looks_from_elsewhere_first_where_that_is_expected_to_pay(p, cost, lo
         assert "looked from the left first, recognised 3 of 3" in words
         assert after.known == memory.known and after.frame is memory.frame  # acted on is the usual view
         assert around.look(decide(posterior, tau=0.6), posterior, memory) is None  # once a place
+
+
+def test_it_looks_where_that_may_save_a_question_and_not_where_another_rule_defers():
+    table = WithWrist({k: stack()[k] for k in (1, 2, 4)})
+    memory = Memory().carry_to(TableMasks(table).segment(table.observe()))
+
+    def offered(p, reason=None):
+        known = replace(
+            memory, pairs=PairFilter({PAIR: PairEvidence(1.0, 1.0, float(np.log(p / (1.0 - p))))})
+        )
+        posterior = ObstructionPosterior((1, 2, 4), 1, {PAIR: p})
+        decision = decide(posterior, tau=0.88)
+        decision = decision if reason is None else replace(decision, action=Defer(reason))
+        return best_view(decision, posterior, known, table.views())
+
+    assert offered(0.85).gain > 0.05 > offered(0.6).gain  # to be lifted above 0.88, or too far below
+    assert offered(0.95).gain == 0.0  # it acts
+    assert offered(0.95, "conflicting_evidence") is None
 
 
 def test_a_robot_that_can_look_around_still_retrieves():

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpor.asking import decide_with, expected_gain, relevant_pairs
+from cpor.asking import decide_with, expected_gain, relevant_pairs, same_action
 from cpor.decision import Decision, Defer
 from cpor.errors import CameraError
 from cpor.perception.segmenter import Segmenter
@@ -91,7 +91,9 @@ def best_view(
     views: Mapping[str, Camera],
     samples: int = 48,
 ) -> Offer | None:
-    """The place from which a look is expected to pay most; None where none is offered.
+    """The place from which a look is expected to pay most.
+
+    None where none is offered, and where the decision does not follow from the pairs alone.
 
     Args:
         decision: What would be done now.
@@ -103,6 +105,8 @@ def best_view(
     assert memory.frame is not None
     shape, offers = memory.frame.observation.shape, []
     decide_all = decide_with(replace(Pipeline(), tau=decision.tau))
+    if not same_action(decide_all([posterior])[0].action, decision.action):
+        return None  # a rule of the decider's own
     gains: dict[tuple[BlockedBy, ...], float] = {}
     for name, camera in views.items():
         shown = {
