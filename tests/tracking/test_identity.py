@@ -139,6 +139,24 @@ def test_a_thing_that_rolled_away_is_the_same_where_another_lies_in_its_old_plac
     assert who.same[1].known == 1 and who.same[1].p > SURE
 
 
+def test_a_thing_that_moved_is_surer_to_be_the_same_the_nearer_it_is():
+    box = Box((30, 60), (30, 38), 0.04, (30, 130, 60))
+    after = replace(box, colour=(42, 168, 84))
+    p = [match(see({1: box}), see({1: after.moved(0, far)})).same[1].p for far in (9, 13, 30, 60)]
+    assert p[0] > p[1] > p[2] and p[2] == p[3]
+
+
+def test_a_twin_beside_a_thing_that_got_hidden_is_not_it():
+    box = Box((30, 60), (30, 60), 0.04, (30, 130, 60))
+    twin = replace(box.moved(0, 34), colour=(31, 130, 60))
+    both = see({1: box, 2: twin})
+    ids = np.where(both.visible_ids == 2, 0, both.visible_ids)  # nobody found the twin at first
+    before = replace(both, visible_ids=ids, objects=both.objects[:1])
+    covered = see({2: twin, 3: Box((25, 62), (25, 62), 0.10, (200, 200, 30))})
+    same = match(before, covered).same
+    assert 2 not in same or same[2].p < SURE
+
+
 @pytest.mark.parametrize("colour", [(20, 20, 20), (90, 20, 20), (30, 130, 60)])
 def test_what_is_much_darker_or_of_another_hue_is_another_thing(colour):
     box = {1: Box((20, 50), (20, 80), 0.04, (235, 235, 235))}

@@ -52,6 +52,11 @@ BY_LOOK = (-11.0, 14.0, -4.0, -2.0, 4.0, -10.0, -4.0)
 log-ratio of areas; share of it that is gone from its old place; of the other, shares that may have been
 hidden before and that were there before."""
 
+NOT_FAR = (4.0, -32.0)
+"""What nearness adds to the log-odds of a thing that moved, where it is above 0: intercept; distance as a
+share of the image's width. Of 107 things that moved in simulated looks 35 are sure by look with it, 6 without
+it; none of 928 others."""
+
 OTHER = 0.5
 """Least overlap of histograms, of colours or of hues, of pixels that show the same thing."""
 
@@ -121,11 +126,14 @@ def identify(
     s = np.full((len(olds), len(news)), -np.inf)
     there = [find_in(known[i], scene) for i in olds]
     then = [None if before is None else find_in(looks[k], before) for k in news]
-    shares = np.zeros((*s.shape, 2))
+    shares, centres = np.zeros((*s.shape, 2)), [looks[k].pixels.mean(axis=0) for k in news]
     for r, i in enumerate(olds):
         for c, k in enumerate(news):
             shares[r, c] = _shares(known[i], there[r], looks[k], k)
-            s[r, c] = _log_odds(known[i], there[r], looks[k], k, then[c], shares[r, c], i in taken)
+            far = np.linalg.norm(there[r].centre - centres[c]) / scene.observation.shape[1]
+            s[r, c] = _log_odds(
+                known[i], there[r], looks[k], k, then[c], shares[r, c], float(far), i in taken
+            )
             if np.isfinite(s[r, c]):
                 s[r, c] += _said(i, k, known, looks, ids_are_kept)
     s[s < LEAST] = -np.inf
@@ -223,6 +231,7 @@ def _log_odds(
     k: int,
     then: Found | None,
     shares: Float[np.ndarray, " 2"],
+    far: float,
     taken: bool,
 ) -> float:
     """How much speaks for two looks being of one thing, without names and numbers."""
@@ -244,6 +253,7 @@ def _log_odds(
         n = max(then.stays + then.gone + then.hidden, 1)
         hidden, there = then.hidden / n, (then.stays - _others(then)) / n
     by_look = float(np.dot(BY_LOOK, (1.0, likeness, apart, sizes, left, hidden, there)))
+    by_look += 0.0 if np.isnan(far) else max(0.0, float(np.dot(NOT_FAR, (1.0, far))))
     return max(by_place, min(MOST, by_look))
 
 

@@ -164,6 +164,7 @@ class Found:
         alike: Overlap of the histograms of their colours before and now.
         same_hues: Overlap of the histograms of their hues before and now.
         relit: Logarithm of how many times brighter the median of them is now.
+        centre: Of the place, row and column, NaN where nobody knows. Shape (2,). [px]
     """
 
     stays: int
@@ -174,6 +175,7 @@ class Found:
     alike: Mapping[int, float]
     same_hues: Mapping[int, float]
     relit: Mapping[int, float]
+    centre: Float[np.ndarray, " 2"]
 
 
 def same_pose(a: Camera, b: Camera) -> bool:
@@ -187,6 +189,7 @@ def find_in(look: Look, scene: Scene) -> Found:
     """Where an object's pixels are in another frame: the same ones, or by the poses of both cameras."""
     seen = scene.observation
     pixels, expected, colours = _project(look, seen.camera)
+    centre = pixels.mean(axis=0) if len(pixels) else np.full(2, np.nan)
     inside = ((pixels >= 0) & (pixels < seen.shape)).all(axis=1)
     pixels, expected, colours = pixels[inside], expected[inside], colours[inside]
     deeper = _depth_at(seen, pixels) - expected
@@ -205,7 +208,8 @@ def find_in(look: Look, scene: Scene) -> Found:
     hues = {k: alike(_hues(colours[here]), _hues(now[here])) for k, here in of.items()}
     brighter = np.log((now.mean(axis=1) + DARK) / (colours.mean(axis=1) + DARK))
     relit = {k: float(np.median(brighter[here])) for k, here in of.items()}
-    return Found(int(stays.sum()), int(gone.sum()), int(hidden.sum()), on, recoloured, likeness, hues, relit)
+    counts_of = (int(each.sum()) for each in (stays, gone, hidden))
+    return Found(*counts_of, on, recoloured, likeness, hues, relit, centre)
 
 
 def share_inside(look: Look, camera: Camera, shape: tuple[int, int]) -> float:
