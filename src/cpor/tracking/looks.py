@@ -208,8 +208,8 @@ def find_in(look: Look, scene: Scene) -> Found:
     hues = {k: alike(_hues(colours[here]), _hues(now[here])) for k, here in of.items()}
     brighter = np.log((now.mean(axis=1) + DARK) / (colours.mean(axis=1) + DARK))
     relit = {k: float(np.median(brighter[here])) for k, here in of.items()}
-    counts_of = (int(each.sum()) for each in (stays, gone, hidden))
-    return Found(*counts_of, on, recoloured, likeness, hues, relit, centre)
+    n_stay, n_gone, n_hidden = (int(each.sum()) for each in (stays, gone, hidden))
+    return Found(n_stay, n_gone, n_hidden, on, recoloured, likeness, hues, relit, centre)
 
 
 def share_inside(look: Look, camera: Camera, shape: tuple[int, int]) -> float:
