@@ -9,6 +9,7 @@ Run: nice python benchmarks/evidence_looking_again.py [--per-tier 60]
 
 import argparse
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from evidence_page import keep
 from long_parts import Row
 
 from cpor.asking import worth
-from cpor.decision import Decision
+from cpor.decision import Decision, Defer
 from cpor.errors import SimulationError
 from cpor.experiments.loop_causes import Step, list_steps
 from cpor.experiments.robot_table import Rate
 from cpor.experiments.scenarios import Person
+from cpor.robot.cycle import Cycle
 from cpor.sim.dataset.manifest import TIERS
 from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage
 
@@ -61,12 +63,12 @@ def run(seed: int, settings: DemoSettings) -> dict[str, Any]:
     looks = []
     for before, after in pairwise(cycles):
         if before.index in expected and before.index in steps and after.index in steps:
-            assert before.decision is not None and after.decision is not None
-            true = [_value(steps[c.index], c.decision) for c in (after, before)]
+            then, now = (_as_done(c, steps[c.index]) for c in (before, after))
+            true = [_value(done, steps[c.index]) for done, c in ((now, after), (then, before))]
             looks.append(
                 {
                     "expected": expected[before.index],
-                    "believed": worth(after.decision) - worth(before.decision),
+                    "believed": worth(now) - worth(then),
                     "true": true[0] - true[1],
                 }
             )
@@ -82,9 +84,16 @@ def run(seed: int, settings: DemoSettings) -> dict[str, Any]:
     }
 
 
-def _value(step: Step, decision: Decision) -> float:
+def _as_done(cycle: Cycle, step: Step) -> Decision:
+    """The decision of a cycle; a deferral where the loop deferred all the same, or asked."""
+    assert cycle.decision is not None
+    deferred = step.did == "defer" or step.by_person
+    return replace(cycle.decision, action=Defer("weak_evidence")) if deferred else cycle.decision
+
+
+def _value(decision: Decision, step: Step) -> float:
     """What a decision is worth by the truth: acting 1 or 0, deferring what it costs to ask."""
-    return worth(decision) if step.did == "defer" else float(not step.wrong)
+    return worth(decision) if isinstance(decision.action, Defer) else float(not step.wrong)
 
 
 def rows_of(records: list[dict[str, Any]]) -> list[Row]:
