@@ -47,12 +47,12 @@ def record(tier, seed, method, success, **changes):
     return ScenarioRecord(tier=tier, seed=seed, method=method, **(fields | changes))
 
 
-def ended(how, action=None, error=None):
+def ended(how, action=None, error=None, done=None):
     decision = None
     if action is not None:
         nothing = Certificate("exact", 0.0, None, True, True)
         decision = Decision(action, {1: 1.0}, frozenset(), nothing, "exact", 0.5, 0.5, None, None)
-    return RunResult(how, "", (Cycle(0, None, 1, decision, action),), error=error)
+    return RunResult(how, "", (Cycle(0, None, 1, decision, done or action),), error=error)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,7 @@ def ended(how, action=None, error=None):
         (ended("deferred", Defer("no_evidence")), False, 0, 0, "perception"),
         (ended("deferred", Defer("near_tie")), False, 0, 1, "reasoning"),
         (ended("deferred", Remove(1)), False, 0, 2, "grasp"),
+        (ended("deferred", Remove(1), done=Defer("conflicting_evidence")), False, 0, 0, "reasoning"),
         (ended("budget", Grasp(1)), False, 0, 5, "grasp"),
         (ended("budget", Remove(1)), False, 2, 5, "reasoning"),
     ],
@@ -121,7 +122,7 @@ def test_an_error_of_the_program_is_no_outcome_of_a_scenario(tmp_path, monkeypat
         raise InvalidSceneError("grasps need depth")
 
     monkeypatch.setattr("cpor.sim.arm.simulated_robot.find_grasps", broken)
-    settings = ScenarioSettings(model=bundled_model(), eyes="truth")
+    settings = ScenarioSettings(model=bundled_model(), eyes="truth", person=True)
     with pytest.raises(InvalidSceneError, match="grasps need depth"):
         run_robot_table(tmp_path / "records.jsonl", settings, 1, ("oracle",))
     assert read_records(tmp_path / "records.jsonl") == []
@@ -152,7 +153,7 @@ def test_rows_count_tiers_causes_and_pairs():
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("robot") / "records.jsonl"
-    settings = ScenarioSettings(model=bundled_model(), eyes="truth")
+    settings = ScenarioSettings(model=bundled_model(), eyes="truth", person=True)
     return path, settings, run_robot_table(path, settings, 1, ("cpor", "oracle"))
 
 
@@ -201,7 +202,7 @@ def test_a_file_of_records_is_resumed_not_repeated(table):
 def test_the_command_line_prints_the_table(table):
     path, _, _ = table
     arguments = ["experiment", "robot", "--out", str(path), "--per-tier", "1", "--methods", "cpor,oracle"]
-    arguments[2:2] = ["--eyes", "truth"]
+    arguments[2:2] = ["--eyes", "truth", "--person"]
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
     assert "true relations" in shown.output and "CPOR against true relations" in shown.output
@@ -212,7 +213,7 @@ def test_the_command_line_prints_the_table(table):
 
 
 def test_records_go_into_a_file_that_can_be_written(tmp_path):
-    settings = ScenarioSettings(model=bundled_model(), eyes="truth")
+    settings = ScenarioSettings(model=bundled_model(), eyes="truth", person=True)
     (tmp_path / "letter.txt").write_text("dear")
     for out, said in [(tmp_path, "is a folder"), (tmp_path / "letter.txt", "no file of records")]:
         with pytest.raises(CporError, match=f"{said}.*choose another --out"):

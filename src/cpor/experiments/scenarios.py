@@ -307,11 +307,13 @@ def cause_of(
     if result.ended in (Ended.FAULT, Ended.STOPPED):
         return "physics"
     if result.ended in (Ended.DEFERRED, Ended.UNCONFIRMED):
-        last = next((c.decision for c in reversed(result.cycles) if c.decision), None)
-        if last is not None and last.action in (Defer("no_evidence"), Defer("unseen_blocker")):
+        last = next((c for c in reversed(result.cycles) if c.decision), None)
+        if last is None or last.decision is None or last.action == Defer("conflicting_evidence"):
+            return "reasoning"
+        if last.decision.action in (Defer("no_evidence"), Defer("unseen_blocker")):
             return "perception"
         # It knew what to do and could not: the gripper is to blame.
-        return "grasp" if last is not None and not isinstance(last.action, Defer) else "reasoning"
+        return "reasoning" if isinstance(last.decision.action, Defer) else "grasp"
     if wrong:
         return "reasoning"
     return "grasp" if failed_grasps or retrieved is not result.retrieved else "reasoning"
