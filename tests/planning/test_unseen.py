@@ -37,6 +37,11 @@ def test_decide_defers_where_the_unseen_would_have_to_go_first() -> None:
     assert said.action == Defer("unseen_blocker") and said.blockers == frozenset()
 
 
+def test_what_nobody_can_act_on_ties_with_no_action() -> None:
+    assert decide(scene({(1, 0): 0.5}), tau=0.9).action == Defer("weak_evidence")
+    assert decide(scene({(1, 0): 0.5}, unseen=None), tau=0.9).action == Defer("near_tie")
+
+
 def test_decoders_do_not_name_it_and_do_not_call_the_target_free() -> None:
     for found in (decode_paper(scene({(1, 0): 0.9})), decode_expected(scene({(1, 0): 0.9})).prediction):
         assert found.objects == frozenset() and found.relations == frozenset() and found.paths == ()

@@ -137,7 +137,8 @@ def _decision(posterior: ObstructionPosterior, scores: Float[np.ndarray, " n"], 
     named = dict(zip(posterior.objects, scores.tolist(), strict=True))
     blockers = frozenset(o for o, q in named.items() if q > _LIKELIER_THAN_NOT and o != posterior.target)
     return Decision(
-        action=choose(posterior, scores.tolist(), tau) or Defer(reason_to_defer(scores.tolist(), 0.0)),
+        action=choose(posterior, scores.tolist(), tau)
+        or Defer(reason_to_defer(posterior, scores.tolist(), 0.0)),
         scores=named,
         blockers=blockers,
         certificate=_NOTHING_PROVEN,

@@ -179,11 +179,14 @@ def _unseen(posterior: ObstructionPosterior) -> tuple[int, ...]:
     return () if posterior.unseen is None else (posterior.index(posterior.unseen),)
 
 
-def reason_to_defer(scores: Sequence[float], conflict: float, undecided: bool = False) -> DeferReason:
+def reason_to_defer(
+    posterior: ObstructionPosterior, scores: Sequence[float], conflict: float, undecided: bool = False
+) -> DeferReason:
     """Why no action is likely enough to be right, by stated rules, the first that applies.
 
     Args:
-        scores: One for each object.
+        posterior: The scene.
+        scores: One for each object; that of what nobody segmented is of no action.
         conflict: The least that is known of mu_target.
         undecided: Whether the intervals of the scores leave open what exact inference would do.
     """
@@ -191,7 +194,8 @@ def reason_to_defer(scores: Sequence[float], conflict: float, undecided: bool = 
         return "conflicting_evidence"
     if undecided:
         return "not_proven"
-    ranked = sorted(scores, reverse=True)
+    unseen = _unseen(posterior)
+    ranked = sorted((score for o, score in enumerate(scores) if o not in unseen), reverse=True)
     if len(ranked) > 1 and ranked[0] - ranked[1] < NEAR_TIE:
         return "near_tie"
     return "weak_evidence"
@@ -221,7 +225,7 @@ def judge(
     action = choose(posterior, relied_on, tau)
     if action is None or (require_certificate and not certificate.certified):
         undecided = max(inference.high) > tau + ROUNDING
-        action = Defer(reason_to_defer(scores, inference.conflict, undecided))
+        action = Defer(reason_to_defer(posterior, scores, inference.conflict, undecided))
     objects = posterior.objects
     limit = blocker_threshold + ROUNDING
     named = {label for label, score in zip(objects, relied_on, strict=True) if score > limit}
