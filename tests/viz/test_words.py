@@ -1,11 +1,14 @@
 from dataclasses import replace
 from typing import get_args
 
+import numpy as np
+
 from cpor.decision import WHY_DEFERRED, Certificate, Decision, Defer, DeferReason, Grasp, Remove
 from cpor.pipeline import UNSEEN
+from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 from cpor.viz.card import NOBODY_SEGMENTED
 from cpor.viz.page_parts import score_bars
-from cpor.viz.words import say_success, say_why
+from cpor.viz.words import namer, names_in, say_success, say_why, with_names
 
 
 def decided(action, epsilon, kind="k_max"):
@@ -53,3 +56,17 @@ def test_a_score_that_promises_too_much_is_said():
     assert say_success(None, act) == ""
     assert say_success(0.55, act).endswith("were right 55% of the time.")
     assert say_success(0.4, act).endswith("So count on 40%: the score promises too much.")
+
+
+def test_what_is_gone_is_still_called_by_its_name():
+    def seen(**called):
+        mask = MaskCrop(0, 0, np.ones((2, 2), bool))
+        objects = [DetectedObject(int(k[1:]), mask, name=title) for k, title in called.items()]
+        return Scene(Observation(np.zeros((4, 4, 3), np.uint8)), tuple(objects))
+
+    before, now = seen(_1="red box", _2="green cup"), seen(_1="red tool")
+    note = "Object 2 and object 1 are seen as one now"
+    assert (
+        with_names(note, namer(now, names_in(before))) == "The green cup and the red tool are seen as one now"
+    )
+    assert with_names(note, namer(now)) == "Object 2 and the red tool are seen as one now"

@@ -14,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cpor.decision import Decision, Defer
+from cpor.relations import Label
 from cpor.robot.cycle import Cycle
 from cpor.scene import Scene
 from cpor.viz.score_bar import score_bar
 from cpor.viz.words import (
     OUTCOMES,
     namer,
+    names_in,
     ranked_scores,
     say_certificate,
     say_step,
@@ -49,6 +51,7 @@ class LiveView:
         self._now: RenderableType = Text("Looking …", style="dim")
         self._status = ""
         self._shown = -1
+        self._names: dict[Label, str] = {}
         self._live = Live(console=self._console, auto_refresh=False) if self._console.is_terminal else None
 
     def __enter__(self) -> "LiveView":
@@ -103,7 +106,8 @@ class LiveView:
         """A cycle is over; `verdict` is what somebody who knows the truth says of its action."""
         if self._shown != cycle.index:  # a deferral: nothing was announced
             self.decided(cycle)
-        name = namer(cycle.scene)
+        name = namer(cycle.scene, self._names)
+        self._names |= names_in(cycle.scene)
         headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
         outcome = cycle.outcome
         came = "Nothing was moved." if outcome is None else f"{OUTCOMES[outcome.kind]}: {outcome.detail}"

@@ -21,6 +21,7 @@ from cpor.viz.words import (
     ENDS,
     OUTCOMES,
     namer,
+    names_in,
     say_certificate,
     say_step,
     say_success,
@@ -94,9 +95,7 @@ def story_page(story: Story) -> str:
     """The page; the same run gives the same page."""
     title = f"Fetching {story.request}"
     # An object that a note speaks of may be gone by then.
-    names: dict[Label, str] = {
-        o.id: f"the {o.title}" for cycle in story.cycles for o in cycle.scene.objects if o.title
-    }
+    names = {obj: name for cycle in story.cycles for obj, name in names_in(cycle.scene).items()}
     # One window for all steps, so that the eye can compare them.
     window = window_around(story.cycles[0].scene) if story.cycles else None
     steps, proven = [], ""
@@ -168,10 +167,7 @@ def _step(
         if sure := " ".join(filter(None, (say_success(cycle.p_success, done), proven))):
             parts.append(f'<p class="note">{escape(sure)}</p>')
     parts += [_outcome(cycle, goes_on), truth]
-    notes = [
-        with_names(with_names(note, name), lambda obj: names.get(obj, f"object {obj}"))
-        for note in cycle.notes
-    ]
+    notes = [with_names(note, namer(cycle.scene, names)) for note in cycle.notes]
     parts += [f'<p class="note">{escape(sentence(note))}</p>' for note in notes]
     return f'<section class="step"><figure>{shown}</figure><div>{"".join(parts)}</div></section>'
 

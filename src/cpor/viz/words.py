@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp
 from cpor.pipeline import UNSEEN
@@ -38,9 +39,19 @@ ENDS: dict[Ended, str] = {
 """How a run ended, after the name of the target."""
 
 
-def namer(scene: Scene) -> Callable[[Label], str]:
-    """A function that gives an object's name, or `object 7` where it has none."""
-    names = {o.id: f"the {clean(o.title)}" for o in scene.objects if o.title} | {UNSEEN: NOBODY_SEGMENTED}
+def names_in(scene: Scene) -> dict[Label, str]:
+    """The names of a scene's objects, of those that have one."""
+    return {o.id: f"the {clean(o.title)}" for o in scene.objects if o.title}
+
+
+def namer(scene: Scene, earlier: Mapping[Label, str] = MappingProxyType({})) -> Callable[[Label], str]:
+    """A function that gives an object's name, or `object 7` where it has none.
+
+    Args:
+        scene: What is seen now.
+        earlier: Names of objects that may not be in it any more.
+    """
+    names = {**earlier, **names_in(scene), UNSEEN: NOBODY_SEGMENTED}
     return lambda obj: names[obj] if obj in names else f"object {clean(obj)}"
 
 
