@@ -2,14 +2,13 @@
 
 Runs are kept, one JSON a line, in out/ and not run again. Counts go to docs/evidence.json.
 
-Run: nice python benchmarks/evidence_identity.py [--runs 60] [--cases 200] [--only PART]
+Run: nice python benchmarks/evidence_identity.py [--runs 60] [--cases 200] [--only PART] [--workers 2]
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from long_parts import Row
 from cpor.decision import Action, Defer
 from cpor.errors import SimulationError
 from cpor.experiments.scenarios import Person
+from cpor.files.pool import make_pool
 from cpor.metrics import debiased_ece, ece
 from cpor.perception.mask_selection import MaskSettings
 from cpor.robot.carry_over import Memory
@@ -131,9 +131,9 @@ class Observer:
         return "wrong" if wrong else "right"
 
 
-def run(seed: int, k: int) -> dict[str, Any] | None:
+def run(seed: int) -> dict[str, Any] | None:
     """One run of the loop; None where no heap came of it."""
-    settings = DemoSettings(tier=TIERS[k % len(TIERS)])
+    settings = DemoSettings(tier=TIERS[(seed - FIRST_SEED) % len(TIERS)])
     try:
         stage = set_stage(seed, settings)
     except SimulationError:
@@ -193,23 +193,21 @@ def kept_records(
     path: Path,
     first_seed: int,
     count: int,
-    measure: Callable[[int, int], dict[str, Any] | None],
+    measure: Callable[[int], dict[str, Any] | None],
     workers: int = 1,
 ) -> list[dict[str, Any]]:
     """Records of a file, one JSON a line; those that are missing are measured first, by some processes."""
     path.parent.mkdir(exist_ok=True)
     lines = path.read_text().splitlines() if path.is_file() else []
     there = {record["seed"]: record for record in map(json.loads, lines)}
-    with ProcessPoolExecutor(workers) as pool:
-        missing = [k for k in range(count) if first_seed + k not in there]
-        jobs = {pool.submit(measure, first_seed + k, k): k for k in missing}
-        for job in as_completed(jobs):
-            if (record := job.result()) is None:
-                continue
-            there[record["seed"]] = record
-            with path.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-            print(jobs[job], {key: record[key] for key in record if key != "pairs"}, flush=True)
+    missing = [seed for seed in range(first_seed, first_seed + count) if seed not in there]
+    for seed, record in make_pool(workers).do_all(measure, missing):
+        if record is None:
+            continue
+        there[seed] = record
+        with path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print({key: record[key] for key in record if key != "pairs"}, flush=True)
     return [there[seed] for seed in sorted(there)]
 
 

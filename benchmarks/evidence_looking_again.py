@@ -4,7 +4,7 @@ Both runs of a scenario begin with the same heap and the same noise; a person wh
 where the loop defers three times in a row. A scenario in which no look is expected to pay is run once.
 Records are kept, one JSON a line, in out/ and not made again.
 
-Run: nice python benchmarks/evidence_looking_again.py [--per-tier 60]
+Run: nice python benchmarks/evidence_looking_again.py [--per-tier 60] [--workers 2]
 """
 
 import argparse
@@ -40,9 +40,9 @@ PAYS = 0.02
 LOOKED = re.compile(r"it looked from .* expected to gain (\d\.\d+)")
 
 
-def scenario(seed: int, k: int) -> dict[str, Any] | None:
+def scenario(seed: int) -> dict[str, Any] | None:
     """Both runs of one scenario; None where no heap came of it."""
-    tier = TIERS[k % len(TIERS)]
+    tier = TIERS[(seed - FIRST_SEED) % len(TIERS)]
     try:
         around = run(seed, DemoSettings(tier, look_cost=PAYS))
         alone = run(seed, DemoSettings(tier)) if around["looked"] else around

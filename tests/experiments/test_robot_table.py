@@ -122,7 +122,7 @@ def test_an_error_of_the_program_is_no_outcome_of_a_scenario(tmp_path, monkeypat
         raise InvalidSceneError("grasps need depth")
 
     monkeypatch.setattr("cpor.sim.arm.simulated_robot.find_grasps", broken)
-    settings = ScenarioSettings(model=bundled_model(), eyes="truth", person=True)
+    settings = ScenarioSettings(model=bundled_model(), eyes="truth")
     with pytest.raises(InvalidSceneError, match="grasps need depth"):
         run_robot_table(tmp_path / "records.jsonl", settings, 1, ("oracle",))
     assert read_records(tmp_path / "records.jsonl") == []

@@ -44,15 +44,15 @@ def join_sizes(first: Detections, second: Detections, frame: Letterbox, settings
     """
     height, width = second.visible.shape[1:]
     cell = frame.size[0] * frame.size[1] / (height * width)
-    grown = smaller(frame).content[0] / frame.content[0], smaller(frame).content[1] / frame.content[1]
-    shown = (second.visible >= settings.mask_threshold).sum((1, 2)) * cell / (grown[0] * grown[1])
+    rows, cols = (s / f for s, f in zip(smaller(frame).content, frame.content, strict=True))
+    shown = (second.visible >= settings.mask_threshold).sum((1, 2)) * cell / (rows * cols)
     scores = np.minimum(second.scores / np.float32(LEAST), np.float32(1.0))
     large = np.flatnonzero((scores >= settings.score_threshold) & (shown >= LARGE**2))
     if not large.size:
         return first
 
     def spread(maps: Float32[np.ndarray, "k h w"]) -> Float32[np.ndarray, "n h w"]:
-        box = (0.0, 0.0, grown[1] * width, grown[0] * height)
+        box = (0.0, 0.0, cols * width, rows * height)
         sized = [
             Image.fromarray(maps[k]).resize((width, height), Image.Resampling.BILINEAR, box=box)
             for k in large
