@@ -1,5 +1,11 @@
-"""What a trained segmenter finds in views that lie in files, left beside them for the relation networks."""
+"""What a trained segmenter finds in views that lie in files, left beside them for the relation networks.
 
+`training.segmenter` answers when it has been trained; where only relations are trained anew, the segmenter of
+before answers beside it: `python -m training.answering --weights segmenter.onnx --views DIR --seconds 500`.
+"""
+
+import argparse
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +17,7 @@ from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections
 from cpor.scene import Observation
 from training.config import Config
+from training.exported import load_exported
 from training.measure import read
 from training.network import PEAKS, SegmenterNet, peaks, prepare
 from training.view_files import SCORE_THRESHOLD, metres, write_answers
@@ -18,9 +25,21 @@ from training.view_files import SCORE_THRESHOLD, metres, write_answers
 THREADS = 3
 
 
-def answer(net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5) -> int:
-    """Answers for all files of views in a folder, in random order; says how many."""
-    paths = sorted(folder.glob("*.npz"))
+def answer(
+    net: SegmenterNet, folder: Path, device: torch.device, seed: int = 5, known: set[Path] | None = None
+) -> int:
+    """Answers for all files of views in a folder, in random order; says how many.
+
+    Args:
+        net: The segmenter.
+        folder: Of the views.
+        device: Where the network is.
+        seed: Of the order.
+        known: Files that need no answer any more; gets the others.
+    """
+    done = set() if known is None else known
+    paths = sorted({*folder.glob("*.npz")} - done)
+    done.update(paths)
     np.random.default_rng(seed).shuffle(paths)
     written: list[Future[None]] = []
     with ThreadPoolExecutor(THREADS) as threads:
@@ -57,3 +76,28 @@ def _on_input(path: Path) -> tuple[np.ndarray, np.ndarray]:
     frame = Letterbox.fit(rgb.shape[1:3], (export.height, export.width))
     placed = [frame.place(Observation(*each)) for each in zip(rgb, depth, strict=True)]
     return np.stack([p[0] for p in placed]), np.stack([p[1] for p in placed])
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weights", type=Path, required=True, help="exported segmenter")
+    parser.add_argument("--views", type=Path, required=True, help="folder where run_relations leaves views")
+    parser.add_argument("--seconds", type=float, default=500.0, help="how long to wait for more")
+    asked = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    net: SegmenterNet | None = None
+    known: set[Path] = set()
+    start = time.monotonic()
+    while time.monotonic() - start < asked.seconds:
+        if net is None and (views := next(asked.views.glob("*.npz"), None)):
+            rgb, depth = (torch.as_tensor(each).to(device) for each in _on_input(views))
+            net = SegmenterNet(Config().network).to(device).eval()
+            load_exported(net, asked.weights, prepare(rgb, depth))
+        if net is None or not answer(net, asked.views, device, known=known):
+            time.sleep(1.0)
+    print(f"{len(known)} files answered")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Takes the weights of an exported segmenter back into a network, to go on training where a release ended.
+"""Takes the weights of an exported network back into torch, to go on training where a release ended.
 
 An exported file has its normalisations folded into its kernels. They are unfolded so that the network says
 the same as the file while it trains, too: each normalisation gets the statistics of a batch of pictures, and
@@ -13,16 +13,14 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor, nn
 
-from training.network import SegmenterNet
 
-
-def load_exported(net: SegmenterNet, path: Path, channels: Tensor) -> list[str]:
+def load_exported(net: nn.Module, path: Path, inputs: Tensor) -> list[str]:
     """Puts the weights of a file into a network; parts the file does not have stay as they are.
 
     Args:
         net: Of the same make, or larger where additions begin at zero.
         path: Of an ONNX file that `training.export` wrote.
-        channels: Prepared pictures to take statistics from. Shape (b, 8, h, w).
+        inputs: What the network takes, to get statistics from. Shape (b, layers, h, w).
 
     Returns:
         Names of the layers that were found.
@@ -53,7 +51,7 @@ def load_exported(net: SegmenterNet, path: Path, channels: Tensor) -> list[str]:
             else:
                 layer.bias.copy_(torch.tensor(bias).float().to(device))
         found.append(name)
-    _unfold(net, folded, channels)
+    _unfold(net, folded, inputs)
     return found
 
 
@@ -78,7 +76,7 @@ def _added(model: onnx.ModelProto, output: str, held: dict[str, Any], cast: dict
     return None
 
 
-def _unfold(net: SegmenterNet, folded: dict[str, Tensor], channels: Tensor) -> None:
+def _unfold(net: nn.Module, folded: dict[str, Tensor], inputs: Tensor) -> None:
     """Gives the normalisation behind each folded kernel the statistics of a batch, and undoes them."""
     modules = dict(net.named_modules())
     hooks = []
@@ -87,8 +85,8 @@ def _unfold(net: SegmenterNet, folded: dict[str, Tensor], channels: Tensor) -> N
         norm = modules[f"{parent}.norm" if last == "conv" else f"{parent}.{int(last) + 1}"]
         assert isinstance(norm, nn.BatchNorm2d)
 
-        def undo(norm: nn.BatchNorm2d, inputs: tuple[Tensor, ...], bias: Tensor = bias) -> None:
-            x = inputs[0].float()
+        def undo(norm: nn.BatchNorm2d, given: tuple[Tensor, ...], bias: Tensor = bias) -> None:
+            x = given[0].float()
             mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=False)
             norm.running_mean.copy_(mean)  # type: ignore[union-attr]
             norm.running_var.copy_(var)  # type: ignore[union-attr]
@@ -98,7 +96,7 @@ def _unfold(net: SegmenterNet, folded: dict[str, Tensor], channels: Tensor) -> N
         hooks.append(norm.register_forward_pre_hook(undo))
     training = net.training
     with torch.no_grad():
-        net.eval()(channels)
+        net.eval()(inputs)
     net.train(training)
     for hook in hooks:
         hook.remove()

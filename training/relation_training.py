@@ -11,6 +11,7 @@ from cpor.evidence.learnt import RELATIONS
 from cpor.evidence.pair_crops import CROP_SIZE
 from cpor.metrics import summarise_reliability
 from training.averaging import Averaging, Log
+from training.exported import load_exported
 from training.relation_data import KINDS, MASKS, Pairs
 from training.relation_network import LAYERS, RelationNet, Source
 
@@ -70,15 +71,14 @@ def train(
         log: Takes a line now and then.
         batch: Pairs a step.
         seed: Of everything random.
-        begin: File of weights to go on from.
+        begin: Exported file to go on from.
     """
     device = store.device
     torch.manual_seed(seed)
     generator = torch.Generator(device=device).manual_seed(seed)
     net = RelationNet(source).to(device)
     if begin is not None:
-        held = torch.load(begin, map_location=device, weights_only=True)
-        net.load_state_dict({name: value.to(net.state_dict()[name].dtype) for name, value in held.items()})
+        load_exported(net, begin, store.crops(source, torch.arange(min(batch, len(store)), device=device)))
     run = Averaging(net, seconds, LEARNING_RATE, WEIGHT_DECAY)
     while run.goes_on():
         at = torch.randint(len(store), (batch,), generator=generator, device=device)

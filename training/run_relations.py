@@ -3,7 +3,7 @@
 Processes settle heaps and make views of them, which are left in `--views` for the segmenter's training; the
 GPU draws others. Once the segmenter answers for these views, pairs are cut with its masks too, and the GPU
 trains the scorer, then the geometry, on whatever there is by then. What is done is written at once: log.txt,
-results.json, the networks (geometry.onnx, scorer.onnx), their weights (.pt) and checksums.json.
+results.json, the networks (geometry.onnx, scorer.onnx) and checksums.json.
 """
 
 import argparse
@@ -30,7 +30,6 @@ from training.buffer import ViewBuffer
 from training.config import Config
 from training.export import export_relations
 from training.heaps import HeapArrays, join
-from training.parts import halved
 from training.relation_data import KINDS, Pairs, catalogue_case, view_pairs, wide_heap
 from training.relation_network import RelationNet, Source
 from training.relation_training import PairStore, measure, train
@@ -155,7 +154,6 @@ def finish(
     """Measures a network and writes it."""
     results[source] = measure(net, held_out)
     plain = net.to("cpu").float().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-    torch.save(halved(plain), out / f"{source}.pt")
     off = export_relations(plain, out / f"{source}.onnx", version)
     sums = out / "checksums.json"
     known = json.loads(sums.read_text()) if sums.is_file() else {}
@@ -182,15 +180,18 @@ def main() -> None:
         "--patience", type=float, default=900.0, help="seconds at most until the first answers"
     )
     parser.add_argument("--gather", type=float, default=30.0, help="seconds from there to the training")
+    parser.add_argument(
+        "--make-seconds", type=float, help="seconds from the start in which heaps are made; to the end"
+    )
     parser.add_argument("--geometry-seconds", type=float, default=400.0)
-    parser.add_argument("--scorer-seconds", type=float, default=150.0)
+    parser.add_argument("--scorer-seconds", type=float, default=150.0, help="0: none is trained")
     parser.add_argument("--stop", type=float, default=1500.0, help="seconds from the start to the end")
     parser.add_argument("--capacity", type=int, default=700_000)
     parser.add_argument("--held-out", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--version", default="6")
     parser.add_argument("--seed", type=int, default=DATA_SEED)
-    parser.add_argument("--begin", type=Path, help="folder with geometry.pt and scorer.pt to go on from")
+    parser.add_argument("--begin", type=Path, help="folder with geometry.onnx and scorer.onnx to go on from")
     asked = parser.parse_args()
     log, start = open_log(asked.out), time.monotonic()
 
@@ -210,10 +211,10 @@ def main() -> None:
         settled = pool.map(wide_heap, seeds, chunksize=2)
         wide = [(k, heap, swept) for k, found in enumerate(settled) for heap, swept in found]
         log(f"{len(wide)} wide heaps, those after removals included")
+        until = start + min(asked.make_seconds or asked.stop, asked.stop - 30.0)
         factory = Factory(
-            pool, training, held_out, asked.workers, start + asked.stop - 30.0, views, asked.cases,
-            asked.looks, asked.seed,
-        )  # fmt: skip
+            pool, training, held_out, asked.workers, until, views, asked.cases, asked.looks, asked.seed
+        )
         drawn = draw_wide(wide, factory, asked.wide_seconds, asked.wide_views, device, Config())
         log(f"{drawn} wide views drawn; {len(training)} pairs so far")
         while time.monotonic() - start < asked.patience and not factory.answered:
@@ -223,9 +224,10 @@ def main() -> None:
         log(f"{len(training)} pairs, {factory.cases} catalogue heaps before the segmenter answers")
         time.sleep(asked.gather)
         log(f"{len(training)} pairs to train on, {len(held_out)} held out, {factory.cases} catalogue cases")
-        begin = {s: asked.begin / f"{s}.pt" if asked.begin else None for s in ("scorer", "geometry")}
-        net = train("scorer", training, asked.scorer_seconds, log, asked.batch, begin=begin["scorer"])
-        finish(net, "scorer", asked.out, asked.version, held_out, results, log)
+        begin = {s: asked.begin / f"{s}.onnx" if asked.begin else None for s in ("scorer", "geometry")}
+        if asked.scorer_seconds > 0.0:
+            net = train("scorer", training, asked.scorer_seconds, log, asked.batch, begin=begin["scorer"])
+            finish(net, "scorer", asked.out, asked.version, held_out, results, log)
         left = asked.stop - (time.monotonic() - start) - 20.0
         seconds = min(asked.geometry_seconds, left)
         net = train("geometry", training, seconds, log, asked.batch, begin=begin["geometry"])

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -5,12 +7,11 @@ import torch
 from cpor.evidence.pair_crops import colour_crops, geometry_crops, near_pairs, unordered
 from cpor.perception.network_file import PACKAGED
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from training.answering import _on_input, answer
+from training import answering
 from training.buffer import FileViews
 from training.config import Config, HeapConfig
 from training.export import export_relations
 from training.exported import load_exported
-from training.network import SegmenterNet, prepare
 from training.relation_data import Pairs, catalogue_case, catalogue_looks, cut, degrade, view_pairs, wide_heap
 from training.relation_network import LAYERS, RelationNet
 from training.relation_training import PairStore, _turned, measure, train
@@ -99,12 +100,12 @@ def test_photographs_come_back_with_their_truth(photographs):
             assert getattr(read, name).pairs == wanted
 
 
-def test_what_the_segmenter_answers_is_what_the_product_sees(photographs):
+def test_what_the_segmenter_answers_is_what_the_product_sees(photographs, monkeypatch, capsys):
     _, path = photographs
-    net = SegmenterNet(Config().network).eval()
-    rgb, depth = _on_input(path)
-    load_exported(net, PACKAGED / "segmenter.onnx", prepare(torch.as_tensor(rgb), torch.as_tensor(depth)))
-    assert answer(net.eval(), path.parent, torch.device("cpu")) == 1
+    given = ["--weights", str(PACKAGED / "segmenter.onnx"), "--views", str(path.parent), "--seconds", "0.1"]
+    monkeypatch.setattr(sys, "argv", ["answering", *given])
+    answering.main()
+    assert capsys.readouterr().out == "1 files answered\n"
     found = read_answers(path.with_suffix(ANSWERS))
     product = OnnxSegmenter(score_threshold=SCORE_THRESHOLD)
     for k, _, scene in read_views(path):
@@ -148,6 +149,15 @@ def test_a_network_is_trained_and_its_export_says_the_same(store, source, tmp_pa
     figures = measure(net, store)
     assert all(0.0 <= row["auroc"] <= 1.0 for row in figures.values()) and figures
     assert export_relations(net, tmp_path / "net.onnx", "test") < 0.005
+    # The file can be trained on: taken back, it says the same, normalised by a batch or by its means.
+    crops = store.crops(source, torch.arange(len(store)))
+    again = RelationNet(source)
+    load_exported(again, tmp_path / "net.onnx", crops)
+    with torch.no_grad():
+        for other in (again.eval()(crops), again.train()(crops)):
+            assert torch.allclose(net(crops), other, atol=0.05)
+    train(source, store, 0.01, lines.append, batch=8, begin=tmp_path / "net.onnx")
+    assert sum("2 steps" in line for line in lines) == 2
 
 
 @pytest.mark.parametrize("source", ["geometry", "scorer"])
