@@ -19,6 +19,7 @@ from cpor.fitting.stages import fit_calibration, fit_fusion, fit_unseen
 from cpor.inference.decide import decide_many
 from cpor.metrics import summarise_reliability
 from cpor.metrics.ranking import auroc
+from cpor.model import FittedModel
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.risk.modes import MODES
@@ -53,30 +54,53 @@ KEPT: dict[tuple[SegmenterKind, str], str] = {
 """Models that come with the package."""
 
 
-def judge(masks: SegmenterKind, source: str, dev: list["Facts"], test: list["Facts"]) -> dict[str, Any]:
-    """One combination: fitted on dev, decided on test in three ways from the same probabilities.
-
-    What each mode does and what is promised is told of the product's own combinations.
-    """
+def judge(
+    masks: SegmenterKind, source: str, known: list["Facts"], test: list["Facts"], later: list["Facts"]
+) -> dict[str, Any]:
+    """One combination: fitted on what is known, then decided on first looks and on later ones."""
     kind, asks = SOURCES[source]
-    read = [each.read(kind, asks, Pipeline()) for each in dev]
+    read = [each.read(kind, asks, Pipeline()) for each in known]
     kept = KEPT.get((masks, source))
     fresh = frozenset(each.name for each in read if each.name.startswith("fresh"))
     settings = FitSettings(alpha=ALPHA, geometry_kind=kind or "paper", truth="any", untouched=fresh)
     model = fit_labelled(read, settings).model if kept else None
     forced = model.pipeline(tau=0.0, fill_missing=True) if model else _fit_pairs(read)
     forced = replace(forced, most_mu=1.0)
+    # The classical segmenter's masks come in so many pieces that sums over all graphs take seconds a scene.
+    row = decided(source, test, forced, model, compared=masks != "depth")
+    if later:
+        row["later"] = decided(source, later, forced, model)
+    if model is not None:
+        row["promise"] = {
+            "alpha": ALPHA, "tau": model.promise.tau, "reason": model.promise.reason,
+            "n": len(model.parts["promise"]),
+        }  # fmt: skip
+    return {"row": row, "model": model.to_json() if model else None, "kept": kept}
+
+
+def decided(
+    source: str, test: list["Facts"], forced: Pipeline, model: FittedModel | None, compared: bool = True
+) -> dict[str, Any]:
+    """First actions on cases and how good the probabilities are.
+
+    Args:
+        source: Name in SOURCES.
+        test: The cases.
+        forced: Acts on each.
+        model: What each mode does is told of a model, which the product's own combinations have.
+        compared: Whether the other two ways from the same probabilities are taken as well.
+    """
+    kind, asks = SOURCES[source]
     told = [each.read(kind, asks, forced) for each in test]
     cases = [(each, seen) for each, seen in zip(test, told, strict=True) if each.target in each.scene.ids]
     found = [each for each, _ in cases]
     posteriors = [forced.posterior(seen.beliefs, each.target) for each, seen in cases]
     filled = [each.with_prior(forced.prior) for each in posteriors]
     decisions = decide_many(filled, tau=0.0)
-    actions: dict[str, list[Action | None]] = {
-        "cpor": [forced.settle(each).action for each in decisions],
-        "no_acyclicity": [_best(each, product_scores) for each in filled],
-        "single_map": [_best(each, map_scores) for each in filled],
-    }
+    actions: dict[str, list[Action | None]] = {"cpor": [forced.settle(each).action for each in decisions]}
+    if compared:
+        actions["no_acyclicity"] = [_best(each, product_scores) for each in filled]
+        actions["single_map"] = [_best(each, map_scores) for each in filled]
     looked = [~np.isnan(each.beliefs.p_fused) & (each.beliefs.p_fused > 0.0) for each in told]
     p = [each.beliefs.p_fused[at] for each, at in zip(told, looked, strict=True)]
     label = [each.label[at] for each, at in zip(told, looked, strict=True)]
@@ -86,15 +110,13 @@ def judge(masks: SegmenterKind, source: str, dev: list["Facts"], test: list["Fac
             for truth in TRUTHS
         },
         "relations": _relations(p, label),
+        "modes": {},
     }
-    if model is not None:
-        row["promise"] = {"alpha": ALPHA, "tau": model.promise.tau, "reason": model.promise.reason}
-        row["modes"] = {}
-        for mode in MODES:
-            acting = model.pipeline(model.tau(mode))
-            done = [_act(acting, *each) for each in zip(posteriors, decisions, strict=True)]
-            row["modes"][mode] = _count(found, done)
-    return {"row": row, "model": model.to_json() if model else None, "kept": kept}
+    for mode in MODES if model is not None else ():
+        acting = model.pipeline(model.tau(mode))
+        done = [_act(acting, *each) for each in zip(posteriors, decisions, strict=True)]
+        row["modes"][mode] = _count(found, done)
+    return row
 
 
 def _fit_pairs(read: list[LabelledScene]) -> Pipeline:

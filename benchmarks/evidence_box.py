@@ -39,25 +39,32 @@ def rows_of(results: dict[str, Any]) -> Iterator[Row]:
                     told = f"{n['auroc']:.4f}, ECE {n['ece']:.4f} of {n['n']:.0f} pairs"
                     yield Row("sees", f"relation AUROC, {masks}, {source}, {kind}", "reported", told)
                 continue
-            name = f"{masks}, {source}"
-            first, ranking = ASKED.get((masks, source), ("reported", "reported"))
-            for truth, by_method in row["right"].items():
-                yield from _first(name, truth, by_method, first if truth == "any" else "reported")
-            if "relations" not in row:
-                continue
-            n, ece = row["relations"], "<= 0.02" if ranking != "reported" else "reported"
-            yield Row("sees", f"relation AUROC, {name}", ranking, _of(n["auroc"], n["n"]))
-            yield Row("calibrated", f"relation ECE, {name}", ece, _of(n["ece"], n["n"]))
-            if "promise" not in row:
-                continue
-            promise = row["promise"]
-            made = promise["tau"] is not None
-            told = f"made, threshold {promise['tau']:.3f}" if made else f"not made: {promise['reason']}"
-            point = f"promise of at most {promise['alpha']} wrong, tested on 300 scenes, {name}"
-            yield Row("calibrated", point, "reported", told)
-            for mode, n in row["modes"].items():
-                told = f"{n['obstructed_called_free']} of {n['n']}; acted {n['acted']}, wrong {n['wrong']}"
-                yield Row("safe", f"obstructed targets called free, {name}, mode {mode}", "reported", told)
+            asked = ASKED.get((masks, source), ("reported", "reported"))
+            yield from _looks(f"{masks}, {source}", row, asked)
+            if "later" in row:
+                yield from _looks(
+                    f"after up to 3 removals, {masks}, {source}", row["later"], ("reported", "reported")
+                )
+            if "promise" in row:
+                promise = row["promise"]
+                made = promise["tau"] is not None
+                told = f"made, threshold {promise['tau']:.3f}" if made else f"not made: {promise['reason']}"
+                point = f"promise of at most {promise['alpha']} wrong, tested on {promise['n']} scenes"
+                yield Row("calibrated", f"{point}, {masks}, {source}", "reported", told)
+
+
+def _looks(name: str, row: dict[str, Any], asked: tuple[str, str]) -> Iterator[Row]:
+    """First actions, relations and modes on one set of cases."""
+    for truth, by_method in row["right"].items():
+        yield from _first(name, truth, by_method, asked[0] if truth == "any" else "reported")
+    if "relations" not in row:
+        return
+    n, ece = row["relations"], "<= 0.02" if asked[1] != "reported" else "reported"
+    yield Row("sees", f"relation AUROC, {name}", asked[1], _of(n["auroc"], n["n"]))
+    yield Row("calibrated", f"relation ECE, {name}", ece, _of(n["ece"], n["n"]))
+    for mode, n in row["modes"].items():
+        told = f"{n['obstructed_called_free']} of {n['n']}; acted {n['acted']}, wrong {n['wrong']}"
+        yield Row("safe", f"obstructed targets called free, {name}, mode {mode}", "reported", told)
 
 
 def _first(name: str, truth: str, by_method: dict[str, dict[str, str]], asked: str) -> Iterator[Row]:

@@ -40,7 +40,7 @@ FORGED = 0.001
 """What a forged reply says."""
 
 N_SELECTION, N_PROMISE = 200, 300
-"""Scenes that taus are chosen and tested on, as for the bundled models."""
+"""Scenes that taus are chosen and tested on."""
 
 
 def read_facts(folder: Path, split: str, masks: str, most: int) -> list[Facts]:
