@@ -123,7 +123,7 @@ def removed(split: str, number: int) -> int:
 
 def simulated(split: str, number: int, case: CasePlan, kept: Path | None) -> tuple[Scene, CaseEntry] | None:
     """A case of a split as `simulate_case` makes it; None where no heap comes of its seed."""
-    path = kept / f"{split}_{number:05d}.scene" if kept else None
+    path = kept / f"{split}_{number:05d}_{case.seed}.scene" if kept else None
     if path is not None and path.is_file():
         made: tuple[Scene, CaseEntry] | None = pickle.loads(zlib.decompress(path.read_bytes()))
         return made
@@ -275,7 +275,7 @@ def main() -> None:
     parser.add_argument("--late", type=int, default=400, help="scenes after removals to fit on")
     parser.add_argument("--fresh", type=int, default=900, help="scenes to promise with")
     parser.add_argument("--test", type=int, default=1800)
-    parser.add_argument("--late_test", type=int, default=600, help="scenes after removals to report")
+    parser.add_argument("--late-test", type=int, default=600, help="scenes after removals to report")
     parser.add_argument("--scenes", type=Path, help="where simulated cases are kept, to be seen again")
     parser.add_argument("--seconds", type=float, default=380.0, help="for simulating and seeing")
     asked = parser.parse_args()
