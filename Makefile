@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --retries 5
 
-.PHONY: demo quick test check bench evidence docs docs-tried dist format clean
+.PHONY: demo quick test check house bench evidence docs docs-tried dist format clean
 
 # Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
 demo: $(VENV)/.sim
@@ -26,6 +26,10 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+# How much there is to know: lines, classes, repeated names, what one decision crosses.
+house: $(VENV)/.dev
+	@$(BIN)/python benchmarks/house.py
 
 bench: $(VENV)/.dev
 	@PYTHONPATH=tests $(BIN)/python benchmarks/bench.py
