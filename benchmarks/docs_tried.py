@@ -3,7 +3,7 @@
 Outside of the repository, as a reader has it: a new virtual environment with the wheel, and a folder with the
 files that the pages speak of. Each page gets a folder of its own. What a reader types is run; a command that
 serves is ended once it runs; what needs a camera, an arm or a key must say so, without a traceback. Commands
-that take an hour are read by the command line, and not run. Rows go to docs/evidence.json.
+that take an hour are read by the command line, and not run. Rows go to out/evidence/.
 
 Run: make docs-tried, or: python benchmarks/docs_tried.py [WHEEL] [--work FOLDER] [--only PAGE,PAGE]
 """

@@ -1,7 +1,7 @@
 """The pages and the site in a real browser: axe-core in light and dark, on a laptop, a tablet and a phone.
 
 Also how large and how fast the first screen of the site is, read from disk. Needs `make docs` before.
-Rows go to docs/evidence.json.
+Rows go to out/evidence/.
 
 Run: python benchmarks/evidence_access.py [--only access_pages,access_queue,access_site,access_first_screen]
 """

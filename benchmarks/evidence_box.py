@@ -1,4 +1,4 @@
-"""Keep what box_evaluate.py found: its results.json as rows in docs/evidence.json, part `box`.
+"""Keep what box_evaluate.py found: its results.json as rows in out/evidence/, part `box`.
 
 Run: python benchmarks/evidence_box.py RESULTS.json, then python benchmarks/evidence_table.py --page
 """
@@ -12,9 +12,6 @@ from typing import Any
 from evidence_page import Row, keep
 
 from cpor.experiments.robot_table import Rate
-
-RERUN = "python benchmarks/box_evaluate.py see --out DIR; python benchmarks/box_evaluate.py judge --facts DIR"
-
 
 METHODS = {
     "cpor": "summed over acyclic graphs",
@@ -91,7 +88,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path)
-    keep({"box": list(rows_of(json.loads(parser.parse_args().results.read_text())))}, rerun=RERUN)
+    keep({"box": list(rows_of(json.loads(parser.parse_args().results.read_text())))})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The bridges at size: bags, agents, behaviour trees, and grasps of others against the truth.
 
-Counts go to docs/evidence.json, from where evidence_table.py writes the page.
+Counts go to out/evidence/.
 
 Run: PYTHONPATH=src:tests python benchmarks/evidence_bridges.py [--heaps 12]
 """
@@ -263,7 +263,7 @@ def main() -> None:
     ]
     for row in rows:
         print(" | ".join(row))
-    keep({"bridges": rows}, rerun="PYTHONPATH=src:tests python benchmarks/evidence_bridges.py")
+    keep({"bridges": rows})
 
 
 if __name__ == "__main__":

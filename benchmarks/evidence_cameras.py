@@ -4,7 +4,7 @@
 
 Heaps of fresh seeds are photographed by the camera that the bundled model was tested with and by others, and
 seen by our segmenter; `as_set_up` says which of them differ, as it does before a promise. Frames are kept in
-out/cameras as they are measured, so a run that was stopped goes on. Figures go to docs/evidence.json.
+out/cameras as they are measured, so a run that was stopped goes on. Figures go to out/evidence/.
 """
 
 import argparse

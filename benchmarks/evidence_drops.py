@@ -6,7 +6,7 @@ On test scenes and osd_learn, with our masks and our scorer, and with true masks
 the bundled model fitted to it. Three of the objects that are left are asked for. What geometry and scorer say
 of a pair is kept from the scene as it was; what speaks for unseen blockers is measured anew after each drop.
 Without the rules: as if every hidden pixel had an owner and nothing contradicted anything. Figures go to
-docs/evidence.json. Scenes are kept in out/drops as they are counted, so a run that was stopped goes on.
+out/evidence/. Scenes are kept in out/drops as they are counted, so a run that was stopped goes on.
 """
 
 import argparse
@@ -185,7 +185,6 @@ def main() -> None:
         part = "drops" if masks == "our masks" else "drops_true_masks"
         keep(
             {part: [row for row in rows if row[1].endswith(masks)]},
-            rerun="python benchmarks/evidence_drops.py",
         )
 
 

@@ -8,7 +8,7 @@ cost     what the rules for unseen blockers and contradictions cost on clean sce
 refits   thresholds chosen and tested on scenes drawn anew: how many promises are broken
 
 The models are the bundled ones; "refits" leaves their calibration and fusion as they are.
-Figures go to docs/evidence.json.
+Figures go to out/evidence/.
 """
 
 import argparse
@@ -233,7 +233,7 @@ def main() -> None:
         rows = PARTS[name](asked.facts, asked.cases, asked.fits)
         for row in rows:
             print(" | ".join(row), flush=True)
-        keep({name: rows}, rerun=f"python benchmarks/evidence_facts.py FACTS --only {name}")
+        keep({name: rows})
 
 
 if __name__ == "__main__":

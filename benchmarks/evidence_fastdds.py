@@ -173,8 +173,7 @@ def main() -> None:
     ]  # fmt: skip
     for row in rows:
         print(" | ".join(row))
-    rerun = "PYTHONPATH=src:tests python benchmarks/evidence_fastdds.py RELAY"
-    keep({"ros2_fastdds": rows}, rerun=rerun)
+    keep({"ros2_fastdds": rows})
 
 
 if __name__ == "__main__":

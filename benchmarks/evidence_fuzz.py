@@ -13,7 +13,7 @@ a broken scene and a target. All is decided by `cpor.System`. The masks are one 
 
 A grasp counts against us where the object that the target's mask truly shows is obstructed, or where it shows
 no object. Views are kept in out/fuzz as they are decided, so a run that was stopped goes on. Counts go to
-docs/evidence.json.
+out/evidence/.
 """
 
 import argparse

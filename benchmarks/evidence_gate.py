@@ -2,7 +2,7 @@
 
 Every fault of gate_faults.py is put into photographs and simulated scenes. Caught: a check doubts or fails.
 Masks are those that our segmenter finds in the faulty frame, unless the fault is in the masks. Shares go to
-docs/evidence.json, the counts behind them to out/evidence_gate.json.
+out/evidence/, the counts behind them to out/evidence_gate.json.
 
 Run: python benchmarks/evidence_gate.py [--simulated 200] [--sets osd_learn,real_rgbd,simulated]
 """

@@ -5,7 +5,7 @@
 Every fault of gate_faults.py is put into photographs of osd_learn and test scenes with their true masks,
 handed out by a segmenter that says that it is the tested one: nothing is caught by its name. Two objects of
 each scene are asked for, obstructed ones first, in mode `cautious`. Scenes are kept in out/gate_acts.jsonl as
-they are decided, so a run that was stopped goes on. Counts go to docs/evidence.json.
+they are decided, so a run that was stopped goes on. Counts go to out/evidence/.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Ids and beliefs over time: the loop with our networks, second looks with new noise, stale beliefs.
 
-Runs are kept, one JSON a line, in out/ and not run again. Counts go to docs/evidence.json.
+Runs are kept, one JSON a line, in out/ and not run again. Counts go to out/evidence/.
 
 Run: nice python benchmarks/evidence_identity.py [--runs 60] [--cases 200] [--only PART] [--workers 2]
 """

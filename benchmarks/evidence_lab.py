@@ -5,7 +5,7 @@ worse sensor, no bin). Their scenes are looked at once, by our networks, and kep
 are resampled: some scenes are labelled, and a model is fitted to them from the bundled one. Figures are of
 the other scenes. A promise is about the lab, so whether it is kept is judged on every scene of the lab that
 nothing was fitted to. Those it was tested on are among them, as they are in a lab: the others alone are worse
-than the lab wherever the test was lucky, which breaks promises that hold. Rows go to docs/evidence.json.
+than the lab wherever the test was lucky, which breaks promises that hold. Rows go to out/evidence/.
 
 Run lab_scenes.py first, then: python benchmarks/evidence_lab.py [--labs 200] [--only lab_osd,lab_simulated]
 """

@@ -1,6 +1,6 @@
 """The loop with faults of camera, tracker and gripper on a table of boxes: what the runs say, and what is so.
 
-Counts go to docs/evidence.json, from where evidence_table.py writes the page.
+Counts go to out/evidence/.
 
 Run: python benchmarks/evidence_loop_faults.py [--runs 60]
 """

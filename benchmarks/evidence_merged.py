@@ -4,7 +4,7 @@
 
 Every object with a neighbour that obstructs it is merged with it, in true masks of the test split and of
 osd_learn, less the two photographs with masks of others. Our own segmenter is the second look. How often its
-own masks hold two true objects is counted too. Figures go to docs/evidence.json.
+own masks hold two true objects is counted too. Figures go to out/evidence/.
 """
 
 import argparse

@@ -1,21 +1,27 @@
-"""The figures behind our claims: kept in docs/evidence.json, shown in docs/evidence.md.
+"""The figures behind our claims: at most 80, kept in docs/evidence.json and shown in docs/evidence.md.
 
-docs/evidence.json holds parts by name, each with the date of its last run and its rows; a rerun of a part
-replaces that part alone. A figure is met or missed where a machine can tell; see `judge`.
+A rerun of a part replaces the rows of that part. All of its rows go to out/evidence/. A figure is met or
+missed where a machine can tell; see `judge`.
 """
 
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-FIGURES, PAGE = DOCS / "evidence.json", DOCS / "evidence.md"
-RERUN = "python benchmarks/evidence_table.py --only {}"
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES, PAGE = ROOT / "docs" / "evidence.json", ROOT / "docs" / "evidence.md"
+MEASURED = ROOT / "out" / "evidence"
+"""Every row of every part measured here. Not kept in the repository."""
+
+MOST_ROWS = 80
+"""Rows on the page, at most."""
 
 CLAIMS = {
     "exact": "Probabilities, certificates and plans equal brute force and independent solvers.",
@@ -37,29 +43,30 @@ Verdict = Literal["missed", "met", "in words", "reported"]
 
 
 class Row(NamedTuple):
-    """One figure beside the one asked for. `note`: why it is older than the code it is about."""
+    """One figure beside the one asked for."""
 
     claim: str
     point: str
     asked: str
     measured: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows that are measured together. `date`: YYYY-MM-DD. `rerun`: a command, if it is not `RERUN`."""
+class Figure:
+    """A row of the page.
 
+    Attributes:
+        row: The figure.
+        part: Name of the part that measures it.
+        date: When it was measured, YYYY-MM-DD.
+        behaviour: What the product decided then; see `current_behaviour`. Empty for claims that do not
+            depend on it.
+    """
+
+    row: Row
+    part: str
     date: str
-    rows: tuple[Row, ...]
-    rerun: str = ""
-
-
-class Wanted(NamedTuple):
-    """A long measurement that the page misses while it is not there."""
-
-    claim: str
-    what: str
+    behaviour: str = ""
 
 
 def check_claim(claim: str) -> str:
@@ -178,92 +185,152 @@ def _alike(asked: Sequence[str], measured: str) -> bool:
     return True
 
 
-# -- kept figures
+# -- the figures of the page
 
 
-def read_parts(file: Path) -> dict[str, Part]:
-    """Parts by name; a file that is not there has none."""
-    if not file.is_file():
-        return {}
-    parts = {}
-    for name, part in json.loads(file.read_text(encoding="utf-8")).items():
-        rows = tuple(Row(*row) for row in part["rows"])
-        for row in rows:
-            check_claim(row.claim)
-        measured = date.fromisoformat(part["date"]) if "date" in part else date.today()
-        parts[name] = Part(measured.isoformat(), rows, part.get("rerun", ""))
-    return parts
+def read_figures(file: Path = FIGURES) -> list[Figure]:
+    """The rows of the page, in its order."""
+    figures = []
+    for claim, points in json.loads(file.read_text(encoding="utf-8")).items():
+        check_claim(claim)
+        for point, kept in points.items():
+            row = Row(claim, point, kept["asked"], kept["measured"])
+            figures.append(Figure(row, kept["part"], kept["date"], kept.get("behaviour", "")))
+    return figures
 
 
-def write_parts(parts: Mapping[str, Part], file: Path) -> None:
-    """One row a line, parts by name, so that a rerun changes its own lines alone."""
-    told = []
-    for name, part in sorted(parts.items()):
-        rerun = f' "rerun": {json.dumps(part.rerun, ensure_ascii=False)},' if part.rerun else ""
-        rows = (list(row if row.note else row[:4]) for row in part.rows)
-        listed = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in rows)
-        told.append(f'{json.dumps(name)}: {{"date": "{part.date}",{rerun} "rows": [\n{listed}\n]}}')
+def write_figures(figures: Iterable[Figure], file: Path = FIGURES) -> None:
+    """Write the rows of the page, one a line, so that a rerun changes its own lines alone."""
+    lines = []
+    for claim in CLAIMS:
+        points = []
+        for each in figures:
+            if each.row.claim == claim:
+                kept = {"asked": each.row.asked, "measured": each.row.measured, "date": each.date}
+                kept |= {"part": each.part} | ({"behaviour": each.behaviour} if each.behaviour else {})
+                points.append(f"  {_json(each.row.point)}: {_json(kept)}")
+        if points:
+            lines.append(f"{_json(claim)}: {{\n" + ",\n".join(points) + "\n}")
     whole = file.with_suffix(".part")
-    whole.write_text("{\n" + ",\n".join(told) + "\n}\n", encoding="utf-8")
+    whole.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     whole.replace(file)
 
 
-def keep(new: Mapping[str, Sequence[Sequence[str]]], file: Path = FIGURES, rerun: str = "") -> None:
-    """Keep rows (claim, point, asked, measured) measured today, in place of the parts of the same names.
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
-    `rerun`: the command that measures them, if it is not `RERUN`.
+
+def keep(new: Mapping[str, Sequence[Sequence[str]]], file: Path = FIGURES, measured: Path = MEASURED) -> None:
+    """Keep rows (claim, point, asked, measured) measured today, by part.
+
+    All of them go to `measured`. Those whose claim and point are on the page replace the row there.
+
+    Raises:
+        ValueError: A row has an unknown claim, or a row of the page belongs to the part and was not measured.
     """
-    today = date.today().isoformat()
-    parts = {name: Part(today, tuple(Row(*row) for row in rows), rerun) for name, rows in new.items()}
-    for part in parts.values():
-        for row in part.rows:
-            check_claim(row.claim)
-    write_parts(read_parts(file) | parts, file)
+    parts = {name: [Row(*row) for row in rows] for name, rows in new.items()}
+    for row in (row for rows in parts.values() for row in rows):
+        check_claim(row.claim)
+    measured.mkdir(parents=True, exist_ok=True)
+    for name, rows in parts.items():
+        target = measured / f"{name.replace('/', '_')}.json"
+        target.write_text(json.dumps({"part": name, "rows": rows}, ensure_ascii=False, indent=1) + "\n")
+    page = read_figures(file)
+    write_figures([_measured_again(each, parts) for each in page], file)
+
+
+def _measured_again(figure: Figure, parts: Mapping[str, Sequence[Row]]) -> Figure:
+    if figure.part not in parts:
+        return figure
+    for row in parts[figure.part]:
+        if (row.claim, row.point) == (figure.row.claim, figure.row.point):
+            return _measured_today(row, figure.part)
+    raise ValueError(f"{figure.part} no longer measures {figure.row.point!r}; take it off the page: --hide")
+
+
+def _measured_today(row: Row, part: str) -> Figure:
+    depends = row.claim in DEPENDS_ON_BEHAVIOUR and not part.startswith("tests/")  # tests run on each change
+    return Figure(row, part, date.today().isoformat(), current_behaviour() if depends else "")
+
+
+def show(part: str, point: str, file: Path = FIGURES, measured: Path = MEASURED) -> None:
+    """Put a measured row on the page."""
+    found = json.loads((measured / f"{part.replace('/', '_')}.json").read_text(encoding="utf-8"))
+    rows = [Row(*row) for row in found["rows"] if row[1] == point]
+    if not rows:
+        known = "\n  ".join(row[1] for row in found["rows"])
+        raise ValueError(f"{part} has no row {point!r}; it has:\n  {known}")
+    there = [each for each in read_figures(file) if each.row[:2] != rows[0][:2]]
+    if len(there) >= MOST_ROWS:
+        raise ValueError(f"the page has {len(there)} rows, and at most {MOST_ROWS}; hide one first")
+    write_figures([*there, _measured_today(rows[0], part)], file)
+
+
+def hide(point: str, file: Path = FIGURES) -> None:
+    """Take a row off the page."""
+    page = read_figures(file)
+    rest = [each for each in page if each.row.point != point]
+    if len(rest) == len(page):
+        raise ValueError(f"the page has no row {point!r}")
+    write_figures(rest, file)
+
+
+DEPENDS_ON_BEHAVIOUR = ("calibrated", "sees", "decides", "acts", "safe")
+"""Claims whose figures change with what the product decides."""
+
+
+@cache
+def current_behaviour() -> str:
+    """A digest of what the product decides now: actions and scores for the scenes that come with it."""
+    import cpor
+
+    system = cpor.System()
+    decided = []
+    for folder in sorted((ROOT / "examples" / "scenes" / "sim").glob("scene_*")):
+        view = system.look(folder / "rgb.png", folder / "depth.png")
+        for target in view.seen.ids:
+            answer = system.decide(view, target).to_json()
+            scores = {name: round(score, 2) for name, score in answer["scores"].items()}
+            decided.append([folder.name, target, answer["action"], scores])
+    return hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()[:8]
 
 
 # -- the page
 
 _HEAD = """# Evidence
 
-What we claim, and what was measured: {rows} figures, those that miss what was asked first. {old} of them
-are older than the code they are about; their date says so.
+{rows} figures, by claim, those that miss what was asked first. The benchmarks write all finer figures to
+`out/evidence/`.
 
 `met` and `missed` are computed: the point estimate meets the figure asked, whatever its interval.
-`in words`: asked in words that only a reader can compare. `reported`: nothing was asked, or the paper's
-figure is of other data. Times are of one machine with 2 cores; ratios travel better than times.
+`in words`: a person has to compare. `reported`: nothing was asked, or the paper's figure is of other data.
+Times are of one machine with 2 cores; ratios travel better than times.
 
-Figures are kept in `evidence.json`. The last column names the part that a figure belongs to. Rerun a part:
-`{rerun}`; everything: `make evidence`."""
+The last column names the part that measures a figure. Rerun a part:
+`python benchmarks/evidence_table.py --only PART`; everything: `make evidence`."""
 
 
-def write_page(parts: Mapping[str, Part], wanted: Mapping[str, Wanted]) -> str:
-    """The page in Markdown. `wanted`: long measurements by part; those not there are named with a command."""
-    by_claim: dict[str, list[tuple[Verdict, str, Row]]] = {claim: [] for claim in CLAIMS}
-    for name, part in sorted(parts.items()):
-        for row in part.rows:
-            by_claim[row.claim].append((judge(row.asked, row.measured), name, row))
-    total = sum(map(len, by_claim.values()))
-    old = sum(bool(row.note) for part in parts.values() for row in part.rows)
-    lines = [_HEAD.format(rows=total, old=old, rerun=RERUN.format("PART")), ""]
+def write_page(figures: Sequence[Figure]) -> str:
+    """The page in Markdown."""
+    lines = [_HEAD.format(rows=len(figures)), ""]
     lines += ["| claim | figures | met | missed |", "|---|---|---|---|"]
-    for claim, rows in by_claim.items():
-        n = Counter(verdict for verdict, _, _ in rows)
-        lines.append(f"| [{claim}](#{claim}) | {len(rows)} | {n['met']} | {n['missed']} |")
+    judged = [(judge(each.row.asked, each.row.measured), each) for each in figures]
+    for claim in CLAIMS:
+        n = Counter(verdict for verdict, each in judged if each.row.claim == claim)
+        lines.append(f"| [{claim}](#{claim}) | {n.total()} | {n['met']} | {n['missed']} |")
     order = Verdict.__args__  # type: ignore[attr-defined]
-    for claim, rows in by_claim.items():
-        lines += ["", f"## {claim.capitalize()}", "", CLAIMS[claim]]
-        for name, (of, what) in wanted.items():
-            if of == claim and name not in parts:
-                lines += ["", f"Not measured yet: {what}. Run `{RERUN.format(name)}`."]
+    for claim, meaning in CLAIMS.items():
+        lines += ["", f"## {claim.capitalize()}", "", meaning]
+        rows = [(verdict, each) for verdict, each in judged if each.row.claim == claim]
         if rows:
             lines += ["", "| result | what | asked | measured | date | part |", "|---|---|---|---|---|---|"]
-        for verdict, name, row in sorted(rows, key=lambda each: order.index(each[0])):
-            when = f"{parts[name].date}; {row.note}" if row.note else parts[name].date
-            asked = row.asked if row.asked not in _NOTHING else ""
-            cells = (verdict, row.point, asked, row.measured, when, f"`{name}`")
+        for verdict, each in sorted(rows, key=lambda pair: order.index(pair[0])):
+            asked = each.row.asked if each.row.asked not in _NOTHING else ""
+            cells = (verdict, each.row.point, asked, each.row.measured, each.date, f"`{each.part}`")
             lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    others = [(name, part.rerun) for name, part in sorted(parts.items()) if part.rerun]
-    if others:
-        lines += ["", "## Parts with a command of their own", ""]
-        lines += [f"- `{name}`: `{command}`" for name, command in others]
     return "\n".join(lines) + "\n"
+
+
+def find_old(figures: Iterable[Figure]) -> list[Figure]:
+    """The figures measured when the product decided otherwise."""
+    return [each for each in figures if each.behaviour and each.behaviour != current_behaviour()]

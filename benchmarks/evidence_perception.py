@@ -1,7 +1,7 @@
 """The long measurements of our networks: masks on the test split, the ablation chain, other masks.
 
 Hours of one core in all, so each part keeps what is done and goes on where it stopped. Figures go to
-docs/evidence.json, from where evidence_table.py writes the page.
+out/evidence/.
 
 Run: python benchmarks/evidence_perception.py [--workers 2] [--only masks,chain,...]
 Parts: masks, chain, others, frame_speed.

@@ -6,7 +6,7 @@ Masks: recall and precision at IoU .5, with depth and without; a mask on backgro
 segmenter, since only what lies on the table is labelled. Decisions: every labelled object is asked for, with
 our masks and with true ones, by the bundled models; an action is wrong by what truly hides what. Two
 photographs carry masks of others, which makes two or three of their targets wrong whatever is done. Figures
-go to docs/evidence.json.
+go to out/evidence/.
 """
 
 import argparse
@@ -127,7 +127,7 @@ def main() -> None:
             told = ", ".join(f"{total[f'{mode} {what}']} {what}" for what in ("acts", "wrong", "free"))
             rows.append(("safe", f"{name}, {masks}, {mode}: acts, wrong, obstructed called free", "reported",
                          f"{told} of {total['n']} targets ({total['lost']} not found)"))  # fmt: skip
-    keep({"photographs": rows}, rerun="python benchmarks/evidence_photographs.py")
+    keep({"photographs": rows})
     for row in rows:
         print(" | ".join(row))
 

@@ -4,7 +4,7 @@
 
 Every piece that our segmenter finds on osd_learn is asked for, with the rules and as if every hidden pixel
 had an owner and nothing contradicted anything. A piece is an object if it is one of the labelled ones; else
-it is background, or a part of an object. Figures go to docs/evidence.json.
+it is background, or a part of an object. Figures go to out/evidence/.
 """
 
 import argparse

@@ -6,7 +6,7 @@ The point lies deepest in what truly shows of the target. It means the object wh
 the segmenter saw there faintly, else it is asked back; beside it, whom the paper's rule for points means, the
 nearest centre within 120 px. A first action, forced by the bundled model, is right if the object meant is the
 target and the action is right for it. On photographs (osd_learn) every object is a target. Figures go to
-docs/evidence.json.
+out/evidence/.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def main() -> None:
     system, model = System(), FittedModel.load(bundled_model("embedded"))
     rows = tell("osd_learn", count(photographs(), system, model))
     rows += tell(f"first {asked.scenes} test scenes", count(test_cases(asked.scenes), system, model))
-    keep({"pointing": rows}, rerun="python benchmarks/evidence_pointing.py")
+    keep({"pointing": rows})
     for row in rows:
         print(" | ".join(row))
 

@@ -265,9 +265,8 @@ def main() -> None:
     for row in rows:
         print(" | ".join(row))
     if not asked.dry:
-        options = f" --width {setup.width}{' --networks' if setup.networks else ''}"
         name = "ros2_networks" if setup.networks else "ros2" if asked.seconds >= 300.0 else "ros2_short"
-        keep({name: rows}, rerun=f"PYTHONPATH=src:tests python benchmarks/evidence_ros2.py{options}")
+        keep({name: rows})
 
 
 if __name__ == "__main__":

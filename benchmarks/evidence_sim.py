@@ -1,7 +1,7 @@
 """The long measurements on the simulator: heaps, decisions and asking on the splits.
 
 Hours of one core in all, so each part keeps what is done and goes on where it stopped. Figures go to
-docs/evidence.json, from where evidence_table.py writes the page.
+out/evidence/.
 
 Run: python benchmarks/evidence_sim.py [--workers 2] [--only heaps,decisions,asking]
 """

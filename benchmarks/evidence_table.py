@@ -1,12 +1,14 @@
-"""Rerun the measurements that our claims rest on, keep them in docs/evidence.json, write docs/evidence.md.
+"""Rerun the measurements that our claims rest on, and write docs/evidence.md.
 
-The tests note figures as they check them (fixture `evidence`), the benchmarks keep or print theirs. Every
-part is kept as soon as it is measured, and long parts go on where they stopped. Run on a quiet machine:
+The tests note figures as they check them (fixture `evidence`), the benchmarks keep or print theirs. All rows
+go to out/evidence/, those of the page to docs/evidence.json, as soon as a part is measured. Long parts go on
+where they stopped. Run on a quiet machine:
 
-    python benchmarks/evidence_table.py                  everything: tests, times, long parts
-    python benchmarks/evidence_table.py --only gate      one part; also tests, or a file of tests
-    python benchmarks/evidence_table.py --page           only the page, from what is kept
-    python benchmarks/evidence_table.py --add FILE.json  take parts of a file with the form of evidence.json
+    python benchmarks/evidence_table.py                     everything: tests, times, long parts
+    python benchmarks/evidence_table.py --only gate         one part; also tests, or a file of tests
+    python benchmarks/evidence_table.py --page              only the page; names the rows that are too old
+    python benchmarks/evidence_table.py --show PART POINT   put a measured row on the page
+    python benchmarks/evidence_table.py --hide POINT        take a row off the page
 """
 
 import argparse
@@ -25,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from evidence_page import FIGURES, PAGE, Wanted, keep, read_parts, write_page, write_parts
+from evidence_page import PAGE, find_old, hide, keep, read_figures, show, write_page
 from long_parts import Row
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,52 +38,57 @@ LOOP, IDENTITY = "benchmarks/evidence_loop_causes.py", "benchmarks/evidence_iden
 
 INPUTS = "benchmarks/evidence_inputs.py"
 LAB, ACCESS = "benchmarks/evidence_lab.py", "benchmarks/evidence_access.py"
-LONG: dict[str, tuple[str, Wanted]] = {
-    "heaps": (SIM, Wanted("acts", "200 simulated heaps come to rest")),
-    "decisions": (SIM, Wanted("decides", "first actions on the test split, true masks")),
-    "asking": (SIM, Wanted("asks", "active asking on the test split")),
-    "robot": (LOOP, Wanted("acts", "the robot table with true masks")),
-    "masks": (PERCEPTION, Wanted("sees", "masks on the test split")),
-    "chain": (PERCEPTION, Wanted("decides", "from raw scores to CPOR with our masks")),
-    "others": (PERCEPTION, Wanted("decides", "the same with true masks and with the depth segmenter's")),
-    "frame_speed": (PERCEPTION, Wanted("fast", "a frame to a decision")),
-    "robot_networks": (LOOP, Wanted("acts", "the robot table, seen by our networks")),
-    "loop_causes": (LOOP, Wanted("acts", "why actions of the closed loop are wrong")),
-    "late_looks": (LOOP, Wanted("decides", "first actions in the middle of a run")),
-    "identity_runs": (IDENTITY, Wanted("acts", "ids and beliefs over time")),
-    "identity_stale": (IDENTITY, Wanted("safe", "what is changed between two looks")),
-    "looking_again": ("benchmarks/evidence_looking_again.py", Wanted("asks", "looking from elsewhere first")),
-    "loop_faults": ("benchmarks/evidence_loop_faults.py", Wanted("safe", "the loop with faults")),
-    "gate": ("benchmarks/evidence_gate.py", Wanted("safe", "faulty frames and masks, caught by the gate")),
-    "lab_osd": (LAB, Wanted("calibrated", "a model fitted to photographs of a lab")),
-    "lab_simulated": (LAB, Wanted("calibrated", "a model fitted to a simulated lab")),
-    "access_pages": (ACCESS, Wanted("serves", "accessibility of the pages")),
-    "access_queue": (ACCESS, Wanted("serves", "accessibility of the queue of labels")),
-    "access_site": (ACCESS, Wanted("serves", "accessibility of the site")),
-    "access_first_screen": (ACCESS, Wanted("serves", "size and speed of the site's first screen")),
-    "docs_tried": ("benchmarks/docs_tried.py", Wanted("serves", "every line of the docs, tried")),
-    "editing": ("benchmarks/evidence_editing.py", Wanted("serves", "masks corrected by hand")),
-    "input_forms": (INPUTS, Wanted("decides", "one frame in many forms of files")),
-    "input_broken": (INPUTS, Wanted("safe", "broken files")),
-    "input_point": (INPUTS, Wanted("decides", "photographs as two files and a point")),
-    "doctor_faults": (INPUTS, Wanted("safe", "faults named by the doctor")),
-    "doctor_clean": (INPUTS, Wanted("safe", "complaints of the doctor about clean data")),
-    "bridges": ("benchmarks/evidence_bridges.py", Wanted("serves", "bags, agents and grasps at size")),
-    "ros2": ("benchmarks/evidence_ros2.py", Wanted("safe", "the ROS 2 node over DDS with faults")),
-    "words": ("benchmarks/evidence_words.py", Wanted("sees", "names of objects, and words that find them")),
-    "unseen": ("benchmarks/evidence_unseen.py", Wanted("safe", "blockers that nobody segmented")),
-    "fuzz": ("benchmarks/evidence_fuzz.py", Wanted("safe", "thousands of broken inputs")),
-    "drops": ("benchmarks/evidence_drops.py", Wanted("safe", "masks dropped at random")),
-    "drops_true_masks": ("benchmarks/evidence_drops.py", Wanted("safe", "the same with true masks")),
-    "pieces": ("benchmarks/evidence_pieces.py", Wanted("safe", "what the safety rules cost on photographs")),
-    "photographs": ("benchmarks/evidence_photographs.py", Wanted("sees", "labelled photographs")),
-    "pointing": ("benchmarks/evidence_pointing.py", Wanted("decides", "targets that are pointed at")),
-    "hidden_parts": ("benchmarks/evidence_hidden_parts.py", Wanted("safe", "masks of what shows alone")),
-    "cameras": ("benchmarks/evidence_cameras.py", Wanted("safe", "promises under another camera")),
-    "merged": ("benchmarks/evidence_merged.py", Wanted("safe", "masks that hold two objects")),
-    "gate_acts": ("benchmarks/evidence_gate_acts.py", Wanted("safe", "what is still done under faults")),
+LONG = {
+    "heaps": SIM,
+    "decisions": SIM,
+    "asking": SIM,
+    "robot": LOOP,
+    "masks": PERCEPTION,
+    "chain": PERCEPTION,
+    "others": PERCEPTION,
+    "frame_speed": PERCEPTION,
+    "robot_networks": LOOP,
+    "loop_causes": LOOP,
+    "late_looks": LOOP,
+    "identity_runs": IDENTITY,
+    "identity_stale": IDENTITY,
+    "looking_again": "benchmarks/evidence_looking_again.py",
+    "loop_faults": "benchmarks/evidence_loop_faults.py",
+    "gate": "benchmarks/evidence_gate.py",
+    "lab_osd": LAB,
+    "lab_simulated": LAB,
+    "access_pages": ACCESS,
+    "access_queue": ACCESS,
+    "access_site": ACCESS,
+    "access_first_screen": ACCESS,
+    "docs_tried": "benchmarks/docs_tried.py",
+    "editing": "benchmarks/evidence_editing.py",
+    "input_forms": INPUTS,
+    "input_broken": INPUTS,
+    "input_point": INPUTS,
+    "doctor_faults": INPUTS,
+    "doctor_clean": INPUTS,
+    "bridges": "benchmarks/evidence_bridges.py",
+    "ros2": "benchmarks/evidence_ros2.py",
+    "words": "benchmarks/evidence_words.py",
+    "unseen": "benchmarks/evidence_unseen.py",
+    "fuzz": "benchmarks/evidence_fuzz.py",
+    "drops": "benchmarks/evidence_drops.py",
+    "drops_true_masks": "benchmarks/evidence_drops.py",
+    "pieces": "benchmarks/evidence_pieces.py",
+    "photographs": "benchmarks/evidence_photographs.py",
+    "pointing": "benchmarks/evidence_pointing.py",
+    "hidden_parts": "benchmarks/evidence_hidden_parts.py",
+    "cameras": "benchmarks/evidence_cameras.py",
+    "merged": "benchmarks/evidence_merged.py",
+    "gate_acts": "benchmarks/evidence_gate_acts.py",
+    "first_actions": "benchmarks/evidence_first_actions.py",
+    "photographs_first_actions": "benchmarks/evidence_first_actions.py --photographs",
 }
-"""Long parts: the script, which keeps its rows itself, and what is missing without it."""
+"""Long parts: the script, which keeps its rows itself."""
+
+TAKES_ONLY = (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS, IDENTITY)
+"""Scripts that measure several parts."""
 
 
 def main() -> None:
@@ -90,35 +97,33 @@ def main() -> None:
     )
     parser.add_argument("--only", help="parts to measure, with commas between them")
     parser.add_argument("--page", action="store_true", help="measure nothing")
-    parser.add_argument("--add", type=Path, help="take the parts of this file; measure nothing")
+    parser.add_argument("--show", nargs=2, metavar=("PART", "POINT"), help="put a measured row on the page")
+    parser.add_argument("--hide", metavar="POINT", help="take a row off the page")
     asked = parser.parse_args()
     OUT.mkdir(exist_ok=True)
-    if asked.add:
-        write_parts(read_parts(FIGURES) | read_parts(asked.add), FIGURES)
+    if asked.show:
+        show(*asked.show)
+    elif asked.hide:
+        hide(asked.hide)
     elif not asked.page:
         for name in asked.only.split(",") if asked.only else ("tests", *SHORT, *LONG):
             measure(name)
-    parts = read_parts(FIGURES)
-    PAGE.write_text(write_page(parts, {name: wanted for name, (_, wanted) in LONG.items()}), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)} ({sum(len(part.rows) for part in parts.values())} figures)")
+    figures = read_figures()
+    PAGE.write_text(write_page(figures), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)} ({len(figures)} figures)")
+    for old in find_old(figures):
+        print(f"too old, since the product decides otherwise now: {old.row.point} ({old.part}, {old.date})")
 
 
 def measure(name: str) -> None:
     """Measure a part and keep it."""
     if name in LONG:
-        script = LONG[name][0]
-        run(
-            script,
-            *(("--only", name) if script in (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS, IDENTITY) else ()),
-        )
+        script, *options = LONG[name].split()
+        run(script, *options, *(("--only", name) if script in TAKES_ONLY else ()))
     elif name in SHORT:
         keep({name: SHORT[name]()})
     elif name.startswith("tests"):
         keep(run_tests(name))
-        if name == "tests":
-            there = read_parts(FIGURES)
-            gone = {each for each in there if each.startswith("tests/") and not (ROOT / each).is_file()}
-            write_parts({each: part for each, part in there.items() if each not in gone}, FIGURES)
     else:
         known = ", ".join(("tests", *SHORT, *LONG))
         raise SystemExit(f"no part {name!r}; the parts are: {known}, and files of tests")

@@ -7,7 +7,7 @@ pixel had an owner and no contradiction were too large ("before"). "Acted" is th
 on, "wrong" and "free" the share of all targets with a wrong action, or with an obstructed target called
 free. The row `blockers` drops the masks of everything that truly obstructs the target directly; `hidden`
 and `cut` are targets of which nothing can be promised: listed without a visible pixel, or cut by the
-image border. Figures go to docs/evidence.json.
+image border. Figures go to out/evidence/.
 """
 
 import argparse

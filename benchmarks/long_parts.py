@@ -1,4 +1,4 @@
-"""Long measurements in parts, each kept in docs/evidence.json as soon as it is there."""
+"""Long measurements in parts, each kept as soon as it is there."""
 
 import argparse
 from collections.abc import Callable, Mapping

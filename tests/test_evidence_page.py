@@ -4,7 +4,24 @@ import json
 
 import pytest
 
-from benchmarks.evidence_page import CLAIMS, Part, Row, Wanted, judge, keep, read_parts, say, write_page
+from benchmarks import evidence_page
+from benchmarks.evidence_page import (
+    CLAIMS,
+    FIGURES,
+    MOST_ROWS,
+    PAGE,
+    Figure,
+    Row,
+    find_old,
+    hide,
+    judge,
+    keep,
+    read_figures,
+    say,
+    show,
+    write_figures,
+    write_page,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,74 +86,101 @@ def test_figures_are_said_in_words():
         say({"recall": 0.5})
 
 
-def test_an_unknown_claim_is_refused(evidence, tmp_path):
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The file of a page with three figures, and the folder of all measured rows."""
+    monkeypatch.setattr(evidence_page, "current_behaviour", lambda: "now")
+    figures = [
+        Figure(Row("fast", "one", "< 3 ms", "1 ms"), "speed", "2026-01-02"),
+        Figure(Row("sees", "masks", "> 0.8", "0.9"), "masks", "2026-01-02", "before"),
+        Figure(Row("safe", "alarms", "0", "0"), "gate", "2026-01-02", "now"),
+    ]
+    write_figures(figures, tmp_path / "evidence.json")
+    return tmp_path / "evidence.json", tmp_path / "out"
+
+
+def test_an_unknown_claim_is_refused(evidence, kept):
     with pytest.raises(ValueError, match="unknown claim 'D'; the claims are: exact, calibrated"):
         evidence("D", "point", "", 1)
     with pytest.raises(ValueError, match="unknown claim"):
-        keep({"speed": [("D", "point", "", "1")]}, tmp_path / "evidence.json")
-    file = tmp_path / "box.json"
-    file.write_text(json.dumps({"box": {"rows": [["E", "point", "", "1"]]}}))
+        keep({"speed": [("D", "point", "", "1")]}, *kept)
+    kept[0].write_text(json.dumps({"E": {}}))
     with pytest.raises(ValueError, match="unknown claim"):
-        read_parts(file)
+        read_figures(kept[0])
 
 
-def test_a_rerun_replaces_its_own_part_alone(tmp_path):
-    file = tmp_path / "evidence.json"
-    keep({"speed": [("fast", "one", "", "1 ms"), ("fast", "two", "", "2 ms")]}, file)
-    old = {"date": "2020-01-02", "rerun": "make box", "rows": [["sees", "masks", "> 0.8", "0.9", "old"]]}
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"masks": old}))
-    keep({"speed": [("fast", "one", "", "3 ms")]}, file)
-    parts = read_parts(file)
-    assert parts["speed"].rows == (Row("fast", "one", "", "3 ms"),)
-    assert parts["masks"] == Part("2020-01-02", (Row("sees", "masks", "> 0.8", "0.9", "old"),), "make box")
+def test_a_rerun_replaces_the_rows_of_its_part_and_keeps_all_others_beside(kept):
+    file, measured = kept
+    keep({"speed": [("fast", "one", "< 3 ms", "2 ms"), ("fast", "two", "", "4 ms")]}, *kept)
+    one, masks, alarms = sorted(read_figures(file), key=lambda each: each.row.point, reverse=True)
+    assert one.row == Row("fast", "one", "< 3 ms", "2 ms") and one.date > "2026-01-02"
+    assert (masks.date, alarms.date) == ("2026-01-02", "2026-01-02")
+    assert [row[1] for row in json.loads((measured / "speed.json").read_text())["rows"]] == ["one", "two"]
 
 
-PARTS = {
-    "gate": Part("2026-01-02", (Row("safe", "false alarms", "at most 2 %", "1.0%"),), "make gate"),
-    "tests/a.py": Part(
-        "2026-01-03",
-        (
-            Row("safe", "a first", "", "7"),
-            Row("safe", "b | second", "0", "0"),
-            Row("safe", "c third", "0", "1", "before the change"),
-            Row("safe", "d fourth", "several", "3"),
-        ),
-    ),
-}
+def test_a_row_of_the_page_that_is_no_longer_measured_is_an_error(kept):
+    with pytest.raises(ValueError, match="speed no longer measures 'one'"):
+        keep({"speed": [("fast", "two", "", "4 ms")]}, *kept)
 
 
-def section(page, claim):
-    return page.split(f"## {claim.capitalize()}\n")[1].split("\n## ")[0]
+def test_rows_are_put_on_the_page_and_taken_off(kept):
+    file, _ = kept
+    keep({"gate": [("safe", "alarms", "0", "0"), ("safe", "faults", "all", "5 of 5")]}, *kept)
+    show("gate", "faults", *kept)
+    assert Row("safe", "faults", "all", "5 of 5") in [each.row for each in read_figures(file)]
+    with pytest.raises(ValueError, match="gate has no row 'fault'; it has:\n  alarms"):
+        show("gate", "fault", *kept)
+    hide("faults", file)
+    assert len(read_figures(file)) == 3
+    with pytest.raises(ValueError, match="the page has no row 'faults'"):
+        hide("faults", file)
+
+
+def test_the_page_takes_no_more_rows_than_a_person_reads(kept):
+    file, _ = kept
+    figures = [Figure(Row("fast", f"row {k}", "", "1"), "speed", "2026-01-02") for k in range(MOST_ROWS)]
+    write_figures(figures, file)
+    keep({"gate": [("safe", "faults", "all", "5 of 5")]}, *kept)
+    with pytest.raises(ValueError, match="at most 80; hide one first"):
+        show("gate", "faults", *kept)
+
+
+def test_a_figure_is_old_once_the_product_decides_otherwise(kept):
+    figures = read_figures(kept[0])
+    assert [each.row.point for each in find_old(figures)] == ["masks"]
+    keep({"masks": [("sees", "masks", "> 0.8", "0.7")]}, *kept)
+    assert find_old(read_figures(kept[0])) == []
+
+
+FIGURES_OF_A_PAGE = [
+    Figure(Row("safe", "a first", "", "7"), "tests/a.py", "2026-01-03"),
+    Figure(Row("safe", "b | second", "0", "0"), "tests/a.py", "2026-01-03"),
+    Figure(Row("safe", "c third", "0", "1"), "gate", "2026-01-02"),
+    Figure(Row("safe", "d fourth", "several", "3"), "tests/a.py", "2026-01-03"),
+]
 
 
 def test_misses_come_first_and_every_figure_has_date_and_part():
-    page = write_page(PARTS, {})
-    table = [line for line in section(page, "safe").splitlines() if line.startswith("| ")]
-    assert table == [
+    page = write_page(FIGURES_OF_A_PAGE)
+    section = page.split("## Safe\n")[1].split("\n## ")[0]
+    assert [line for line in section.splitlines() if line.startswith("| ")] == [
         "| result | what | asked | measured | date | part |",
-        "| missed | c third | 0 | 1 | 2026-01-03; before the change | `tests/a.py` |",
-        "| met | false alarms | at most 2 % | 1.0% | 2026-01-02 | `gate` |",
+        "| missed | c third | 0 | 1 | 2026-01-02 | `gate` |",
         "| met | b / second | 0 | 0 | 2026-01-03 | `tests/a.py` |",
         "| in words | d fourth | several | 3 | 2026-01-03 | `tests/a.py` |",
         "| reported | a first |  | 7 | 2026-01-03 | `tests/a.py` |",
     ]
-    assert "| [safe](#safe) | 5 | 2 | 1 |" in page
-    assert "5 figures, those that miss what was asked first. 1 of them" in page
-    assert "- `gate`: `make gate`" in page
-
-
-def test_a_missing_long_part_is_named_with_its_command():
-    wanted = {"gate": Wanted("safe", "the gate"), "masks": Wanted("sees", "masks on the test split")}
-    page = write_page(PARTS, wanted)
-    said = (
-        "Not measured yet: masks on the test split. Run `python benchmarks/evidence_table.py --only masks`."
-    )
-    assert said in section(page, "sees")
-    assert page.count("Not measured yet") == 1
+    assert "| [safe](#safe) | 4 | 1 | 1 |" in page
 
 
 def test_every_claim_has_a_section_and_a_line_above():
-    page = write_page({}, {})
+    page = write_page([])
     for claim, meaning in CLAIMS.items():
         assert f"| [{claim}](#{claim}) | 0 | 0 | 0 |" in page
-        assert meaning in section(page, claim)
+        assert meaning in page.split(f"## {claim.capitalize()}\n")[1]
+
+
+def test_the_page_shows_what_is_kept_and_no_more_than_a_person_reads():
+    figures = read_figures()
+    assert len(figures) <= MOST_ROWS
+    assert PAGE.read_text(encoding="utf-8") == write_page(figures), f"{FIGURES.name} and the page differ"
