@@ -1,4 +1,4 @@
-"""Learn when two masks show one thing, on scenes with their truth (`cpor.perception.pieces`).
+"""Learn when two masks show one thing, on scenes with their truth (`cpor.words.pieces`).
 
 Run: python benchmarks/fit_pieces.py [--scenes 110] [--intercepts]
 """
@@ -8,8 +8,8 @@ import argparse
 import numpy as np
 from evidence_words import see
 
-from cpor.perception.appearance import describe_objects
-from cpor.perception.pieces import APART, TOUCHING, compare_masks
+from cpor.words.appearance import describe_objects
+from cpor.words.pieces import APART, TOUCHING, compare_masks
 
 PENALTY = 1.0
 """Of the square of a weight times the spread of what it weighs."""

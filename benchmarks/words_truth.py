@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from cpor.perception.vocabulary import vocabulary
 from cpor.scene import Scene
 from cpor.sim.camera.look import random_look
 from cpor.sim.camera.photograph import photograph
@@ -16,6 +15,7 @@ from cpor.sim.dataset.make import CasePlan, SplitName, plan_split
 from cpor.sim.objects import parts as palette
 from cpor.sim.objects.shape_words import SHAPE_WORDS
 from cpor.sim.physics.clutter import HeapSettings, make_heap
+from cpor.words.vocabulary import vocabulary
 
 PALETTE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("RED", ("red",)),

@@ -22,6 +22,7 @@ ROOMS = [
     "truth",
     "metrics",
     "perception",
+    "words",
     "evidence",
     "gate",
     "calibration",

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from support.faint_object import faint_object
 
-from cpor.perception.grounding import NotFound
 from cpor.perception.mask_files import GivenMasks
 from cpor.perception.segmenter import PointSegmenter
 from cpor.robot.carry_over import Memory
@@ -14,6 +13,7 @@ from cpor.robot.follow import PointedAt, Pursuit, find_as_asked
 from cpor.robot.follow_frames import follow
 from cpor.scene import PixelPoint
 from cpor.system import System, make_segmenter
+from cpor.words.grounding import NotFound
 
 
 @pytest.fixture(scope="module")

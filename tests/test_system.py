@@ -10,11 +10,11 @@ import cpor
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Defer
 from cpor.model import FittedModel, bundled_model
-from cpor.perception.grounding import AmbiguousRequest, Found, NotFound
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, Scene
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.system import System
+from cpor.words.grounding import AmbiguousRequest, Found, NotFound
 
 BOXES = {"red": (0.1, 0.1, 0.5, 0.4), "green": (0.15, 0.42, 0.6, 0.7), "blue": (0.55, 0.2, 0.9, 0.5)}
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from cpor.errors import CporError, SimulationError
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.perception.shapes import PICTURE_SIZE, SHAPES, object_pictures
 from cpor.scene import Scene, TrueRelations
 from cpor.sim.camera.look import random_look
 from cpor.sim.camera.photograph import photograph
@@ -27,6 +26,7 @@ from cpor.sim.physics.build import compile_world, make_spec
 from cpor.sim.physics.clutter import Container, Density, HeapSettings, make_heap
 from cpor.sim.physics.settle import settle_roughly
 from cpor.sim.physics.world import Bin, World
+from cpor.words.shapes import PICTURE_SIZE, SHAPES, object_pictures
 from training import shapes
 from training.heaps import _drop_poses, _reach
 from training.packs import blister, bottle, coil, flat_bag, spool

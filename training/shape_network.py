@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as nn_f
 
-from cpor.perception.shapes import LAYERS, PICTURE_SIZE, SHAPES
+from cpor.words.shapes import LAYERS, PICTURE_SIZE, SHAPES
 from training.averaging import Averaging, Log
 from training.export import both_say, finish_file, write_graph
 from training.relation_network import Block, convolve

@@ -10,7 +10,10 @@ from cpor.decision import Action, Decision
 from cpor.errors import TooLargeError
 from cpor.inference.decide import MethodChoice, decide
 from cpor.inference.graphs import GraphShare, likeliest_graphs
-from cpor.perception.grounding_answers import (
+from cpor.records.decision import record_decision, record_relations
+from cpor.relations import Label, ObstructionPosterior
+from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode
+from cpor.words.grounding_answers import (
     AmbiguousRequest,
     Candidate,
     Exchange,
@@ -18,9 +21,6 @@ from cpor.perception.grounding_answers import (
     Grounding,
     NotFound,
 )
-from cpor.records.decision import record_decision, record_relations
-from cpor.relations import Label, ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode
 
 if TYPE_CHECKING:  # a file of probabilities is decided on without loading what looks at pictures
     from cpor.gate.check import Check
@@ -134,8 +134,8 @@ class View:
     @cached_property
     def scene(self) -> "Scene":
         """The frame and its objects, each with the name that every surface shows; named when first asked."""
-        from cpor.perception.names import name_objects
         from cpor.pipeline import Stopwatch
+        from cpor.words.names import name_objects
 
         watch = Stopwatch(self.times_ms)
         named = name_objects(self.seen, told=self.told)

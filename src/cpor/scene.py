@@ -171,7 +171,7 @@ class DetectedObject:
         name: What somebody calls it; None where nobody said.
         score: Confidence of the detector, in [0, 1].
         occluded: Whether the detector says that part of it is hidden; None where it does not say.
-        called: What every surface calls it, unique in the scene: see `cpor.perception.names`. None: nobody
+        called: What every surface calls it, unique in the scene: see `cpor.words.names`. None: nobody
             looked at it yet.
     """
 

@@ -21,7 +21,6 @@ from cpor.evidence.merged import find_merged
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
 from cpor.model import Bundled, FittedModel, bundled_model
-from cpor.perception.grounding import Exchange, Found, shows_nothing
 from cpor.perception.hidden_parts import guess_hidden_parts
 from cpor.perception.mask_files import GivenMasks
 from cpor.perception.network_file import MissingExtraError
@@ -36,6 +35,7 @@ from cpor.semantics.namer import Namer
 from cpor.semantics.registry import load_scorer
 from cpor.semantics.scorer import RelationScorer, ScoredPairs
 from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
+from cpor.words.grounding import Exchange, Found, shows_nothing
 
 NONE = "none"
 """In place of a scorer or a model: go without."""

@@ -8,7 +8,6 @@ from support.vlm_scenes import BOXES, three_boxes
 from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 
 from cpor.errors import InvalidSettingError
-from cpor.perception.grounding import AmbiguousRequest, Found, NotFound
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import BlockedBy, Camera, Observation, PixelPoint, Scene
 from cpor.semantics.badges import draw_marks
@@ -22,6 +21,7 @@ from cpor.semantics.scorer import ScorerError
 from cpor.semantics.vlm import VlmScorer
 from cpor.semantics.words_question import LONGEST_REQUEST, read_words_reply, words_prompt
 from cpor.system import System
+from cpor.words.grounding import AmbiguousRequest, Found, NotFound
 
 KEY = "sk-words-test-0123456789"
 HANDLERS = {"openai": OpenAIHandler, "gemini": GeminiHandler}

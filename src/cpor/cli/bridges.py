@@ -142,9 +142,9 @@ def ros2(
     from cpor.bridges.ros2_retrieve import Attached
     from cpor.bridges.ros2_settings import NodeSettings
     from cpor.bridges.ros2_transport import DdsTransport
-    from cpor.perception.grounding import parse_point
     from cpor.perception.registry import DEFAULT, make_segmenter
     from cpor.robot.robot_file import open_robot, read_robot_file
+    from cpor.words.grounding import parse_point
 
     place = None if point is None else parse_point(point)
     settings = NodeSettings(color, depth, info, prefix, request, target, place, max_age_s)

@@ -138,7 +138,7 @@ def decide(
             check_recording(rerun)
         from cpor.answer import DecideSettings
         from cpor.inference.decide import parse_method
-        from cpor.perception.grounding import parse_point
+        from cpor.words.grounding import parse_point
 
         settings = DecideSettings(
             parse_method(method), deadline_ms, require_certificate, prior, questions, ignore_checks

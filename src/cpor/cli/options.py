@@ -142,7 +142,7 @@ RerunOption = Annotated[
 
 def parse_workspace(text: str) -> "tuple[PixelPoint, ...]":
     """A polygon written as `X,Y X,Y X,Y ...` in pixels."""
-    from cpor.perception.grounding import parse_point
+    from cpor.words.grounding import parse_point
 
     corners = tuple(parse_point(each) for each in text.split())
     if len(set(corners)) < 3:

@@ -59,13 +59,13 @@ def retrieve(
     """
     from dataclasses import replace
 
-    from cpor.perception.grounding import parse_point
     from cpor.perception.registry import DEFAULT, make_segmenter
     from cpor.robot.follow import find_as_asked
     from cpor.robot.loop import retrieve as run_loop
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
     from cpor.viz.words import sentence
+    from cpor.words.grounding import parse_point
 
     options, settings = read_robot_file(config)
     system = make_system(None, scorer, model, mode)

@@ -1,4 +1,4 @@
-"""From a frame to objects with visible and amodal masks, and from a request to the object it means."""
+"""From a frame to objects with visible and amodal masks."""
 
 from cpor.perception.registry import list_segmenters, make_segmenter
 from cpor.perception.segmenter import Segmenter

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from cpor.errors import InvalidSettingError
-from cpor.perception.grounding import Found, shows_nothing
 from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.robot.carry_over import Memory
 from cpor.scene import Observation, PixelPoint, Scene
 from cpor.semantics.grounder import ground_with
 from cpor.tracking.identity import SURE
+from cpor.words.grounding import Found, shows_nothing
 
 TargetFinder: TypeAlias = Callable[[Scene], int | None]
 """Finds the target in a scene, by its name for example; None where it is not there."""

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cpor.answer import Answer, DecideSettings, View
-from cpor.perception.grounding_answers import NotFound
 from cpor.risk.modes import Mode
 from cpor.robot.carry_over import Memory
 from cpor.scene import PixelPoint
 from cpor.sources import describe_sources
 from cpor.system import System
 from cpor.tracking.identity import SURE
+from cpor.words.grounding_answers import NotFound
 
 
 def follow(

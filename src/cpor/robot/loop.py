@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError, list_labels, say_count
-from cpor.perception.names import name_objects
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.robot.carry_over import Memory
@@ -25,6 +24,7 @@ from cpor.robot.steps import Frames, check_delivery, decide_cycle, noted, requir
 from cpor.scene import Scene
 from cpor.sources import describe_sources, fingerprint
 from cpor.system import System
+from cpor.words.names import name_objects
 
 
 class _End(NamedTuple):

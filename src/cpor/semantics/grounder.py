@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from cpor.perception.grounding import ground, ground_words, say_outside
-from cpor.perception.grounding_answers import (
+from cpor.scene import PixelPoint, Scene
+from cpor.semantics.budget import Spent
+from cpor.words.grounding import ground, ground_words, say_outside
+from cpor.words.grounding_answers import (
     Candidate,
     Exchange,
     Found,
@@ -18,11 +20,9 @@ from cpor.perception.grounding_answers import (
     say_there,
     weigh,
 )
-from cpor.perception.request_words import parse_request
-from cpor.perception.vocabulary import vocabulary
-from cpor.perception.workspace import in_workspace
-from cpor.scene import PixelPoint, Scene
-from cpor.semantics.budget import Spent
+from cpor.words.request_words import parse_request
+from cpor.words.vocabulary import vocabulary
+from cpor.words.workspace import in_workspace
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cpor.perception.grounding import object_centres
 from cpor.scene import PixelPoint, Scene
+from cpor.words.grounding import object_centres
 
 NEAREST_CENTROID_PX = 120.0
 """A point in no mask means the object whose centre is nearest, within this distance, as in the paper. [px]"""

@@ -5,12 +5,12 @@ from typing import Any
 
 from cpor.answer import Answer, DecideSettings
 from cpor.errors import InvalidSettingError
-from cpor.perception.grounding import shows_nothing
 from cpor.scene import PixelPoint
 from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.api.kept_views import KeptView
 from cpor.serve.api.messages import SceneDecideRequest
 from cpor.system import GIVEN, System
+from cpor.words.grounding import shows_nothing
 
 _DESCRIBING_S = 1.0
 """Time for the likeliest graphs and posteriors of relations; the decision itself has no deadline, since the

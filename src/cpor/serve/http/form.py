@@ -7,11 +7,11 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request as HttpRequest
 
 from cpor.errors import InvalidSettingError
-from cpor.perception.grounding import parse_point
 from cpor.risk.modes import parse_mode
 from cpor.serve.api.messages import LONGEST_TEXT, SceneDecideRequest
 from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported
 from cpor.serve.http.uploads import Upload
+from cpor.words.grounding import parse_point
 
 SCENE_PARTS = (
     *("rgb", "depth", "instances", "amodal", "camera", "depth_unit_m"),

@@ -36,4 +36,4 @@ SHAPE_WORDS: Mapping[str, tuple[str, ...]] = {
     "yellow rubber duck": ("thing",),
     "grey stapler": ("tool", "thing"),
 }
-"""Words of `cpor.perception.shapes.SHAPES` by the name of the object."""
+"""Words of `cpor.words.shapes.SHAPES` by the name of the object."""

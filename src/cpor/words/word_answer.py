@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
-from cpor.perception.appearance import Appearance, describe_objects
-from cpor.perception.grounding_answers import (
+from cpor.scene import Scene
+from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.grounding_answers import (
     ASKED_RATIO,
     CLEAR_RATIO,
     LEAST_FIT,
@@ -28,11 +29,10 @@ from cpor.perception.grounding_answers import (
     say_words,
     weigh,
 )
-from cpor.perception.pieces import Reading, read_masks
-from cpor.perception.request_words import Wish
-from cpor.perception.vocabulary import vocabulary
-from cpor.perception.word_judge import LEAST_SHOWN, WORLDS, Fit, RefusedError, WordJudge
-from cpor.scene import Scene
+from cpor.words.pieces import Reading, read_masks
+from cpor.words.request_words import Wish
+from cpor.words.vocabulary import vocabulary
+from cpor.words.word_judge import LEAST_SHOWN, WORLDS, Fit, RefusedError, WordJudge
 
 IN_MOST = 0.8
 """Share of the worlds with an object that fits in which it must be the same one to be acted on."""

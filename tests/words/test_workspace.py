@@ -10,10 +10,10 @@ from support.data import DATA
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import InvalidSceneError
-from cpor.perception.grounding import AmbiguousRequest, Found, NotFound, ground, ground_words
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.perception.workspace import in_workspace
 from cpor.scene import Camera, DetectedObject, MaskCrop, Observation, PixelPoint, Scene
+from cpor.words.grounding import AmbiguousRequest, Found, NotFound, ground, ground_words
+from cpor.words.workspace import in_workspace
 
 SHAPE = (240, 320)
 TABLE = np.s_[80:, 40:280]

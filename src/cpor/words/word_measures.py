@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from cpor.perception.layout import ramp
-from cpor.perception.outlines import Outline
+from cpor.words.layout import ramp
+from cpor.words.outlines import Outline
 
 Measure: TypeAlias = Callable[[Outline], float | None]
 

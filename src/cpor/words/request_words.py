@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cpor.perception.vocabulary import Kind, Meaning, Vocabulary, split_words, vocabulary
+from cpor.words.vocabulary import Kind, Meaning, Vocabulary, split_words, vocabulary
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy import ndimage
 
-from cpor.perception.outlines import Outline
 from cpor.scene import DetectedObject, Scene
+from cpor.words.outlines import Outline
 
 _STEP = 4
 """Distances are measured on every fourth pixel."""

@@ -3,14 +3,14 @@
 from functools import cache
 from pathlib import Path
 
-from perception.test_grounding import forms, palette_scene
 from support.data import DATA
 from support.sizes import sized
+from words.test_grounding import forms, palette_scene
 
 from cpor.data.scene_folder import read_scene_folder
-from cpor.perception.grounding import AmbiguousRequest, Found, NotFound, ground_words
-from cpor.perception.request_words import parse_request
-from cpor.perception.vocabulary import split_words
+from cpor.words.grounding import AmbiguousRequest, Found, NotFound, ground_words
+from cpor.words.request_words import parse_request
+from cpor.words.vocabulary import split_words
 
 SIM = Path("examples/scenes/sim")
 NOUNS = [

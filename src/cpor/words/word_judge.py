@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cpor.perception.appearance import NEARLY, Appearance
-from cpor.perception.grounding_answers import CLEAR_RATIO, LEAST_FIT, PERHAPS, Exchange
-from cpor.perception.layout import DIRECTIONS, Layout, ramp
-from cpor.perception.request_words import Order, Relation, Wish
-from cpor.perception.shapes import SHAPES
-from cpor.perception.vocabulary import vocabulary
-from cpor.perception.word_measures import FORM_OF_SHAPE, FORMS, MEASURES, SIZES, TWO_SENSES
 from cpor.scene import Scene
+from cpor.words.appearance import NEARLY, Appearance
+from cpor.words.grounding_answers import CLEAR_RATIO, LEAST_FIT, PERHAPS, Exchange
+from cpor.words.layout import DIRECTIONS, Layout, ramp
+from cpor.words.request_words import Order, Relation, Wish
+from cpor.words.shapes import SHAPES
+from cpor.words.vocabulary import vocabulary
+from cpor.words.word_measures import FORM_OF_SHAPE, FORMS, MEASURES, SIZES, TWO_SENSES
 
 LEAST_SHOWN = 0.1
 """An object that fits worse is not shown where a word is asked back."""

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cpor.perception import pieces, word_answer
-from cpor.perception.appearance import describe_objects
-from cpor.perception.grounding import AmbiguousRequest, Found, ground_words
-from cpor.perception.pieces import join_masks, read_masks
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 from cpor.semantics.grounder import ground_with
+from cpor.words import pieces, word_answer
+from cpor.words.appearance import describe_objects
+from cpor.words.grounding import AmbiguousRequest, Found, ground_words
+from cpor.words.pieces import join_masks, read_masks
 
 SHAPE = (240, 320)
 RED, BLUE = (176, 32, 38), (36, 78, 168)

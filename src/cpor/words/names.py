@@ -9,10 +9,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cpor.perception.appearance import Appearance, describe_objects
-from cpor.perception.vocabulary import vocabulary
-from cpor.perception.workspace import in_workspace
 from cpor.scene import Scene
+from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.vocabulary import vocabulary
+from cpor.words.workspace import in_workspace
 
 APART = 0.07
 """Objects whose centres lie this far apart, as a share of the image, are told apart by place."""

@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
-from cpor.perception.colours import COLOURS, colour_shares, estimate_gains, nearest_colours
-from cpor.perception.layout import ramp
-from cpor.perception.outlines import Outline, measure_outlines
-from cpor.perception.shapes import SHAPES, judge_shapes
 from cpor.scene import Scene
+from cpor.words.colours import COLOURS, colour_shares, estimate_gains, nearest_colours
+from cpor.words.layout import ramp
+from cpor.words.outlines import Outline, measure_outlines
+from cpor.words.shapes import SHAPES, judge_shapes
 
 SURE = 0.45
 """A shape word is said of an object where its probability is at least this; else it is a thing."""

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy import ndimage
 
-from cpor.perception.appearance import Appearance, describe_objects
-from cpor.perception.colours import estimate_gains, linear_rgb, oklab
-from cpor.perception.shapes import SHAPES
 from cpor.scene import MaskCrop, Scene
+from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.colours import estimate_gains, linear_rgb, oklab
+from cpor.words.shapes import SHAPES
 
 TOUCHING = (-11.2, 3.4, 3.2, 2.7, 10.2, 2.8, 2.6, 4.7, 1.4)
 """Log-odds of masks that touch: intercept; share of the border without a step in depth; likeness of colours;

@@ -1,6 +1,6 @@
 """Which object a request means: by id, by a point, or by words. What is not clear is asked back.
 
-Only what lies in the workspace may be asked for: see `cpor.perception.workspace`.
+Only what lies in the workspace may be asked for: see `cpor.words.workspace`.
 """
 
 import math
@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, say_known
-from cpor.perception.grounding_answers import (
+from cpor.scene import PixelPoint, Scene
+from cpor.words.grounding_answers import (
     AmbiguousRequest,
     Candidate,
     Exchange,
@@ -17,11 +18,10 @@ from cpor.perception.grounding_answers import (
     NotFound,
     say_objects,
 )
-from cpor.perception.request_words import parse_request
-from cpor.perception.vocabulary import split_words, vocabulary
-from cpor.perception.word_answer import RequestReader
-from cpor.perception.workspace import in_workspace
-from cpor.scene import PixelPoint, Scene
+from cpor.words.request_words import parse_request
+from cpor.words.vocabulary import split_words, vocabulary
+from cpor.words.word_answer import RequestReader
+from cpor.words.workspace import in_workspace
 
 __all__ = [
     "AmbiguousRequest",

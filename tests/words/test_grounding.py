@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from cpor.errors import InvalidSceneError, InvalidSettingError
-from cpor.perception.grounding import (
+from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
+from cpor.words.grounding import (
     AmbiguousRequest,
     Exchange,
     Found,
@@ -17,11 +18,10 @@ from cpor.perception.grounding import (
     object_centres,
     parse_point,
 )
-from cpor.perception.names import name_objects
-from cpor.perception.request_words import parse_request
-from cpor.perception.shapes import SHAPES
-from cpor.perception.word_answer import RequestReader
-from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
+from cpor.words.names import name_objects
+from cpor.words.request_words import parse_request
+from cpor.words.shapes import SHAPES
+from cpor.words.word_answer import RequestReader
 
 SHAPE = (480, 640)
 PAINTS = {

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from perception.test_grounding import SHAPE, box, make_scene
+from words.test_grounding import SHAPE, box, make_scene
 
-from cpor.perception.appearance import Appearance
-from cpor.perception.colours import COLOURS
-from cpor.perception.grounding import AmbiguousRequest, Exchange, Found, NotFound
-from cpor.perception.grounding_answers import LEAST_FIT, PERHAPS
-from cpor.perception.layout import Layout
-from cpor.perception.outlines import Outline, measure_outlines
-from cpor.perception.request_words import parse_request
-from cpor.perception.shapes import SHAPES
-from cpor.perception.word_answer import RequestReader
 from cpor.scene import MaskCrop, Scene
+from cpor.words.appearance import Appearance
+from cpor.words.colours import COLOURS
+from cpor.words.grounding import AmbiguousRequest, Exchange, Found, NotFound
+from cpor.words.grounding_answers import LEAST_FIT, PERHAPS
+from cpor.words.layout import Layout
+from cpor.words.outlines import Outline, measure_outlines
+from cpor.words.request_words import parse_request
+from cpor.words.shapes import SHAPES
+from cpor.words.word_answer import RequestReader
 
 
 def look(**shares):

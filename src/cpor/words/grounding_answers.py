@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from cpor.perception.vocabulary import vocabulary
+from cpor.words.vocabulary import vocabulary
 
 LEAST_FIT = 0.35
 """An object that fits worse is not acted on."""

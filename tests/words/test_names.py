@@ -1,15 +1,15 @@
 from dataclasses import replace
 
-from perception.test_grounding import box, disk, make_scene
+from words.test_grounding import box, disk, make_scene
 
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
-from cpor.perception.appearance import Appearance
-from cpor.perception.colours import COLOURS
-from cpor.perception.names import name_objects
 from cpor.perception.object_list import list_objects
-from cpor.perception.outlines import Outline
-from cpor.perception.shapes import SHAPES
 from cpor.viz.words import namer
+from cpor.words.appearance import Appearance
+from cpor.words.colours import COLOURS
+from cpor.words.names import name_objects
+from cpor.words.outlines import Outline
+from cpor.words.shapes import SHAPES
 
 ROW = [(box(100, 60 + 130 * k, 60, 40), "red") for k in range(5)]
 
