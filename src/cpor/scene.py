@@ -60,7 +60,7 @@ class Camera(_ComparesByValue):
         T_world_camera: Pose of the camera in the world, None where unknown. Shape (4, 4). [m]
         depth_unit_m: Step in which the sensor or file counts depth, which in memory is in metres. [m]
         workspace: Corners of the polygon in which objects may be asked for, None where not given. [px]
-        p_unit: Probability that `depth_unit_m` is right: 1 where somebody said it, less where it was guessed.
+        p_unit: Probability that `depth_unit_m` is right: 1 if it was given, less if it was guessed.
     """
 
     intrinsics: Intrinsics | None = None
@@ -153,7 +153,7 @@ class MaskCrop(_ComparesByValue):
         return cls(int(rows[0]), int(cols[0]), band[:, cols[0] : cols[-1] + 1].copy())
 
     def to_mask(self, shape: tuple[int, int]) -> Bool[np.ndarray, "h w"]:
-        """The mask of the whole image, whose height and width are given. Shape (h, w)."""
+        """The mask of the whole image of the given height and width. Shape (h, w)."""
         mask = np.zeros(shape, dtype=bool)
         rows, cols = self.pixels.shape
         mask[self.top : self.top + rows, self.left : self.left + cols] = self.pixels
@@ -168,11 +168,11 @@ class DetectedObject:
         id: 1 to 65535.
         amodal: Visible and hidden part together. None, or empty, where the hidden part is not known:
             that is no answer, not "nothing is hidden".
-        name: What somebody calls it; None where nobody said.
+        name: Name given to it; None if there is none.
         score: Confidence of the detector, in [0, 1].
         occluded: Whether the detector says that part of it is hidden; None where it does not say.
-        called: What every surface calls it, unique in the scene: see `cpor.words.names`. None: nobody
-            looked at it yet.
+        called: What every surface calls it, unique in the scene: see `cpor.words.names`. None: not
+            named yet.
     """
 
     id: int
@@ -184,7 +184,7 @@ class DetectedObject:
 
     @property
     def title(self) -> str | None:
-        """What to show: what it is called, unless somebody gave it another name since."""
+        """Name to show: the one given later if there is one, else the one that surfaces use."""
         return self.called if self.called and self.called.startswith(self.name or "") else self.name
 
 
@@ -214,7 +214,7 @@ class SemanticScores:
 
     Attributes:
         scores: Raw score in [0, 1] of each pair asked about; None where no answer came.
-        scorer: Who said it.
+        scorer: Name of the scorer.
     """
 
     scores: Mapping[BlockedBy, float | None]
@@ -231,16 +231,16 @@ class SemanticScores:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a scene was made from, and by whom.
+    """Provenance of a scene.
 
     Attributes:
         frame: Digest of picture and depth.
         masks: Digest of visible and amodal masks; None: there are none.
-        segmenter: Fingerprint of who made the masks; None: nobody recorded it.
+        segmenter: Fingerprint of the segmenter of the masks; None: not recorded.
         scores: Digest of the semantic scores; None: there are none.
-        scorer: Fingerprint of who gave them; None: nobody recorded it.
+        scorer: Fingerprint of their scorer; None: not recorded.
         made_here: Which of `masks` and `scores` this process made itself, or made again alike. No file says
-            so: what is read is somebody's word.
+            so: what is read from a file is a claim.
     """
 
     frame: str
@@ -265,7 +265,7 @@ class Scene(_ComparesByValue):
         request: What was asked for, in words.
         points: A point that marks an object, by its id. [px]
         semantic_scores: What a relation scorer said of this scene.
-        sources: What is recorded of who made masks and scores, and for which frame; None: nothing.
+        sources: Recorded provenance of masks and scores; None: none.
     """
 
     observation: Observation
@@ -332,7 +332,7 @@ def _is_rigid(T: np.ndarray) -> bool:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """The array if nobody can write to it, else a copy to which nobody can."""
+    """The array itself if it is read-only, else a read-only copy."""
     return _lock(array.copy()) if array.flags.writeable else array
 
 

@@ -142,7 +142,7 @@ def test_pause_step_another_target_and_stop_in_the_middle_of_a_motion(client):
     watcher.join()
     last = state(client, run)
     assert last.state == "ended" and last.ended == "stopped"
-    assert watcher.wait_for_cycle(2, "done")["outcome"].startswith("Somebody stopped the robot")
+    assert watcher.wait_for_cycle(2, "done")["outcome"].startswith("The robot was stopped")
 
 
 def test_one_run_at_a_time_and_a_killed_process_is_a_failed_run(client):

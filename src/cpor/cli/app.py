@@ -48,7 +48,7 @@ def _show_version(wanted: bool) -> None:
 
 
 def _commit() -> str:
-    """The commit this was built from, or that a checkout is at; empty where nobody knows."""
+    """The commit this was built from, or that a checkout is at; empty if unknown."""
     import cpor
 
     package = Path(cpor.__file__).parent

@@ -1,4 +1,4 @@
-"""The first minute: the loops are compiled once on each machine, and whoever waits for that is told."""
+"""The first minute: compile the loops once on each machine, and say so while the user waits."""
 
 import importlib
 import sys

@@ -50,7 +50,7 @@ SegmenterName = Annotated[
     typer.Option(
         "--segmenter",
         rich_help_panel=MORE,
-        help="Who finds the objects: embedded, depth, another name, or module:attribute. "
+        help="Segmenter: embedded, depth, another name, or module:attribute. "
         "(default: the masks of the folder, else embedded)",
     ),
 ]
@@ -76,7 +76,7 @@ ScorerName = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=MORE,
-        help="Who scores relations: a name, a TOML file, module:attribute, or none. "
+        help="Relation scorer: a name, a TOML file, module:attribute, or none. "
         "(default: scores.json of the folder, else our network)",
     ),
 ]
@@ -96,17 +96,19 @@ DepthUnit = Annotated[
 ColorTopic = Annotated[
     str | None,
     typer.Option(
-        "--color", metavar="TOPIC", help="Of a bag: topic of the photographs. (default: found by type)"
+        "--color", metavar="TOPIC", help="Topic of the photographs in a bag. (default: found by type)"
     ),
 ]
 DepthTopic = Annotated[
     str | None,
-    typer.Option("--depth", metavar="TOPIC", help="Of a bag: topic of depth. (default: found by type)"),
+    typer.Option(
+        "--depth", metavar="TOPIC", help="Topic of the depth images in a bag. (default: found by type)"
+    ),
 ]
 AtTime = Annotated[
     float | None,
     typer.Option(
-        "--at", metavar="SECONDS", help="Of a bag: time of the frame since it began. (default: the first)"
+        "--at", metavar="SECONDS", help="Time of the frame since the start of the bag. (default: the first)"
     ),
 ]
 FrameNumber = Annotated[
@@ -154,7 +156,7 @@ def parse_workspace(text: str) -> "tuple[PixelPoint, ...]":
 
 @dataclass(frozen=True)
 class Given:
-    """Options that say what to look at, and who finds the objects in it; see `with_given`."""
+    """Options for the input and the segmenter; see `with_given`."""
 
     workspace: Workspace = None
     frame: FrameNumber = None
@@ -173,7 +175,7 @@ class Given:
 
 
 def with_given(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `given` is made of options of its own, behind those of the command."""
+    """Give a command the options of its parameter `given`, after its own."""
     taken, fields = inspect.signature(command), inspect.signature(Given).parameters
     own = [each for name, each in taken.parameters.items() if name != "given"]
 

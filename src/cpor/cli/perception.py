@@ -19,7 +19,7 @@ def perception(
     split: Annotated[Path, typer.Option(help="Labelled data set that `cpor simulate` made.")],
     out: Annotated[Path, typer.Option(help="Folder to write. The same command resumes a stopped run.")],
     segmenter: Annotated[
-        str, typer.Option(help="Whose masks: ours, given (the true ones), or depth (classical).")
+        str, typer.Option(help="Masks: ours, given (the true ones), or depth (classical).")
     ] = "ours",
     scorer: Annotated[bool, typer.Option(help="Let our network score the relations.")] = True,
     weights: Annotated[Path | None, typer.Option(help="ONNX network in place of our segmenter.")] = None,

@@ -32,9 +32,7 @@ def robot(
     ] = "networks",
     person: Annotated[
         bool,
-        typer.Option(
-            "--person", help="Ask somebody who knows the truth where the loop defers, and count it."
-        ),
+        typer.Option("--person", help="Where the loop defers, take the true answer, and count the question."),
     ] = False,
     workers: WorkersOption = 1,
     engine: EngineOption = "local",

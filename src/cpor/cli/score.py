@@ -110,7 +110,7 @@ def score(
 
 
 def _find_masks(given: "Scene", folder: Path, quiet: bool) -> "Scene":
-    """Find the objects that scores are about, and keep them in the folder: scores alone would name nobody."""
+    """Find the objects that scores are about, and keep them in the folder."""
     from cpor.data.scene_folder import encode_scene
     from cpor.files.whole_files import write_bytes
     from cpor.system import System
@@ -157,7 +157,7 @@ def scores_file(said: "ScoredPairs") -> bytes:
 
 
 def sources_file(scene: "Scene", said: "ScoredPairs", scorer: object) -> bytes:
-    """Who made masks and scores, and for which frame, as a scene folder keeps it."""
+    """Provenance of masks and scores, as a scene folder keeps it."""
     from cpor.data import folder_files as files
     from cpor.sources import describe_sources, fingerprint, verified_sources
 

@@ -130,7 +130,7 @@ def demo(
 ) -> None:
     """Fetch a buried object from a simulated bin with a simulated robot arm.
 
-    Nobody can be asked here, so that it acts where it is likelier right than wrong.
+    No person answers here, so that it acts where it is likelier right than wrong.
     The exit code is 1 if the object was not retrieved. The story says why.
     """
     from cpor.sim.physics.installed import require_mujoco

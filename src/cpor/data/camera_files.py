@@ -40,8 +40,8 @@ class KnownCamera:
     """What is known of the cameras of a frame.
 
     Attributes:
-        camera: Of the photograph.
-        unit_m: Metres that one step of depth means; None where nobody says. [m]
+        camera: Camera of the photograph.
+        unit_m: Metres that one step of depth means; None if unknown. [m]
         sensor: The depth camera; None where depth is registered to the photograph.
         shape: Height and width that the photograph must have; None: any. [px]
         raw_shape: Height and width of depth without a header. [px]

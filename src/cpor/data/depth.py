@@ -16,7 +16,7 @@ DEPTH_RANGE_M = (0.05, 20.0)
 """Readings outside are no readings: nearer than depth cameras measure, farther than any table. [m]"""
 
 SATURATED = 65535
-"""Of 16-bit steps: no reading."""
+"""Value of a 16-bit step that means no reading."""
 
 _WIDEST = 16
 """A reading covers at most so many pixels of the photograph along each side. [px]"""
@@ -24,10 +24,10 @@ _WIDEST = 16
 
 @dataclass(frozen=True, eq=False)
 class DepthCamera:
-    """A depth camera whose pictures are not registered to the photograph.
+    """A depth camera with pictures that are not registered to the photograph.
 
     Attributes:
-        intrinsics: Of the depth picture.
+        intrinsics: Intrinsics of the depth picture.
         T_colour_depth: Pose of the depth camera in that of colour; None: they stand at one place.
             Shape (4, 4). [m]
     """

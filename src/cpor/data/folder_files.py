@@ -88,14 +88,14 @@ class ScoreEntry(RelationEntry):
 
 
 class ScoresFile(JsonFile):
-    """`scores.json`: semantic scores and who gave them."""
+    """`scores.json`: semantic scores and their scorer."""
 
     scorer: str | None = None
     relations: list[ScoreEntry]
 
 
 class SourcesFile(JsonFile):
-    """`sources.json`: digests of frame, masks and scores, and fingerprints of who made them."""
+    """`sources.json`: digests of frame, masks and scores, and fingerprints of segmenter and scorer."""
 
     frame: str
     masks: str | None = None
@@ -181,7 +181,7 @@ def decode_masks(
         file: The file.
         path: What errors call it.
         shape: Height and width that each mask must have. [px]
-        most_pixels: Of all masks together; None: as many as there are.
+        most_pixels: Limit for all masks together; None: no limit.
     """
     try:
         with zipfile.ZipFile(file) as archive:

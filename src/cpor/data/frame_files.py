@@ -187,7 +187,7 @@ def list_inputs(folder: Path) -> list[tuple[Path, int | None]]:
 
 
 def _read_scene(folder: Path, depth_unit_m: float | None) -> tuple[Scene, tuple[str, ...]]:
-    """A scene folder; its depth may be another file than depth.png, and nobody need say its unit."""
+    """A scene folder; its depth may be another file than depth.png, in a unit to be guessed."""
     path = folder / "depth.png"
     if not path.is_file():
         scene = read_scene_folder(folder, depth_unit_m=depth_unit_m)

@@ -1,4 +1,4 @@
-"""The frames of a folder that is no scene folder: whose photograph goes with whose depth.
+"""The frames of a folder that is no scene folder: match photographs with depth images.
 
 color_0007.png depth_0007.png          side by side, in any usual words
 rgb/0007.png   depth/0007.png          in folders of their own: BOP, ScanNet, GraspNet, Open3D
@@ -29,7 +29,7 @@ class FrameFiles:
         name: Without the word for colour, such as its number.
         rgb: The photograph.
         depth: None where there is none.
-        folder: Whose other files speak of the camera.
+        folder: Folder with the files that describe the camera.
     """
 
     name: str

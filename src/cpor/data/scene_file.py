@@ -26,7 +26,7 @@ def read_scene_file(path: Path) -> ObstructionPosterior:
 
 
 def parse_scene(content: object) -> ObstructionPosterior:
-    """A scene from parsed JSON; "unseen", which may be left out, labels what nobody segmented.
+    """A scene from parsed JSON; "unseen", which may be left out, labels what was not segmented.
 
     Raises:
         InvalidSceneError: With what is wrong.

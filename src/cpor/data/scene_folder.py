@@ -11,7 +11,7 @@
     request.txt     what was asked for
     points.json     id -> [x, y], a point that marks an object
     scores.json     semantic scores; a score of null is no answer
-    sources.json    who made masks and scores, and digests of what they were made for
+    sources.json    segmenter and scorer, and digests of the data that they were made for
 
 All but rgb.png may be absent. The objects of a scene are those that any of instances, amodal, objects and
 points list; one that `instances.png` does not show has no mask. The truth may name others, which stay unseen.
@@ -87,7 +87,7 @@ def read_scene_folder(
     amodal = files.read_masks(path, shape) if (path := there.get("amodal.npz")) else {}
     points = _read_points(path, shape) if (path := there.get("points.json")) else {}
     truths = {key: _read_truth(there[name]) for key, name in _TRUTH_FILES.items() if name in there}
-    ids = {*named, *amodal, *points}  # the truth may know objects that nobody saw; deciding must not
+    ids = {*named, *amodal, *points}  # the truth may name objects that were not seen; a decision must not
     if visible_ids is not None:
         ids.update((np.flatnonzero(np.bincount(visible_ids.reshape(-1))[1:]) + 1).tolist())
     objects = []

@@ -82,7 +82,7 @@ def decode_any_depth(
     if path.suffix.casefold() == ".raw":
         if raw_shape is None or len(data) != 2 * raw_shape[0] * raw_shape[1]:
             raise SceneFileError(
-                f"{path} has {len(data)} bytes, and nobody says of what size; save it as PNG"
+                f"{path} has {len(data)} bytes, and its size in pixels is unknown; save it as PNG"
             )
         return np.frombuffer(data, "<u2").reshape(raw_shape)
     if data.startswith((b"\xff\xd8\xff", b"RIFF")):
@@ -117,7 +117,7 @@ def as_depth(found: np.ndarray, path: Path | str) -> Shaped[np.ndarray, "h w"]:
 
 
 def pick_array(arrays: dict[str, np.ndarray], role: Role) -> np.ndarray | None:
-    """The array of an npz file whose name says the role; where it has but one, that one."""
+    """The array of an npz file with the name of the role, or the only one."""
     named = [array for name, array in arrays.items() if role_of(name)[0] == role]
     if len(named) == 1:
         return named[0]

@@ -99,7 +99,7 @@ def decode_photograph(
         companions: Parts of the same frame, such as depth, which no orientation turns.
         most_pixels: That it may have.
         shrink_above: A picture with more pixels shrinks before it becomes an array; None: none does.
-        kinds: Of file: `IN_BROWSERS`, or `FROM_FILES`.
+        kinds: Accepted file types: `IN_BROWSERS`, or `FROM_FILES`.
 
     Raises:
         ImageKindError: Another kind of file or of pixels.
@@ -144,7 +144,7 @@ def decode_grey(
         kind: `DEPTH` or `IDS`.
         most_pixels: That it may have.
         shape: Height and width of the photograph it belongs to; None: any.
-        kinds: Of file.
+        kinds: Accepted file types.
     """
     with _opened(data, name, kinds, most_pixels) as image:
         if shape is not None and (image.height, image.width) != shape:

@@ -22,7 +22,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 MOST_DEATHS = 3
-"""An item whose worker died this often is given up: whatever kills workers there will do so again."""
+"""Number of dead workers after which an item is given up: it would kill the next one too."""
 
 ENGINES = ("local", "ray")
 

@@ -18,7 +18,7 @@ from cpor.files.whole_files import write_bytes
 
 
 class ResumableFolder:
-    """A folder that nobody else writes to meanwhile; use `open_resumable`.
+    """A folder with a single writer; use `open_resumable`.
 
     Attributes:
         path: The folder.
@@ -39,7 +39,7 @@ class ResumableFolder:
             wanted: Everything that changes the result, as JSON values in named parts.
 
         Raises:
-            CporError: Of the folder's kind: something else is made here, or other files lie here.
+            CporError: Another run or other files are in the folder. The class is the folder's.
         """
         if self.claim_file.is_file():
             try:
@@ -48,7 +48,7 @@ class ResumableFolder:
                 there = None
             if not isinstance(there, dict):
                 raise self._error(
-                    f"{self.claim_file} is damaged, so nobody knows what was begun there; delete "
+                    f"{self.claim_file} is damaged, so the run in this folder is unknown; delete "
                     f"{self.path}, or choose another --out"
                 )
             refuse_other(self.path, there, wanted, self._error)

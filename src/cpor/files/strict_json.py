@@ -19,7 +19,7 @@ def parse_strict(
 
     Args:
         text: The text; bytes are UTF-8.
-        most_keys: Of one object; None: any number.
+        most_keys: Limit for one object; None: no limit.
         name: What errors call the text; None: the caller says where it stood.
         remedy: What errors advise besides.
 
@@ -44,7 +44,7 @@ def parse_strict(
 
 
 def _refuse_repeats(most_keys: int | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a key given twice, JSON readers keep the last in silence; a lost relation must not read as none."""
+    """Reject duplicate keys: JSON readers keep the last one, and a lost relation would read as none."""
     if most_keys is not None and len(pairs) > most_keys:
         raise StrictJsonError(f"an object has more than {most_keys} keys")
     content = dict(pairs)

@@ -57,8 +57,8 @@ class AnswerRecord(Part):
     Attributes:
         objects: What was seen; the labels alone where probabilities were given.
         reading: What words, or a point, were read as; null where an id was given, or nothing was found.
-        masks: Whose masks: `given`, or a segmenter's name; null where probabilities were given.
-        scorer: Who scored relations; null where nobody did.
+        masks: `given`, or the name of the segmenter; null where probabilities were given.
+        scorer: Name of the relation scorer; null if relations were not scored.
     """
 
     action: ActionRecord | None

@@ -23,7 +23,7 @@ _STATES = {"fail": "Failed", "doubt": "In doubt"}
 
 
 def draw_answer(answer: Answer) -> Image.Image:
-    """The photograph in its own colours: outlines, numbers, names, who obstructs whom, the action."""
+    """The photograph in its own colours: outlines, numbers, names, obstructions, the action."""
     assert answer.view is not None
     posterior, target = answer.posterior, answer.target
     relations = {} if posterior is None else relations_to_draw(posterior)
@@ -98,7 +98,7 @@ def _checks(answer: Answer) -> str:
 
 
 def _relations(answer: Answer) -> str:
-    """Who lies in the way of whom, the likeliest first."""
+    """Obstructions, the likeliest first."""
     if answer.posterior is None or answer.view is None:
         return ""
     name = namer(answer.view.scene)

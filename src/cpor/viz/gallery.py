@@ -31,7 +31,7 @@ class Exhibit:
     """One scene of a gallery.
 
     Attributes:
-        name: Of the scene.
+        name: Name of the scene.
         scene: With what was found; None where finding failed.
         note: What to say below the picture.
         problem: Why there is no picture.

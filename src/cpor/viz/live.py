@@ -103,7 +103,7 @@ class LiveView:
         self._draw()
 
     def acted(self, cycle: Cycle, verdict: str = "") -> None:
-        """A cycle is over; `verdict` is what somebody who knows the truth says of its action."""
+        """A cycle is over; `verdict` judges its action by the truth."""
         if self._shown != cycle.index:  # a deferral: nothing was announced
             self.decided(cycle)
         name = namer(cycle.scene, self._names)

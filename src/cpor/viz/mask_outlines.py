@@ -13,10 +13,10 @@ TOLERANCE_PX = 1.0
 """How far a simplified outline may lie from the pixels' edges: the height of a step. [px]"""
 
 MOST_POINTS = 400
-"""Of one outline: beyond, the tolerance is doubled until it is kept."""
+"""Most points of one outline; the tolerance is doubled until it fits."""
 
 MOST_OUTLINES = 24
-"""Of one mask: of a mask in more pieces, the largest are outlined."""
+"""Most outlines of one mask; of more pieces, the largest are outlined."""
 
 
 def trace_mask(mask: Bool[np.ndarray, "h w"], top: float = 0.0, left: float = 0.0) -> list[list[Point]]:

@@ -88,7 +88,7 @@ def draw_scene(scene: Scene, marks: Marks, width: int = WIDTH, window: Window | 
     Args:
         scene: What the camera saw; without masks only the photograph is shown.
         marks: What to draw on it.
-        width: Of the picture, whatever the photograph's is. [px]
+        width: Width of the picture; the photograph is scaled to it. [px]
         window: Show this part only; None: all of it.
     """
     height, whole = scene.observation.shape
@@ -163,7 +163,7 @@ def _write_marks(
             draw_star(draw, x, y - 30, 15.0)
             taken.add((x - 16, y - 46, x + 16, y - 14))
     named = {o.id: name for o in scene.objects if (name := o.title)}
-    # Who has no part in it gets small words, where there is room.
+    # Objects without a part in it get small words, where there is room.
     involved = {chosen, marks.target, *(obj for pair in shown for obj in pair)}
     for obj in sorted(places, key=lambda k: (k != chosen, k != marks.target, k not in involved, k)):
         words = named.get(obj, "") if marks.names else ""
@@ -178,7 +178,7 @@ def _shown_relations(marks: Marks) -> dict[BlockedBy, float | None]:
     """The relations that are likely enough, and lie on the target's chain where there is a target.
 
     A missing answer is shown where it is about an object of the chain, but does not lengthen the chain: in a
-    dense heap everything might obstruct everything, and nobody could read the picture.
+    dense heap everything might obstruct everything, and the picture would be unreadable.
     """
     shown = {pair: p for pair, p in marks.p_obstructs.items() if p is None or p >= LEAST_P}
     if marks.target is None:

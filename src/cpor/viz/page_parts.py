@@ -23,7 +23,7 @@ def whole_page(title: str, parts: Iterable[str]) -> str:
     """A page without script, font or other host.
 
     Args:
-        title: Of the window.
+        title: Title of the window.
         parts: HTML of the body.
     """
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -67,7 +67,7 @@ def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) 
     notes = []
     if more := len(doable) - len(shown):
         notes.append(f"{more} other{'s are' if more > 1 else ' is'} less likely.")
-    # Something unseen may be in the way, too; nobody can remove it, so it is no action.
+    # Something unseen may be in the way, too; it cannot be removed, so it is no action.
     notes += [
         f"{NOBODY_SEGMENTED.capitalize()} has to go first with probability {percent(high)}."
         for obj, _, high in ranked
@@ -81,7 +81,7 @@ def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) 
 
 
 def image(content: bytes, words: str) -> str:
-    """A WebP picture, with words for those who do not see it."""
+    """A WebP picture with alternative text."""
     return f'<img src="{data_url(content)}" alt="{escape(words)}">'
 
 

@@ -35,7 +35,7 @@ def mask_table(figures: Mapping[str, MaskFigure], n: int, masks: str) -> Group:
 
 def chain_table(found: ChainTable) -> Group:
     """A column for each step, so that it fits into 80 columns; relation probabilities below."""
-    scorer = found.scorer or "nobody"
+    scorer = found.scorer or "none"
     title = f"From raw scores to CPOR, scores of {scorer}: {found.n} cases, {found.n_lost} targets not found"
     table = Table(title=title, title_justify="left")
     for name in ("", *STEPS):

@@ -9,7 +9,7 @@ from cpor.records.decision import GraphRecord
 from cpor.viz.graph_drawing import draw_graph
 
 MOST_DRAWN = 60
-"""Objects beyond which a graph is a list only: nobody could read the drawing."""
+"""Number of objects beyond which a graph is a list only: the drawing would be unreadable."""
 
 
 def case_marks(record: CaseRecord) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def check_recording(path: Path) -> None:
             "a recording needs Rerun, which is not installed; get it with: pip install 'cpor-grasp[viz]'"
         )
     if path.suffix != SUFFIX:
-        raise InvalidSettingError(f"--rerun is {path}; give a file whose name ends with {SUFFIX}")
+        raise InvalidSettingError(f"--rerun is {path}; give a file name that ends with {SUFFIX}")
     if path.is_dir():
         raise InvalidSettingError(f"--rerun is {path}, which is a folder; give a file")
     if not path.parent.is_dir():
@@ -90,7 +90,7 @@ class RerunFile:
 
 
 def _layout(rerun: Any) -> Any:
-    """Where the viewer shows what, until somebody moves it."""
+    """Initial layout of the viewer."""
     views = rerun.blueprint
     return views.Blueprint(
         views.Horizontal(

@@ -15,7 +15,7 @@ def log_cycle(file: RerunFile, cycle: Cycle, verdict: Verdict | None = None) -> 
     Args:
         file: Where to.
         cycle: What was seen, decided and done.
-        verdict: What somebody who knows the truth says of its action.
+        verdict: Judgement of its action by the truth.
     """
     rr, name = file.rerun, namer(cycle.scene)
     file.at_cycle(cycle.index)

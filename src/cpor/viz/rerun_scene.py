@@ -28,7 +28,7 @@ from cpor.viz.rerun_file import RerunFile
 from cpor.viz.words import namer, percent, ranked_scores, say_certificate, say_step, say_success, say_why
 
 MOST_POINTS = 100_000
-"""Of a finer depth image every second point is kept, every third and so on along rows and columns."""
+"""Most points of a depth image; a finer one is thinned along rows and columns."""
 
 _GREY = (190, 190, 190)
 
@@ -181,7 +181,7 @@ def _log_graph(file: RerunFile, scene: Scene, marks: Marks) -> None:
     labels = [f"{each['id']} {name(each['id'])}{star.get(each['id'], '')}" for each in listed]
     ids = [str(each["id"]) for each in listed]
     nodes = rr.GraphNodes(ids, positions=places, colors=colours, labels=labels)
-    # What nobody segmented has no place in the picture; the words speak of it.
+    # What was not segmented has no place in the picture; the text names it.
     shown = [b for b in _likely(marks.p_obstructs) if b.blocker != UNSEEN]
     edges = rr.GraphEdges([(str(b.blocker), str(b.blocked)) for b in shown], graph_type="directed")
     file.log("decision/graph", nodes, edges)

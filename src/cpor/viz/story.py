@@ -40,13 +40,13 @@ class Story:
         cycles: Every turn of the loop.
         ended: How it ended; None where the record stops in the middle.
         detail: The same as a sentence.
-        final_scene: The last look; None where nobody looked.
-        verdicts: What the truth says of the action of a cycle, by its index; empty where nobody knows.
+        final_scene: The last look; None if there was none.
+        verdicts: What the truth says of the action of a cycle, by its index; empty if unknown.
         instead: What the truth says would have been right where nothing was done, by the cycle's index.
         facts: What else to list at the foot: seed, tier, counts.
-        pointed: Whether somebody pointed at what was asked for.
+        pointed: Whether a person pointed at the target.
         animation: A moving picture of the arm at work, as WebP; None where not recorded.
-        still: One frame of it, for those who want no motion.
+        still: One frame of it, for readers who disable motion.
         speed: How many times as fast as it was the animation plays.
     """
 
@@ -176,7 +176,7 @@ def _outcome(cycle: Cycle, goes_on: bool) -> str:
     outcome = cycle.outcome
     if outcome is None:
         began = cycle.attempt == "begun"
-        words = "The robot was sent, and nobody knows what came of it." if began else "Nothing was moved."
+        words = "The robot was sent; the result is unknown." if began else "Nothing was moved."
         if goes_on and not began:
             words += " It took a new picture and decided again."
         style = "bad" if began else "neutral"
@@ -190,7 +190,7 @@ def _outcome(cycle: Cycle, goes_on: bool) -> str:
 
 
 def _truth(verdict: Verdict | None, instead: str | None) -> str:
-    """What the truth says of a step, or nothing where nobody knows."""
+    """Judgement of a step by the truth; empty if it is unknown."""
     if verdict is not None:
         said, mark = ("wrong", "bad") if verdict.is_wrong else ("right", "good")
         why = f": {verdict.because}" if verdict.because else ""

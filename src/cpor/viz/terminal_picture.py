@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 WIDTH = 640
-"""Of the picture. [px]"""
+"""Width of the picture. [px]"""
 
 _COLOURS = 128
 _WAIT_S = 0.15

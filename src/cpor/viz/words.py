@@ -21,7 +21,7 @@ OUTCOMES: dict[OutcomeKind, str] = {
     "dropped": "It was lost on the way",
     "no_grasp": "No grasp was found",
     "unreachable": "Every way to a grasp would collide",
-    "stopped": "Somebody stopped the robot",
+    "stopped": "The robot was stopped",
     "fault": "The robot stopped itself",
 }
 """What came of an attempt."""
@@ -31,7 +31,7 @@ ENDS: dict[Ended, str] = {
     Ended.UNCONFIRMED: "perhaps not retrieved: the robot says so, but no picture proves it",
     Ended.BUDGET: "not retrieved: the allowed number of actions is spent",
     Ended.DEFERRED: "not retrieved: the robot was unsure too often and asks for help",
-    Ended.STOPPED: "not retrieved: somebody stopped the robot",
+    Ended.STOPPED: "not retrieved: the robot was stopped",
     Ended.FAULT: "not retrieved: the robot or its camera failed",
     Ended.TARGET_LOST: "not retrieved: it is no longer visible",
     Ended.EMPTY: "not retrieved: no object is visible",

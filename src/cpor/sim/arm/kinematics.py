@@ -138,7 +138,7 @@ class Kinematics:
         Args:
             start: Where the gripper starts; only the position counts. Shape (4, 4). [m]
             end: Where it ends, and the orientation of the whole way. Shape (4, 4). [m]
-            opening: Of the fingers. [m]
+            opening: Opening of the fingers. [m]
             near: The branch that starts nearest to this posture is preferred. Shape (6,). [rad]
             steps: Number of postures.
             must_be_free: Whether a motion that touches something is refused.

@@ -14,13 +14,13 @@ from cpor.sim.arm import ur3e
 from cpor.sim.physics.world import World
 
 MAX_SPEED = np.array([2.0, 2.0, 2.0, 3.0, 3.0, 3.0])
-"""Of each joint; a UR3e allows 3.1, its wrists 6.3. [rad/s]"""
+"""Speed limit of each joint; a UR3e allows 3.1, its wrists 6.3. [rad/s]"""
 
 MAX_ACCELERATION = np.array([7.0, 7.0, 7.0, 12.0, 12.0, 12.0])
 """[rad/s^2]"""
 
 LINE_SPEED = 0.25
-"""Of the finger tips on a straight motion; the limit of collaborative operation. [m/s]"""
+"""Speed of the finger tips on a straight motion; the limit of collaborative operation. [m/s]"""
 
 FINGER_SPEED = 0.15
 """At which the opening changes. [m/s]"""
@@ -44,7 +44,7 @@ class MotionEndedError(RobotError):
     """A motion that did not reach its end; the arm holds its position.
 
     Attributes:
-        reason: `stopped` by somebody, or `protective_stop` by the arm itself.
+        reason: `stopped` on request, or `protective_stop` by the arm itself.
     """
 
     def __init__(self, reason: Literal["stopped", "protective_stop"], detail: str) -> None:
@@ -139,7 +139,7 @@ class Motion:
 
         Args:
             joints: Postures along it; the arm stands at the first. Shape (k, 6). [rad]
-            length: Of the way of the finger tips. [m]
+            length: Length of the path of the finger tips. [m]
             speed: Share of the usual speed.
             guard_n: End early where something presses against the fingers with this. [N]
 
@@ -177,7 +177,7 @@ class Motion:
         self.world.data.ctrl[self._grip] = -0.006
 
     def wake_all(self) -> None:
-        """Compute everything anew after somebody moved an object by hand, sleeping ones too."""
+        """Recompute the state after an object was moved by hand, sleeping ones too."""
         model = self.world.model
         model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
         mujoco.mj_forward(model, self.world.data)

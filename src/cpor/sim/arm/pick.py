@@ -46,7 +46,7 @@ class Picker:
     """Carries out grasps; raises `MotionEndedError` where the arm is stopped or stops itself.
 
     Args:
-        motion: Of the arm.
+        motion: Motion of the arm.
     """
 
     def __init__(self, motion: Motion) -> None:

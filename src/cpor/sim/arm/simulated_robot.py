@@ -55,7 +55,7 @@ class SimulatedRobot:
         watch: Told the world after every control step, for films; it must not change it.
         late_s: A heartbeat later than this ends a motion. Longer than for a real arm: nothing can be hurt,
             and the process has a world to compute meanwhile. [s]
-        grasps: Who finds grasps; `find_grasps` by default.
+        grasps: Grasp planner; `find_grasps` by default.
 
     Raises:
         SimulationError: The world has no arm.
@@ -144,7 +144,7 @@ class SimulatedRobot:
         self._stop.set()
 
     def heartbeat(self) -> None:
-        """Say that whoever wants the arm to move is alive."""
+        """Report that the program that moves the arm is alive."""
         self._dead_man.beat()
 
     def unlock(self) -> None:

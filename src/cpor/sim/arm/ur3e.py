@@ -36,11 +36,11 @@ JOINT_LIMIT = 2 * pi
 """All joints turn by one turn either way. [rad]"""
 
 MAX_TORQUE = (56.0, 56.0, 28.0, 12.0, 12.0, 12.0)
-"""Of each joint. [N m]"""
+"""Torque limit of each joint. [N m]"""
 
 STIFFNESS = (6000.0, 6000.0, 6000.0, 1500.0, 1500.0, 1500.0)
 DAMPING = (240.0, 240.0, 240.0, 45.0, 45.0, 45.0)
-"""Of the position control of each joint: stiff and a little overdamped. [N m / rad], [N m s / rad]"""
+"""Gains of the position control of each joint: stiff and a little overdamped. [N m / rad], [N m s / rad]"""
 
 GRIPPER = Gripper()
 GRIP_FORCE = 50.0

@@ -82,7 +82,7 @@ def prism(outline: list[tuple[float, float]], width: float, surface: Surface, at
 def tapered_box(
     bottom: tuple[float, float], top: tuple[float, float], height: float, surface: Surface
 ) -> Part:
-    """A frustum whose base and top are centred rectangles, the middle of its height in the origin. [m]."""
+    """A frustum with centred rectangles as base and top, the middle of its height in the origin. [m]."""
     vertices = [
         (sx * w / 2, sy * d / 2, z)
         for (w, d), z in ((bottom, -height / 2), (top, height / 2))

@@ -39,10 +39,10 @@ class Part:
         kind: `hull` is the convex hull of `vertices`; the others are MuJoCo's primitives.
         size: As MuJoCo has it: half sizes of a box, (radius, half length) of a cylinder or capsule along
             z, half axes of an ellipsoid, (radius,) of a sphere; () for a hull. [m]
-        position: Of the part in the object's frame. [m]
+        position: Position of the part in the object's frame. [m]
         quaternion: (w, x, y, z) of the part in the object's frame.
         surface: How it looks.
-        vertices: Of a hull, in the part's frame. [m]
+        vertices: Vertices of a hull, in the part's frame. [m]
     """
 
     kind: PartKind
@@ -59,9 +59,9 @@ class ObjectModel:
 
     Attributes:
         name: Colour and noun, as people say it: "red mug". No two of one scene have the same.
-        category: Of the paper's: household tool, toy vehicle, container, produce, block, everyday thing.
+        category: As in the paper: household tool, toy vehicle, container, produce, block, everyday thing.
         parts: What it is made of; several for a concave object.
-        mass: Of the whole object. [kg]
+        mass: Mass of the whole object. [kg]
         friction: Sliding friction of its surface.
     """
 

@@ -1,1 +1,1 @@
-"""How a heap comes to lie: worlds, settling, burying a target, and the truth about who obstructs whom."""
+"""How a heap comes to lie: worlds, settling, burying a target, and the true obstructions."""

@@ -60,7 +60,7 @@ def build_world(
         poses: Position and quaternion (w, x, y, z) of each object. Shape (7,). [m]
         bin: None for a bare table.
         arm: Whether the UR3e stands in the origin.
-        finger_friction: Of the arm's fingers.
+        finger_friction: Friction of the arm's fingers.
 
     Raises:
         InvalidSettingError: An object has no pose, or an id is not positive.
@@ -76,7 +76,7 @@ def build_world(
 
 
 def make_spec(objects: Mapping[int, ObjectModel], bin: Bin | None) -> mujoco.MjSpec:
-    """The uncompiled world, for those who add to it: table, trays, bin and objects, no arm."""
+    """The uncompiled world, to be added to: table, trays, bin and objects, no arm."""
     spec = mujoco.MjSpec()
     option = spec.option
     option.timestep = TIMESTEP_S

@@ -330,7 +330,7 @@ def _fall(world: World) -> None:
 
 
 def _inside(world: World) -> list[int]:
-    """The objects whose centre of mass lies in the bin, or near the middle of the table."""
+    """The objects with their centre of mass in the bin, or near the middle of the table."""
     offsets = world.data.xipos[list(world.body_of.values()), :2] - np.array(HEAP_CENTRE)
     if world.bin is None:
         within = np.linalg.norm(offsets, axis=1) < TABLE_REACH

@@ -26,7 +26,7 @@ class Trays:
     """Where objects went; the truth for experiments, not for the robot.
 
     Args:
-        motion: Of the arm whose trays these are.
+        motion: Motion of the arm that fills these trays.
     """
 
     def __init__(self, motion: Motion) -> None:

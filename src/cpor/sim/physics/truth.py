@@ -1,4 +1,4 @@
-"""Ground truth of a simulated scene: who hides, blocks or rests on whom, and how deep a target lies.
+"""Ground truth of a simulated scene: what hides, blocks or supports what, and how deep a target lies.
 
 Three kinds of truth, never mixed: occlusion (what a picture shows, and what UNOBench labels), sweep (what
 is met on the way straight up) and lift (what rises along). Any of them may hold a cycle; it is kept.

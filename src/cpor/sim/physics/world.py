@@ -1,4 +1,4 @@
-"""A simulated world: a table, perhaps a bin on it, objects, perhaps the arm, and who is who in MuJoCo.
+"""A simulated world: a table, perhaps a bin on it, objects, perhaps the arm, and their ids in MuJoCo.
 
 World frame: the table top is z = 0 with z up, the arm's base stands in the origin and looks along +x, the
 heap lies around `HEAP_CENTRE`. What is taken away goes to the tray at `DISCARD`, the target to `DELIVERY`.
@@ -29,7 +29,7 @@ class Bin:
 
     Attributes:
         inner: Inner length along x and width along y. [m]
-        height: Of the walls above the floor. [m]
+        height: Height of the walls above the floor. [m]
         wall: Thickness of the walls; the floor is the table, which is thick. [m]
     """
 
@@ -44,7 +44,7 @@ class World:
 
     Attributes:
         model: The compiled model.
-        data: Its state; changed by whoever steps it.
+        data: Its state; each step changes it.
         objects: By id, 1 to n; the ids are those of scenes.
         body_of: MuJoCo's body of each object.
         object_of_geom: Object id of each geom, 0 for table, bin and arm. Shape (ngeom,).
