@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from benchmarks.evidence_page import check_claim, say
 # The workers of `-n` and every process that a test starts inherit this.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# No test reads or writes the key and the known signers of the account it runs in.
+_config = tempfile.TemporaryDirectory()
+os.environ["XDG_CONFIG_HOME"] = _config.name
 
 settings.register_profile("cpor", deadline=None)  # no test asserts wall-clock times
 settings.load_profile("cpor")

@@ -44,9 +44,10 @@ def as_tested() -> FittedModel:
     """A model that was tested with our networks as they are, on any scenes."""
     model = FittedModel.load(bundled_model("embedded"))
     makers = TestedWith(segmenter=OnnxSegmenter().fingerprint, scorer=EmbeddedScorer().fingerprint)
-    geometry = fingerprint(model.pipeline().measure)
-    update = {"tested_with": makers, "geometry_weights": geometry, "reference": {}, "setup": {}}
-    return model.model_copy(update=update)
+    update = {"tested_with": makers, "geometry_weights": fingerprint(model.pipeline().measure)}
+    for part in ("reference", "setup"):
+        update[part] = {name: [-1e6, 1e6, None] for name in getattr(model, part)}
+    return model.model_copy(update=update).sealed()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from cpor.inference.decide import MethodChoice, decide
 from cpor.inference.graphs import GraphShare, likeliest_graphs
 from cpor.records.decision import record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode
+from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode, percent
 from cpor.words.grounding_answers import (
     AmbiguousRequest,
     Candidate,
@@ -65,8 +65,8 @@ class Promise(NamedTuple):
     def in_words(self) -> str:
         """For people."""
         return (
-            f"Promised: at most {self.alpha:.0%} of the actions taken are wrong "
-            f"(confidence {self.confidence:.0%}, scenes like those it was tested on)."
+            f"Promised: at most {percent(self.alpha)} of the actions taken are wrong "
+            f"(confidence {percent(self.confidence)}, scenes like those it was tested on)."
         )
 
 

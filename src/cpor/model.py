@@ -1,11 +1,12 @@
 """What `cpor fit` learns and every deciding command can use: one JSON file, versioned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from cpor.calibration import (
     ActionCalibrator,
@@ -20,11 +21,12 @@ from cpor.calibration.versioned import VersionedModel
 from cpor.decision import Defer
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind
+from cpor.files.seals import Seal, digest_of, seal_here, sign, why_unknown
 from cpor.fusion import MOST_DISAGREEMENT, GatedFusion
 from cpor.pipeline import MOST_MU, UNSEEN, PairBeliefs, Pipeline, PipelineResult, measure_with
 from cpor.risk.control import RiskPromise
 from cpor.risk.drift import DriftReport, check_drift
-from cpor.risk.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau
+from cpor.risk.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau, percent
 from cpor.truth import TruthKind
 
 PairCalibration = Annotated[
@@ -40,6 +42,13 @@ PARTS = ("calibration", "fusion", "selection", "promise")
 
 Bundled: TypeAlias = Literal["geometry", "embedded"]
 """Models that come with the package: masks that are given and depth alone, or our own two networks."""
+
+
+BUNDLED_DIGESTS: dict[Bundled, str] = {
+    "geometry": "4bfd36978c4bce5758d565ef885b6a39d236410f3dd62e86c705ff9dfa582bba",
+    "embedded": "11e1091be4782da872979e11c2100a2b3993deb08d3919174c24f3ec7e91f5c4",
+}
+"""Digest of the content of each bundled model: what came with the package needs no seal."""
 
 
 def bundled_model(kind: Bundled = "geometry") -> Path:
@@ -104,9 +113,9 @@ class FittedModel(VersionedModel):
         parts: The scenes of each part, by name.
         targets: The target asked for in each scene of the last two parts.
         reference: Features of the scenes of the last part, to tell drift from.
-        setup: Figures of the camera's set-up in them (`cpor.gate.setup`), to tell another one from; none in
-            files written before there were any.
+        setup: Figures of the camera's set-up in them (`cpor.gate.setup`), to tell another one from.
         seed: Of the split and of the targets.
+        seal: Who vouches for all of this (`cpor.files.seals`); the bundled models need none.
     """
 
     kind: Literal["cpor-model"] = "cpor-model"
@@ -125,18 +134,76 @@ class FittedModel(VersionedModel):
     promise: RiskPromise
     modes: dict[Mode, ModeFigures] = Field(default_factory=dict)
     unseen: UnseenCalibrator | None = None
-    most_disagreement: float | None = None
-    most_mu: float | None = None
-    p_unanswered: float | None = None
+    most_disagreement: PositiveFloat | None = None
+    most_mu: float | None = Field(default=None, ge=0.0, le=1.0)
+    p_unanswered: float | None = Field(default=None, ge=0.0, le=1.0)
     parts: dict[str, list[str]]
     targets: dict[str, int]
     reference: dict[str, list[float | None]]
     setup: dict[str, list[float | None]] = Field(default_factory=dict)
     seed: int
+    seal: Seal | None = None
+
+    @model_validator(mode="after")
+    def _check_modes(self) -> "FittedModel":
+        """The figures of the modes are counts of the tested scenes, at the thresholds in force."""
+        for mode, figures in self.modes.items():
+            tau = mode_tau(mode, self.promise.tau if self.tested_with is not None else None)
+            if (figures.tau, figures.n) != (tau, self.promise.n):
+                counted = f"tau {figures.tau:g} and {figures.n} scenes"
+                raise ValueError(f"mode {mode} has {counted}; the promise has {tau:g} and {self.promise.n}")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything but the seal: thresholds, modes, calibrators, fusion, networks, counts."""
+        return digest_of(self.model_dump(mode="json", exclude={"seal"}, exclude_defaults=True))
+
+    def sealed(self, key_file: Path | None = None) -> "FittedModel":
+        """The same model, vouched for by this account, or signed with a key.
+
+        Args:
+            key_file: An Ed25519 key as `ssh-keygen` writes it; None: the account's own key. Where that
+                cannot be kept, the model stays without a seal.
+        """
+        digest = self.digest
+        return self.model_copy(update={"seal": sign(digest, key_file) if key_file else seal_here(digest)})
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "FittedModel":
+        """A copy; what was found out about this model is not carried over."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("unproven", None)
+        return copied
+
+    @cached_property
+    def unproven(self) -> str | None:
+        """Why the promise is a mere claim of the file; None: the package or a known key vouches for it."""
+        digest = self.digest
+        return None if digest in BUNDLED_DIGESTS.values() else why_unknown(self.seal, digest)
+
+    def why_no_promise(self) -> str | None:
+        """Why this model promises nothing, whatever the scene; None: it does."""
+        promise = self.promise
+        if promise.tau is None:
+            return promise.reason
+        if self.unproven is not None:
+            claim = f"at most {percent(promise.alpha)} wrong (confidence {percent(1.0 - promise.delta)})"
+            return f"{claim} is claimed by the model file alone, and {self.unproven}"
+        if self.tested_with is None:
+            return "nobody recorded which masks and scores the model was tested with"
+        return None
 
     def tau(self, mode: Mode = DEFAULT_MODE) -> float:
-        """The score above which a mode acts; a tested threshold counts only where a promise can be made."""
-        return mode_tau(mode, self.promise.tau if self.tested_with is not None else None)
+        """The score above which a mode acts; a tested threshold counts only where something is promised."""
+        return mode_tau(mode, None if self.why_no_promise() else self.promise.tau)
+
+    def say_mode(self, mode: Mode) -> str:
+        """What the mode did on the tested scenes, in a sentence; empty where nobody counted."""
+        figures = self.modes.get(mode)
+        if figures is None or figures.tau != self.tau(mode):
+            return ""
+        claimed = "" if self.unproven is None else "the model file claims that "
+        return f"Mode {mode}: {claimed}{figures.in_words()}."
 
     def pipeline(self, tau: float | None = None, *, fill_missing: bool = False) -> Pipeline:
         """The fitted stages.

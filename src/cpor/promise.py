@@ -9,7 +9,7 @@ from cpor.answer import Believed, Promise, View
 from cpor.decision import Action, Defer
 from cpor.gate.check import Check
 from cpor.gate.masks import MASK_CHECKS, check_masks
-from cpor.gate.setup import SETUP_FIGURES, setup_figures
+from cpor.gate.setup import LESS_IS_SAFE, SETUP_FIGURES, setup_figures
 from cpor.model import FittedModel, belief_features
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import Segmenter
@@ -99,53 +99,58 @@ def check_like_tested(model: FittedModel | None, beliefs: PairBeliefs) -> tuple[
     if model is None:
         return ()
     for name, value in belief_features(beliefs).items():
-        tested = np.array([v for v in model.reference.get(name, ()) if v is not None], np.float64)
-        if np.isnan(value) or not tested.size:
-            continue
-        low, high = float(tested.min()), float(tested.max())
-        room = LIKE_MARGIN * max(high - low, 1e-9)
-        if not low - room <= value <= high + room:
-            says = (
-                f"The {_FIGURES[name]} is {_figure(value)}; in the tested scenes it was {_span(low, high)}."
-            )
+        if (says := _unlike(_FIGURES[name], value, model.reference.get(name, ()))) is not None:
             remedy = "Nothing is promised for such scenes; fit a model to scenes like these with `cpor fit`."
             return (Check("like_tested", "doubt", says, remedy),)
     return (Check("like_tested", "pass", "The scene looks like those that the model was tested on."),)
+
+
+def _unlike(
+    figure: str, value: float, tested: Sequence[float | None], same: float = 0.0, less_is_safe: bool = False
+) -> str | None:
+    """How a figure differs from those of the tested scenes, in a sentence; None: it does not.
+
+    What is not known counts as different, unless it was not known in some of the tested scenes, too.
+
+    Args:
+        figure: What it is, for people.
+        value: In the scene at hand; NaN: not known.
+        tested: In the tested scenes; None: not known.
+        same: What was always the same may differ by this share of it, or by as much in its unit.
+        less_is_safe: Whether less than in any tested scene is no reason to doubt.
+    """
+    known = [v for v in tested if v is not None]
+    if not known:
+        return f"The model does not say what the {figure} was in the tested scenes."
+    low, high = min(known), max(known)
+    span = _figure(low) if low == high else f"{_figure(low)} to {_figure(high)}"
+    if np.isnan(value):
+        is_new = len(known) == len(tested)
+        return f"The {figure} is not known; in the tested scenes it was {span}." if is_new else None
+    room = max(LIKE_MARGIN * (high - low), same * max(1.0, abs(low), abs(high)), 1e-9)
+    if value <= high + room and (less_is_safe or value >= low - room):
+        return None
+    return f"The {figure} is {_figure(value)}; in the tested scenes it was {span}."
 
 
 def _figure(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 
-def _span(low: float, high: float) -> str:
-    return _figure(low) if low == high else f"{_figure(low)} to {_figure(high)}"
-
-
-def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """The figures that no tested scene had, each with its tested range; NaN does not differ."""
-    found = {}
-    for name, value in figures.items():
-        tested = np.array([v for v in model.setup.get(name, ()) if v is not None], np.float64)
-        if np.isnan(value) or not tested.size:
-            continue
-        low, high = float(tested.min()), float(tested.max())
-        room = max(LIKE_MARGIN * (high - low), SAME_SETUP * max(1.0, abs(low), abs(high)))
-        if not low - room <= value <= high + room:
-            found[name] = low, high
-    return found
+def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict[str, str]:
+    """The figures of a camera's set-up that no tested scene had, each in a sentence."""
+    found = {
+        name: _unlike(what, figures[name], model.setup.get(name, ()), SAME_SETUP, name in LESS_IS_SAFE)
+        for name, what in SETUP_FIGURES.items()
+    }
+    return {name: says for name, says in found.items() if says is not None}
 
 
 def check_as_set_up(model: FittedModel | None, scene: Scene) -> tuple[Check, ...]:
-    """Whether the camera stands and sees as in the scenes that the model was tested on.
-
-    A model fitted before set-ups were recorded cannot tell.
-    """
-    if model is None or not model.setup:
+    """Whether the camera stands and sees as in the scenes that the model was tested on."""
+    if model is None:
         return ()
-    figures = setup_figures(scene)
-    for name, (low, high) in differs_from_setup(model, figures).items():
-        seen, tested = _figure(figures[name]), _span(low, high)
-        says = f"The {SETUP_FIGURES[name]} is {seen}; in the tested scenes it was {tested}."
+    for says in differs_from_setup(model, setup_figures(scene)).values():
         remedy = "Nothing is promised for another camera; fit a model to scenes of yours with `cpor fit`."
         return (Check("as_set_up", "doubt", says, remedy),)
     return (Check("as_set_up", "pass", "The camera stands and sees as in the tested scenes."),)
@@ -250,13 +255,12 @@ def _why_not(
 ) -> str | None:
     if model is None:
         return "no model was fitted to such scores"
-    if model.promise.tau is None:
-        return model.promise.reason
+    if (reason := model.why_no_promise()) is not None:
+        return reason
     if not as_tested:
         return "it was tested in mode cautious, with every pair asked and nothing set or edited"
     tested = model.tested_with
-    if tested is None:
-        return "nobody recorded which masks and scores the model was tested with"
+    assert tested is not None  # else there is no promise
     for kind, made, wanted in (
         ("masks", sources.segmenter, tested.segmenter),
         ("scores", sources.scorer, tested.scorer),

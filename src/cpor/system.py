@@ -393,4 +393,4 @@ def _tau(model: FittedModel | None, mode: Mode) -> float:
 def _say_mode(model: FittedModel | None, mode: Mode | None) -> str:
     if model is None:
         return "Not calibrated: no model was fitted to such scores; `cpor fit` fits one."
-    return "" if mode is None or mode not in model.modes else f"Mode {mode}: {model.modes[mode].in_words()}."
+    return "" if mode is None else model.say_mode(mode)

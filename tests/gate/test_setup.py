@@ -47,8 +47,8 @@ def test_figures_by_hand():
 @pytest.mark.parametrize(
     "other",
     [
-        {"tilt": 0.1}, {"fy": 600.0}, {"distance": 0.45}, {"shape": (480, 640)}, {"lost": 0.2}, {"lost": 0.0},
-        {"noise": 2e-3}, {"noise": 0.0},
+        {"tilt": 0.1}, {"fy": 600.0}, {"distance": 0.45}, {"shape": (480, 640)}, {"lost": 0.2},
+        {"noise": 2e-3},
     ],
 )  # fmt: skip
 def test_another_camera_is_doubted(model, other):
@@ -56,11 +56,20 @@ def test_another_camera_is_doubted(model, other):
     assert check.state == "doubt" and "in the tested scenes it was" in check.says
 
 
-def test_the_tested_camera_passes_and_an_old_model_cannot_tell(model):
+def test_a_better_depth_picture_is_no_reason_to_doubt(model):
+    for better in ({"lost": 0.0}, {"noise": 0.0}, {"lost": 0.0, "noise": 0.0}):
+        assert check_as_set_up(model, seen(distance=0.62, **better))[0].state == "pass"
+
+
+def test_the_tested_camera_passes_and_what_is_not_known_differs(model):
     scene = seen(distance=0.62, seed=99)
     assert check_as_set_up(model, scene)[0].state == "pass"
     level = model.model_copy(update={"setup": model.setup | {"tilt": [0.0, 0.0]}})
     assert check_as_set_up(level, seen(distance=0.62, tilt=0.003))[0].state == "pass"
     unknown = replace(scene, observation=replace(scene.observation, camera=Camera()))
-    assert check_as_set_up(model, unknown)[0].state == "pass"  # not calibrated, but all else is alike
-    assert check_as_set_up(model.model_copy(update={"setup": {}}), scene) == ()
+    (check,) = check_as_set_up(model, unknown)
+    assert check.state == "doubt" and "The field of view in degrees is not known" in check.says
+    some = model.model_copy(update={"setup": model.setup | {"field_of_view": [20.0, None]}})
+    assert check_as_set_up(some, unknown)[0].state == "pass"  # nor was it known in some of the tested scenes
+    (check,) = check_as_set_up(model.model_copy(update={"setup": {}}), scene)
+    assert check.state == "doubt" and check.says.startswith("The model does not say what the")

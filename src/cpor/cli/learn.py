@@ -76,6 +76,13 @@ def fit(
             help="Model to start from: bundled, none, or a file. (default: bundled if a person labelled)"
         ),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sign the model with this Ed25519 key, as `ssh-keygen -t ed25519` writes it, for other "
+            "machines. (default: sealed for this account)"
+        ),
+    ] = None,
     plots: Annotated[
         Path | None,
         typer.Option(rich_help_panel=MORE, help="Folder for reliability plots. (default: beside the model)"),
@@ -108,11 +115,11 @@ def fit(
             raise InvalidSettingError(
                 "--condition and --geometry are those of the model it starts from; drop them"
             )
-        _fit_lab(scenes, start, settings, out, as_json)
+        _fit_lab(scenes, start, settings, out, sign, as_json)
         return
     with progress_bars(quiet=as_json) as progress:
         report = fit_model(read_scenes(scenes, progress), settings, progress)
-    report.model.save(out)
+    _save(report.model, out, sign)
     folder = plots or out.parent / f"{out.stem}_plots"
     write_reliability_plots(report.reliability, folder)
     if as_json:
@@ -136,7 +143,17 @@ def _prior(scenes: Path, prior: str | None) -> "FittedModel | None":
     return FittedModel.load(bundled_model("embedded") if prior == "bundled" else Path(prior))
 
 
-def _fit_lab(scenes: Path, prior: "FittedModel", settings: "FitSettings", out: Path, as_json: bool) -> None:
+def _save(model: "FittedModel", out: Path, sign: Path | None) -> None:
+    """Write the model, sealed for this account or signed."""
+    model = model if sign is None else model.sealed(sign)
+    model.save(out)
+    if model.unproven is not None:
+        typer.echo(f"{out} will promise nothing: {model.unproven}.", err=True)
+
+
+def _fit_lab(
+    scenes: Path, prior: "FittedModel", settings: "FitSettings", out: Path, sign: Path | None, as_json: bool
+) -> None:
     from cpor.apps.lab import fit_lab, read_why
     from cpor.data.scene_set import read_scenes
     from cpor.viz.progress import progress_bars
@@ -146,7 +163,7 @@ def _fit_lab(scenes: Path, prior: "FittedModel", settings: "FitSettings", out: P
     drawn = None if why is None else {name for name, reason in why.items() if reason == "drawn"}
     with progress_bars(quiet=as_json) as progress:
         report = fit_lab(read_scenes(scenes, progress), prior, settings, drawn, progress)
-    report.model.save(out)
+    _save(report.model, out, sign)
     if as_json:
         print_json(lab_to_json(report))
     else:

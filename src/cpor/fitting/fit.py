@@ -174,7 +174,7 @@ def fit_labelled(
         setup=setup_of(tested),
         seed=settings.seed,
     )
-    return FitReport(model, tuple(reliability), len(read) - len(labelled))
+    return FitReport(model.sealed(), tuple(reliability), len(read) - len(labelled))
 
 
 def unanswered_rate(labelled: Sequence[LabelledScene]) -> float | None:

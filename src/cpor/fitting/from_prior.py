@@ -225,7 +225,7 @@ def _promise(
             "setup": setup_of([case.scene for case in first]),
             "seed": settings.seed,
         }
-    )
+    ).sealed()
 
 
 def _split(

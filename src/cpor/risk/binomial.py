@@ -13,11 +13,16 @@ class RiskInputError(CporError, ValueError):
     """Scores and outcomes that no promise can be computed from."""
 
 
+MOST_DELTA = 0.5
+"""A promise that is likelier broken than kept is none."""
+
+
 def check_levels(alpha: float, delta: float) -> None:
-    """Both levels lie strictly between 0 and 1."""
-    for name, value in (("alpha", alpha), ("delta", delta)):
-        if not 0.0 < value < 1.0:
-            raise InvalidSettingError(f"{name} is {value}; it must lie strictly between 0 and 1")
+    """Alpha lies strictly between 0 and 1, delta between 0 and MOST_DELTA."""
+    if not 0.0 < alpha < 1.0:
+        raise InvalidSettingError(f"alpha is {alpha}; it must lie strictly between 0 and 1")
+    if not 0.0 < delta <= MOST_DELTA:
+        raise InvalidSettingError(f"delta is {delta}; it must lie above 0 and be at most {MOST_DELTA:g}")
 
 
 def least_executed(alpha: float, delta: float) -> int:

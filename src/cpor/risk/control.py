@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cpor.calibration.versioned import VersionedModel
-from cpor.risk.binomial import RiskInputError, check_levels, error_p_value, least_executed
+from cpor.risk.binomial import MOST_DELTA, RiskInputError, check_levels, error_p_value, least_executed
 
 COVERAGE_LEVEL = 0.95
 """Confidence of the interval around the coverage."""
@@ -43,20 +43,47 @@ class RiskPromise(VersionedModel):
     version: Literal[1] = 1
     tau: float | None = Field(ge=0.0, le=1.0)
     alpha: float = Field(gt=0.0, lt=1.0)
-    delta: float = Field(gt=0.0, lt=1.0)
-    coverage: float
+    delta: float = Field(gt=0.0, le=MOST_DELTA)
+    coverage: float = Field(ge=0.0, le=1.0)
     coverage_interval: tuple[float, float]
-    n: int
-    n_executed: int
-    n_wrong: int
-    p_value: float
-    n_tested: int
+    n: int = Field(ge=1)
+    n_executed: int = Field(ge=0)
+    n_wrong: int = Field(ge=0)
+    p_value: float = Field(ge=0.0, le=1.0)
+    n_tested: int = Field(ge=1)
     reason: str
+
+    @model_validator(mode="after")
+    def _test_again(self) -> "RiskPromise":
+        """The counts must pass the test that they claim to have passed."""
+        if not self.n_wrong <= self.n_executed <= self.n:
+            raise ValueError(
+                f"{self.n_wrong} wrong of {self.n_executed} actions in {self.n} scenes is no count"
+            )
+        p_value = float(error_p_value(np.array(self.n_wrong), np.array(self.n_executed), self.alpha))
+        if not math.isclose(p_value, self.p_value, rel_tol=1e-6, abs_tol=1e-12):
+            raise ValueError(f"the test of its counts gives p = {p_value:.4g}, not {self.p_value:.4g}")
+        if (self.tau is not None) != (p_value <= self.delta):
+            raise ValueError(
+                f"tau is {self.tau}, but the test gives p = {p_value:.4g} at level {self.delta:g}"
+            )
+        executed = self.n_executed / self.n if self.promised else 0.0
+        if (self.coverage, self.coverage_interval) != (executed, _interval(executed, self.n)):
+            raise ValueError(f"coverage {self.coverage:g} does not fit {self.n_executed} of {self.n} scenes")
+        return self
 
     @property
     def promised(self) -> bool:
         """Whether there is a promise at all."""
         return self.tau is not None
+
+
+def _interval(coverage: float, n: int) -> tuple[float, float]:
+    """Of the coverage among all scenes; (0, 0) where nothing is covered, since nothing is promised."""
+    if coverage == 0.0:
+        return 0.0, 0.0
+    margin = math.sqrt(math.log(2.0 / (1.0 - COVERAGE_LEVEL)) / (2.0 * n))
+    return max(0.0, coverage - margin), min(1.0, coverage + margin)
 
 
 def control_risk(
@@ -94,7 +121,7 @@ def control_risk(
             alpha=alpha,
             delta=delta,
             coverage=0.0,
-            coverage_interval=(0.0, 0.0),
+            coverage_interval=_interval(0.0, n),
             n=n,
             n_executed=int(n_executed[0]),
             n_wrong=int(n_wrong[0]),
@@ -104,14 +131,13 @@ def control_risk(
         )
     last = n_passed - 1
     coverage = int(n_executed[last]) / n
-    margin = math.sqrt(math.log(2.0 / (1.0 - COVERAGE_LEVEL)) / (2.0 * n))
     stopped = "the whole grid passed" if n_passed == grid.size else f"tau {grid[n_passed]:.4g} failed"
     return RiskPromise(
         tau=float(grid[last]),
         alpha=alpha,
         delta=delta,
         coverage=coverage,
-        coverage_interval=(max(0.0, coverage - margin), min(1.0, coverage + margin)),
+        coverage_interval=_interval(coverage, n),
         n=n,
         n_executed=int(n_executed[last]),
         n_wrong=int(n_wrong[last]),

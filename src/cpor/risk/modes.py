@@ -7,7 +7,7 @@ A bolder mode never asks for more than a more cautious one.
 
 from typing import Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cpor.errors import one_of
 
@@ -36,10 +36,16 @@ class ModeFigures(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    tau: float
-    n: int
-    n_acted: int
-    n_wrong: int
+    tau: float = Field(ge=0.0, le=1.0)
+    n: int = Field(ge=0)
+    n_acted: int = Field(ge=0)
+    n_wrong: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _check_counts(self) -> "ModeFigures":
+        if not self.n_wrong <= self.n_acted <= self.n:
+            raise ValueError(f"{self.n_wrong} wrong of {self.n_acted} actions in {self.n} scenes is no count")
+        return self
 
     def in_words(self) -> str:
         """Such as "in tests, about 1 in 10 such actions was wrong"."""
@@ -52,6 +58,11 @@ class ModeFigures(BaseModel):
         if self.n_wrong / self.n_acted > 0.4:
             return f"in tests, about half of such actions were wrong ({counted})"
         return f"in tests, about 1 in {share} such actions was wrong ({counted})"
+
+
+def percent(share: float) -> str:
+    """Such as "5%" and "0.2%": small shares are not rounded to nothing."""
+    return f"{100.0 * share:.3g}%"
 
 
 def parse_mode(name: str) -> Mode:
