@@ -70,6 +70,7 @@ LONG = {
     "doctor_clean": INPUTS,
     "bridges": "benchmarks/evidence_bridges.py",
     "ros2": "benchmarks/evidence_ros2.py",
+    "hostile": "benchmarks/evidence_hostile.py",
     "words": "benchmarks/evidence_words.py",
     "unseen": "benchmarks/evidence_unseen.py",
     "fuzz": "benchmarks/evidence_fuzz.py",

@@ -160,3 +160,30 @@ def test_a_graspgen_server_is_asked():
     with pytest.raises(RobotError, match="no answer"):
         GraspGenServer(f"tcp://127.0.0.1:{port}", timeout_s=0.05)(scene, 1)
     context.term()
+
+
+BASE = {"confidences": [0.9], "grasps": np.eye(4).tolist()}
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (msgpack.packb({"grasps": "x" * 6_000_000}), "no answer"),
+        (msgpack.packb({"error": "x" * 100_000}), "…$"),
+        (msgpack.packb(BASE | {"grasps": np.full((4, 4), np.nan).tolist()}), "finite"),
+        (msgpack.packb(BASE | {"confidences": [0.9, 0.8]}), "1 poses and 2 confidences"),
+        (msgpack.packb({b"nd": True}), "no answer"),
+        (b"\xc1", "no answer"),
+    ],
+)
+def test_a_grasp_server_that_answers_too_much_or_nonsense(reply, says):
+    with zmq.Context() as context, context.socket(zmq.REP) as server:
+        server.setsockopt(zmq.LINGER, 0)
+        port = server.bind_to_random_port("tcp://127.0.0.1")
+        thread = threading.Thread(target=lambda: (server.recv(), server.send(reply)))
+        thread.start()
+        long = len(reply) > 4 * 2**20
+        with pytest.raises(RobotError, match=says) as refused:
+            GraspGenServer(f"tcp://127.0.0.1:{port}", timeout_s=0.5 if long else 20.0)(see(APART), 1)
+        assert len(str(refused.value)) < 500
+        thread.join()

@@ -134,6 +134,18 @@ def test_limits_and_nonsense(tmp_path, evidence):
             outside.look(scene=name)
 
 
+def test_no_error_names_a_folder_of_the_machine(tmp_path):
+    write_scene_folder(Scene(example_frame()), tmp_path / "heap")
+    (tmp_path / "heap" / "depth.png").write_bytes(b"none")
+    served = AgentTools(System("depth", "none"), root=tmp_path)
+
+    async def talk(client, call):
+        got, said = await call("look", scene="heap")
+        assert got.is_error and "heap/depth.png" in said and str(tmp_path) not in said
+
+    with_client(make_mcp_server(served), talk)
+
+
 def test_http_asks_for_the_token():
     server = make_mcp_server(tools())
     app = http_app(server, ServeSettings(token=TOKEN))

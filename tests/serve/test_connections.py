@@ -10,9 +10,8 @@ import pytest
 import uvicorn
 from support.served import PATIENCE_S, get
 
-from cpor.serve.http.app import create_app
 from cpor.serve.http.connections import WatchedProtocol
-from cpor.serve.http.server import configure, listen
+from cpor.serve.http.server import listen
 
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -22,6 +21,8 @@ LONG = bytes(8 * 2**20)  # more than the system keeps for a peer that does not r
 
 async def hello(scope, receive, send):
     assert scope["type"] == "http"
+    while scope["path"] == "/wait" and (await receive()).get("more_body"):
+        pass
     if scope["path"] == "/long":
         length = str(len(LONG)).encode()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
@@ -62,7 +63,7 @@ class Waits(WatchedProtocol):
 
 
 class Crowded(WatchedProtocol):
-    most_waiting = 8
+    most_idle = 8
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,15 @@ def test_who_sends_the_next_request_too_early_gets_one_reply_and_is_closed():
         assert heard.count(b"HTTP/1.1 200") == 1 and heard.endswith(b"hello")
 
 
+def test_unfinished_bodies_block_no_other_client():
+    half = b"POST /wait HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nhalf"
+    with serving(Crowded) as address, ExitStack() as stack:
+        for _ in range(40):
+            connect(stack, address).sendall(half)
+        reply = get("http://{}:{}/".format(*address))
+        assert (reply.status_code, reply.text) == (200, "hello")
+
+
 def test_connections_that_do_not_read_shut_nobody_out():
     with serving(Crowded) as address, ExitStack() as stack:
         for _ in range(40):
@@ -170,9 +180,3 @@ def test_the_peer_with_most_connections_makes_room():
             connect(stack, address, source="127.0.0.3")
         first.sendall(ASK)
         assert first.recv(1_000)  # silent longest, yet there
-
-
-def test_the_service_watches_its_connections():
-    config = configure(create_app())
-    config.load()
-    assert config.http_protocol_class is WatchedProtocol

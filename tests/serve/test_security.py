@@ -1,3 +1,4 @@
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -9,11 +10,15 @@ from support.mutated_uploads import encode_multipart, small_scene
 from support.served import PATIENCE_S, get, post, served
 
 from cpor.cli.serve import ServeNotInstalledError, serve
+from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import InvalidSettingError
+from cpor.scene import Scene
 from cpor.serve.client import Client, ServiceError
 from cpor.serve.http.app import create_app
 from cpor.serve.http.server import CannotListenError, listen
 from cpor.serve.http.settings import ServeSettings
+from cpor.serve.jobs.workers import WorkerPool
+from cpor.testing import example_frame
 
 TOKEN = "correct-horse-battery-staple"
 DECIDE = {"objects": ["a"], "target": "a", "relations": []}
@@ -263,3 +268,18 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ServeNotInstalledError, match=r"pip install 'cpor-grasp\[serve\]'"):
         serve()
+
+
+def test_no_reply_names_the_folder_of_the_camera(tmp_path, monkeypatch, caplog):
+    frames = tmp_path / "private" / "frames"
+    write_scene_folder(Scene(example_frame()), frames / "one")
+    monkeypatch.setattr(WorkerPool, "able", 1)
+    client = alone(ServeSettings(camera=str(frames)))
+    reply = client.get("/healthz")
+    assert reply.status_code == 200 and reply.json()["camera"] == "folder"
+    shutil.rmtree(frames / "one")
+    gone = client.get("/v1/camera/view.jpg")
+    assert gone.status_code == 404 and "the log of the service" in gone.json()["message"]
+    for text in (reply.text, gone.text, client.get("/openapi.json").text):
+        assert "private" not in text and str(tmp_path) not in text
+    assert str(frames) in caplog.text  # for the person who runs the service

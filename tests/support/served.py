@@ -1,4 +1,4 @@
-"""A real service on a free port, in a thread of this process; its workers are processes as ever."""
+"""A real server on a free port, in a thread of this process; the workers of the service are processes."""
 
 import threading
 import time
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 
 import httpx
-import uvicorn
+from starlette.types import ASGIApp
 
 from cpor.serve.http.app import create_app
-from cpor.serve.http.server import configure, listen
+from cpor.serve.http.server import LimitedServer, listen
 from cpor.serve.http.settings import ServeSettings
 
 PATIENCE_S = 120.0
@@ -21,11 +21,11 @@ post = partial(httpx.post, timeout=PATIENCE_S)
 
 
 @contextmanager
-def served(settings: ServeSettings | None = None) -> Iterator[str]:
-    """The address of a service that runs until the block ends."""
+def served(settings: ServeSettings | None = None, app: ASGIApp | None = None) -> Iterator[str]:
+    """The address of a server that runs until the block ends; `app` in place of the service."""
     settings = settings or ServeSettings(port=0)
     listener = listen(settings.host, 0)
-    server = uvicorn.Server(configure(create_app(settings)))
+    server = LimitedServer(app or create_app(settings))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     try:

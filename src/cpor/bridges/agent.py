@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cpor.answer import Answer, View
 from cpor.bridges.states import state_of
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, SceneFileError
 from cpor.inference.explain import Explanation, explain
 from cpor.planning.plan import Plan, plan
 from cpor.relations import Label
@@ -86,8 +86,12 @@ class AgentTools:
         if (rgb is None) == (scene is None):
             raise InvalidSettingError("give a picture as `rgb`, or the name of a `scene`; one of the two")
         if scene is not None:
-            with self.one_at_a_time():
-                return self.keep(whole(self.system.look(self._scene_folder(scene))))
+            folder = self._scene_folder(scene)
+            try:
+                with self.one_at_a_time():
+                    return self.keep(whole(self.system.look(folder)))
+            except SceneFileError as error:
+                raise SceneFileError(str(error).replace(f"{folder.parent}/", "")) from None
         assert rgb is not None
         deep = None if depth is None else self._decode("depth", depth)
         sent = Upload(self._decode("rgb", rgb), deep, camera=camera, depth_unit_m=depth_unit_m)

@@ -33,6 +33,9 @@ APPROACH = 0.10
 LEAST_POINTS = 4
 """Fewer points of an object in the way are taken for noise of the depth camera."""
 
+MOST_REPLY_BYTES = 4 * 2**20
+"""Of a grasp server's reply: some ten thousand poses. A longer one closes the connection."""
+
 LEAST_SHARE = 0.6
 """Of the points between the fingers that one object must have for the grasp to be its own."""
 
@@ -122,7 +125,14 @@ class GraspGenServer:
             poses = np.asarray(said["grasps"], np.float64).reshape(-1, 4, 4)
             scores = np.asarray(said["confidences"], np.float64).reshape(-1)
         except (KeyError, TypeError, ValueError):
-            raise RobotError(f"the grasp server {self.address} answers in another form: {said}") from None
+            raise RobotError(
+                f"the grasp server {self.address} answers in another form: {_shown(said)}"
+            ) from None
+        if len(poses) != len(scores) or not (np.isfinite(poses).all() and np.isfinite(scores).all()):
+            raise RobotError(
+                f"the grasp server {self.address} gave {len(poses)} poses and {len(scores)} confidences; "
+                "it must give as many of both, all of them finite"
+            )
         turn, tip = np.eye(4), np.eye(4)
         tip[2, 3] = self.tip_m
         if self.closing == "y":
@@ -141,6 +151,7 @@ class GraspGenServer:
         question |= {"topk_num_grasps": self.most, "grasp_threshold": -1.0}
         with zmq.Context() as context, context.socket(zmq.REQ) as socket:
             socket.setsockopt(zmq.LINGER, 0)
+            socket.setsockopt(zmq.MAXMSGSIZE, MOST_REPLY_BYTES)
             wait_ms = round(1e3 * self.timeout_s)
             socket.setsockopt(zmq.RCVTIMEO, wait_ms)
             socket.setsockopt(zmq.SNDTIMEO, wait_ms)
@@ -148,10 +159,10 @@ class GraspGenServer:
                 socket.connect(self.address)
                 socket.send(msgpack.packb(question, default=_pack_array))
                 reply = msgpack.unpackb(socket.recv(), object_hook=_unpack_array)
-            except (zmq.ZMQError, msgpack.UnpackException, ValueError) as error:
+            except (zmq.ZMQError, msgpack.UnpackException, ValueError, TypeError, KeyError) as error:
                 raise RobotError(f"the grasp server {self.address} gave no answer: {error}") from None
         if not isinstance(reply, dict) or "error" in reply:
-            raise RobotError(f"the grasp server {self.address} says: {reply}")
+            raise RobotError(f"the grasp server {self.address} says: {_shown(reply)}")
         return reply
 
 
@@ -271,6 +282,11 @@ def _camera_pose(seen: Observation) -> Float[np.ndarray, "4 4"]:
 def _pose(T: Float[np.ndarray, "4 4"], width: float, score: float) -> GraspPose:
     T.flags.writeable = False
     return GraspPose(T, width, float(score))
+
+
+def _shown(reply: object) -> str:
+    text = repr(reply)
+    return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 def _pack_array(value: object) -> object:

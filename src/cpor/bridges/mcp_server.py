@@ -7,19 +7,21 @@ import functools
 import json
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cpor import __version__
 from cpor.bridges.agent import AgentTools, Told
-from cpor.errors import CporError
+from cpor.errors import CporError, RobotError, SimulationError
 from cpor.perception.network_file import MissingExtraError
 from cpor.serve.http.settings import ServeSettings
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from cpor.bridges.agent_arm import AgentArm
+
+_LOG = logging.getLogger("cpor.serve")
 
 _STATES = """\
 `state` is one of three. not_obstructed: grasp it. obstructed: remove the object that `action` names first,
@@ -81,7 +83,12 @@ def make_mcp_server(tools: AgentTools, arm: "AgentArm | None" = None) -> "MCPSer
             "an MCP server needs the SDK, which is not installed; get it with: pip install 'cpor-grasp[mcp]'"
         ) from None
     server: MCPServer[Any] = MCPServer(
-        "cpor", title="CPOR-Grasp", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
+        "cpor",
+        title="CPOR-Grasp",
+        instructions=INSTRUCTIONS,
+        version=__version__,
+        log_level="WARNING",
+        subscriptions=False,  # their streams have no end
     )
     logging.getLogger("mcp").setLevel(logging.WARNING)
     for name, says in _TOOLS.items():
@@ -106,34 +113,36 @@ def serve_mcp(
     if not http:
         server.run("stdio")
         return
-    import uvicorn
+    from cpor.serve.http.server import listening, run_server
 
-    from cpor.serve.http.server import listen
-
-    listener = listen(settings.host, settings.port)
-    tell(f"MCP at http://{settings.host}:{listener.getsockname()[1]}/mcp  (Ctrl-C ends it)")
-    config = uvicorn.Config(http_app(server, settings), access_log=False, log_level=logging.WARNING)
-    try:
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
-    finally:
-        listener.close()
+    with listening(settings) as listener:
+        run_server(http_app(server, settings), listener, lambda at: tell(f"MCP at {at}mcp  (Ctrl-C ends it)"))
 
 
-def http_app(server: "MCPServer[Any]", settings: ServeSettings) -> Any:
-    """The server as an ASGI application behind the gate of the web service."""
+def http_app(server: "MCPServer[Any]", settings: ServeSettings) -> "ASGIApp":
+    """The server as an ASGI application behind the guards of the web service."""
     from mcp.server.transport_security import TransportSecuritySettings
+    from starlette.responses import Response
 
-    from cpor.serve.http.security import Gate
+    from cpor.serve.http.limits import MCP_PATH, guarded, most_mcp_bytes
 
     app = server.streamable_http_app(
+        streamable_http_path=MCP_PATH,
         stateless_http=True,
         json_response=True,
-        max_request_body_size=settings.most_upload_bytes * 4 // 3 + 2**16,
+        max_request_body_size=most_mcp_bytes(settings),
         # The gate checks host and origin, as for every other request.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Gate(app, settings)
+
+    async def without_streams(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Refuse GET: its stream would stay open for ever, and this server sends nothing unasked."""
+        if scope["type"] == "http" and scope["method"] not in ("POST", "DELETE"):
+            await Response(status_code=405, headers={"Allow": "POST, DELETE"})(scope, receive, send)
+            return
+        await app(scope, receive, send)
+
+    return guarded(without_streams, settings)
 
 
 def _on_wire(call: Callable[..., Told]) -> Callable[..., Any]:
@@ -141,12 +150,19 @@ def _on_wire(call: Callable[..., Told]) -> Callable[..., Any]:
     from mcp.server.mcpserver import Image
     from mcp.server.mcpserver.exceptions import ToolError
 
+    from cpor.serve.http.refusals import Failed, as_refusal, say_refusal
+
     @functools.wraps(call)
     def told(**arguments: Any) -> list[Any]:
         try:
             said = call(**arguments)
-        except CporError as error:
+        except (RobotError, SimulationError) as error:  # of the simulated arm; they name no file
             raise ToolError(str(error)) from error
+        except CporError as error:
+            refusal = as_refusal(error)
+            if isinstance(refusal, Failed):
+                _LOG.error("failed: %s", error)
+            raise ToolError(say_refusal(refusal).message) from error
         text = json.dumps(said.content, ensure_ascii=False, allow_nan=False)
         return [text] if said.picture is None else [text, Image(data=said.picture, format="webp")]
 

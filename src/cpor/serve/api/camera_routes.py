@@ -1,11 +1,12 @@
-"""Routes of a camera beside the service: what it sees now, and a frame of it to decide on.
+"""Routes of a camera of the service: what it sees now, and a frame of it to decide on.
 
-The camera is opened for the first who looks, and let go when nobody has looked for a while.
+The camera is opened by the first request, and closed when no request has come for a while.
 """
 
 import asyncio
 import importlib.util
 import io
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
@@ -23,14 +24,16 @@ from cpor.serve.http.refusals import NotKept
 from cpor.serve.jobs.workers import WorkerPool
 from cpor.system import System
 
+_LOG = logging.getLogger("cpor.serve")
+
 REALSENSE = "realsense"
 
 _IDLE_S = 20.0
-"""Time without a look after which the camera is let go. [s]"""
+"""Time without a request after which the camera is closed. [s]"""
 
 
 class LiveCamera:
-    """A camera that several may look through.
+    """A camera that several clients may use.
 
     Args:
         name: `realsense`, or a folder of frames, which are shown again and again.
@@ -45,8 +48,13 @@ class LiveCamera:
         if name == REALSENSE and importlib.util.find_spec("pyrealsense2") is None:
             raise CameraError("a RealSense needs pyrealsense2: pip install 'cpor-grasp[robot]'")
 
+    @property
+    def kind(self) -> str:
+        """What replies may call it: a folder's path stays on this machine."""
+        return REALSENSE if self.name == REALSENSE else "folder"
+
     def frame(self) -> Observation:
-        """What it sees now; a camera that fails is opened anew, once."""
+        """Take a frame; a camera that fails is reopened once."""
         with self._lock:
             if self._camera is not None:
                 with suppress(CameraError):
@@ -56,7 +64,7 @@ class LiveCamera:
             return self._camera.frame()
 
     def release(self) -> None:
-        """Let go of it until somebody looks again."""
+        """Close the camera until the next request."""
         with self._lock:
             self._close()
 
@@ -67,6 +75,9 @@ class LiveCamera:
             close()
 
 
+_NO_PICTURE = "the camera of this service gives no picture; the log of the service says why"
+
+
 def _open(name: str) -> FrameCamera:
     return RealSenseCamera() if name == REALSENSE else FolderCamera(name)
 
@@ -74,7 +85,7 @@ def _open(name: str) -> FrameCamera:
 def add_camera_routes(
     app: FastAPI, camera: LiveCamera, looking: WorkerPool[System], keep: Callable[[Seen], Response]
 ) -> None:
-    """Add the routes; `keep` makes a reply of what was seen."""
+    """Add the routes; `keep` makes a reply from a view."""
     idle: list[asyncio.TimerHandle] = []
 
     async def frame() -> Observation:
@@ -83,7 +94,8 @@ def add_camera_routes(
         try:
             found = await asyncio.to_thread(camera.frame)
         except CameraError as problem:
-            raise NotKept(f"no picture from the camera: {problem}") from None
+            _LOG.error("no picture from the camera: %s", problem)
+            raise NotKept(_NO_PICTURE) from None
         idle.append(asyncio.get_running_loop().call_later(_IDLE_S, camera.release))
         return found
 

@@ -26,12 +26,12 @@ from cpor.serve.api.kept_views import ViewShelf
 from cpor.serve.api.look_jobs import load_system
 from cpor.serve.api.queue_routes import add_queue_routes
 from cpor.serve.api.scene_routes import add_scene_routes
-from cpor.serve.http.limits import BodyLimit
+from cpor.serve.http.limits import guarded
 from cpor.serve.http.metrics import Counting, Metrics
 from cpor.serve.http.openapi import ERRORS
 from cpor.serve.http.page_routes import add_page_routes
 from cpor.serve.http.refusals import FAILED, Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
-from cpor.serve.http.security import Gate, refuse
+from cpor.serve.http.security import refuse
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.strict_json import StrictRoute
 from cpor.serve.jobs.quick_or_queued import prepare_deciding
@@ -83,11 +83,7 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
         lifespan=lifespan,
         responses=ERRORS,
         redirect_slashes=False,
-        middleware=[
-            Middleware(Counting, metrics=metrics),
-            Middleware(Gate, settings=settings),
-            Middleware(BodyLimit, settings=settings),
-        ],
+        middleware=[Middleware(Counting, metrics=metrics), Middleware(guarded, settings=settings)],
     )
     app.router.route_class = StrictRoute
     _answer_errors(app)
@@ -98,8 +94,8 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     keeper = add_run_routes(app, settings.runs)
     if queue is not None:
         add_queue_routes(app, settings, looking, shelf, queue)
-    pools, name = (looking, deciding, explaining), "" if camera is None else camera.name
-    add_page_routes(app, metrics, pools, queue is not None, name, watch)
+    pools = (looking, deciding, explaining)
+    add_page_routes(app, metrics, pools, queue is not None, "" if camera is None else camera.kind, watch)
     return app
 
 

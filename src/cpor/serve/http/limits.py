@@ -1,4 +1,7 @@
-"""How much a request may bring: its body is read whole, counted as it comes, before anyone looks at it."""
+"""Guards of every HTTP server of ours: `guarded` puts the gate and the body limits before an application.
+
+A body is read whole, and counted while it comes, before the application sees the request.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -7,11 +10,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cpor.serve.http.refusals import Busy, Refusal, TooMuch, TooSlow
 from cpor.serve.http.request_time import begin_request
-from cpor.serve.http.security import refuse
+from cpor.serve.http.security import Gate, refuse
 from cpor.serve.http.settings import ServeSettings
 
 UPLOAD_PATHS = ("/v1/scenes", "/v1/decide/rgbd", "/v1/decide/masks")
 """Take pictures; everything else is JSON."""
+
+MCP_PATH = "/mcp"
+"""Takes pictures in JSON, as base64."""
+
+
+def guarded(app: ASGIApp, settings: ServeSettings) -> ASGIApp:
+    """An application behind token, host and origin checks, and behind the limits on bodies."""
+    return Gate(BodyLimit(app, settings), settings)
+
+
+def most_mcp_bytes(settings: ServeSettings) -> int:
+    """Longest MCP message: one upload as base64, and what surrounds it."""
+    return settings.most_upload_bytes * 4 // 3 + 2**16
 
 
 @dataclass
@@ -19,8 +35,8 @@ class BodyLimit:
     """Reads bodies, and refuses those that are too long, or too many at once.
 
     Attributes:
-        app: What comes after.
-        settings: With the limits.
+        app: The application.
+        settings: The limits.
         in_flight: Bytes of all bodies that are held now.
     """
 
@@ -62,12 +78,14 @@ class BodyLimit:
             self.in_flight -= held
 
     def _most(self, scope: Scope) -> int:
+        if scope["path"] == MCP_PATH:
+            return most_mcp_bytes(self.settings)
         uploads = scope["path"] in UPLOAD_PATHS
         return self.settings.most_upload_bytes if uploads else self.settings.most_json_bytes
 
 
 def _check_declared(scope: Scope, most: int) -> None:
-    """Spare the sender of a long body the trouble; a length that is not true is noticed while it comes."""
+    """Refuse a body that is declared too long; a wrong length is noticed while the body comes."""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value[:19]) > most:
             raise TooMuch(f"the request has more than {most:,} bytes; send less")
@@ -82,7 +100,7 @@ async def _receive_by(receive: Receive, until: float) -> Message:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body once, then whatever else happens, such as the caller going away."""
+    """The body once, then the other messages, such as a disconnect."""
     left = [body]
 
     async def again() -> Message:
@@ -94,7 +112,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def _close_after(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer before the body has ended; the rest of it is not waited for."""
+    """Answer before the body has ended, without reading the rest."""
     response = refuse(refusal)
     response.headers["Connection"] = "close"
     await response(scope, receive, send)

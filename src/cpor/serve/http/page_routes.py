@@ -43,7 +43,7 @@ def add_page_routes(
         metrics: What is counted.
         pools: Who does the work.
         labelling: Whether photographs wait to be labelled.
-        camera: Name of the camera beside the service; empty where there is none.
+        camera: Kind of the service's camera; empty without one.
         watch: Of drift, where there is one.
     """
 

@@ -1,14 +1,14 @@
-"""Runs the service: one process that answers, its workers beside it."""
+"""Runs an HTTP server: one process that answers, within limits that hold for every server of ours."""
 
 import gc
 import logging
 import socket
 import webbrowser
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError
@@ -17,11 +17,17 @@ from cpor.serve.http.connections import MOST_CONNECTIONS, WatchedProtocol
 from cpor.serve.http.settings import ServeSettings
 
 _STREAMS_END_S = 3
-"""How long open event streams may last once the service is to end. [s]"""
+"""Longest time that open event streams last once the server ends. [s]"""
+
+_ACCEPTED_AT_ONCE = 16
+"""Connections accepted before others are served: fewer than the room that idle peers leave."""
+
+_BACKLOG = 4096
+"""Connections that may wait to be accepted; one too many waits a second for its next try."""
 
 
 class CannotListenError(CporError):
-    """The address is taken, or not this machine's."""
+    """The address is taken, or is not an address of this machine."""
 
 
 def serve(
@@ -30,25 +36,20 @@ def serve(
     open_page: bool = False,
     queue: LabelQueue | None = None,
 ) -> None:
-    """Serve until interrupted.
+    """Serve the page and the REST service until interrupted.
 
     Args:
-        settings: Of the service.
-        tell: Is given lines for the person who started it.
-        open_page: Whether to open the page in a browser once it is ready.
+        settings: Settings of the service.
+        tell: Prints a line for the person who started the service.
+        open_page: Whether to open the page in a browser once the service is ready.
         queue: Photographs to label.
     """
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # damaged bodies are refused, not news
-    listener = listen(settings.host, settings.port)
-    port = listener.getsockname()[1]
-    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-    address = f"http://{shown}:{port}/"
-    tell("Starting: reading the networks and compiling (about a minute the first time) …")
 
-    def ready() -> None:
+    def ready(address: str) -> None:
         gc.collect()
-        gc.freeze()  # what is there now stays; looking through it again would hold up a request now and then
-        gc.set_threshold(20_000, 20, 20)  # a request makes thousands of small things, none of them cyclic
+        gc.freeze()  # a scan of the objects that stay would delay a request now and then
+        gc.set_threshold(20_000, 20, 20)  # a request makes thousands of small objects without cycles
         tell(f"CPOR-Grasp is ready at {address}  (Ctrl-C ends it)")
         if settings.token is not None:
             tell(
@@ -58,49 +59,69 @@ def serve(
         if open_page:
             webbrowser.open(address)
 
-    server = _Server(configure(create_app(settings, queue)), ready)
-    try:
-        with suppress(KeyboardInterrupt):  # uvicorn ends in order, then passes it on
-            server.run(sockets=[listener])
-    finally:
-        listener.close()
+    with listening(settings) as listener:
+        tell("Starting: reading the networks and compiling (about a minute the first time) …")
+        run_server(create_app(settings, queue), listener, ready)
     tell("Ended.")
 
 
-def configure(app: FastAPI) -> uvicorn.Config:
-    """How uvicorn runs the application."""
-    return uvicorn.Config(
-        app,
-        access_log=False,  # it would write query strings; ours does not
-        log_level=logging.WARNING,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        http=WatchedProtocol,  # h11, whatever else is installed: it bounds the head of a request
-        ws="none",
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=_STREAMS_END_S,
-        h11_max_incomplete_event_size=64 * 2**10,
-        limit_concurrency=MOST_CONNECTIONS,
-    )
+@contextmanager
+def listening(settings: ServeSettings) -> Iterator[socket.socket]:
+    """A socket that listens where the settings say, until the block ends."""
+    listener = listen(settings.host, settings.port)
+    try:
+        yield listener
+    finally:
+        listener.close()
 
 
-class _Server(uvicorn.Server):
-    """Says when it is ready."""
+def run_server(app: ASGIApp, listener: socket.socket, ready: Callable[[str], None]) -> None:
+    """Run an application until interrupted, within the limits of every server of ours.
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    Args:
+        app: The application, behind `cpor.serve.http.limits.guarded`.
+        listener: Where it listens.
+        ready: Called with the address as soon as requests are answered.
+    """
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    with suppress(KeyboardInterrupt):  # uvicorn ends in order, then passes it on
+        LimitedServer(app, lambda: ready(address)).run(sockets=[listener])
+
+
+class LimitedServer(uvicorn.Server):
+    """uvicorn with our limits on connections, heads and streams; calls `ready` once it answers."""
+
+    def __init__(self, app: ASGIApp, ready: Callable[[], None] = lambda: None) -> None:
+        config = uvicorn.Config(
+            app,
+            access_log=False,  # it would write query strings; ours does not
+            log_level=logging.ERROR,  # a client that sends nonsense must not fill the log
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            http=WatchedProtocol,  # h11, whatever else is installed: it bounds the head of a request
+            ws="none",
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=_STREAMS_END_S,
+            h11_max_incomplete_event_size=64 * 2**10,
+            limit_concurrency=MOST_CONNECTIONS,
+            backlog=_ACCEPTED_AT_ONCE,
+        )
         super().__init__(config)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen."""
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)  # more may wait than are accepted at once
         if self.started:
             self._ready()
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 is a free one.
+    """A socket that listens; port 0 takes a free one.
 
     Raises:
         CannotListenError: It cannot.
@@ -113,7 +134,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(512)
+        listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         raise CannotListenError(

@@ -260,7 +260,7 @@ class HealthReply(Message):
 
     Attributes:
         labelling: Whether photographs wait to be labelled.
-        camera: Name of the camera beside the service; empty where there is none.
+        camera: Kind of the service's camera: `realsense`, `folder`, or empty without one.
         drift: A warning where pictures no longer look like those the model was tested on; else empty.
     """
 
