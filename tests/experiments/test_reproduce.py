@@ -1,8 +1,8 @@
 """`cpor reproduce`: every published figure from the released files, and a small log by hand."""
 
+import html
 import io
 import json
-import re
 import time
 from itertools import combinations
 
@@ -16,15 +16,17 @@ from typer.testing import CliRunner
 
 from cpor import CporError
 from cpor.cli.reproduce import add_to
-from cpor.data.unobench import Case, read_fused_scores, read_truth
+from cpor.data.unobench import Case
 from cpor.decoding.chains import reach_and_acyclic, weigh_graphs
-from cpor.experiments.cases import ScoredCase, score_cases
-from cpor.experiments.mechanism import measure_conflict_effect, measure_conflict_spread
+from cpor.experiments.cases import ScoredCase, solve_cases
+from cpor.experiments.mechanism import conflict_table, mu_by_tier
 from cpor.experiments.paired import likeliest_graph, product_scores
+from cpor.experiments.published import PUBLISHED as PUBLISHED_TABLES
 from cpor.experiments.reproduce import reproduce
-from cpor.experiments.selective import measure_selective
+from cpor.experiments.selective import curves_csv, measure_selective
 from cpor.experiments.structure import is_certified
-from cpor.experiments.tables import reproduction_tables
+from cpor.experiments.table import judge
+from cpor.experiments.tables import table_group
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior
 
@@ -75,85 +77,110 @@ def test_decoding_tables(released, tier, evidence):
 
 
 @needs_data
-def test_relations_and_objects(released, evidence):
-    relations, objects = released[0]["relations"], released[0]["objects"]
-    assert relations["n"] == 6467
-    assert round(relations["positive_rate"], 4) == 0.2709
-    got = [round(relations[k], 4) for k in ("ece", "nll", "brier")]
-    assert got == [0.1393, 0.5184, 0.1680]
-    evidence("paper", "relation ECE / NLL / Brier as logged", ".1393 / .5184 / .1680", got)
-    assert objects["n"] == 7530
-    assert (round(objects["ece"], 4), round(objects["auroc"], 3), round(objects["brier"], 3)) == (
-        0.0878,
-        0.847,
-        0.107,
-    )
+@pytest.mark.parametrize(
+    ("label", "row", "figures", "measured"),
+    [
+        (
+            "reliability-baselines",
+            "relations, CPOR-Grasp",
+            "ece nll brier auroc",
+            "0.1393 0.5184 0.1680 0.7695",
+        ),
+        (
+            "reliability-baselines",
+            "objects, CPOR-Grasp",
+            "ece nll brier auroc",
+            "0.0878 1.4335 0.1071 0.8468",
+        ),
+        (
+            "cpor-ablation A",
+            "adaptive-platt + fusion + PM",
+            "relation_f1 object_f1 mp_ned",
+            "0.6174 0.7107 0.2247",
+        ),
+        (
+            "cpor-ablation A",
+            "adaptive-platt + fusion + DAG + PM",
+            "relation_f1 object_f1 mp_ned",
+            "0.6174 0.7222 0.2247",
+        ),
+        ("cpor-ablation B", "mu = 0, DAG", "n object_f1 object_ece", "1713 0.7334 0.0902"),
+        ("cpor-ablation B", "mu > 0, product", "n object_f1 object_ece", "87 0.2625 0.1474"),
+        ("cpor-ablation B", "mu > 0, DAG", "n object_f1 object_ece", "87 0.5011 0.1188"),
+        ("mu", "Easy", "positive mean median", "8 0.0092 0.7288"),
+        ("mu", "Medium", "positive mean median", "30 0.0388 0.8100"),
+        ("mu", "Hard", "positive mean median", "49 0.0637 0.8115"),
+        ("mu", "Overall", "median quartile_1 quartile_3", "0.8013 0.6952 0.8705"),
+        ("paired", "no_dag", "corrections regressions", "1 2"),
+        ("paired", "map", "corrections regressions", "31 20"),
+        ("topk", "reference", "k", "1281.53"),
+        ("topk", "20", "tv_mean tv_max certified agree k", "0.0931 0.9628 0.8628 0.9968 10.82"),
+        ("topk", "50", "tv_mean tv_max certified agree k", "0.0594 0.9346 0.9053 0.9974 19.43"),
+        ("topk", "100", "tv_mean tv_max certified agree k", "0.0410 0.8913 0.9279 0.9974 29.92"),
+        ("topk", "adaptive", "tv_mean tv_max certified agree k", "0.2428 0.8205 0.9086 0.9974 19.08"),
+    ],
+)
+def test_every_row_beside_the_papers(released, evidence, label, row, figures, measured):
+    """The figure asked in the evidence is always the paper's, never our own."""
+    (found,) = (r for r in released[0]["tables"][label]["rows"] if r["name"] == row)
+    got = []
+    for figure, value in zip(figures.split(), measured.split(), strict=True):
+        got.append(f"{found['ours'][figure]:.{len(value.partition('.')[2])}f}")
+        printed = PUBLISHED_TABLES[label][row][figure]
+        assert found["verdict"][figure] == judge(found["ours"][figure], printed)
+        assert found["paper"][figure] == pytest.approx(float(printed))
+    assert got == measured.split(), figures
+    asked = [PUBLISHED_TABLES[label][row][figure] for figure in figures.split()]
     evidence(
-        "paper",
-        "object ECE / AUROC / Brier",
-        ".0878 / .847 / .107",
-        [round(objects[k], 4) for k in ("ece", "auroc", "brier")],
+        "paper", f"Table {label}, {row}: {figures.replace(' ', ' / ')}", " / ".join(asked), " / ".join(got)
     )
 
 
 @needs_data
-def test_structure(released, evidence):
+def test_the_structure_has_one_value_a_scene(released):
     found = released[0]["structure"]
     assert found["scenes"] == 1553
-    assert round(found["mean_dags"], 2) == 1281.53
-    assert found["mu_positive"] == {"Easy": 8, "Medium": 30, "Hard": 49}
-    assert {k: round(v, 4) for k, v in found["mu_mean"].items()} == {
-        "Easy": 0.0092,
-        "Medium": 0.0388,
-        "Hard": 0.0637,
-    }
-    for k, row in {
-        "20": (0.0931, 0.9628, 0.8628, 0.9968),
-        "50": (0.0594, 0.9346, 0.9053, 0.9974),
-        "100": (0.0410, 0.8913, 0.9279, 0.9974),
-    }.items():
-        got = tuple(round(found["topk"][k][name], 4) for name in ("tv_mean", "tv_max", "certified", "agree"))
-        assert got == row
-        evidence("paper", f"Top-{k}: d_TV mean / max / certified / agree", " / ".join(map(str, row)), got)
-    adaptive = found["topk"]["adaptive"]
-    evidence(
-        "paper",
-        "adaptive Top-K: K / d_TV mean (the log holds neither)",
-        "22.68 / .0265",
-        [round(adaptive[k], 4) for k in ("k", "tv_mean")],
+    assert released[0]["relations"]["n"] == 6467
+    assert round(released[0]["relations"]["positive_rate"], 4) == 0.2709
+    assert released[0]["objects"]["n"] == 7530
+    for name, (corrections, regressions) in {"no_dag": (1, 2), "map": (31, 20)}.items():
+        paired = released[0]["paired"][name]
+        assert paired["delta"] == pytest.approx((corrections - regressions) / 1800)
+        assert paired["ci"][0] < paired["delta"] < paired["ci"][1]
+
+
+@needs_data
+def test_balanced_means_over_the_four_tiers_of_unobench(released):
+    found = released[0]
+    again = json.loads(call("evaluate", released[1], TRUTH, "--tiers", "new_difficulty", "--json"))
+    tiers = [again["tiers"][tier]["object_f1"] for tier in ("No-Occ", "Easy", "Medium", "Hard")]
+    assert again["balanced"]["object_f1"] == pytest.approx(np.mean(tiers))
+    assert round(found["balanced"]["object_f1"], 4) == 0.6385
+    assert found["balanced"]["relation_f1"] == pytest.approx(
+        np.mean([again["tiers"][tier]["relation_f1"] for tier in ("Easy", "Medium", "Hard")])
     )
-    assert adaptive["agree"] >= 0.997
 
 
 @needs_data
-def test_paired(released, evidence):
-    for name, corrections, regressions in (("no_dag", 1, 2), ("map", 31, 20)):
-        found = released[0]["paired"][name]
-        assert (found["corrections"], found["regressions"]) == (corrections, regressions)
-        assert found["delta"] == pytest.approx((corrections - regressions) / 1800)
-        assert found["ci"][0] < found["delta"] < found["ci"][1]
-        evidence(
-            "paper",
-            f"paired {name}: corrections / regressions",
-            f"{corrections} / {regressions}",
-            [found["corrections"], found["regressions"]],
-        )
-
-
-@needs_data
-def test_every_figure_gets_a_verdict_on_the_page(released):
+def test_the_page_has_every_row_of_the_paper_with_a_figure_or_a_reason(released):
     page = released[1].with_name("paper.html").read_text()
-    rows = {
-        name: (verdict, why)
-        for name, verdict, why in re.findall(
-            r'<th scope="row">(.*?)</th>.*?<td>([^<]*)</td><td>([^<]*)</td></tr>', page
-        )
-    }
-    assert rows["Hard: objects, F1"] == rows["mean number of acyclic graphs"] == ("✓ matches", "")
-    assert rows["scenes with mu &gt; 0, Hard"][0] == "✗ differs"
-    assert rows["fused: object F1"][0] == "? cannot be known"
-    assert all(why for verdict, why in rows.values() if verdict != "✓ matches")
+    tables = released[0]["tables"]
+    assert set(PUBLISHED_TABLES) - set(tables) == {"geometry", "prob-ablation", "cross-vlm", "robot"}
+    for label, table in tables.items():
+        for row in table["rows"]:
+            assert row["ours"] or row["why"], (label, row["name"])
+            assert html.escape(row["name"]) in page
     assert "247 of 1800 cases have no candidate relation. Here they count as unobstructed." in page
+    assert "cannot be known" not in page
+
+
+def test_a_figure_matches_within_one_unit_of_its_last_printed_digit():
+    assert judge(0.67755, "0.6776") == "matches"
+    assert judge(0.6773, "0.6776") == "differs"
+    assert judge(140, "140") == "matches"
+    assert judge(139, "140") == "differs"
+    assert judge(None, "140") == "not computed"
+    assert judge(0.5, None) == "not in the paper"
 
 
 @needs_data
@@ -241,11 +268,12 @@ def test_tables_name_both_schemes(small):
     assert "0.09" in text
     assert "chose theirs" in text
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(reproduction_tables(reproduce(small[1], small[0])))
+    console.print(*(table_group(table) for table in reproduce(small[1], small[0]).tables()))
     shown = console.export_text()
-    assert "object F1 (paper OR-F1, UNOGrasp SR-F1)" in shown
-    assert "relation R (paper SR-R, UNOGrasp OR)" in shown
     assert "0.7222" in shown
+    export = small[0].with_name("p.jsonl")
+    call("reproduce", "--scores", small[1], "--truth", small[0], "--export", export, "--json")
+    assert "paper OR-F1," in call("evaluate", export, small[0])
 
 
 @pytest.mark.parametrize(
@@ -320,39 +348,53 @@ def case(index, relations, tops, tier="Easy"):
 def test_conflict_by_hand():
     # Reciprocal .8 and .6: mu = .48. q_2 = .8 * .4 = .32 of all graphs, .32 / .52 of the acyclic ones.
     cases = [case(0, {(1, 2): 0.8, (2, 1): 0.6}, {2}), case(1, {(1, 2): 0.9}, {2}, "Hard")]
-    rows = {(row.group, row.model): row for row in measure_conflict_effect(cases)}
-    assert {key: row.n for key, row in rows.items()} == dict.fromkeys(rows, 1)
-    assert rows["mu_positive", "product"].object_f1 == 0.0
-    assert rows["mu_positive", "dag"].object_f1 == 1.0
-    assert rows["mu_zero", "product"].object_f1 == rows["mu_zero", "dag"].object_f1 == 1.0
-    assert rows["mu_zero", "product"].paper == (0.7314, 0.0824, 0.8609)
-    easy, _, hard, overall = measure_conflict_spread(cases)
-    assert (easy.n_positive, hard.n_positive, overall.n) == (1, 0, 2)
-    assert easy.median == pytest.approx(0.48)
-    assert overall.mean == pytest.approx(0.24)
-    assert hard.median is None
+    solved = solve_cases(cases)
+    rows = {row.name: row for row in conflict_table(solved).rows}
+    assert {name: row.ours["n"] for name, row in rows.items()} == dict.fromkeys(rows, 1)
+    assert rows["mu > 0, product"].ours["object_f1"] == 0.0
+    assert rows["mu > 0, DAG"].ours["object_f1"] == 1.0
+    assert rows["mu = 0, product"].ours["object_f1"] == rows["mu = 0, DAG"].ours["object_f1"] == 1.0
+    assert rows["mu = 0, product"].paper["object_f1"] == "0.7314"
+    mu = mu_by_tier([c.case.difficulty for c in cases], solved.exact.mu)
+    assert (mu["Easy"]["positive"], mu["Hard"]["positive"], mu["Overall"]["n"]) == (1, 0, 2)
+    assert mu["Easy"]["median"] == pytest.approx(0.48)
+    assert mu["Overall"]["mean"] == pytest.approx(0.24)
+    assert mu["Hard"]["median"] is None
 
 
 def test_selective_by_hand(rng):
     # A sure case that is right, an unsure one that is wrong: deferring half captures all error.
     cases = [case(0, {(1, 2): 0.9}, {2}), case(1, {(1, 2): 0.6}, {1})]
-    row = measure_selective(cases, rng)["dag"]
-    assert row.forced_f1 == 0.5
-    assert row.ecr[0.5] == pytest.approx(1.0)
-    assert row.aurc == pytest.approx((0.0 + 0.5) / 2)
+    rows = measure_selective(solve_cases(cases), rng)
+    assert rows["dag"].forced_f1 == 0.5
+    assert rows["dag"].ecr[0.5] == pytest.approx(1.0)
+    assert rows["dag"].aurc == pytest.approx((0.0 + 0.5) / 2)
+    lines = curves_csv(rows).splitlines()
+    assert lines[:3] == [
+        "model,coverage,risk,ecr",
+        "dag,0.500000,0.000000,1.000000",
+        "dag,1.000000,0.500000,0.000000",
+    ]
 
 
 @needs_data
-def test_ablations_of_the_released_log(rng, evidence):
-    cases = read_truth(TRUTH)
-    scored = score_cases(cases, read_fused_scores(SCORES, len(cases)), 0.09)
-    assert [row.n_positive for row in measure_conflict_spread(scored)] == [8, 30, 49, 87]
-    rows = {(row.group, row.model): row for row in measure_conflict_effect(scored)}
-    before, after = rows["mu_positive", "product"], rows["mu_positive", "dag"]
-    assert before.n == after.n == 87
-    assert after.object_f1 > before.object_f1
-    assert rows["mu_zero", "product"].object_f1 == rows["mu_zero", "dag"].object_f1
-    selective = measure_selective(scored, rng)
-    exact, best = selective["dag"].aurc, min(selective[k].aurc for k in ("no_dag", "map"))
-    point = "area under risk (1 - object F1) and coverage, exact; the least of the others asked"
-    evidence("paper", point, f"<= {best:.4f}", f"{exact:.4f}")
+def test_selective_execution_over_all_cases(tmp_path, evidence):
+    """The paper's two claims, over 1,800 cases: the first holds by a hair, the second does not."""
+    command = ("experiment", "selective", "--scores", SCORES, "--truth", TRUTH, "--out", tmp_path)
+    assert "highest error capture rate. Here it does not" in " ".join(call(*command).split())
+    rows = {r["name"]: r["ours"] for r in json.loads(call(*command, "--json"))["rows"]}
+    area = {name: round(row["aurc"], 4) for name, row in rows.items()}
+    assert area == {"exact (DAG)": 0.2641, "no acyclicity": 0.2647, "single MAP": 0.2702}
+    caught = [(row["ecr_0.1"], row["ecr_0.5"]) for row in rows.values()]
+    assert np.round(caught, 4).tolist() == [[0.1966, 0.5189], [0.2230, 0.5381], [0.1, 0.5]]
+    assert len((tmp_path / "selective.csv").read_text().splitlines()) == 1 + 3 * 1800
+    assert (tmp_path / "selective.html").read_text().count("<svg") == 2
+    exact, best = area.pop("exact (DAG)"), min(area.values())
+    evidence("paper", "Fig. selective, AURC: exact, the least of the others asked", f"<= {best}", exact)
+    first, other = rows["exact (DAG)"]["ecr_0.1"], rows["no acyclicity"]["ecr_0.1"]
+    evidence(
+        "paper",
+        "Fig. selective, ECR at D = .1: exact, the most of the others asked",
+        f">= {other:.4f}",
+        f"{first:.4f}",
+    )

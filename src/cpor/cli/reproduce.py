@@ -1,8 +1,8 @@
 """The commands `cpor reproduce`, `evaluate` and `experiment`: read arguments, call the library, print."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,10 @@ from cpor.cli import perception, robot
 from cpor.cli.first_use import waiting
 from cpor.cli.options import DATA_SETS, AsJson, print_json, print_rich
 from cpor.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from cpor.experiments.cases import SolvedCases
+    from cpor.experiments.table import Table
 
 ScoresOption = Annotated[
     Path, typer.Option(help="CSV table with the columns sample_id, edge, edge_confidence, label.")
@@ -63,13 +67,16 @@ def reproduce(
         from cpor.files.whole_files import write_text
         from cpor.viz.paper_page import paper_page
 
-        write_text(out, paper_page(found))
+        write_text(out, paper_page(found.tables(), found.say_missing(), found.selective))
     if as_json:
         print_json(found.to_json())
         return
-    from cpor.experiments.tables import reproduction_tables
+    from cpor.experiments.tables import table_group
 
-    print_rich(reproduction_tables(found))
+    typer.echo(
+        f"{found.say_missing()} Shift {found.shift:g}; the authors chose theirs, 0.09, on the test split."
+    )
+    print_rich(*(table_group(table) for table in found.tables()))
     if out is not None:
         typer.echo(f"Wrote {out}: every figure with a verdict.")
 
@@ -150,21 +157,45 @@ def geometry(
 
 
 def selective(
-    scores: ScoresOption, truth: TruthOption, shift: ShiftOption = 0.09, as_json: AsJson = False
+    scores: ScoresOption,
+    truth: TruthOption,
+    shift: ShiftOption = 0.09,
+    missing: MissingOption = "unobstructed",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the curves here: selective.csv and selective.html."),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Defer the least certain cases, and count the errors kept and caught (Fig. selective)."""
-    from cpor.experiments.selective import selective_to_json
+    import numpy as np
 
-    _print_experiment("Selective execution", selective_to_json(scores, truth, shift), as_json)
+    from cpor.experiments.selective import curves_csv, measure_selective, selective_table
+
+    rows = measure_selective(_solve(scores, truth, shift, missing), np.random.default_rng(0))
+    if out is not None:
+        from cpor.files.whole_files import write_text
+        from cpor.viz.paper_page import curves_page
+
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(out / "selective.csv", curves_csv(rows))
+        write_text(out / "selective.html", curves_page(rows))
+    _print_tables([selective_table(rows)], as_json)
 
 
 def mechanism(
-    scores: ScoresOption, truth: TruthOption, shift: ShiftOption = 0.09, as_json: AsJson = False
+    scores: ScoresOption,
+    truth: TruthOption,
+    shift: ShiftOption = 0.09,
+    missing: MissingOption = "unobstructed",
+    as_json: AsJson = False,
 ) -> None:
-    """Measure what acyclicity adds with and without conflicts (Table cpor-ablation, panel B)."""
-    from cpor.experiments.mechanism import mechanism_to_json
+    """Measure what acyclicity adds with and without conflicts (Tables cpor-ablation, panel B, and mu)."""
+    from cpor.experiments.mechanism import conflict_table, mu_by_tier, mu_table
 
-    _print_experiment("Acyclicity", mechanism_to_json(scores, truth, shift), as_json)
+    solved = _solve(scores, truth, shift, missing)
+    mu = mu_by_tier([case.difficulty for case in solved.cases], solved.exact.mu)
+    _print_tables([conflict_table(solved), mu_table(mu)], as_json)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -179,6 +210,31 @@ def add_to(app: typer.Typer) -> None:
     robot.add_to(experiment)
     perception.add_to(experiment)
     app.add_typer(experiment, name="experiment", rich_help_panel=DATA_SETS)
+
+
+def _solve(scores: Path, truth: Path, shift: float, missing: str) -> "SolvedCases":
+    from cpor.experiments.cases import free_where_unknown, read_scored, solve_cases
+    from cpor.experiments.evaluate import parse_missing
+
+    scored = read_scored(scores, truth, shift)
+    option = parse_missing(missing)
+    if option == "wrong":
+        raise InvalidSettingError(
+            "--missing wrong has no meaning here: a case without scores has no probability. Choose skip or "
+            "unobstructed"
+        )
+    return solve_cases(free_where_unknown(scored) if option == "unobstructed" else scored)
+
+
+def _print_tables(tables: "Sequence[Table]", as_json: bool) -> None:
+    """Print tables; as JSON the one table, or several by label."""
+    if as_json:
+        several = {table.label: table.to_json() for table in tables}
+        print_json(several if len(tables) > 1 else tables[0].to_json())
+        return
+    from cpor.experiments.tables import table_group
+
+    print_rich(*(table_group(table) for table in tables))
 
 
 def _print_experiment(title: str, content: Mapping[str, Any], as_json: bool) -> None:

@@ -1,13 +1,18 @@
-"""The benchmark's cases with the posterior that a score log gives each."""
+"""The benchmark's cases with the posterior that a score log gives each, and their scores by three models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from cpor.data.unobench import BenchmarkFileError, Case, FusedScores, read_fused_scores, read_truth
+from cpor.decoding.paper import object_ids
+from cpor.errors import InvalidSettingError
+from cpor.experiments.paired import map_scores, product_scores
+from cpor.experiments.structure import ExactAnswers, solve_all
 from cpor.fusion import shift_for_decoding
 from cpor.relations import ObstructionPosterior
 
@@ -15,8 +20,7 @@ NO_SHIFT = 0.5
 """An edge prior of one half leaves every probability as it is."""
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredCase:
+class ScoredCase(NamedTuple):
     """One case and what a score log says of it.
 
     Attributes:
@@ -27,6 +31,37 @@ class ScoredCase:
 
     case: Case
     posterior: ObstructionPosterior | None
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedCases:
+    """Cases with their scores under three models.
+
+    Attributes:
+        cases: The cases.
+        scenes: Their posteriors.
+        exact: Exact inference.
+        product: Scores with cyclic graphs included (No-DAG).
+        single: Scores of the likeliest graph alone (Single-MAP).
+    """
+
+    cases: tuple[Case, ...]
+    scenes: tuple[ObstructionPosterior, ...]
+    exact: ExactAnswers
+    product: tuple[Float[np.ndarray, " n"], ...]
+    single: tuple[Float[np.ndarray, " n"], ...]
+
+    @property
+    def models(self) -> dict[str, tuple[Float[np.ndarray, " n"], ...]]:
+        """Scores of each case by model: `dag`, `no_dag`, `map`."""
+        return {"dag": self.exact.scores, "no_dag": self.product, "map": self.single}
+
+    def marginals(self, scores: Sequence[Float[np.ndarray, " n"]]) -> list[dict[int, float]]:
+        """Scores by object id, case by case."""
+        return [
+            dict(zip(object_ids(scene), q.tolist(), strict=True))
+            for scene, q in zip(self.scenes, scores, strict=True)
+        ]
 
 
 def score_cases(cases: Sequence[Case], scores: FusedScores, shift: float = NO_SHIFT) -> list[ScoredCase]:
@@ -54,8 +89,37 @@ def score_cases(cases: Sequence[Case], scores: FusedScores, shift: float = NO_SH
         posterior = ObstructionPosterior.from_relations(
             objects, case.target, [(*pair, p) for pair, p in pairs.items()]
         )
-        scored.append(ScoredCase(case, posterior.replace_p(_shift(posterior.p_obstructs, shift))))
+        p = posterior.p_obstructs
+        shifted = shift_for_decoding(p.ravel(), shift).reshape(p.shape)
+        scored.append(ScoredCase(case, posterior.replace_p(shifted)))
     return scored
+
+
+def solve_cases(scored: Sequence[ScoredCase]) -> SolvedCases:
+    """Solve every case that has a candidate relation and no missing answer.
+
+    Raises:
+        InvalidSettingError: There is none.
+    """
+    known = [(c, scene) for c, scene in scored if scene is not None and not scene.has_unanswered]
+    if not known:
+        raise InvalidSettingError(
+            "the scores hold no candidate relation of any case; there is nothing to decode"
+        )
+    scenes = tuple(scene for _, scene in known)
+    exact = solve_all(scenes)
+    # Where no cycle is possible, conditioning on acyclicity changes nothing.
+    product = tuple(
+        product_scores(scene) if mu > 0.0 else q
+        for scene, mu, q in zip(scenes, exact.mu.tolist(), exact.scores, strict=True)
+    )
+    single = tuple(map_scores(scene) for scene in scenes)
+    return SolvedCases(tuple(c for c, _ in known), scenes, exact, product, single)
+
+
+def free_where_unknown(scored: Sequence[ScoredCase]) -> list[ScoredCase]:
+    """Read a case without a candidate relation as unobstructed, as the paper's tables do."""
+    return [ScoredCase(c, scene or ObstructionPosterior([c.target], c.target, {})) for c, scene in scored]
 
 
 def image_of(cases: Sequence[Case]) -> np.ndarray:
@@ -67,7 +131,3 @@ def read_scored(scores_file: str | Path, truth_file: str | Path, shift: float) -
     """Read a score log and the truth, and give each case its posterior."""
     cases = read_truth(truth_file)
     return score_cases(cases, read_fused_scores(scores_file, len(cases)), shift)
-
-
-def _shift(p: Float[np.ndarray, "n n"], rate: float) -> Float[np.ndarray, "n n"]:
-    return shift_for_decoding(p.ravel(), rate).reshape(p.shape)

@@ -6,8 +6,8 @@ every metric, `skip` leaves it out, `unobstructed` reads it as "nothing is in th
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -30,8 +30,7 @@ SHOWN = 5
 """Culprits of each kind that are named; all are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Means(NamedTuple):
     """Means over cases; None where no case has the metric.
 
     Attributes:
@@ -66,14 +65,31 @@ class Evaluation:
 
     cases: tuple[Case, ...]
     values: Mapping[str, Float[np.ndarray, " n"]]
-    tiers: Mapping[str, Figures]
-    overall: Figures
+    tiers: Mapping[str, Means]
+    overall: Means
+
+    @property
+    def balanced(self) -> Means:
+        """Means over UNOBench's own tiers No-Occ, Easy, Medium, Hard, each counting the same.
+
+        The challenge ranks by the object F1 of these, its SR-F1. None where a tier is absent; relation
+        figures are over the tiers that have relations.
+        """
+        tier_of = np.array([case.new_difficulty or "" for case in self.cases])
+        table = np.stack([self.values[name] for name in FIGURES], axis=1)
+        tiers = [_means(table[tier_of == tier]) for tier in TIERS["new_difficulty"]]
+        means: dict[str, float | None] = {}
+        for name in FIGURES:
+            each = [getattr(found, name) for found in tiers[name.startswith("relation") :]]
+            means[name] = None if None in each else float(np.mean(each))
+        return Means(n=sum(found.n for found in tiers), **means)
 
     def to_json(self) -> dict[str, Any]:
-        """`tiers.<tier>.<figure>` and `overall.<figure>`; null where a figure does not exist."""
+        """`tiers.<tier>.<figure>`, `overall.<figure>`, `balanced.<figure>`; null where it does not exist."""
         return {
-            "tiers": {tier: asdict(figures) for tier, figures in self.tiers.items()},
-            "overall": asdict(self.overall),
+            "tiers": {tier: figures._asdict() for tier, figures in self.tiers.items()},
+            "overall": self.overall._asdict(),
+            "balanced": self.balanced._asdict(),
         }
 
 
@@ -190,10 +206,10 @@ def _collect(cases: Sequence[Case], rows: list[tuple[float, ...]], tier_field: T
     return Evaluation(tuple(cases), values, tiers, _means(table))
 
 
-def _means(table: Float[np.ndarray, "n f"]) -> Figures:
+def _means(table: Float[np.ndarray, "n f"]) -> Means:
     counted = ~np.isnan(table)
     means = [
         float(column[there].mean()) if there.any() else None
         for column, there in zip(table.T, counted.T, strict=True)
     ]
-    return Figures(**dict(zip(FIGURES, means, strict=True)), n=int(counted.any(axis=1).sum()))
+    return Means(**dict(zip(FIGURES, means, strict=True)), n=int(counted.any(axis=1).sum()))

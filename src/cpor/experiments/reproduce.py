@@ -10,44 +10,43 @@ import numpy as np
 from cpor.data.predictions import write_unograsp
 from cpor.data.unobench import Case, FusedScores, read_fused_scores, read_truth
 from cpor.decoding.expected import decode_expected
-from cpor.decoding.paper import SHIFT, assemble_paper, map_graph, object_ids
+from cpor.decoding.paper import SHIFT, assemble_paper, map_graph
 from cpor.decoding.prediction import Prediction
-from cpor.errors import InvalidSettingError, one_of
-from cpor.experiments.cases import ScoredCase, image_of, score_cases
-from cpor.experiments.evaluate import TIERS, Evaluation, Missing, evaluate, fill_missing
-from cpor.experiments.paired import forced_action, is_right, map_scores, product_scores
-from cpor.experiments.structure import (
-    FIXED_K,
-    ExactAnswers,
-    TopKFigures,
-    measure_adaptive,
-    measure_fixed_k,
-    mu_by_tier,
-    solve_all,
+from cpor.errors import one_of
+from cpor.experiments.cases import (
+    SolvedCases,
+    free_where_unknown,
+    image_of,
+    score_cases,
+    solve_cases,
 )
+from cpor.experiments.evaluate import Evaluation, Missing, evaluate, fill_missing
+from cpor.experiments.mechanism import ablation_table, conflict_table, mu_by_tier, mu_table, object_f1
+from cpor.experiments.paired import forced_action, is_right
+from cpor.experiments.selective import SelectiveRow, measure_selective, selective_table
+from cpor.experiments.structure import FIXED_K, TopKFigures, measure_adaptive, measure_fixed_k, topk_table
+from cpor.experiments.table import Figures, Table, paper_rows
 from cpor.metrics import PairedComparison, ReliabilitySummary, compare_paired, summarise_reliability
-from cpor.relations import ObstructionPosterior
 
 DecoderName: TypeAlias = Literal["paper", "expected"]
 
 SEED = 0
 """Of the bootstrap, so that the same files give the same intervals."""
 
-
-@dataclass(frozen=True, eq=False)
-class Structure:
-    """Figures of Tables mu and topk; `scenes` are those with a candidate relation."""
-
-    scenes: int
-    mean_dags: float
-    mu_positive: Mapping[str, int]
-    mu_mean: Mapping[str, float]
-    topk: Mapping[str, TopKFigures]
+OURS = "CPOR-Grasp, synthetic"
+EXPECTED = "expected-score decoder (ours)"
+BASELINES = "Needs the predictions of that model: `cpor evaluate` reads them. The authors released none."
+REAL = "Needs the 838 real cases and their scores, which the authors did not release."
+RELATIONS_WHY = (
+    "Relations of the released log as they stand, before the decoding shift. The paper's figures do not "
+    "come from this log."
+)
+OBJECTS_WHY = "Over every object in a candidate relation and the target; the paper does not say its pool."
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """Everything `cpor reproduce` says.
+    """Everything `cpor reproduce` computes.
 
     Attributes:
         cases: The truth.
@@ -59,8 +58,14 @@ class Reproduction:
         relations: Reliability of the log's rows as they stand.
         objects: Reliability of the marginals over every object in a candidate relation and the target.
         actions: Reliability of the chosen actions alone, which no certain zeros pad.
-        structure: Conflict, graphs, Top-K.
+        scenes: Cases with a candidate relation.
+        mean_dags: Mean number of acyclic graphs of these.
+        exact_ms: Mean and largest time of exact inference on a scene. [ms]
+        topk: What truncations keep, by K and `adaptive`.
+        mu: Table mu by tier.
         paired: Next actions of exact inference against No-DAG and Single-MAP.
+        solved: The cases that count, solved; with `unobstructed` the cases without candidate too.
+        selective: Selective execution by model, over `solved`.
     """
 
     cases: tuple[Case, ...]
@@ -72,11 +77,18 @@ class Reproduction:
     relations: ReliabilitySummary
     objects: ReliabilitySummary
     actions: ReliabilitySummary
-    structure: Structure
+    scenes: int
+    mean_dags: float
+    exact_ms: tuple[float, float]
+    topk: Mapping[str, TopKFigures]
+    mu: Mapping[str, Figures]
     paired: Mapping[str, PairedComparison]
+    solved: SolvedCases
+    selective: Mapping[str, SelectiveRow]
 
     def to_json(self) -> dict[str, Any]:
         """The keys that the command line promises; rates are fractions, null where there is none."""
+        tiers = {tier: row for tier, row in self.mu.items() if tier != "Overall"}
         return {
             "shift": self.shift,
             "missing": {"counted_as": self.missing, "count": self.n_missing},
@@ -85,12 +97,110 @@ class Reproduction:
             "objects": asdict(self.objects),
             "actions": asdict(self.actions),
             "structure": {
-                **{k: getattr(self.structure, k) for k in ("scenes", "mean_dags", "mu_positive", "mu_mean")},
-                "topk": {k: asdict(found) for k, found in self.structure.topk.items()},
+                "scenes": self.scenes,
+                "mean_dags": self.mean_dags,
+                "mu_positive": {tier: row["positive"] for tier, row in tiers.items()},
+                "mu_mean": {tier: row["mean"] for tier, row in tiers.items()},
+                "topk": {k: found._asdict() for k, found in self.topk.items()},
             },
             "paired": {name: asdict(found) for name, found in self.paired.items()},
             "decoders": {name: found.to_json() for name, found in self.decoders.items()},
+            "tables": {table.label: table.to_json() for table in self.tables()},
         }
+
+    def tables(self, earlier: Mapping[str, Figures] | None = None) -> tuple[Table, ...]:
+        """The paper's tables that a log of fused scores determines, in the paper's order.
+
+        Args:
+            earlier: Figures of the stages before fusion for Table cpor-ablation, where they are known.
+        """
+        paper = self.decoders["paper"].overall
+        without_dag = float(object_f1(self.solved, "no_dag").mean())
+        return (
+            *bench_tables(self.decoders, self.say_missing()),
+            self._reliability_table(),
+            ablation_table(paper, without_dag, earlier or {}),
+            conflict_table(self.solved),
+            mu_table(self.mu),
+            self._paired_table(),
+            topk_table(self.topk, self.mean_dags, self.exact_ms),
+            selective_table(self.selective),
+        )
+
+    def say_missing(self) -> str:
+        """What the cases without any candidate relation count as, and what that does to the figures."""
+        said = (
+            f"{self.n_missing} of {len(self.cases)} cases have no candidate relation. "
+            f"Here they count as {self.missing}."
+        )
+        if self.missing != "unobstructed":
+            said += (
+                " The paper's tables count them as unobstructed: --missing unobstructed compares with them."
+            )
+        return said
+
+    def _reliability_table(self) -> Table:
+        ours: dict[str, Figures] = {
+            f"{level}, CPOR-Grasp": {f: getattr(found, f) for f in ("ece", "brier", "nll", "auroc")}
+            for level, found in (("relations", self.relations), ("objects", self.objects))
+        }
+        ours["chosen actions (ours)"] = {
+            f: getattr(self.actions, f) for f in ("ece", "brier", "nll", "auroc")
+        }
+        why = {"relations, CPOR-Grasp": RELATIONS_WHY, "objects, CPOR-Grasp": OBJECTS_WHY}
+        missing = "Needs the scores of that model; the authors released none."
+        return Table(
+            "reliability-baselines",
+            "Probability reliability",
+            paper_rows("reliability-baselines", ours, why, missing),
+        )
+
+    def _paired_table(self) -> Table:
+        ours: dict[str, Figures] = {
+            name: {
+                "corrections": found.corrections,
+                "regressions": found.regressions,
+                "delta": found.delta,
+                "ci_low": found.ci.low,
+                "ci_high": found.ci.high,
+            }
+            for name, found in self.paired.items()
+        }
+        why = {
+            "no_dag": "The released log has few cycles, so acyclicity changes few of its decisions.",
+            "map": "Counted over all cases of the released log by the rule of the text.",
+        }
+        notes = (
+            "Exact inference against the same without acyclicity, and against the likeliest graph alone.",
+        )
+        return Table("paired", "Paired next actions", paper_rows("paired", ours, why, ""), notes)
+
+
+def bench_tables(decoders: Mapping[DecoderName, Evaluation], note: str) -> tuple[Table, Table]:
+    """Tables path-bench and obj-bench: the paper's decoder and ours beside the printed rows."""
+    tables = []
+    for label, title, level, ned in (
+        ("path-bench", "Path-level reasoning", "relation", True),
+        ("obj-bench", "Next objects", "object", False),
+    ):
+        ours: dict[str, Figures] = {}
+        for decoder, name in (("paper", OURS), ("expected", EXPECTED)):
+            found = decoders[decoder]  # type: ignore[index]
+            row: dict[str, float | None] = {}
+            for tier, means in {**found.tiers, "overall": found.overall}.items():
+                figures = {f"{tier.lower()}_{f}": getattr(means, f"{level}_{f}") for f in ("p", "r", "f1")}
+                if ned:
+                    figures[f"{tier.lower()}_mp_ned"] = means.mp_ned
+                row |= {f: v for f, v in figures.items() if v is not None}
+            if level == "object":
+                row["balanced_f1"] = found.balanced.object_f1
+            ours[name] = row
+        rows = [
+            row._replace(why=REAL if row.name.endswith("CPOR-Grasp, real") else row.why)
+            for row in paper_rows(label, ours, {}, BASELINES)
+        ]
+        tables.append(Table(label, title, rows, (note,)))
+    return tables[0], tables[1]
 
 
 def parse_decoder(name: str) -> DecoderName:
@@ -119,35 +229,43 @@ def reproduce_from(
 ) -> Reproduction:
     """As `reproduce`, from what the files hold. A case with an unanswered relation counts as missing."""
     scored = score_cases(cases, scores, shift)
-    known = [(c, c.posterior) for c in scored if c.posterior is not None and not c.posterior.has_unanswered]
-    if not known:
-        raise InvalidSettingError(
-            "the scores hold no candidate relation of any case; there is nothing to decode"
-        )
-    scenes = [posterior for _, posterior in known]
-    exact = solve_all(scenes)
+    known = solve_cases(scored)
+    solved = solve_cases(free_where_unknown(scored)) if missing == "unobstructed" else known
+    exact = known.exact
     paper: dict[int, Prediction] = {}
     expected: dict[int, Prediction] = {}
-    for (c, posterior), q in zip(known, exact.scores, strict=True):
-        marginals = dict(zip(object_ids(posterior), q.tolist(), strict=True))
-        paper[c.case.index] = assemble_paper(marginals, map_graph(posterior), c.case.target)
-        expected[c.case.index] = decode_expected(posterior).prediction
-    label = np.array([o in c.case.top_objects for c, posterior in known for o in object_ids(posterior)])
+    for case, scene, q in zip(known.cases, known.scenes, known.marginals(exact.scores), strict=True):
+        paper[case.index] = assemble_paper(q, map_graph(scene), case.target)
+        expected[case.index] = decode_expected(scene).prediction
+    label = [
+        o in case.top_objects
+        for case, q in zip(known.cases, known.marginals(exact.scores), strict=True)
+        for o in q
+    ]
     right = np.array(
-        [is_right(a, c.case.top_objects) for a, (c, _) in zip(exact.actions, known, strict=True)]
+        [is_right(a, case.top_objects) for a, case in zip(exact.actions, known.cases, strict=True)]
     )
+    mu = dict(zip((case.index for case in known.cases), exact.mu.tolist(), strict=True))
+    topk = {str(k): measure_fixed_k(known.scenes, exact, k) for k in FIXED_K}
+    topk["adaptive"] = measure_adaptive(known.scenes, exact)
     return Reproduction(
         tuple(cases),
         shift,
         missing,
-        len(cases) - len(known),
+        len(cases) - len(known.cases),
         {"paper": evaluate(cases, paper, missing), "expected": evaluate(cases, expected, missing)},
         {"paper": paper, "expected": expected},
         summarise_reliability(scores.p, scores.label),
-        summarise_reliability(np.concatenate(exact.scores), label),
+        summarise_reliability(np.concatenate(exact.scores), np.array(label)),
         summarise_reliability(np.array([q.max() for q in exact.scores]), right),
-        _measure_structure(scored, known, scenes, exact),
-        _compare_actions(cases, known, exact, right),
+        len(known.cases),
+        float(exact.n_graphs.mean()),
+        exact.ms,
+        topk,
+        mu_by_tier([case.difficulty for case in cases], np.array([mu.get(c.index, 0.0) for c in cases])),
+        _compare_actions(cases, known, right),
+        solved,
+        measure_selective(solved, np.random.default_rng(SEED)),
     )
 
 
@@ -165,39 +283,22 @@ def export(found: Reproduction, decoder: DecoderName, path: str | Path) -> None:
     write_unograsp(path, found.cases, filled)
 
 
-def _measure_structure(
-    scored: Sequence[ScoredCase],
-    known: Sequence[tuple[ScoredCase, ObstructionPosterior]],
-    scenes: Sequence[ObstructionPosterior],
-    exact: ExactAnswers,
-) -> Structure:
-    mu = dict(zip((c.case.index for c, _ in known), exact.mu.tolist(), strict=True))
-    positive, mean = mu_by_tier(scored, mu, TIERS["difficulty"])
-    topk = {str(k): measure_fixed_k(scenes, exact, k) for k in FIXED_K}
-    topk["adaptive"] = measure_adaptive(scenes, exact)
-    return Structure(len(scenes), float(exact.n_graphs.mean()), positive, mean, topk)
-
-
 def _compare_actions(
-    cases: Sequence[Case],
-    known: Sequence[tuple[ScoredCase, ObstructionPosterior]],
-    exact: ExactAnswers,
-    right: np.ndarray,
+    cases: Sequence[Case], known: SolvedCases, right: np.ndarray
 ) -> dict[str, PairedComparison]:
     """Over all cases: where there is no candidate, every method grasps the target alike."""
+    place = {case.index: k for k, case in enumerate(cases)}
+    at = [place[case.index] for case in known.cases]
     after = np.array([case.target in case.top_objects for case in cases])
-    no_dag, single = after.copy(), after.copy()
-    for k, (c, posterior) in enumerate(known):
-        i, tops = c.case.index, c.case.top_objects
-        after[i] = right[k]
-        single[i] = is_right(forced_action(posterior, map_scores(posterior)), tops)
-        # Where no cycle is possible, conditioning on acyclicity changes nothing.
-        conflict = exact.mu[k] > 0.0
-        no_dag[i] = (
-            is_right(forced_action(posterior, product_scores(posterior)), tops) if conflict else right[k]
-        )
+    before = {"no_dag": after.copy(), "map": after.copy()}
+    after[at] = right
+    for name, found in before.items():
+        found[at] = [
+            is_right(forced_action(scene, q), case.top_objects)
+            for scene, q, case in zip(known.scenes, known.models[name], known.cases, strict=True)
+        ]
     images = image_of(cases)
     return {
-        name: compare_paired(before, after, images, np.random.default_rng(SEED))
-        for name, before in (("no_dag", no_dag), ("map", single))
+        name: compare_paired(found, after, images, np.random.default_rng(SEED))
+        for name, found in before.items()
     }

@@ -1,16 +1,14 @@
-"""Tables for people: the paper's figure beside ours with the difference, both naming schemes."""
+"""Tables for the terminal: the paper's figures beside ours, and the scores of a prediction file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from cpor.experiments.evaluate import FIGURES, Evaluation
-from cpor.experiments.published import PAPER, UNOGRASP_OVERALL_MP_NED
-from cpor.experiments.reproduce import Reproduction
-from cpor.experiments.verdicts import missing_said
+from cpor.experiments.table import Table, show, words
 
 BOTH_NAMES = {
     "object_p": "object P (paper OR-P, UNOGrasp SR-P)",
@@ -23,141 +21,59 @@ BOTH_NAMES = {
 }
 
 
-def reproduction_tables(found: Reproduction) -> Group:
-    """Every figure of a reproduction beside the paper's."""
-    ours = found.to_json()
-    noted = f"{missing_said(found)} Shift {found.shift:g}; the authors chose theirs, 0.09, on the test split."
-    printed, computed = UNOGRASP_OVERALL_MP_NED
-    return Group(
-        Text(noted),
-        *(_decoding_table(found, tier) for tier in (*found.decoders["paper"].tiers, "overall")),
-        _compare(
-            "Relations as logged", ours["relations"], PAPER["relations"], ("ece", "nll", "brier", "auroc")
-        ),
-        _compare("Objects (marginals)", ours["objects"], PAPER["objects"], ("ece", "nll", "brier", "auroc")),
-        _compare("Chosen actions", ours["actions"], {}, ("ece", "nll", "brier", "auroc")),
-        _structure_table(ours["structure"]),
-        _topk_table(ours["structure"]["topk"]),
-        _paired_table(ours["paired"]),
-        Text(
-            f"The paper prints {printed} for UNOGrasp's overall MP-NED; the tiers of that row give "
-            f"{computed}. Relation figures do not exist in the Easy tier: it has no relations."
-        ),
+def table_group(table: Table) -> Group:
+    """One table: a line a figure, so that it fits into 80 columns. Rows without figures of ours come last."""
+    shown = RichTable(
+        "", "figure", "paper", "ours", "difference", title=f"{table.title} (Table {table.label})"
     )
+    shown.title_justify = "left"
+    absent: dict[str, list[str]] = {}
+    why: dict[str, list[str]] = {}
+    for row in table.rows:
+        if not row.ours:
+            absent.setdefault(row.why, []).append(row.name)
+            continue
+        found = list(row.verdicts())
+        if row.why and any(judged == "differs" for *_, judged in found):
+            why.setdefault(row.why, []).append(row.name)
+        for k, (figure, ours, paper, judged) in enumerate(found):
+            gap = "" if ours is None or paper is None else show(ours - paper, "+")
+            shown.add_row(
+                "" if k else row.name,
+                words(figure),
+                show(paper),
+                show(ours),
+                "=" if judged == "matches" else gap,
+            )
+        shown.add_section()
+    missing = (f"Not computed: {'; '.join(names)}. {reason}" for reason, names in absent.items())
+    differs = (f"{'; '.join(names)}: {reason}" for reason, names in why.items())
+    return Group(shown, *(Text(line) for line in (*differs, *missing, *table.notes)))
 
 
 def evaluation_table(found: Evaluation, noted: Mapping[str, Any]) -> Group:
     """Means of a prediction file, and what was wrong in it."""
-    table = _table("Scores", "figure", *found.tiers, "overall")
-    columns = [*found.tiers.values(), found.overall]
+    table = RichTable("figure", title="Scores", title_justify="left")
+    columns = {**found.tiers, "overall": found.overall, "balanced": found.balanced}
+    for name in columns:
+        table.add_column(name, justify="right")
     for name in FIGURES:
-        table.add_row(BOTH_NAMES[name], *(_show(getattr(figures, name)) for figures in columns))
-    table.add_row("cases counted", *(str(figures.n) for figures in columns))
+        table.add_row(BOTH_NAMES[name], *(show(getattr(means, name)) for means in columns.values()))
+    table.add_row("cases counted", *(str(means.n) for means in columns.values()))
     missing = noted["missing"]
     lines = [
         Text(
             f"{noted['answered']} of {len(found.cases)} cases have a record; {missing['count']} have none"
             f"{_few(missing['first'], missing['count'])}. What is missing counts as {noted['counted_as']!r}."
-        )
+        ),
+        Text(
+            "balanced: mean over UNOBench's own tiers No-Occ, Easy, Medium and Hard; the challenge's ranking."
+        ),
     ]
     for kind, problem in noted["problems"].items():
         first = [f"line {p['line']}: {p['detail']}" for p in problem["first"]]
         lines.append(Text(f"{kind}: {problem['count']}{_few(first, problem['count'])}"))
     return Group(table, *lines)
-
-
-def _decoding_table(found: Reproduction, tier: str) -> Table:
-    paper = PAPER["overall"] if tier == "overall" else PAPER["tiers"].get(tier, {})
-    ours = [
-        evaluation.overall if tier == "overall" else evaluation.tiers[tier]
-        for evaluation in found.decoders.values()
-    ]
-    table = _table(
-        f"{tier}, n = {ours[0].n}",
-        "figure",
-        "paper",
-        "its decoder, ours",
-        "difference",
-        "expected-score decoder",
-    )
-    for name in FIGURES:
-        first, second = (getattr(figures, name) for figures in ours)
-        table.add_row(
-            BOTH_NAMES[name],
-            _show(paper.get(name)),
-            _show(first),
-            _gap(first, paper.get(name)),
-            _show(second),
-        )
-    return table
-
-
-def _compare(title: str, ours: Mapping[str, Any], paper: Mapping[str, Any], names: Sequence[str]) -> Table:
-    table = _table(f"{title}, n = {ours['n']}", "figure", "paper", "ours", "difference")
-    for name in names:
-        table.add_row(
-            name.upper(), _show(paper.get(name)), _show(ours[name]), _gap(ours[name], paper.get(name))
-        )
-    return table
-
-
-def _structure_table(ours: Mapping[str, Any]) -> Table:
-    paper = PAPER["structure"]
-    table = _table("Structure", "figure", "paper", "ours", "difference")
-    for name in ("scenes", "mean_dags"):
-        table.add_row(name, f"{paper[name]:g}", f"{ours[name]:.2f}", f"{ours[name] - paper[name]:+.2f}")
-    for tier, count in ours["mu_positive"].items():
-        theirs = paper["mu_positive"].get(tier, 0)
-        table.add_row(f"scenes with mu > 0, {tier}", str(theirs), str(count), f"{count - theirs:+d}")
-    for tier, mean in ours["mu_mean"].items():
-        theirs = paper["mu_mean"].get(tier)
-        table.add_row(f"mean mu, {tier}", _show(theirs), _show(mean), _gap(mean, theirs))
-    return table
-
-
-def _topk_table(ours: Mapping[str, Mapping[str, float]]) -> Table:
-    names = ("tv_mean", "tv_max", "certified", "agree", "k")
-    table = _table("Top-K: paper | ours (exhaustion is not counted as certified)", "K", *names)
-    for k, row in ours.items():
-        theirs = PAPER["structure"]["topk"][k]
-        table.add_row(k, *(f"{_show(theirs[name])} | {_show(row[name])}" for name in names))
-    return table
-
-
-def _paired_table(ours: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = _table(
-        "Next action, exact inference against: paper | ours",
-        "",
-        "corrections",
-        "regressions",
-        "delta RSR",
-        "95% CI",
-    )
-    for name, row in ours.items():
-        theirs = PAPER["paired"][name]
-        spans = [f"[{low:+.4f}, {high:+.4f}]" for low, high in (theirs["ci"], row["ci"])]
-        table.add_row(
-            name,
-            *(f"{theirs[key]} | {row[key]}" for key in ("corrections", "regressions")),
-            f"{theirs['delta']:+.4f} | {row['delta']:+.4f}",
-            " | ".join(spans),
-        )
-    return table
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for k, column in enumerate(columns):
-        table.add_column(column, justify="right" if k else "left")
-    return table
-
-
-def _show(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _gap(ours: float | None, paper: float | None) -> str:
-    return "-" if ours is None or paper is None else f"{ours - paper:+.4f}"
 
 
 def _few(first: Sequence[object], count: int) -> str:

@@ -1,48 +1,123 @@
-"""The paper's figures beside ours, as one page."""
+"""The paper's tables and figures beside ours, as one page."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from html import escape
-from itertools import groupby
 
-from cpor.experiments.reproduce import Reproduction
-from cpor.experiments.verdicts import Judged, Verdict, judge, missing_said
-from cpor.viz.page_parts import whole_page
+from cpor.experiments.selective import NAMES, SelectiveRow
+from cpor.experiments.table import Judged, Table, show, words
+from cpor.viz.report_style import STYLE
+from cpor.viz.svg import Plot
 
-_MARKS: dict[Judged, str] = {
-    "matches": "✓ matches",
-    "differs": "✗ differs",
-    "cannot be known": "? cannot be known",
+_CLASS: Mapping[Judged, str] = {"matches": "right", "differs": "wrong"}
+_LINES = {"dag": "curve", "no_dag": "limit", "map": "reference"}
+_LOOK = """
+td.right { color: var(--good); } td.wrong { color: var(--bad); } td small { color: var(--dim); }
+td.number, th.number { text-align: right; }
+"""
+
+
+def paper_page(tables: Sequence[Table], first: str, curves: Mapping[str, SelectiveRow] | None = None) -> str:
+    """The page: works offline, without script.
+
+    Args:
+        tables: In the order to show.
+        first: What the figures were computed from; the first line.
+        curves: Selective execution, to draw.
+    """
+    count = Counter(judged for t in tables for row in t.rows for *_, judged in row.verdicts())
+    said = ", ".join(f"{count[judged]} {words}" for judged, words in _SUMMARY.items() if count[judged])
+    title = "The paper's tables, computed anew"
+    parts = [
+        f"<header><h1>{title}</h1><p>{escape(first)}</p>",
+        f"<p>Figures: {said}. Each cell: ours, below it the paper's.</p></header><main>",
+        *(_table(table) for table in tables),
+        *([] if curves is None else [_curves(curves)]),
+        "</main>",
+    ]
+    return _page(title, parts)
+
+
+def _page(title: str, parts: Sequence[str]) -> str:
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    head = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{STYLE}{_LOOK}</style></head><body>",
+    ]
+    return "\n".join([*head, *parts, "</body></html>\n"])
+
+
+_SUMMARY: Mapping[Judged, str] = {
+    "matches": "match",
+    "differs": "differ",
+    "other data": "are of other data than the paper's",
+    "not computed": "are not computed",
+    "not in the paper": "are ours alone",
 }
 
 
-def paper_page(found: Reproduction) -> str:
-    """The page.
-
-    Args:
-        found: What the released log and the truth give.
-    """
-    rows = judge(found)
-    count = Counter(row.judged for row in rows)
-    said = f"{count['matches']} match, {count['differs']} differ, {count['cannot be known']} cannot be known"
-    parts = [
-        "<header><h1>The paper's figures, computed anew</h1>",
-        f"<p>{len(rows)} figures: {said}.</p>",
-        f"<p>{escape(missing_said(found))}</p></header><main>",
-    ]
-    for table, group in groupby(rows, key=lambda row: row.table):
-        listed = "".join(_row(row) for row in group)
-        head = "<tr><th>figure</th><th>paper</th><th>ours</th><th>verdict</th><th>why</th></tr>"
-        parts.append(f"<section><h2>{escape(table)}</h2><table>{head}{listed}</table></section>")
-    return whole_page("The paper's figures, computed anew", [*parts, "</main>"])
+def curves_page(rows: Mapping[str, SelectiveRow]) -> str:
+    """Fig. selective alone, as a page."""
+    return _page("Selective execution", [_curves(rows)])
 
 
-def _row(row: Verdict) -> str:
-    numbers = "".join(f'<td class="number">{_show(value)}</td>' for value in (row.paper, row.ours))
+def _draw_curves(rows: Mapping[str, SelectiveRow]) -> tuple[str, str]:
+    """Retained error by coverage, and error capture rate by defer rate."""
+    risk = Plot(
+        "Retained error",
+        "coverage",
+        "1 - object F1",
+        y_range=(0.0, 0.5),
+        y_ticks=(0, 0.1, 0.2, 0.3, 0.4, 0.5),
+    )
+    capture = Plot("Error capture", "defer rate D", "ECR(D)")
+    for name, row in rows.items():
+        coverage, kept = row.curve.coverage.tolist(), row.curve.risk.tolist()
+        step = max(1, len(kept) // 400)
+        risk.line(
+            [(c, min(r, 0.5)) for c, r in zip(coverage[::step], kept[::step], strict=True)], _LINES[name]
+        )
+        if kept[-1] > 0.0:
+            caught = [(1.0 - c, 1.0 - c * r / kept[-1]) for c, r in zip(coverage, kept, strict=True)]
+            capture.line(caught[::step], _LINES[name])
+    return risk.render(), capture.render()
+
+
+def _table(table: Table) -> str:
+    figures = list(dict.fromkeys(f for row in table.rows for f, *_ in row.verdicts()))
+    head = "".join(f'<th class="number">{escape(words(f))}</th>' for f in figures)
+    rows = []
+    for row in table.rows:
+        cells = {f: _cell(ours, paper, judged) for f, ours, paper, judged in row.verdicts()}
+        rows.append(
+            f'<tr><th scope="row">{escape(row.name)}</th>'
+            + "".join(cells.get(f, "<td></td>") for f in figures)
+            + f"<td>{escape(row.why)}</td></tr>"
+        )
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
     return (
-        f'<tr><th scope="row">{escape(row.figure)}</th>{numbers}<td>{_MARKS[row.judged]}</td>'
-        f"<td>{escape(row.why)}</td></tr>"
+        f'<section id="{escape(table.label.replace(" ", "-"))}"><h2>{escape(table.title)} '
+        f"(Table {escape(table.label)})</h2>"
+        f'<div class="wide"><table><thead><tr><th></th>{head}<th></th></tr></thead>{"".join(rows)}'
+        "</table></div>"
+        f"{notes}</section>"
     )
 
 
-def _show(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
+def _cell(ours: float | None, paper: float | None, judged: Judged) -> str:
+    style = f"number {_CLASS.get(judged, '')}".strip()
+    return f'<td class="{style}">{show(ours)}<br><small>{show(paper)}</small></td>'
+
+
+def _curves(rows: Mapping[str, SelectiveRow]) -> str:
+    risk, capture = _draw_curves(rows)
+    legend = f"Solid: {NAMES['dag']}. Dotted: {NAMES['no_dag']}. Dashed: {NAMES['map']}."
+    drawn = "".join(
+        f"<figure><h3>{title}</h3>{svg}<figcaption>{legend}</figcaption></figure>"
+        for title, svg in (("(a) Retained error and coverage", risk), ("(b) Error capture rate", capture))
+    )
+    return (
+        f'<section><h2>Selective execution (Fig. selective)</h2><div class="figures">{drawn}</div></section>'
+    )
