@@ -126,7 +126,7 @@ def _score_table(explanation: Explanation, name: Namer) -> Table:
     decision = explanation.decision
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
     table.add_column("action", min_width=10, overflow="fold")
-    table.add_column("right with", justify="right", no_wrap=True)
+    table.add_column("P(right)", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     seen = [label for label in decision.scores if label != explanation.unseen]
     ranked = sorted(seen, key=lambda label: -decision.interval(label)[1])

@@ -142,8 +142,8 @@ class LiveView:
 def score_table(scene: Scene, target: int, decision: Decision) -> Table:
     """The objects with badge, name and score as a bar; the target starred, the choice marked."""
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
-    for title in ("", "id", "object", "right with"):
-        table.add_column(title, justify="right" if title in ("id", "right with") else "left")
+    for title in ("", "id", "object", "P(right)"):
+        table.add_column(title, justify="right" if title in ("id", "P(right)") else "left")
     table.add_column("", no_wrap=True)
     name = namer(scene)
     action = decision.action

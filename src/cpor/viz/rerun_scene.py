@@ -138,7 +138,7 @@ def say_decision(
             "",
         ]
     lines += [*(f"{sentence}\n" for sentence in came), f"*{say_certificate(decision)}*", ""]
-    lines += [f"| action | right with (it acts above {percent(decision.tau)}) |", "|---|---|"]
+    lines += [f"| action | P(right) (it acts above {percent(decision.tau)}) |", "|---|---|"]
     for obj, low, high in ranked_scores(decision):
         verb = "grasp" if obj == target else "remove"
         said = percent(low) if high - low < 5e-3 else f"{percent(low)} to {percent(high)}"

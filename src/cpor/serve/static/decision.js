@@ -204,7 +204,7 @@ export function mountDecision(root, store, actions) {
       title: plan.note ?? "The whole plan, if nothing moves meanwhile; the robot looks again after each step",
     },
       el("b", {}, "After that: "), ...later, "grasp ", chip(state, plan.target, { name: false }),
-      el("span", { class: "dim" }, ` (the whole plan is right with ${likely(plan.p_valid)})`));
+      el("span", { class: "dim" }, ` (probability that the whole plan is right: ${likely(plan.p_valid)})`));
   }
 
   function edited(state) {

@@ -263,6 +263,10 @@ function sign(id, state, acted, action) {
   ];
 }
 
+/** One sign of the picture and what it means; `term` opens the glossary. */
+const legendItem = (sign, text, term) =>
+  el("span", { class: "legend-item" }, el("b", { "aria-hidden": "true" }, sign), ` ${text} `, term ? mark(term) : "");
+
 /** What the signs on the picture mean, and two switches. */
 export function mountLegend(root, store, stage) {
   const all = el("button", { type: "button", class: "toggle", "aria-pressed": "false", "data-testid": "all-arrows",
@@ -273,7 +277,10 @@ export function mountLegend(root, store, stage) {
     zoom.setAttribute("aria-pressed", String(!stage.zoomed));
   } }, "Whole picture");
   const words = el("span", { class: "legend-words" },
-    "Arrow: is in the way of; thicker is likelier. ", el("b", {}, "⟳"), " dashed: contradiction", mark("contradiction"), ". ", el("b", {}, "?"), " dotted: not known", mark("no answer"), ". Dashed outline: hidden part", mark("hidden part"), ".");
+    legendItem("→", "obstructs; thicker: more probable"),
+    legendItem("⟳", "dashed: contradiction", "contradiction"),
+    legendItem("┈", "dotted: no answer", "no answer"),
+    legendItem("▢", "dashed outline: hidden part", "hidden part"));
   root.append(words, all, zoom);
   store.view((state) => all.setAttribute("aria-pressed", String(state.allArrows)));
 }

@@ -217,11 +217,11 @@ class SimulatedRobot:
                 arrived = self._picker.carry(tray)
                 self._trays.clear()
                 self._picker.go_home()
-                tries = f"at try {len(failures) + 1} of at most {MAX_TRIES}"
+                tries = f" at attempt {len(failures) + 1}" if failures else ""
                 if arrived:
                     self._failed.clear()
-                    return Outcome("done", f"object {obj} was put into the {tray} tray {tries}", holding=True)
-                return Outcome("dropped", f"object {obj} was taken {tries}, but lost on the way")
+                    return Outcome("done", f"object {obj} was put into the {tray} tray{tries}", holding=True)
+                return Outcome("dropped", f"object {obj} was taken{tries}, but lost on the way")
             failures.append(failure)
             self._failed.append(plan.grasp)
             # What slipped lies elsewhere now: look again instead of groping for it.
