@@ -31,6 +31,7 @@ from cpor.data.scene_set import list_scene_folders
 from cpor.decision import Defer, Grasp
 from cpor.evidence import GeometricEvidence, geometric_evidence
 from cpor.fitting.labelled import drop_objects
+from cpor.fusion import Guard
 from cpor.inference.decide import decide_many
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.pipeline import Pipeline
@@ -105,7 +106,7 @@ def measure(name: str, masks: str, scenes: Iterator[Callable[[], Seen]], count: 
     """Count some targets of every scene at every rate; scenes of an earlier run are read."""
     model = FittedModel.load(bundled_model(MASKS[masks]))
     on = model.pipeline()
-    rules = {"off": replace(on, most_disagreement=float("inf"), most_mu=1.0), "on": on}
+    rules = {"off": replace(on, guard=Guard(float("inf")), most_mu=1.0), "on": on}
     made = hashlib.blake2b(bundled_model(MASKS[masks]).read_bytes(), digest_size=4).hexdigest()
     file = OUT / "drops" / f"{name}_{masks}_{made}.jsonl".replace(" ", "_")
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,7 @@ from long_parts import Row
 from cpor.decision import Action, Defer, Grasp
 from cpor.evidence.learnt import GeometryKind
 from cpor.fitting.stages import outcomes
+from cpor.fusion import Guard
 from cpor.inference.decide import decide_many
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.pipeline import Pipeline
@@ -73,7 +74,7 @@ def act_all(
 
 def unguarded(pipeline: Pipeline) -> Pipeline:
     """Without the rules for contradictions; unseen blockers are left out by `without_unseen`."""
-    return replace(pipeline, most_disagreement=float("inf"), most_mu=1.0)
+    return replace(pipeline, guard=Guard(float("inf")), most_mu=1.0)
 
 
 class _NoUnseen(Pipeline):
@@ -208,12 +209,13 @@ def promised_exchanged(model: FittedModel) -> int:
     tested = model.tested_with
     assert tested is not None
     made = Sources("", "", tested.segmenter, "", tested.scorer, frozenset(("masks", "scores")))
-    own, _ = make_promise(model, made, model.geometry_weights, (), True)
+    measured = {"geometry": model.geometry_weights}
+    own, _ = make_promise(model, made, measured, (), True)
     assert (own is not None) == (model.promise.tau is not None)
     others = (
-        (replace(made, segmenter="another @0"), model.geometry_weights),
-        (replace(made, scorer="another @0"), model.geometry_weights),
-        (made, "another"),
+        (replace(made, segmenter="another @0"), measured),
+        (replace(made, scorer="another @0"), measured),
+        (made, {"geometry": "another"}),
     )
     return sum(make_promise(model, sources, weights, (), True)[0] is not None for sources, weights in others)
 

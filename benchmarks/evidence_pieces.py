@@ -18,6 +18,7 @@ from long_parts import Row
 
 from cpor.decision import Defer
 from cpor.evidence.unseen import CUT
+from cpor.fusion import Guard
 from cpor.inference.decide import decide_many
 from cpor.model import FittedModel, bundled_model
 from cpor.risk.modes import Mode, parse_mode
@@ -28,7 +29,7 @@ def count(mode: Mode) -> Counter[tuple[str, str]]:
     """By kind of piece, and by what becomes of it."""
     model = FittedModel.load(bundled_model("embedded"))
     on = model.pipeline()
-    off = replace(on, most_disagreement=float("inf"), most_mu=1.0)
+    off = replace(on, guard=Guard(float("inf")), most_mu=1.0)
     found: Counter[tuple[str, str]] = Counter()
     for read in photographs(1000, "our masks"):
         seen = read()

@@ -24,6 +24,7 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer, Grasp
 from cpor.evidence import GeometricEvidence, UnseenEvidence
 from cpor.fitting.labelled import drop_objects
+from cpor.fusion import Guard
 from cpor.model import FittedModel, bundled_model
 from cpor.pipeline import Pipeline
 from cpor.scene import BlockedBy, Observation, Scene
@@ -48,9 +49,7 @@ def before(pipeline: Pipeline) -> Pipeline:
         nothing = UnseenEvidence(*np.zeros((7, n)), np.ones(n, bool), np.ones(n, bool), np.zeros(n, bool))
         return replace(geometry, unseen=nothing)
 
-    return replace(
-        pipeline, measure=measure, calibrate_unseen=None, most_disagreement=float("inf"), most_mu=1.0
-    )
+    return replace(pipeline, measure=measure, calibrate_unseen=None, guard=Guard(float("inf")), most_mu=1.0)
 
 
 def read_cases(folder: Path, kind: str, most: int, targets: int, rng: np.random.Generator) -> list[Case]:

@@ -260,8 +260,8 @@ def pair_failures(looked: list[Seen], source: str) -> list[tuple[float, str, Ima
         view = next(iter(seen.answers.values())).view
         assert view is not None and view.believed is not None and seen.found.visible_ids is not None
         beliefs = view.believed.beliefs
-        p = getattr(beliefs, source)
-        for i, j in np.argwhere(~np.isnan(p) & beliefs.asked).tolist():
+        p = beliefs.p[source]
+        for i, j in np.argwhere(~np.isnan(p) & beliefs.scores["semantic"].asked).tolist():
             blocked, blocker = beliefs.ids[i], beliefs.ids[j]
             if None in (seen.known.owner[blocked], seen.known.owner[blocker]):
                 continue
@@ -337,7 +337,7 @@ def main() -> None:
     for kind, picture in mask_failures(looked):
         masks.setdefault(kind, picture)
     strip(list(masks.values()), "failures-segmenter.jpg")
-    for source, name in (("p_semantic", "failures-scorer.jpg"), ("p_geometry", "failures-geometry.jpg")):
+    for source, name in (("semantic", "failures-scorer.jpg"), ("geometry", "failures-geometry.jpg")):
         strip([picture for _, _, picture in pair_failures(looked, source)], name)
     strip(list(shape_failures(looked))[:4], "failures-shapes.jpg")
 

@@ -48,6 +48,10 @@ def test_the_bundled_models_are_the_pinned_ones():
     assert promises(FittedModel.load(bundled_model("embedded")))
 
 
+def sharper(source, **numbers):
+    return {source: {**BUNDLED["calibration"][source], **numbers}}
+
+
 FORGERIES = {
     "more errors": {"promise": {"n_wrong": 600}},
     "more errors, p as claimed": {"promise": {"n_wrong": 600, "p_value": 0.05}},
@@ -62,8 +66,8 @@ FORGERIES = {
     "negative counts": {"promise": {"n_wrong": -1}},
     "an infinite number": {"promise": {"tau": float("inf")}},
     "a mode that is never wrong": {"modes": {"bold": {**BUNDLED["modes"]["bold"], "n_wrong": 0}}},
-    "a sharper calibrator": {"geometry_calibration": {"a": 80.0}},
-    "another fusion": {"fusion": {"beta_cv": 30.0}},
+    "a sharper calibrator": {"calibration": sharper("geometry", a=80.0)},
+    "another fusion": {"fusion": {"beta": {"semantic": 0.2, "geometry": 30.0}}},
     "other rates": {"rate": None},
     "no unseen blockers": {"unseen": None},
     "other networks": {"tested_with": {"segmenter": "embedded 9 @0"}},
@@ -87,17 +91,18 @@ def test_a_file_that_somebody_changed_promises_nothing(name, account):
 def test_two_hundred_forged_files_promise_nothing(account, evidence):
     rng = random.Random(20261118)
     stranger = seals.Seal(digest="", key=seals.ACCOUNT, value="0" * 64)
-    sections = ("promise", "fusion", "calibration", "geometry_calibration", "unseen", "geometry")
+    sections = ("promise", "fusion", "fusion beta", "calibration semantic", "calibration geometry", "unseen")
     promised = loaded = 0
     for _ in range(200):
         forged = changed(**rng.choice(list(FORGERIES.values())))
         for _ in range(rng.randrange(3)):
-            section = rng.choice(sections)
-            field = rng.choice([k for k, v in BUNDLED[section].items() if isinstance(v, int | float)])
-            value = rng.choice(
-                [0, 1, -1, 0.5, 1e-9, 1e9, None, "1", BUNDLED[section][field] * rng.uniform(0.5, 2)]
-            )
-            forged[section] = {**(forged[section] or BUNDLED[section]), field: value}
+            section, _, inner = rng.choice((*sections, "geometry")).partition(" ")
+            whole = forged[section] or BUNDLED[section]
+            part = whole[inner] if inner else whole
+            field = rng.choice([k for k, v in part.items() if isinstance(v, int | float)])
+            value = rng.choice([0, 1, -1, 0.5, 1e-9, 1e9, None, "1", part[field] * rng.uniform(0.5, 2)])
+            part = {**part, field: value}
+            forged[section] = {**whole, inner: part} if inner else part
         if rng.random() < 0.7:  # a seal of one's own making, over the right digest where the file can be read
             try:
                 digest = FittedModel.from_json(json.dumps(forged)).digest

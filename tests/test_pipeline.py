@@ -25,8 +25,10 @@ def scene(rng):
 def test_every_intermediate_result_is_kept(scene):
     result = Pipeline().run(scene, scene.ids[0])
     n = len(scene.ids)
-    for name in ("score_semantic", "p_semantic", "p_geometry", "p_fused"):
-        assert getattr(result.beliefs, name).shape == (n, n)
+    said = result.beliefs
+    assert list(said.scores) == list(said.p) == ["semantic", "geometry"]
+    for each in (*(s.score for s in said.scores.values()), *said.p.values(), said.p_fused):
+        assert each.shape == (n, n)
     assert set(result.times_ms) == {"measure", "score", "calibrate", "fuse", "condition", "decide"}
     assert result.posterior.target == scene.ids[0]
     assert result.p_success is None
@@ -34,19 +36,20 @@ def test_every_intermediate_result_is_kept(scene):
 
 def test_fused_log_odds_by_hand(scene):
     # Pairs on which the sources contradict each other are not the fusion's alone.
-    fusion = GatedFusion(gamma=-0.4, beta_vlm=0.7, beta_cv=0.5, prior=0.3, penalty=0.0, objective=0.0)
-    calibrator = PlattCalibrator(a=0.8, c=-0.5)
-    beliefs = Pipeline(calibrate=calibrator, fuse=fusion).believe(scene)
+    fusion = gated(-0.4, 0.7, 0.5)
+    calibrate = {"semantic": PlattCalibrator(a=0.8, c=-0.5)}
+    beliefs = Pipeline(calibrate=calibrate, fuse=fusion).believe(scene)
+    said = beliefs.scores["semantic"].score
 
     def logit(p):
         return np.log(p / (1 - p))
 
     checked = 0
-    for i, j in np.argwhere(beliefs.geometry.is_candidate & ~np.isnan(beliefs.score_semantic)):
-        semantic = 0.8 * logit(beliefs.score_semantic[i, j]) - 0.5 - logit(0.3)
+    for i, j in np.argwhere(beliefs.geometry.is_candidate & ~np.isnan(said)):
+        semantic = 0.8 * logit(said[i, j]) - 0.5 - logit(0.3)
         geometric = logit(beliefs.geometry.p_geometry[i, j]) - logit(0.3)
         expected = -0.4 + 0.7 * semantic + 0.5 * beliefs.geometry.reliability[i, j] * geometric
-        opposed = beliefs.p_geometry[i, j] > max(SAW, beliefs.p_semantic[i, j])
+        opposed = beliefs.p["geometry"][i, j] > max(SAW, beliefs.p["semantic"][i, j])
         unclipped = 1e-5 < beliefs.geometry.p_geometry[i, j] < 1 - 1e-5 and abs(semantic) < 10
         if unclipped and not opposed:
             assert logit(beliefs.p_fused[i, j]) == pytest.approx(expected, abs=1e-6)
@@ -57,17 +60,18 @@ def test_fused_log_odds_by_hand(scene):
 def test_a_stage_can_be_replaced(scene):
     silent = Pipeline(score=lambda scene: None)
     beliefs = silent.believe(scene)
-    assert not beliefs.asked.any()
-    assert np.isnan(beliefs.p_semantic).all()
+    assert not beliefs.scores["semantic"].asked.any()
+    assert np.isnan(beliefs.p["semantic"]).all()
 
 
 def test_three_states_survive_fusion(rng):
     for k in range(10):
         scene = draw_labelled_scene(rng, lost=0.5)
         beliefs = (Pipeline(fuse=GATED) if k % 2 else Pipeline()).believe(scene)
-        sourced = ~np.isnan(beliefs.p_semantic) | ~np.isnan(beliefs.p_geometry)
-        needed = beliefs.asked | (beliefs.geometry.state != PairState.NO_CONTACT)
-        gap = disagreement(beliefs.p_semantic.ravel(), beliefs.p_geometry.ravel()).reshape(sourced.shape)
+        semantic, geometry = beliefs.p["semantic"], beliefs.p["geometry"]
+        sourced = ~np.isnan(semantic) | ~np.isnan(geometry)
+        needed = beliefs.scores["semantic"].asked | (beliefs.geometry.state != PairState.NO_CONTACT)
+        gap = disagreement(semantic.ravel(), geometry.ravel()).reshape(sourced.shape)
         contradict = gap > MOST_DISAGREEMENT
         assert not np.isnan(beliefs.p_fused[sourced & ~contradict]).any()
         assert np.isnan(beliefs.p_fused[contradict]).all()
@@ -75,7 +79,12 @@ def test_three_states_survive_fusion(rng):
         assert (beliefs.p_fused[~needed & ~sourced] == 0.0).all()
 
 
-GATED = GatedFusion(gamma=-0.6, beta_vlm=1.0, beta_cv=1.0, prior=0.3, penalty=0.0, objective=0.0)
+def gated(gamma, semantic, geometry, **others):
+    beta = {"semantic": semantic, "geometry": geometry, **others}
+    return GatedFusion(gamma=gamma, beta=beta, prior=0.3, penalty=0.0, objective=0.0)
+
+
+GATED = gated(-0.6, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("readings", [0, 1])
@@ -128,7 +137,7 @@ def test_a_failed_scorer_never_frees_the_target(rng):
         failed = SemanticScores(dict.fromkeys(scene.semantic_scores.scores), "down")
         blind = without_depth(replace(scene, semantic_scores=failed))
         for k, target in enumerate(scene.ids):
-            if Pipeline().believe(blind).asked[k].any():
+            if Pipeline().believe(blind).scores["semantic"].asked[k].any():
                 assert not isinstance(Pipeline().run(blind, target).decision.action, Grasp)
 
 

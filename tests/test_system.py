@@ -74,7 +74,7 @@ def test_what_is_not_clear_is_not_decided(system):
 def test_without_depth_it_still_decides_from_what_the_scorer_says(system):
     view = system.look(Observation(frame(**BOXES).rgb))
     answer = system.decide(view, request="the red one")
-    assert answer.decision is not None and view.believed.beliefs.asked.any()
+    assert answer.decision is not None and view.believed.beliefs.scores["semantic"].asked.any()
     assert answer.promise is None and any("No depth" in note for note in answer.notes)
 
 

@@ -186,10 +186,10 @@ def believe_with(
     pipeline: Pipeline, scene: Scene, target: int, pairs: Sequence[BlockedBy], scorer: str | None
 ) -> Believe:
     """What a pipeline believes of a scene given some answers; geometry is measured once."""
-    geometry = pipeline.measure(scene)
+    geometry, others = pipeline.measure(scene), pipeline.score_sources(scene)
 
     def believe(answers: Answers) -> ObstructionPosterior:
-        beliefs = pipeline.combine(geometry, with_unasked(answers, pairs, scorer))
+        beliefs = pipeline.combine(geometry, with_unasked(answers, pairs, scorer), others)
         return pipeline.posterior(beliefs, target)
 
     return believe

@@ -21,8 +21,9 @@ from cpor.calibration.versioned import VersionedModel
 from cpor.decision import Defer
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind
+from cpor.evidence.source import Source, sources_of_model
 from cpor.files.seals import Seal, digest_of, seal_here, sign, why_unknown
-from cpor.fusion import MOST_DISAGREEMENT, GatedFusion
+from cpor.fusion import GatedFusion, Guard
 from cpor.pipeline import MOST_MU, UNSEEN, PairBeliefs, Pipeline, PipelineResult, measure_with
 from cpor.risk.control import RiskPromise
 from cpor.risk.drift import DriftReport, check_drift
@@ -45,8 +46,8 @@ Bundled: TypeAlias = Literal["geometry", "embedded"]
 
 
 BUNDLED_DIGESTS: dict[Bundled, str] = {
-    "geometry": "4bfd36978c4bce5758d565ef885b6a39d236410f3dd62e86c705ff9dfa582bba",
-    "embedded": "11e1091be4782da872979e11c2100a2b3993deb08d3919174c24f3ec7e91f5c4",
+    "geometry": "1a0c2988a24bfbb4c3eaa7ca76e30ebe5887f7d98250394df9daead50511e913",
+    "embedded": "f93c4303c7668a0e018b8b1a8fdd66349a587d70eca173f73047f482b9060b18",
 }
 """Digest of the content of each bundled model: what came with the package needs no seal."""
 
@@ -62,6 +63,7 @@ class TestedWith(BaseModel):
     Attributes:
         segmenter: Of the masks.
         scorer: Of the semantic scores; None: there were none.
+        sources: Of the scores of each further source, by its name.
     """
 
     __test__: ClassVar = False  # a name that test runners look at
@@ -69,6 +71,7 @@ class TestedWith(BaseModel):
 
     segmenter: str
     scorer: str | None
+    sources: dict[str, str] = Field(default_factory=dict)
 
 
 class GeometryNumbers(BaseModel):
@@ -98,9 +101,8 @@ class FittedModel(VersionedModel):
         geometry: Settings of the geometric evidence.
         geometry_kind: Whose geometric evidence it was fitted to.
         geometry_weights: Fingerprint of the network it was fitted to; None for the paper's formula.
-        calibration: For semantic scores; None where there were none.
-        geometry_calibration: For geometric confidences.
-        fusion: Of both sources.
+        calibration: For the scores of each source by its name; sources without scores have none.
+        fusion: Of all sources.
         condition: For what lies on the target's chain; None where left out.
         rate: From action scores to success rates.
         promise: The promised error rate and its tau, or why there is none.
@@ -119,15 +121,15 @@ class FittedModel(VersionedModel):
     """
 
     kind: Literal["cpor-model"] = "cpor-model"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
+    latest_version: ClassVar[int] = 2
     scorer: str | None
     truth: TruthKind = "occlusion"
     tested_with: TestedWith | None = None
     geometry: GeometryNumbers
     geometry_kind: GeometryKind = "paper"
     geometry_weights: str | None = None
-    calibration: PairCalibration | None
-    geometry_calibration: PairCalibration | None
+    calibration: dict[str, PairCalibration]
     fusion: GatedFusion
     condition: GraphPlattCalibrator | None
     rate: ActionCalibrator | None
@@ -205,25 +207,28 @@ class FittedModel(VersionedModel):
         claimed = "" if self.unproven is None else "the model file claims that "
         return f"Mode {mode}: {claimed}{figures.in_words()}."
 
-    def pipeline(self, tau: float | None = None, *, fill_missing: bool = False) -> Pipeline:
+    def pipeline(
+        self, tau: float | None = None, *, fill_missing: bool = False, sources: Sequence[Source] = ()
+    ) -> Pipeline:
         """The fitted stages.
 
         Args:
             tau: Act above this score. None: as the mode `cautious` does.
             fill_missing: Whether a pair without any answer obstructs as often as such pairs did in the
                 labelled scenes, instead of asking. For benchmarks: the promise does not cover that.
+            sources: The further sources it was fitted with, where they are not installed under their names.
         """
         return Pipeline(
             measure=measure_with(GeometrySettings(**self.geometry.model_dump()), self.geometry_kind),
+            sources=sources_of_model(self.fusion.beta, sources),
             calibrate=self.calibration,
-            calibrate_geometry=self.geometry_calibration,
             calibrate_unseen=self.unseen,
             fuse=self.fusion,
+            guard=Guard() if self.most_disagreement is None else Guard(self.most_disagreement),
             condition=self.condition,
             rate=self.rate,
             tau=self.tau() if tau is None else tau,
             prior=self.p_unanswered if fill_missing else None,
-            most_disagreement=MOST_DISAGREEMENT if self.most_disagreement is None else self.most_disagreement,
             most_mu=MOST_MU if self.most_mu is None else self.most_mu,
         )
 

@@ -2,8 +2,10 @@
 
 measure    masks and depth            -> geometric evidence          (eq. mask-support, geometry-score)
 score      the photograph             -> semantic scores             (given with the scene, or a scorer)
-calibrate  scores of either source    -> probabilities               (eq. calibration)
-fuse       both sources               -> one probability a pair      (eq. fusion); none where they contradict
+sources    the scene                  -> scores of further sources   (ours); the paper has none
+calibrate  scores of each source      -> probabilities               (eq. calibration)
+fuse       all sources                -> one probability a pair      (eq. fusion)
+guard      fused and each source      -> what geometry saw stays     (ours); no answer where they contradict
 condition  the target's candidates    -> p_on_chain, this target     (ours); what nobody segmented joins in
 decide     relation probabilities     -> action with certificate     (eq. graph-posterior … policy)
 rate       the action's score         -> how often it succeeds       (ours)
@@ -16,7 +18,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from cpor.calibration import (
     ActionCalibrator,
@@ -28,9 +30,10 @@ from cpor.calibration import (
 )
 from cpor.decision import Decision, Defer, Grasp
 from cpor.errors import InvalidSceneError, say_known
-from cpor.evidence import GeometricEvidence, GeometrySettings, PairState, geometric_evidence
+from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
-from cpor.fusion import MOST_DISAGREEMENT, AnyFusion, NaiveFusion, settle_disagreement
+from cpor.evidence.source import GEOMETRY, SEMANTIC, PairScores, Source, score_with, semantic_pair_scores
+from cpor.fusion import AnyFusion, Guard, NaiveFusion
 from cpor.inference.decide import MethodChoice, decide
 from cpor.relations import ObstructionPosterior
 from cpor.scene import Scene, SemanticScores
@@ -54,28 +57,25 @@ MOST_MU = 0.99
 class PairBeliefs:
     """What each stage says of every ordered pair; row i is the blocked object, column j the blocker.
 
-    NaN is no answer throughout. All arrays but `p_unseen` have shape (n, n).
+    NaN is no answer throughout.
 
     Attributes:
         ids: The objects.
         geometry: Cues and state of each pair.
-        score_semantic: Raw semantic score.
-        asked: Pairs the semantic source was asked about, answered or not.
-        p_semantic: Calibrated semantic probability.
-        p_geometry: Geometric confidence, calibrated where a calibrator is given; NaN where not scored.
-        p_fused: One probability a pair; 0 where it is known not to obstruct.
+        scores: Raw scores of each source, by its name: `geometry`, `semantic`, and those of one's own.
+        p: The same, calibrated where a calibrator is given. Shape (n, n) each.
+        p_fused: One probability a pair; 0 where it is known not to obstruct. Shape (n, n).
         p_unseen: Probability that something nobody segmented obstructs each object; 0 where all that is
             hidden of it is accounted for. Shape (n,).
-        scorer: Who gave the semantic scores, where known.
-        p_look: What this look alone says, where `p_fused` counts earlier ones in; None: it does not.
+        scorer: Name of the relation scorer, where known.
+        p_look: What this look alone says, where `p_fused` includes earlier looks; None: it does not.
+            Shape (n, n).
     """
 
     ids: tuple[int, ...]
     geometry: GeometricEvidence
-    score_semantic: Float[np.ndarray, "n n"]
-    asked: Bool[np.ndarray, "n n"]
-    p_semantic: Float[np.ndarray, "n n"]
-    p_geometry: Float[np.ndarray, "n n"]
+    scores: Mapping[str, PairScores]
+    p: Mapping[str, Float[np.ndarray, "n n"]]
     p_fused: Float[np.ndarray, "n n"]
     p_unseen: Float[np.ndarray, " n"]
     scorer: str | None = None
@@ -108,31 +108,34 @@ class Pipeline:
     Attributes:
         measure: Geometric evidence of a scene.
         score: Semantic scores of a scene; those that came with it by default.
-        calibrate: For semantic scores.
-        calibrate_geometry: For geometric confidences.
+        sources: Further sources of belief, beside geometry and semantic scores.
+        calibrate: A calibrator for each source by its name; scores of others count as probabilities.
         calibrate_unseen: For what nobody segmented; without, such evidence is no answer.
-        fuse: Both sources into one probability.
+        least_reliability: Geometry has no answer where less than this share of either object's visible pixels
+            has a depth reading.
+        fuse: All sources into one probability.
+        guard: Keeps what geometry saw against the other sources. None: the fusion alone, as in the paper.
         condition: For what lies on this target's chain.
         rate: From an action's score to how often such actions succeeded; told, not decided by.
         tau: Act only above this score.
         method: Of inference.
         prior: Probability to assume where no source has an answer.
-        most_disagreement: Log-odds by which sources may contradict each other; beyond is no answer.
         most_mu: Defer where more belief than this had to be discarded as contradictory.
     """
 
     measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
     score: Callable[[Scene], SemanticScores | None] = field(default=lambda scene: scene.semantic_scores)
-    calibrate: PairCalibrator | None = None
-    calibrate_geometry: PairCalibrator | None = None
+    sources: tuple[Source, ...] = ()
+    calibrate: Mapping[str, PairCalibrator] = field(default_factory=dict)
     calibrate_unseen: UnseenCalibrator | None = None
+    least_reliability: float = LEAST_RELIABILITY
     fuse: AnyFusion = field(default_factory=NaiveFusion)
+    guard: Guard | None = field(default_factory=Guard)
     condition: GraphPlattCalibrator | None = None
     rate: ActionCalibrator | None = None
     tau: float = 0.5
     method: MethodChoice = "auto"
     prior: float | None = None
-    most_disagreement: float = MOST_DISAGREEMENT
     most_mu: float = MOST_MU
 
     def run(
@@ -162,33 +165,51 @@ class Pipeline:
         watch.lap("measure")
         semantic = self.score(scene)
         watch.lap("score")
-        return self.combine(geometry, semantic, watch)
+        return self.combine(geometry, semantic, self.score_sources(scene), watch)
+
+    def score_sources(self, scene: Scene) -> dict[str, PairScores]:
+        """What each further source says of a scene, by its name."""
+        return {each.name: score_with(each, scene) for each in self.sources}
 
     def combine(
-        self, geometry: GeometricEvidence, semantic: SemanticScores | None, watch: "Stopwatch | None" = None
+        self,
+        geometry: GeometricEvidence,
+        semantic: SemanticScores | None,
+        others: Mapping[str, PairScores] | None = None,
+        watch: "Stopwatch | None" = None,
     ) -> PairBeliefs:
-        """Calibrate and fuse what was measured and scored."""
-        watch = watch or Stopwatch()
-        score, asked = _semantic_matrix(geometry.ids, semantic)
-        reliable = geometry.is_candidate & (geometry.reliability >= LEAST_RELIABILITY)
-        scored = np.where(reliable, geometry.p_geometry, np.nan)
-        p_semantic = _calibrate(self.calibrate, score, asked)
-        p_geometry = _calibrate(self.calibrate_geometry, scored, reliable)
+        """Calibrate and fuse what was measured and scored.
+
+        Args:
+            geometry: Result of `measure`.
+            semantic: Semantic scores; None: there are none.
+            others: Result of `score_sources`; needed where there are further sources.
+            watch: Notes the time of each stage.
+        """
+        watch, others = watch or Stopwatch(), others or {}
+        if others.keys() != {each.name for each in self.sources}:
+            raise ValueError(f"scores of {sorted(others)} for the sources {self.sources}")
+        scores = {
+            SEMANTIC: semantic_pair_scores(geometry.ids, semantic),
+            GEOMETRY: geometry.pair_scores(self.least_reliability),
+            **others,
+        }
+        p = {name: _calibrate(self.calibrate.get(name), each) for name, each in scores.items()}
         watch.lap("calibrate")
-        p_vlm, p_cv = p_semantic.ravel(), p_geometry.ravel()
-        fused = self.fuse.apply(p_vlm=p_vlm, p_cv=p_cv, reliability=geometry.reliability.ravel())
-        fused = settle_disagreement(fused, p_vlm, p_cv, self.most_disagreement).reshape(score.shape)
-        # Where no source has a number, an answer is missing, unless nothing touches and nobody asked.
-        needed = asked | (geometry.state != PairState.NO_CONTACT)
+        flat = {name: each.ravel() for name, each in p.items()}
+        fused = self.fuse.apply(flat, {name: each.reliability.ravel() for name, each in scores.items()})
+        if self.guard is not None:
+            fused = self.guard.apply(fused, flat)
+        fused = fused.reshape(geometry.state.shape)
+        # Where no source has a number, an answer is missing, unless no source needs one.
+        needed = np.any([each.asked for each in scores.values()], axis=0)
         fused = np.where(np.isnan(fused) & ~needed, 0.0, fused)
         np.fill_diagonal(fused, 0.0)
         cues = geometry.unseen
         p_unseen = cues.strict_p() if self.calibrate_unseen is None else self.calibrate_unseen.apply(cues)
         watch.lap("fuse")
         scorer = semantic.scorer if semantic else None
-        return PairBeliefs(
-            geometry.ids, geometry, score, asked, p_semantic, p_geometry, fused, p_unseen, scorer
-        )
+        return PairBeliefs(geometry.ids, geometry, scores, p, fused, p_unseen, scorer)
 
     def posterior(self, beliefs: PairBeliefs, target: int) -> ObstructionPosterior:
         """What to decide from for one target; conditioned on its chain where the stage is there.
@@ -270,29 +291,13 @@ def pair_features(beliefs: PairBeliefs, target: int) -> GraphFeatures:
     )
 
 
-def _semantic_matrix(
-    ids: tuple[int, ...], semantic: SemanticScores | None
-) -> tuple[Float[np.ndarray, "n n"], Bool[np.ndarray, "n n"]]:
-    score = np.full((len(ids), len(ids)), np.nan)
-    asked = np.zeros((len(ids), len(ids)), np.bool_)
-    place = {label: k for k, label in enumerate(ids)}
-    for (blocked, blocker), value in (semantic.scores if semantic else {}).items():
-        i, j = place[blocked], place[blocker]
-        asked[i, j] = True
-        if value is not None:
-            score[i, j] = value
-    return score, asked
-
-
-def _calibrate(
-    calibrator: PairCalibrator | None, score: Float[np.ndarray, "n n"], scored: Bool[np.ndarray, "n n"]
-) -> Float[np.ndarray, "n n"]:
-    """Calibrate the pairs that were scored; the scene's size is their number."""
-    if calibrator is None or not scored.any():
-        return score
-    p = np.full(score.shape, np.nan)
-    count = int(scored.sum())
-    p[scored] = calibrator.apply(score[scored], n_candidates=np.full(count, float(count)))
+def _calibrate(calibrator: PairCalibrator | None, scores: PairScores) -> Float[np.ndarray, "n n"]:
+    """Calibrate the scores of one source; the scene's size is the number of pairs it was asked about."""
+    if calibrator is None or not scores.asked.any():
+        return scores.score
+    p = np.full(scores.score.shape, np.nan)
+    count = int(scores.asked.sum())
+    p[scores.asked] = calibrator.apply(scores.score[scores.asked], n_candidates=np.full(count, float(count)))
     return p
 
 

@@ -1,4 +1,4 @@
-"""Segmenters, scorers and robots of anybody: an entry point's name, or `module:attribute`.
+"""Plug-ins for segmenters, scorers, sources of belief and robots: a short name, or `module:attribute`.
 
 Ours are registered the same way, in pyproject.toml. docs/extending.md says how to write one.
 """
@@ -30,6 +30,7 @@ class PluginGroup:
 
 SEGMENTERS = PluginGroup("cpor.segmenters", "segmenter", ("segment",))
 SCORERS = PluginGroup("cpor.scorers", "scorer", ("pairs", "score"))
+SOURCES = PluginGroup("cpor.sources", "source", ("score",))
 ROBOTS = PluginGroup("cpor.robots", "robot", ("observe", "grasp", "remove", "home", "stop", "status"))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from cpor.answer import Believed, Promise, View
 from cpor.decision import Action, Defer
+from cpor.evidence.source import GEOMETRY
 from cpor.gate.check import Check
 from cpor.gate.masks import MASK_CHECKS, check_masks
 from cpor.gate.setup import LESS_IS_SAFE, SETUP_FIGURES, setup_figures
@@ -213,20 +214,21 @@ def promise_for(
     makers: Makers,
 ) -> tuple[Promise | None, str]:
     """As `make_promise`; where nothing else is missing, masks and scores that were read are made again."""
-    geometry = fingerprint(pipeline.measure)
+    measured = {GEOMETRY: fingerprint(pipeline.measure)}
+    measured |= {each.name: fingerprint(each) for each in pipeline.sources}
     made = replace(believed.sources, made_here=frozenset(("masks", "scores")))
-    at_best = make_promise(model, made, geometry, checks, as_tested)
+    at_best = make_promise(model, made, measured, checks, as_tested)
     if at_best[0] is None:
         return at_best
     if view.proved is None:
         view.proved = prove_sources(view.seen, believed.sources, makers)
-    return make_promise(model, view.proved, geometry, checks, as_tested)
+    return make_promise(model, view.proved, measured, checks, as_tested)
 
 
 def make_promise(
     model: FittedModel | None,
     sources: Sources,
-    geometry: str | None,
+    measured: Mapping[str, str | None],
     checks: Sequence[Check],
     as_tested: bool,
 ) -> tuple[Promise | None, str]:
@@ -235,11 +237,12 @@ def make_promise(
     Args:
         model: The fitted model.
         sources: Who made masks and scores of the view.
-        geometry: Fingerprint of the network that measured it; None: the paper's formula did.
+        measured: Fingerprint of the network that measured geometry (None: the paper's formula did), and of
+            each further source, by its name.
         checks: Of the input.
         as_tested: Whether it is decided as in the test: mode `cautious`, nothing set or edited, all asked.
     """
-    reason = _why_not(model, sources, geometry, checks, as_tested)
+    reason = _why_not(model, sources, measured, checks, as_tested)
     if reason is not None or model is None:
         return None, f"No error rate is promised: {reason}."
     promise = Promise(model.promise.alpha, 1.0 - model.promise.delta)
@@ -249,7 +252,7 @@ def make_promise(
 def _why_not(
     model: FittedModel | None,
     sources: Sources,
-    geometry: str | None,
+    measured: Mapping[str, str | None],
     checks: Sequence[Check],
     as_tested: bool,
 ) -> str | None:
@@ -269,8 +272,9 @@ def _why_not(
             return f"it was tested with the {kind} of {_name(wanted)}, not of {_name(made)}"
         if made is not None and kind not in sources.made_here:
             return f"the {kind} were read, and {_name(made)} did not make the same again"
-    if geometry != model.geometry_weights:
-        return "it was tested with another measure of geometry"
+    for name, wanted in {GEOMETRY: model.geometry_weights, **tested.sources}.items():
+        if measured.get(name) != wanted:
+            return f"it was tested with another measure of {name}"
     doubted = next((check for check in checks if check.state != "pass"), None)
     return None if doubted is None else f"a check did not pass. {doubted.says.rstrip('.')}"
 

@@ -263,7 +263,8 @@ class System:
                     made_here=sources.made_here | {"scores"},
                 )  # fmt: skip
             watch.lap("score")
-        beliefs = pipeline.combine(measured.result(), scene.semantic_scores)
+        others = pipeline.score_sources(scene)
+        beliefs = pipeline.combine(measured.result(), scene.semantic_scores, others)
         if self._second_look:
             beliefs = self._doubt_merged(view, beliefs, pipeline)
         if view.carried is not None:

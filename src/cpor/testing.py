@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 
 from cpor.errors import CporError, InvalidSceneError
+from cpor.evidence.source import SEMANTIC
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState
@@ -113,7 +114,7 @@ def check_scorer(make: Callable[[], RelationScorer], scene: Scene | None = None)
         except InvalidSceneError:
             continue
         raise AssertionError(f"a pair of {what} must raise InvalidSceneError; call `check_pairs` first")
-    asked = Pipeline(score=score_stage(scorer)).run(scene, scene.ids[0]).beliefs.asked
+    asked = Pipeline(score=score_stage(scorer)).run(scene, scene.ids[0]).beliefs.scores[SEMANTIC].asked
     _require(int(asked.sum()) == len(own), "the pipeline must get an answer or None for each of its pairs")
 
 

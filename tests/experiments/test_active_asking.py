@@ -23,23 +23,25 @@ from cpor.scene import BlockedBy
 
 def fit_stages(scenes):
     """Calibration and fusion fitted to labelled scenes."""
-    score, p_cv, reliability, label = [], [], [], []
+    score, geometry, reliability, label = [], [], [], []
     for scene in scenes:
         beliefs = Pipeline().believe(scene)
-        there = beliefs.asked & ~np.isnan(beliefs.score_semantic)
+        said = beliefs.scores["semantic"].score
+        there = ~np.isnan(said)
         true = np.array(
             [[BlockedBy(a, b) in scene.true_occlusion.pairs for b in scene.ids] for a in scene.ids]
         )
-        score.append(beliefs.score_semantic[there])
-        p_cv.append(beliefs.p_geometry[there])
+        score.append(said[there])
+        geometry.append(beliefs.p["geometry"][there])
         reliability.append(beliefs.geometry.reliability[there])
         label.append(true[there])
-    score, p_cv, reliability, label = (np.concatenate(each) for each in (score, p_cv, reliability, label))
-    platt = PlattCalibrator.fit(score, label)
-    fusion = GatedFusion.fit(
-        label, p_vlm=platt.apply(score), p_cv=p_cv, reliability=reliability, penalty=0.001
+    score, geometry, reliability, label = (
+        np.concatenate(each) for each in (score, geometry, reliability, label)
     )
-    return Pipeline(calibrate=platt, fuse=fusion)
+    platt = PlattCalibrator.fit(score, label)
+    p = {"semantic": platt.apply(score), "geometry": geometry}
+    fusion = GatedFusion.fit(label, p, {"geometry": reliability}, penalty=0.001)
+    return Pipeline(calibrate={"semantic": platt}, fuse=fusion)
 
 
 def note_asking(evidence, where, report):

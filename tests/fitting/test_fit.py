@@ -23,6 +23,8 @@ from cpor.scene import BlockedBy, Observation, SemanticScores, TrueRelations
 from cpor.sources import describe_sources
 from cpor.truth import is_wrong, on_chain, parse_truth, right_actions, truth_of
 
+FORMULA = {"geometry": None}  # geometry by the paper's formula
+
 
 @pytest.fixture(scope="module")
 def scenes():
@@ -47,9 +49,9 @@ def test_calibration_and_fusion_help_where_they_were_not_fitted(report):
     figures = {data.name: data.summary for data in report.reliability}
     assert figures["semantic, calibrated"].nll < figures["semantic, raw"].nll
     # The default geometry was chosen on scenes like these, so there is little left to calibrate.
-    assert figures["geometric, calibrated"].nll < figures["geometric, raw"].nll + 0.02
+    assert figures["geometry, calibrated"].nll < figures["geometry, raw"].nll + 0.02
     # Semantics may not make less likely what geometry saw, not even where it would be right to.
-    assert figures["fused"].nll < figures["geometric, calibrated"].nll + 0.03
+    assert figures["fused"].nll < figures["geometry, calibrated"].nll + 0.03
     assert figures["fused"].auroc > 0.8
     assert figures["chosen action, success rate"].ece < 0.25
 
@@ -126,7 +128,7 @@ def test_a_promise_is_an_equality_over_what_was_tested(report, scenes):
     assert model.tested_with == TestedWith(segmenter="a segmenter @1", scorer="noisy @2")
     sources = recorded(scenes["scene_000"]).sources
     fine = (Check("depth", "pass", "Fine."),)
-    assert make_promise(model, sources, None, fine, as_tested=True)[0] == Promise(0.3, 0.9)
+    assert make_promise(model, sources, FORMULA, fine, as_tested=True)[0] == Promise(0.3, 0.9)
     for changed, checks, plain, why in (
         (replace(sources, segmenter="a segmenter @other"), fine, True, "the masks of a segmenter"),
         (replace(sources, segmenter=None), fine, True, "not of an unknown source"),
@@ -135,11 +137,11 @@ def test_a_promise_is_an_equality_over_what_was_tested(report, scenes):
         (sources, (Check("depth", "doubt", "Holes."),), True, "a check did not pass. Holes"),
         (sources, fine, False, "tested in mode cautious"),
     ):
-        promise, words = make_promise(model, changed, None, checks, plain)
+        promise, words = make_promise(model, changed, FORMULA, checks, plain)
         assert promise is None and why in words
-    assert make_promise(model, sources, "network @3", fine, as_tested=True)[0] is None
+    assert make_promise(model, sources, {"geometry": "network @3"}, fine, as_tested=True)[0] is None
     for none in (None, model.model_copy(update={"tested_with": None})):
-        assert make_promise(none, sources, None, fine, as_tested=True)[0] is None
+        assert make_promise(none, sources, FORMULA, fine, as_tested=True)[0] is None
 
 
 def test_scenes_copied_with_a_changed_bit_earn_no_promise_that_they_alone_do_not(scenes):
@@ -170,13 +172,13 @@ def test_scenes_without_depth_and_perfect_scorers_can_be_fitted(scenes):
         (name, replace(scene, observation=Observation(scene.observation.rgb + np.uint8(k))))
         for k, (name, scene) in enumerate(list(scenes.items())[:60])
     ]
-    assert fit_model(blind, FitSettings(alpha=0.4)).model.geometry_calibration is None
+    assert fit_model(blind, FitSettings(alpha=0.4)).model.calibration.keys() == {"semantic"}
     sure = []
     for name, scene in list(scenes.items())[:40]:
         true = scene.true_occlusion.pairs
         scores = {pair: 0.9 if pair in true else 0.1 for pair in scene.semantic_scores.scores}
         sure.append((name, replace(scene, semantic_scores=SemanticScores(scores, "perfect"))))
-    assert fit_model(sure, FitSettings(alpha=0.4)).model.calibration is not None
+    assert fit_model(sure, FitSettings(alpha=0.4)).model.calibration.keys() == {"semantic", "geometry"}
 
 
 def test_empty_scenes_are_left_out_and_counted(scenes):
@@ -198,7 +200,7 @@ def test_too_little_to_promise_says_so(scenes):
     assert not model.promise.promised
     assert "too few" in model.promise.reason
     assert model.pipeline().tau == 0.9
-    words = make_promise(model, recorded(few["scene_000"]).sources, None, (), as_tested=True)[1]
+    words = make_promise(model, recorded(few["scene_000"]).sources, FORMULA, (), as_tested=True)[1]
     assert "too few" in words
 
 
@@ -217,9 +219,9 @@ def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
 def test_geometry_alone_can_be_fitted(scenes):
     silent = {name: replace(scene, semantic_scores=None) for name, scene in list(scenes.items())[:80]}
     model = fit_model(silent.items(), FitSettings(alpha=0.3, condition=False)).model
-    assert model.calibration is None
+    assert model.calibration.keys() == {"geometry"}
     assert model.condition is None
-    assert model.fusion.beta_cv > 0.0
+    assert model.fusion.beta["geometry"] > 0.0
 
 
 def test_bad_training_data_is_named(scenes):

@@ -67,8 +67,8 @@ def test_labels_that_geometry_gets_right_do_not_make_it_surer(prior, lab):
     ]
     start, moved = prior.pipeline(), move(prior.pipeline(), flawless, 0.3)
     assert moved != start
-    assert moved.calibrate_geometry.a <= start.calibrate_geometry.a
-    assert moved.fuse.beta_cv <= start.fuse.beta_cv
+    assert moved.calibrate["geometry"].a <= start.calibrate["geometry"].a
+    assert moved.fuse.beta["geometry"] <= start.fuse.beta["geometry"]
 
 
 def test_the_report_compares_and_tests_on_what_nothing_was_fitted_to(prior, lab):

@@ -5,14 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpor.fusion import MOST_DISAGREEMENT, learn_most_disagreement, settle_disagreement
-from cpor.fusion.disagreement import SAW, disagreement
+from cpor.fusion import Guard, learn_most_disagreement
+from cpor.fusion.disagreement import MOST_DISAGREEMENT, SAW, disagreement
 
 PROBABILITY = st.floats(0.001, 0.999)
 
 
 def settle(fused, semantic, geometry, most=MOST_DISAGREEMENT):
-    return settle_disagreement(np.array([fused]), np.array([semantic]), np.array([geometry]), most)[0]
+    p = {"semantic": np.array([semantic]), "geometry": np.array([geometry])}
+    return Guard(most).apply(np.array([fused]), p)[0]
 
 
 def test_the_gap_by_hand():
@@ -48,9 +49,29 @@ def test_a_reply_lowers_nothing_that_geometry_holds_for_possible(fused, semantic
 def test_the_limit_is_learnt_from_contradictions_alone():
     rng = np.random.default_rng(0)
     geometry, semantic = rng.uniform(0.6, 0.9, 200), rng.uniform(0.1, 0.4, 200)
-    learnt = learn_most_disagreement(semantic, geometry)
+    learnt = learn_most_disagreement({"semantic": semantic, "geometry": geometry})
     assert 0.98 <= (disagreement(semantic, geometry) <= learnt).mean() < 1.0
     agreeing = np.full(1000, 0.99)
-    both = np.concatenate([semantic, agreeing]), np.concatenate([geometry, agreeing])
-    assert learn_most_disagreement(*both) == learnt
-    assert learn_most_disagreement(semantic[:5], geometry[:5]) is None
+    both = {
+        "semantic": np.concatenate([semantic, agreeing]),
+        "geometry": np.concatenate([geometry, agreeing]),
+    }
+    assert learn_most_disagreement(both) == learnt
+    assert learn_most_disagreement({"semantic": semantic[:5], "geometry": geometry[:5]}) is None
+    assert learn_most_disagreement({"geometry": geometry}) is None
+
+
+def test_a_third_source_cannot_remove_what_geometry_saw_either():
+    p = {
+        "semantic": np.array([0.8, np.nan]),
+        "geometry": np.array([0.7, 0.7]),
+        "shadow": np.array([0.2, 0.9]),
+    }
+    assert Guard().apply(np.array([0.3, 0.3]), p).tolist() == [0.7, 0.3]
+    assert np.isnan(Guard(1.0).apply(np.array([0.3, 0.3]), p)).tolist() == [True, False]
+
+
+def test_without_geometry_or_alone_nothing_is_settled():
+    fused = np.array([0.3])
+    assert Guard().apply(fused, {"geometry": np.array([0.9])}) is fused
+    assert Guard().apply(fused, {"semantic": np.array([0.9]), "shadow": np.array([0.1])}) is fused

@@ -17,11 +17,11 @@ class CalibrationInputError(CporError, ValueError):
     """Scores, labels or scene figures that a calibrator cannot work with."""
 
 
-def clipped_logit(score: Float[np.ndarray, " n"], epsilon: float = EPSILON) -> Float[np.ndarray, " n"]:
-    """Log-odds of a score clipped to [epsilon, 1 - epsilon]; NaN stays NaN.
+def clipped_logit(score: Float[np.ndarray, "*n"], epsilon: float = EPSILON) -> Float[np.ndarray, "*n"]:
+    """Log-odds of a score clipped to [epsilon, 1 - epsilon]; NaN stays NaN. Shape (*n,).
 
     Args:
-        score: In [0, 1], NaN = no answer. Shape (n,).
+        score: In [0, 1], NaN = no answer. Shape (*n,).
         epsilon: Distance kept from 0 and 1.
     """
     return np.asarray(logit(np.clip(score, epsilon, 1.0 - epsilon)), dtype=np.float64)

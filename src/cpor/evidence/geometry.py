@@ -21,6 +21,7 @@ from scipy.special import expit
 
 from cpor.errors import InvalidSceneError
 from cpor.evidence.settings import GeometrySettings
+from cpor.evidence.source import PairScores
 from cpor.evidence.unseen import UnseenEvidence, surface_bounds, unseen_evidence
 from cpor.scene import MaskCrop, Scene
 
@@ -75,6 +76,12 @@ class GeometricEvidence:
     def is_unanswered(self) -> Bool[np.ndarray, "n n"]:
         """Which pairs need an answer that geometry cannot give. Shape (n, n)."""
         return np.asarray(self.state == PairState.UNANSWERED)
+
+    def pair_scores(self, least_reliability: float) -> PairScores:
+        """The scores as a source of belief, of the candidates with at least this reliability."""
+        reliable = self.is_candidate & (self.reliability >= least_reliability)
+        score = np.where(reliable, self.p_geometry, np.nan)
+        return PairScores(score, self.state != PairState.NO_CONTACT, self.reliability)
 
 
 def geometric_evidence(scene: Scene, settings: GeometrySettings | None = None) -> GeometricEvidence:

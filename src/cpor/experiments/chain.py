@@ -23,6 +23,7 @@ from cpor.decision import Defer
 from cpor.decoding.paper import THRESHOLD, map_graph, threshold_objects
 from cpor.decoding.prediction import Prediction
 from cpor.errors import InvalidSettingError, TooLargeError
+from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.experiments.deciders import argmax_scores
 from cpor.experiments.pair_log import LoggedCase
 from cpor.experiments.paired import product_scores
@@ -138,16 +139,17 @@ def _probabilities(case: LoggedCase, model: FittedModel) -> dict[Step, Float[np.
     gate = np.array([0.0 if np.isnan(row.reliability) else row.reliability for row in rows])
     asked = np.array([row.asked for row in rows], np.bool_)
     geometry = raw_geometry = np.array([row.p_geometry for row in rows], np.float64)
-    if model.geometry_calibration is not None:
-        geometry = _apply(model.geometry_calibration, raw_geometry, np.ones(len(rows)))
-    if model.calibration is None:
+    if GEOMETRY in model.calibration:
+        geometry = _apply(model.calibration[GEOMETRY], raw_geometry, np.ones(len(rows)))
+    if SEMANTIC not in model.calibration:
         raw, calibrated = raw_geometry, geometry
         semantic = np.full(len(rows), np.nan)
     else:
         raw = np.array([row.prob_edge for row in rows], np.float64)
         counts = np.array([row.N_cand for row in rows], np.float64)
-        semantic = calibrated = _apply(model.calibration, raw, counts)
-    fused = model.fusion.apply(p_vlm=semantic, p_cv=geometry, reliability=gate) if len(rows) else raw
+        semantic = calibrated = _apply(model.calibration[SEMANTIC], raw, counts)
+    p = {SEMANTIC: semantic, GEOMETRY: geometry}
+    fused = model.fusion.apply(p, {GEOMETRY: gate}) if len(rows) else raw
     prior = 0.5 if model.p_unanswered is None else model.p_unanswered
     steps: dict[Step, np.ndarray] = {"raw": raw, "calibrated": calibrated, "fused": fused}
     return {step: np.where(asked, np.where(np.isnan(p), prior, p), 0.0) for step, p in steps.items()}

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSettingError, RobotError
+from cpor.evidence.source import SEMANTIC
 from cpor.experiments.deciders import Decider, MethodName, deciders, true_scores
 from cpor.experiments.loop_causes import Step, list_steps
 from cpor.model import FittedModel
@@ -329,4 +330,8 @@ def fitted_pipeline(model: Path, tau: float) -> Pipeline:
 def _scoring_pipeline(model: Path, tau: float) -> Pipeline:
     """The same with every scene scored anew where the model was fitted to scores."""
     pipeline = fitted_pipeline(model, tau)
-    return pipeline if pipeline.calibrate is None else replace(pipeline, score=score_stage(EmbeddedScorer()))
+    return (
+        pipeline
+        if SEMANTIC not in pipeline.calibrate
+        else replace(pipeline, score=score_stage(EmbeddedScorer()))
+    )

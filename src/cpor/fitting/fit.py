@@ -14,6 +14,7 @@ from cpor.decision import Decision
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
+from cpor.evidence.source import Source
 from cpor.fitting.labelled import FittingError, LabelledScene, group_copies, split
 from cpor.fitting.stages import (
     ReliabilityData,
@@ -33,6 +34,7 @@ from cpor.risk.control import control_risk, count_executed
 from cpor.risk.modes import MODES, Mode, ModeFigures, mode_tau
 from cpor.risk.tau_grid import choose_tau_grid
 from cpor.scene import Scene
+from cpor.sources import fingerprint
 from cpor.truth import TruthKind
 
 
@@ -50,6 +52,7 @@ class FitSettings:
         geometry_kind: Whose geometric evidence: the paper's formula, our network's, or both joined.
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
+        sources: Further sources of belief to calibrate and to weigh, beside geometry and semantic scores.
         untouched: Names of scenes that are kept for the promise: such as nobody looked at while choosing
             anything. By default a part of all scenes, drawn at random.
     """
@@ -61,12 +64,17 @@ class FitSettings:
     geometry: GeometrySettings = field(default_factory=GeometrySettings)
     geometry_kind: GeometryKind = "paper"
     truth: TruthKind = "occlusion"
+    sources: tuple[Source, ...] = ()
     untouched: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         check_levels(self.alpha, self.delta)
         if self.seed < 0:
             raise InvalidSettingError(f"seed is {self.seed}; give 0 or more")
+
+    def raw_stages(self) -> Pipeline:
+        """The stages before anything is fitted."""
+        return Pipeline(measure=measure_with(self.geometry, self.geometry_kind), sources=self.sources)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +105,7 @@ def fit_model(
         progress: Told of each step: what is done, how much of it, out of how much.
     """
     settings = settings or FitSettings()
-    raw = Pipeline(measure=measure_with(settings.geometry, settings.geometry_kind))
+    raw = settings.raw_stages()
     read = [LabelledScene.read(name, scene, raw, settings.truth) for name, scene in scenes]
     return fit_labelled(read, settings, progress)
 
@@ -115,7 +123,7 @@ def fit_labelled(
         progress: Told of each step: what is done, how much of it, out of how much.
     """
     tell = progress or (lambda what, done, total: None)
-    raw = Pipeline(measure=measure_with(settings.geometry, settings.geometry_kind))
+    raw = settings.raw_stages()
     weights = None
     if isinstance(raw.measure, LearntGeometry):
         if raw.measure.fallback is not None:
@@ -149,7 +157,7 @@ def fit_labelled(
     promise = control_risk(score, wrong, *levels, grid)
     reliability += action_reliability(fitted, decisions, wrong)
     tell("fitting", 4, 4)
-    tested_with = tested_with_of(labelled)
+    tested_with = tested_with_of(labelled, fitted.sources)
     model = FittedModel(
         scorer=_scorer(labelled),
         truth=settings.truth,
@@ -158,14 +166,13 @@ def fit_labelled(
         geometry_kind=settings.geometry_kind,
         geometry_weights=weights,
         calibration=fitted.calibrate,
-        geometry_calibration=fitted.calibrate_geometry,
         fusion=fitted.fuse,
         condition=fitted.condition,
         rate=fitted.rate,
         promise=promise,
         modes=mode_figures(promise.tau if tested_with is not None else None, score, wrong),
         unseen=fitted.calibrate_unseen,
-        most_disagreement=fitted.most_disagreement,
+        most_disagreement=None if fitted.guard is None else fitted.guard.most_disagreement,
         most_mu=fitted.most_mu,
         p_unanswered=unanswered_rate(labelled),
         parts={part: [each.name for each in parts[part]] for part in PARTS},
@@ -183,15 +190,17 @@ def unanswered_rate(labelled: Sequence[LabelledScene]) -> float | None:
     return float((missing.sum() + 0.5) / (missing.size + 1.0)) if missing.size else None
 
 
-def tested_with_of(labelled: Sequence[LabelledScene]) -> TestedWith | None:
-    """Who made all masks and scores; None where nobody recorded it, or several did."""
+def tested_with_of(labelled: Sequence[LabelledScene], sources: Sequence[Source]) -> TestedWith | None:
+    """What made all masks and scores; None where it is not recorded, or where it is not the same for all."""
+    others = {each.name: fingerprint(each) for each in sources}
     made = {
         None if each.sources is None else (each.sources.segmenter, each.sources.scorer) for each in labelled
     }
     who = made.pop() if len(made) == 1 else None
     if who is None or who[0] is None or (who[1] is None) != (_scorer(labelled) is None):
         return None
-    return TestedWith(segmenter=who[0], scorer=who[1])
+    known = {name: value for name, value in others.items() if value is not None}
+    return TestedWith(segmenter=who[0], scorer=who[1], sources=known) if len(known) == len(others) else None
 
 
 def mode_figures(

@@ -204,13 +204,12 @@ def _promise(
     first = _one_each(cases)
     score, wrong = _outcomes(first)
     promise = control_risk(score, wrong, settings.alpha, settings.delta, _taus(cross, settings, len(held)))
-    tested_with = tested_with_of([*fit, *held])
+    tested_with = tested_with_of([*fit, *held], own.sources)
     return prior.model_copy(
         update={
             "truth": settings.truth,
             "tested_with": tested_with,
             "calibration": own.calibrate,
-            "geometry_calibration": own.calibrate_geometry,
             "fusion": own.fuse,
             "rate": _rate(cross),
             "promise": promise,

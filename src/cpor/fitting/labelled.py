@@ -110,7 +110,9 @@ class LabelledScene:
 
     def believed_by(self, pipeline: Pipeline) -> "LabelledScene":
         """The same scene as seen by other stages; what was measured is not measured again."""
-        return replace(self, beliefs=pipeline.combine(self.beliefs.geometry, self.semantic))
+        names = {each.name for each in pipeline.sources}
+        others = {name: each for name, each in self.beliefs.scores.items() if name in names}
+        return replace(self, beliefs=pipeline.combine(self.beliefs.geometry, self.semantic, others))
 
     @property
     def targets(self) -> tuple[int, ...]:

@@ -6,9 +6,9 @@ The weight is chosen by cross-validation over images; infinity, the prior model 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -16,27 +16,27 @@ from scipy.optimize import minimize
 
 from cpor.calibration import PlattCalibrator, ScenePlattCalibrator
 from cpor.calibration.cross_validation import N_FOLDS, fold_of
+from cpor.evidence.source import GEOMETRY, PairScores
 from cpor.fitting.labelled import LabelledScene
 from cpor.fusion import GatedFusion
 from cpor.metrics import nll
 from cpor.model import FittedModel
-from cpor.pipeline import LEAST_RELIABILITY, Pipeline
+from cpor.pipeline import Pipeline
 
 WEIGHTS = (0.3, 3.0, 30.0, 300.0, math.inf)
 """Weights of the prior model that are tried, in pictures' worth of evidence; infinity leaves it as it is."""
 
-MOVED: dict[type, tuple[tuple[str, float | None], ...]] = {
-    PlattCalibrator: (("a", 1e-2), ("c", None)),
-    ScenePlattCalibrator: (("alpha_0", None), ("alpha_n", None), ("c_0", None), ("c_n", None)),
-    GatedFusion: (("gamma", None), ("beta_vlm", 0.0), ("beta_cv", 0.0)),
+MOVED: dict[type, tuple[str, ...]] = {
+    PlattCalibrator: ("a", "c"),
+    ScenePlattCalibrator: ("alpha_0", "alpha_n", "c_0", "c_n"),
 }
-"""Numbers that move, with their least value; a stage of another kind stays as it is."""
+"""Numbers of a calibrator that move; one of another kind stays as it is.
 
-NOT_SURER = ("a", "beta_cv")
-"""Numbers that may only fall: the slope of Platt scaling, which geometry has, and the weight of geometry.
-
-A few labels that it gets right by chance do not make it surer.
+The slope of Platt scaling and the weight in the fusion may only fall for geometry: a few labels that it gets
+right by chance do not make it surer.
 """
+
+Bounds: TypeAlias = tuple[float | None, float | None]
 
 
 def choose_weight(prior: FittedModel, part: Sequence[LabelledScene]) -> float:
@@ -63,69 +63,91 @@ def move(start: Pipeline, part: Sequence[LabelledScene], weight: float) -> Pipel
     pull = weight / len({each.image for each in part})
     label = np.concatenate([each.label.ravel() for each in part])
     known = np.concatenate([each.known.ravel() for each in part])
-    semantic = [(each.beliefs.score_semantic, each.beliefs.asked) for each in part]
-    geometric = [(each.beliefs.geometry.p_geometry, _reliable(each)) for each in part]
-    moved = replace(
-        start,
-        calibrate=_move_source(start.calibrate, semantic, label, known, pull),
-        calibrate_geometry=_move_source(start.calibrate_geometry, geometric, label, known, pull),
-    )
+    calibrate = {
+        name: _move_calibrator(name, stage, [each.beliefs.scores[name] for each in part], label, known, pull)
+        for name, stage in start.calibrate.items()
+    }
+    moved = replace(start, calibrate=calibrate)
     if not isinstance(moved.fuse, GatedFusion):
         return moved
     later = [each.believed_by(moved).beliefs for each in part]
-    p_vlm = np.concatenate([each.p_semantic.ravel() for each in later])
-    p_cv = np.concatenate([each.p_geometry.ravel() for each in later])
-    gate = np.concatenate([each.geometry.reliability.ravel() for each in later])
-    there = known & ~(np.isnan(p_vlm) & np.isnan(p_cv))
-    given: dict[str, Any] = {"p_vlm": p_vlm[there], "p_cv": p_cv[there], "reliability": gate[there]}
-    fuse = _move_stage(moved.fuse, lambda stage: stage.apply(**given), label[there], pull)
-    return replace(moved, fuse=fuse)
+    p = {name: np.concatenate([each.p[name].ravel() for each in later]) for name in later[0].p}
+    gate = {name: np.concatenate([e.scores[name].reliability.ravel() for e in later]) for name in p}
+    there = known & ~np.all([np.isnan(each) for each in p.values()], axis=0)
+    p, gate = ({name: each[there] for name, each in values.items()} for values in (p, gate))
+    return replace(moved, fuse=_move_fusion(moved.fuse, p, gate, label[there], pull))
 
 
-def _move_source(
-    calibrator: Any,
-    given: Sequence[tuple[np.ndarray, np.ndarray]],
+def _move_calibrator(
+    name: str,
+    stage: Any,
+    given: Sequence[PairScores],
     label: Bool[np.ndarray, " n"],
     known: Bool[np.ndarray, " n"],
     pull: float,
 ) -> Any:
-    """A calibrator moved; `given` are scores and which pairs were scored, for each scene."""
-    score = np.concatenate([np.where(scored, value, np.nan).ravel() for value, scored in given])
-    count = np.concatenate([np.full(scored.size, float(scored.sum())) for _, scored in given])
+    """The calibrator of one source, moved; `given` are its scores of each scene."""
+    score = np.concatenate([each.score.ravel() for each in given])
+    count = np.concatenate([np.full(each.asked.size, float(each.asked.sum())) for each in given])
     there = known & ~np.isnan(score)
-    if calibrator is None or not there.any():
-        return calibrator
-    return _move_stage(
-        calibrator, lambda stage: stage.apply(score[there], n_candidates=count[there]), label[there], pull
-    )
-
-
-def _move_stage(
-    stage: Any, predict: Callable[[Any], Float[np.ndarray, " n"]], label: Bool[np.ndarray, " n"], pull: float
-) -> Any:
-    """The stage whose numbers fit the labels, drawn back to where they were; as it was for other kinds."""
-    numbers = MOVED.get(type(stage))
-    if numbers is None or not label.size:
+    if type(stage) not in MOVED or not there.any():
         return stage
-    names = [name for name, _ in numbers]
-    start = np.array([getattr(stage, name) for name in names])
+    names = MOVED[type(stage)]
+    start = np.array([getattr(stage, each) for each in names])
 
     def with_numbers(theta: Float[np.ndarray, " k"]) -> Any:
         return stage.model_copy(update=dict(zip(names, theta.tolist(), strict=True)))
 
+    def predict(theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
+        return np.asarray(with_numbers(theta).apply(score[there], n_candidates=count[there]))
+
+    slopes = {
+        each: (1e-2, getattr(stage, each) if name == GEOMETRY else None) for each in names if each == "a"
+    }
+    bounds = [slopes.get(each, (None, None)) for each in names]
+    return with_numbers(_moved_numbers(predict, start, bounds, label[there], pull))
+
+
+def _move_fusion(
+    stage: GatedFusion,
+    p: Mapping[str, Float[np.ndarray, " n"]],
+    gate: Mapping[str, Float[np.ndarray, " n"]],
+    label: Bool[np.ndarray, " n"],
+    pull: float,
+) -> GatedFusion:
+    """The fusion, moved."""
+    if not label.size:
+        return stage
+    names = list(stage.beta)
+
+    def with_numbers(theta: Float[np.ndarray, " k"]) -> GatedFusion:
+        gamma, *beta = theta.tolist()
+        return stage.model_copy(update={"gamma": gamma, "beta": dict(zip(names, beta, strict=True))})
+
+    def predict(theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
+        return with_numbers(theta).apply(p, gate)
+
+    most = [weight if name == GEOMETRY else None for name, weight in stage.beta.items()]
+    bounds: list[Bounds] = [(None, None), *((0.0, each) for each in most)]
+    start = np.array([stage.gamma, *stage.beta.values()])
+    return with_numbers(_moved_numbers(predict, start, bounds, label, pull))
+
+
+def _moved_numbers(
+    predict: Callable[[Float[np.ndarray, " k"]], Float[np.ndarray, " n"]],
+    start: Float[np.ndarray, " k"],
+    bounds: Sequence[Bounds],
+    label: Bool[np.ndarray, " n"],
+    pull: float,
+) -> Float[np.ndarray, " k"]:
+    """The numbers of a stage that fit the labels, drawn back to where they were."""
+
     def loss(theta: Float[np.ndarray, " k"]) -> float:
-        p = np.clip(predict(with_numbers(theta)), 1e-9, 1.0 - 1e-9)
+        p = np.clip(predict(theta), 1e-9, 1.0 - 1e-9)
         fit = -float(np.mean(np.where(label, np.log(p), np.log1p(-p))))
         return fit + 0.5 * pull * float(((theta - start) ** 2).sum())
 
-    bounds = [(low, getattr(stage, name) if name in NOT_SURER else None) for name, low in numbers]
-    return with_numbers(np.asarray(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x))
-
-
-def _reliable(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-    """Pairs of which geometry has an answer, as the pipeline has it."""
-    geometry = each.beliefs.geometry
-    return np.asarray(geometry.is_candidate & (geometry.reliability >= LEAST_RELIABILITY))
+    return np.asarray(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x)
 
 
 def pairs_of(each: LabelledScene) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:

@@ -18,11 +18,12 @@ from cpor.calibration import (
 )
 from cpor.calibration.cross_validation import N_FOLDS
 from cpor.decision import Decision, Defer
+from cpor.evidence.source import SEMANTIC
 from cpor.fitting.labelled import FittingError, LabelledScene, Of, gather, images
-from cpor.fusion import MOST_DISAGREEMENT, GatedFusion, learn_most_disagreement
+from cpor.fusion import GatedFusion, Guard, learn_most_disagreement
 from cpor.inference.decide import decide_many
 from cpor.metrics import ReliabilitySummary, summarise_reliability
-from cpor.pipeline import UNSEEN, Pipeline, add_unseen, pair_features
+from cpor.pipeline import UNSEEN, PairCalibrator, Pipeline, add_unseen, pair_features
 from cpor.truth import is_wrong, on_chain, right_actions
 
 
@@ -81,47 +82,60 @@ def _folds(group: Shaped[np.ndarray, " n"]) -> int:
 def fit_calibration(
     raw: Pipeline, parts: Mapping[str, list[LabelledScene]]
 ) -> tuple[Pipeline, list[ReliabilityData]]:
-    """Calibrators of both sources, and how they do on the part fusion is fitted to."""
+    """A calibrator for each source that has scores, and how they do on the part fusion is fitted to.
+
+    Semantic scores get the paper's calibrator, which sees the size of the scene; others plain Platt
+    scaling.
+    """
     part, other = parts["calibration"], parts["fusion"]
-
-    def answered(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-        return np.asarray(~np.isnan(each.beliefs.score_semantic))
-
-    def scored(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-        return np.asarray(~np.isnan(each.beliefs.p_geometry))
-
-    reliability = []
-    semantic = geometric = None
-    if any(answered(each).any() for each in part):
-        score = gather(part, lambda e: e.beliefs.score_semantic, answered)
+    names = list(part[0].beliefs.scores)
+    calibrate: dict[str, PairCalibrator] = {}
+    for name in names:
+        answered = _answered_by(name)
+        if not any(answered(each).any() for each in part):
+            continue
+        score = gather(part, _scores_of(name), answered)
         label = gather(part, LABEL, answered)
-        counts = gather(part, lambda e: np.full(e.beliefs.asked.shape, e.beliefs.asked.sum()), answered)
-        group = images(part, answered)
-        with _naming("calibration part, semantic scores"):
+        with _naming(f"calibration part, {name} scores"):
+            if name != SEMANTIC:
+                calibrate[name] = PlattCalibrator.fit(score, label, penalty=BASE_PENALTY)
+                continue
+            counts = gather(part, _n_asked, answered)
+            group = images(part, answered)
             penalty = ScenePlattCalibrator.penalty_curve(
                 score, label, group, n_candidates=counts, n_folds=_folds(group)
             ).best
-            semantic = ScenePlattCalibrator.fit(
+            calibrate[name] = ScenePlattCalibrator.fit(
                 score, label, n_candidates=counts, penalty=penalty, base_penalty=BASE_PENALTY
             )
-    if any(scored(each).any() for each in part):
-        with _naming("calibration part, geometry"):
-            geometric = PlattCalibrator.fit(
-                gather(part, lambda e: e.beliefs.geometry.p_geometry, scored),
-                gather(part, LABEL, scored),
-                penalty=BASE_PENALTY,
-            )
-    fitted = replace(raw, calibrate=semantic, calibrate_geometry=geometric)
+    fitted = replace(raw, calibrate=calibrate)
     later = [each.believed_by(fitted) for each in other]
-    for name, before, after, where in (
-        ("semantic", lambda e: e.beliefs.score_semantic, lambda e: e.beliefs.p_semantic, answered),
-        ("geometric", lambda e: e.beliefs.geometry.p_geometry, lambda e: e.beliefs.p_geometry, scored),
-    ):
-        if any(where(each).any() for each in later):
-            label = gather(later, LABEL, where)
-            reliability.append(ReliabilityData(f"{name}, raw", gather(later, before, where), label))
-            reliability.append(ReliabilityData(f"{name}, calibrated", gather(later, after, where), label))
+    reliability = []
+    for name in names:
+        answered = _answered_by(name)
+        if any(answered(each).any() for each in later):
+            label = gather(later, LABEL, answered)
+            before, after = gather(later, _scores_of(name), answered), gather(later, _p_of(name), answered)
+            reliability.append(ReliabilityData(f"{name}, raw", before, label))
+            reliability.append(ReliabilityData(f"{name}, calibrated", after, label))
     return fitted, reliability
+
+
+def _scores_of(name: str) -> Of:
+    return lambda each: each.beliefs.scores[name].score
+
+
+def _p_of(name: str) -> Of:
+    return lambda each: each.beliefs.p[name]
+
+
+def _answered_by(name: str) -> Of:
+    return lambda each: np.asarray(~np.isnan(each.beliefs.scores[name].score))
+
+
+def _n_asked(each: LabelledScene) -> Float[np.ndarray, "n n"]:
+    asked = each.beliefs.scores[SEMANTIC].asked
+    return np.full(asked.shape, float(asked.sum()))
 
 
 def fit_unseen(
@@ -147,24 +161,26 @@ def fit_fusion(
     """Fusion of the calibrated sources, and how it does on the selection part."""
 
     def sourced(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-        return np.asarray(~(np.isnan(each.beliefs.p_semantic) & np.isnan(each.beliefs.p_geometry)))
+        return np.asarray(~np.all([np.isnan(p) for p in each.beliefs.p.values()], axis=0))
 
     part = [each.believed_by(fitted) for each in parts["fusion"]]
     label = gather(part, LABEL, sourced)
-    p_vlm = gather(part, lambda e: e.beliefs.p_semantic, sourced)
-    p_cv = gather(part, lambda e: e.beliefs.p_geometry, sourced)
-    gate = gather(part, lambda e: e.beliefs.geometry.reliability, sourced)
+    names = list(part[0].beliefs.p)
+    p = {name: gather(part, _p_of(name), sourced) for name in names}
+    gate = {name: gather(part, _reliability_of(name), sourced) for name in names}
     group = images(part, sourced)
     with _naming("fusion part"):
-        penalty = GatedFusion.penalty_curve(
-            label, group, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, n_folds=_folds(group)
-        ).best
-        fusion = GatedFusion.fit(label, p_vlm=p_vlm, p_cv=p_cv, reliability=gate, penalty=penalty)
-    most = learn_most_disagreement(p_vlm, p_cv)
-    fitted = replace(fitted, fuse=fusion, most_disagreement=MOST_DISAGREEMENT if most is None else most)
+        penalty = GatedFusion.penalty_curve(label, group, p, gate, n_folds=_folds(group)).best
+        fusion = GatedFusion.fit(label, p, gate, penalty=penalty)
+    most = learn_most_disagreement(p)
+    fitted = replace(fitted, fuse=fusion, guard=Guard() if most is None else Guard(most))
     later = [each.believed_by(fitted) for each in parts["selection"]]
-    p = gather(later, lambda e: e.beliefs.p_fused, sourced)
-    return fitted, [ReliabilityData("fused", p, gather(later, LABEL, sourced))]
+    fused = gather(later, lambda e: e.beliefs.p_fused, sourced)
+    return fitted, [ReliabilityData("fused", fused, gather(later, LABEL, sourced))]
+
+
+def _reliability_of(name: str) -> Of:
+    return lambda each: each.beliefs.scores[name].reliability
 
 
 def fit_selection(

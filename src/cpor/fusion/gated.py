@@ -1,7 +1,8 @@
-"""Reliability-gated fusion of the two sources (eq. fusion, fusion-loss)."""
+"""Reliability-gated fusion of any number of sources (eq. fusion, fusion-loss)."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -10,23 +11,29 @@ from scipy.special import expit, logit
 
 from cpor.calibration.conditioned import GRADIENT_TOLERANCE, check_penalty
 from cpor.calibration.cross_validation import N_FOLDS, PENALTY_GRID, PenaltyCurve, Predict, penalty_curve
-from cpor.calibration.pairs import CalibrationInputError, check_labels, clipped_logit, clipped_sigmoid
+from cpor.calibration.pairs import (
+    CalibrationInputError,
+    check_labels,
+    check_scores,
+    clipped_logit,
+    clipped_sigmoid,
+)
 from cpor.calibration.versioned import VersionedModel
+from cpor.errors import list_labels
 from cpor.fusion.prior import check_prior
-from cpor.fusion.sources import Sources, check_sources
 
 
 def fusion_loss(
-    theta: Float[np.ndarray, " 3"],
-    evidence: Float[np.ndarray, "n 2"],
+    theta: Float[np.ndarray, " params"],
+    evidence: Float[np.ndarray, "n sources"],
     label: Bool[np.ndarray, " n"],
     penalty: float,
-) -> tuple[float, Float[np.ndarray, " 3"]]:
+) -> tuple[float, Float[np.ndarray, " params"]]:
     """Mean negative log-likelihood plus lambda / 2 |beta|^2, and its gradient; eq. fusion-loss.
 
     Args:
-        theta: (gamma, beta_vlm, beta_cv).
-        evidence: Columns delta_vlm h_vlm and delta_cv r h_cv. Shape (n, 2).
+        theta: gamma, then one weight beta for each source.
+        evidence: One column delta r h for each source. Shape (n, sources).
         label: Shape (n,).
         penalty: lambda_fus; the intercept gamma is not penalised.
     """
@@ -38,25 +45,25 @@ def fusion_loss(
 
 
 class GatedFusion(VersionedModel):
-    """Weighted sum of centred log-odds, the geometric ones gated by their depth support; eq. fusion.
+    """Weighted sum of centred log-odds, each gated by the reliability of its source; eq. fusion.
 
-    g = gamma + delta_vlm beta_vlm h_vlm + delta_cv beta_cv r h_cv, h = logit p - logit pi_0, p = sigmoid(g).
-    A source that is absent adds nothing; a pair with none has no answer (NaN).
+    g = gamma + sum_s delta_s beta_s r_s h_s, h_s = logit p_s - logit pi_0, p = sigmoid(g).
+    The paper's case has two sources: `semantic`, whose r is 1, and `geometry`. A source without an answer
+    adds nothing; a pair without any has no answer (NaN).
 
     Attributes:
         gamma: Intercept.
-        beta_vlm: Weight of the semantic source, at least 0.
-        beta_cv: Weight of the geometric source, at least 0.
+        beta: Weight of each source by its name, at least 0.
         prior: pi_0, the share of true relations among the pairs fitted to.
         penalty: lambda_fus.
         objective: Value of eq. fusion-loss at the fit.
     """
 
     kind: Literal["gated-fusion"] = "gated-fusion"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
+    latest_version: ClassVar[int] = 2
     gamma: float
-    beta_vlm: NonNegativeFloat
-    beta_cv: NonNegativeFloat
+    beta: dict[str, NonNegativeFloat] = Field(min_length=1)
     prior: float = Field(gt=0.0, lt=1.0)
     penalty: NonNegativeFloat
     objective: float
@@ -65,26 +72,26 @@ class GatedFusion(VersionedModel):
     def fit(
         cls,
         label: Shaped[np.ndarray, " n"],
+        p: Mapping[str, Shaped[np.ndarray, " n"]],
+        reliability: Mapping[str, Shaped[np.ndarray, " n"]] | None = None,
         *,
-        p_vlm: Shaped[np.ndarray, " n"] | None = None,
-        p_cv: Shaped[np.ndarray, " n"] | None = None,
-        reliability: Shaped[np.ndarray, " n"] | None = None,
         penalty: float,
     ) -> "GatedFusion":
         """Minimise eq. fusion-loss over the pairs with at least one source.
 
         Args:
             label: 0 / 1 or bool. Shape (n,).
-            p_vlm: Calibrated semantic probabilities; NaN = absent. Shape (n,).
-            p_cv: Geometric confidences; NaN = absent. Shape (n,).
-            reliability: r in [0, 1]. Shape (n,).
+            p: Calibrated probabilities of each source; NaN = no answer. Shape (n,) each.
+            reliability: r in [0, 1] of each source; 1 where not given. Shape (n,) each.
             penalty: lambda_fus; see `penalty_curve`.
         """
-        sources = check_sources(p_vlm, p_cv, reliability)
-        return cls._fit_sources(sources, check_labels(label, sources.p_vlm.size), penalty)
+        sources = _Sources.check(p, reliability)
+        return cls._fit_sources(sources, check_labels(label, len(sources.p)), penalty)
 
     @classmethod
-    def _fit_sources(cls, sources: Sources, label: Bool[np.ndarray, " n"], penalty: float) -> "GatedFusion":
+    def _fit_sources(
+        cls, sources: "_Sources", label: Bool[np.ndarray, " n"], penalty: float
+    ) -> "GatedFusion":
         check_penalty(penalty)
         answered = sources.answered
         truth = label[answered]
@@ -95,21 +102,22 @@ class GatedFusion(VersionedModel):
                 f"all {truth.size} labels are {int(truth[0])}: weights can only be learnt where both occur"
             )
         prior = float(truth.mean())
-        evidence = _evidence(sources.take(answered), prior)
+        evidence = sources.take(answered).evidence(prior)
+        n_sources = len(sources.names)
         from scipy.optimize import minimize  # takes 0.2 s to import, and only fitting needs it
 
         found = minimize(
             fusion_loss,
-            np.array([logit(prior), 1.0, 1.0]),
+            np.array([logit(prior), *[1.0] * n_sources]),
             args=(evidence, truth, penalty),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(None, None), (0.0, None), (0.0, None)],
+            bounds=[(None, None), *[(0.0, None)] * n_sources],
             options={"maxiter": 10_000, "ftol": 1e-15, "gtol": 1e-9},
         )
-        gamma, beta_vlm, beta_cv = np.asarray(found.x, dtype=np.float64).tolist()
+        gamma, *beta = np.asarray(found.x, dtype=np.float64).tolist()
         # At a weight of 0 the loss may still fall on the forbidden side.
-        held = np.array([False, beta_vlm == 0.0, beta_cv == 0.0])
+        held = np.array([False, *(weight == 0.0 for weight in beta)])
         slope = np.where(held, np.minimum(found.jac, 0.0), found.jac)
         if not np.isfinite(found.x).all() or np.abs(slope).max() > GRADIENT_TOLERANCE:
             raise CalibrationInputError(
@@ -118,8 +126,7 @@ class GatedFusion(VersionedModel):
             )
         return cls(
             gamma=gamma,
-            beta_vlm=beta_vlm,
-            beta_cv=beta_cv,
+            beta=dict(zip(sources.names, beta, strict=True)),
             prior=prior,
             penalty=penalty,
             objective=float(found.fun),
@@ -127,25 +134,29 @@ class GatedFusion(VersionedModel):
 
     def apply(
         self,
-        *,
-        p_vlm: Shaped[np.ndarray, " n"] | None = None,
-        p_cv: Shaped[np.ndarray, " n"] | None = None,
-        reliability: Shaped[np.ndarray, " n"] | None = None,
+        p: Mapping[str, Shaped[np.ndarray, " n"]],
+        reliability: Mapping[str, Shaped[np.ndarray, " n"]] | None = None,
         prior: float | None = None,
     ) -> Float[np.ndarray, " n"]:
         """Fused probabilities; NaN where a pair has no source. Shape (n,).
 
         Args:
-            p_vlm: Calibrated semantic probabilities; NaN = absent. Shape (n,).
-            p_cv: Geometric confidences; NaN = absent. Shape (n,).
-            reliability: r in [0, 1]. Shape (n,).
+            p: Calibrated probabilities of each source; NaN = no answer. A source of the fit that is not
+                given has no answers; one that has an answer and no weight is an error. Shape (n,) each.
+            reliability: r in [0, 1] of each source; 1 where not given. Shape (n,) each.
             prior: Share of true relations where this is used, if it differs from `self.prior`; the
                 log-odds move by logit(prior) - logit(self.prior).
         """
-        return self._apply_sources(check_sources(p_vlm, p_cv, reliability), prior)
+        for name in p.keys() - self.beta.keys():
+            if not np.isnan(p[name]).all():
+                raise CalibrationInputError(
+                    f"the fusion has no weight for the source {name!r}, only for "
+                    f"{list_labels(list(self.beta))}; fit a model with that source"
+                )
+        return self._apply_sources(_Sources.check(p, reliability, tuple(self.beta)), prior)
 
-    def _apply_sources(self, sources: Sources, prior: float | None = None) -> Float[np.ndarray, " n"]:
-        logit_p = self.gamma + _evidence(sources, self.prior) @ np.array([self.beta_vlm, self.beta_cv])
+    def _apply_sources(self, sources: "_Sources", prior: float | None = None) -> Float[np.ndarray, " n"]:
+        logit_p = self.gamma + sources.evidence(self.prior) @ np.array(list(self.beta.values()))
         if prior is not None:
             check_prior(prior, "prior")
             logit_p = logit_p + logit(prior) - logit(self.prior)
@@ -156,10 +167,9 @@ class GatedFusion(VersionedModel):
         cls,
         label: Shaped[np.ndarray, " n"],
         group: Shaped[np.ndarray, " n"],
+        p: Mapping[str, Shaped[np.ndarray, " n"]],
+        reliability: Mapping[str, Shaped[np.ndarray, " n"]] | None = None,
         *,
-        p_vlm: Shaped[np.ndarray, " n"] | None = None,
-        p_cv: Shaped[np.ndarray, " n"] | None = None,
-        reliability: Shaped[np.ndarray, " n"] | None = None,
         grid: Sequence[float] = PENALTY_GRID,
         n_folds: int = N_FOLDS,
         rng: np.random.Generator | None = None,
@@ -169,15 +179,14 @@ class GatedFusion(VersionedModel):
         Args:
             label: 0 / 1 or bool. Shape (n,).
             group: Which image each pair belongs to. Shape (n,).
-            p_vlm: Calibrated semantic probabilities; NaN = absent. Shape (n,).
-            p_cv: Geometric confidences; NaN = absent. Shape (n,).
-            reliability: r in [0, 1]. Shape (n,).
+            p: Calibrated probabilities of each source; NaN = no answer. Shape (n,) each.
+            reliability: r in [0, 1] of each source; 1 where not given. Shape (n,) each.
             grid: Penalties to try.
             n_folds: Number of folds.
             rng: Shuffles the images before they are dealt out to folds.
         """
-        sources = check_sources(p_vlm, p_cv, reliability)
-        truth = check_labels(label, sources.p_vlm.size)
+        sources = _Sources.check(p, reliability)
+        truth = check_labels(label, len(sources.p))
 
         def predict_with(penalty: float) -> Predict:
             def predict(
@@ -191,13 +200,98 @@ class GatedFusion(VersionedModel):
         return penalty_curve(predict_with, truth, group, grid, n_folds, rng)
 
 
-def _evidence(sources: Sources, prior: float) -> Float[np.ndarray, "n 2"]:
-    """Columns delta_vlm h_vlm and delta_cv r h_cv of eq. fusion. Shape (n, 2)."""
-    h_vlm = clipped_logit(sources.p_vlm) - logit(prior)
-    h_cv = clipped_logit(sources.p_cv) - logit(prior)
-    return np.column_stack(
-        [
-            np.where(sources.has_vlm, h_vlm, 0.0),
-            np.where(sources.has_cv, sources.reliability * h_cv, 0.0),
-        ]
-    )
+class NaiveFusion(VersionedModel):
+    """p = sigmoid(sum_s logit p_s): unit weights, no gate, no prior term; for comparison.
+
+    It counts the base rate once for each source and trusts all sources alike. A source without an answer
+    adds nothing; a pair without any has no answer (NaN).
+    """
+
+    kind: Literal["naive-fusion"] = "naive-fusion"
+    version: Literal[1] = 1
+
+    def apply(
+        self, p: Mapping[str, Shaped[np.ndarray, " n"]], reliability: object = None
+    ) -> Float[np.ndarray, " n"]:
+        """Fused probabilities; NaN where a pair has no source. Shape (n,).
+
+        Args:
+            p: Calibrated probabilities of each source; NaN = no answer. Shape (n,) each.
+            reliability: Ignored.
+        """
+        sources = _Sources.check(p, None)
+        logit_p = sources.evidence(0.5).sum(axis=1)
+        return clipped_sigmoid(np.where(sources.answered, logit_p, np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sources:
+    """Checked evidence on n pairs, one column for each source.
+
+    Attributes:
+        names: The sources.
+        p: Calibrated probabilities; NaN = no answer. Shape (n, sources).
+        reliability: r in [0, 1]; 0 where there is no answer. Shape (n, sources).
+    """
+
+    names: tuple[str, ...]
+    p: Float[np.ndarray, "n sources"]
+    reliability: Float[np.ndarray, "n sources"]
+
+    @classmethod
+    def check(
+        cls,
+        p: Mapping[str, Shaped[np.ndarray, " n"]],
+        reliability: Mapping[str, Shaped[np.ndarray, " n"]] | None,
+        names: tuple[str, ...] | None = None,
+    ) -> "_Sources":
+        """Bring all sources into one form.
+
+        Args:
+            p: Calibrated probabilities by source. Shape (n,) each.
+            reliability: r by source; 1 where not given. Shape (n,) each.
+            names: The columns; None: the sources given. One that is not given has no answers.
+        """
+        if not p:
+            raise CalibrationInputError("give at least one source of probabilities")
+        given = {name: check_scores(values, f"p of {name}, pair") for name, values in p.items()}
+        gates = {
+            name: check_scores(r, f"reliability of {name}, pair") for name, r in (reliability or {}).items()
+        }
+        sizes = {
+            each.size for each in (*given.values(), *(gates[name] for name in gates.keys() & given.keys()))
+        }
+        if len(sizes) > 1:
+            raise CalibrationInputError(
+                f"the sources have {list_labels(sorted(sizes))} entries: give one probability and one "
+                "reliability for each pair"
+            )
+        n = sizes.pop()
+        names = names or tuple(given)
+        columns, weights = np.full((n, len(names)), np.nan), np.zeros((n, len(names)))
+        for k, name in enumerate(names):
+            if name not in given:
+                continue
+            columns[:, k] = given[name]
+            there = ~np.isnan(given[name])
+            gate = gates.get(name, np.ones(n))
+            if (missing := np.flatnonzero(there & np.isnan(gate))).size:
+                raise CalibrationInputError(
+                    f"pair {missing[0]} has a probability by {name} but no reliability (NaN)"
+                )
+            weights[there, k] = gate[there]
+        return cls(names, columns, weights)
+
+    @property
+    def answered(self) -> Bool[np.ndarray, " n"]:
+        """Whether any source has an answer that counts: one of reliability 0 does not. Shape (n,)."""
+        return np.asarray((self.reliability > 0.0).any(axis=1))
+
+    def evidence(self, prior: float) -> Float[np.ndarray, "n sources"]:
+        """Columns delta r h of eq. fusion. Shape (n, sources)."""
+        h = clipped_logit(self.p) - logit(prior)
+        return np.where(np.isnan(self.p), 0.0, self.reliability * h)
+
+    def take(self, rows: Bool[np.ndarray, " n"]) -> "_Sources":
+        """The same for some pairs."""
+        return _Sources(self.names, self.p[rows], self.reliability[rows])

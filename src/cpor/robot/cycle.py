@@ -12,6 +12,7 @@ from cpor.answer import Promise
 from cpor.data.depth import DEPTH_RANGE_M
 from cpor.decision import Action, Decision, Defer, Remove
 from cpor.errors import CporError, InvalidSettingError
+from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.gate.check import Check
 from cpor.pipeline import PipelineResult
 from cpor.robot.protocol import Outcome, RobotStatus
@@ -244,11 +245,12 @@ def list_beliefs(result: PipelineResult, carried: frozenset[BlockedBy]) -> tuple
     """What the stages say of each pair of objects that may obstruct, row by row."""
     n = len(result.beliefs.ids)
     beliefs, p = result.beliefs, result.posterior.p_obstructs[:n, :n]
-    said = (p != 0.0) | (beliefs.p_fused != 0.0) | beliefs.asked  # NaN is not 0
+    raw, asked = beliefs.scores[SEMANTIC].score, beliefs.scores[SEMANTIC].asked
+    said = (p != 0.0) | (beliefs.p_fused != 0.0) | asked  # NaN is not 0
     listed = []
     for i, j in zip(*np.nonzero(said), strict=True):
         pair = BlockedBy(beliefs.ids[i], beliefs.ids[j])
-        stages = (p, beliefs.p_fused, beliefs.p_geometry, beliefs.score_semantic)
+        stages = (p, beliefs.p_fused, beliefs.p[GEOMETRY], raw)
         p_here, fused, cv, vlm = (None if np.isnan(s[i, j]) else float(s[i, j]) for s in stages)
         listed.append(PairBelief(*pair, p_here, fused, cv, vlm, pair in carried))
     return tuple(listed)
@@ -256,12 +258,12 @@ def list_beliefs(result: PipelineResult, carried: frozenset[BlockedBy]) -> tuple
 
 def scores_used(scene: Scene, result: PipelineResult) -> SemanticScores | None:
     """The semantic scores a decision was made from, so that the record decides alike without asking."""
-    beliefs = result.beliefs
-    if not beliefs.asked.any():
+    beliefs, said = result.beliefs, result.beliefs.scores[SEMANTIC]
+    if not said.asked.any():
         return scene.semantic_scores
     scores: dict[BlockedBy, float | None] = {}
-    for i, j in zip(*np.nonzero(beliefs.asked), strict=True):
-        score = float(beliefs.score_semantic[i, j])
+    for i, j in zip(*np.nonzero(said.asked), strict=True):
+        score = float(said.score[i, j])
         scores[BlockedBy(beliefs.ids[i], beliefs.ids[j])] = None if np.isnan(score) else score
     return SemanticScores(scores, beliefs.scorer)
 

@@ -13,6 +13,7 @@ from cpor.corrections.history import Corrections
 from cpor.errors import TooLargeError
 from cpor.evidence import PairState
 from cpor.evidence.pair_crops import near_pairs
+from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.gate.check import Check
 from cpor.perception.network_file import MissingExtraError
 from cpor.pipeline import PairBeliefs
@@ -175,9 +176,9 @@ def _describe_evidence(beliefs: PairBeliefs) -> list[EvidenceMessage]:
                 clearance=_number(geometry.clearance[i, j]),
                 depth_order=_number(geometry.depth_order[i, j]),
                 reliability=_number(geometry.reliability[i, j]),
-                p_geometry=_number(beliefs.p_geometry[i, j]),
-                score_semantic=_number(beliefs.score_semantic[i, j]),
-                p_semantic=_number(beliefs.p_semantic[i, j]),
+                p_geometry=_number(beliefs.p[GEOMETRY][i, j]),
+                score_semantic=_number(beliefs.scores[SEMANTIC].score[i, j]),
+                p_semantic=_number(beliefs.p[SEMANTIC][i, j]),
                 p=_number(beliefs.p_fused[i, j]),
             )
         )
