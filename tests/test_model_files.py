@@ -29,7 +29,7 @@ def promises(model: FittedModel) -> bool:
     """Whether anything is promised where masks, scores and geometry are the tested ones."""
     tested = model.tested_with or TestedWith(segmenter="any @1", scorer=None)
     made = Sources("", "", tested.segmenter, "", tested.scorer, frozenset({"masks", "scores"}))
-    promise, words = make_promise(model, made, model.geometry_weights, (), as_tested=True)
+    promise, words = make_promise(model, made, {"geometry": model.geometry_weights}, (), as_tested=True)
     assert (promise is None) == words.startswith("No error rate is promised")
     return promise is not None
 

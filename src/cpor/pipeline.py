@@ -12,10 +12,10 @@ rate       the action's score         -> how often it succeeds       (ours)
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -35,8 +35,9 @@ from cpor.evidence.learnt import GeometryKind, LearntGeometry
 from cpor.evidence.source import GEOMETRY, SEMANTIC, PairScores, Source, score_with, semantic_pair_scores
 from cpor.fusion import AnyFusion, Guard, NaiveFusion
 from cpor.inference.decide import MethodChoice, decide
+from cpor.records.pair_belief import PairBelief, SourceBelief, StateName
 from cpor.relations import ObstructionPosterior
-from cpor.scene import Scene, SemanticScores
+from cpor.scene import BlockedBy, Scene, SemanticScores
 
 PairCalibrator: TypeAlias = Calibrator[Float[np.ndarray, " n"]]
 
@@ -48,6 +49,9 @@ The gate of eq. fusion would leave next to nothing of it, and the base rate woul
 
 UNSEEN = 0
 """Label of whatever nobody segmented: the id of the background. It may obstruct, and is never acted on."""
+
+STATE_NAMES: tuple[StateName, ...] = get_args(StateName)
+"""By `PairState`."""
 
 MOST_MU = 0.99
 """Share of the belief that may be discarded as contradictory before nothing is done, where not learnt."""
@@ -80,6 +84,37 @@ class PairBeliefs:
     p_unseen: Float[np.ndarray, " n"]
     scorer: str | None = None
     p_look: Float[np.ndarray, "n n"] | None = None
+
+    def list_pairs(
+        self, p: Float[np.ndarray, "n n"] | None = None, carried: Set[BlockedBy] = frozenset()
+    ) -> list[PairBelief]:
+        """What each stage says of every pair that may obstruct or was asked about, row by row.
+
+        Args:
+            p: What is decided from for one target; None: `p_fused`. Shape (n, n).
+            carried: Pairs whose semantic score is kept from an earlier look.
+        """
+        p, g = self.p_fused if p is None else p, self.geometry
+        said = (p != 0.0) | (self.p_fused != 0.0) | self.scores[SEMANTIC].asked  # NaN is not 0
+        return [
+            PairBelief(
+                blocked=self.ids[i],
+                blocker=self.ids[j],
+                p=_number(p[i, j]),
+                p_fused=_number(self.p_fused[i, j]),
+                sources={
+                    name: SourceBelief(score=_number(each.score[i, j]), p=_number(self.p[name][i, j]))
+                    for name, each in self.scores.items()
+                },
+                state=STATE_NAMES[g.state[i, j]],
+                hidden_overlap=_number(g.hidden_overlap[i, j]),
+                clearance=_number(g.clearance[i, j]),
+                depth_order=_number(g.depth_order[i, j]),
+                reliability=_number(g.reliability[i, j]),
+                carried=(self.ids[i], self.ids[j]) in carried,
+            )
+            for i, j in zip(*np.nonzero(said), strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,6 +324,10 @@ def pair_features(beliefs: PairBeliefs, target: int) -> GraphFeatures:
     return graph_features(
         [ids[i] for i in rows], [ids[j] for j in columns], target, beliefs.p_fused[rows, columns]
     )
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _calibrate(calibrator: PairCalibrator | None, scores: PairScores) -> Float[np.ndarray, "n n"]:

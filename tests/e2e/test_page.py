@@ -99,8 +99,10 @@ def arrow_shows_what_each_stage_said(it, scene) -> None:
     arrow.locator(".head").dispatch_event("click")  # it may lie below a badge, and moves as words come in
     expect(it.see("evidence")).to_be_visible()
     said = next(e for e in scene["evidence"] if (e["blocker"], e["blocked"]) == (blocker, blocked))
-    for field in ("hidden_overlap", "clearance", "reliability", "p_geometry", "p_semantic", "p"):
+    for field in ("hidden_overlap", "clearance", "reliability", "p"):
         expect(it.see(f"evidence-{field}").locator("b")).to_have_text(percent(said[field]))
+    for name, source in said["sources"].items():
+        expect(it.see(f"evidence-{name}").locator("b")).to_have_text(percent(source["p"]))
     assert "nearer" in it.see("evidence-depth_order").inner_text() or said["depth_order"] <= 0.05
 
 

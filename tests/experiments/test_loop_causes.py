@@ -6,7 +6,8 @@ import pytest
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.experiments.loop_causes import WHYS, count_causes, episode_risk, list_steps
 from cpor.experiments.scenarios import ScenarioRecord
-from cpor.robot.cycle import Cycle, PairBelief
+from cpor.records.pair_belief import PairBelief
+from cpor.robot.cycle import Cycle
 from cpor.scene import BlockedBy, Observation, Scene
 from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.staged_run import Moment
@@ -18,7 +19,9 @@ def cycle(action, scores, beliefs=(), decided=None):
     nothing = Certificate("exact", 0.0, None, True, True)
     decision = Decision(decided or action, scores, frozenset(), nothing, "exact", 0.0, 0.5, None, None)
     scene = Scene(Observation(np.zeros((2, 2, 3), np.uint8)))
-    told = tuple(PairBelief(i, j, p, p, p, None, carried) for i, j, p, carried in beliefs)
+    told = tuple(
+        PairBelief(blocked=i, blocker=j, p=p, p_fused=p, carried=carried) for i, j, p, carried in beliefs
+    )
     return Cycle(0, scene, TARGET, decision, action, beliefs=told)
 
 

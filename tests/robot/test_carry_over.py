@@ -96,7 +96,7 @@ def test_carried_scores_reach_the_decision():
     result = retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(once)))
     first, second = result.cycles[:2]
     assert first.outcome.kind == "missed" and second.unchanged == {1, 2, 3, 4}
-    scores = {(b.blocked, b.blocker): b.score_semantic for b in second.beliefs}
+    scores = {(b.blocked, b.blocker): b.sources["semantic"].score for b in second.beliefs}
     assert scores[1, 2] == 0.8 and scores[2, 3] == 0.7
     assert all(b.carried for b in second.beliefs) and len(once.asked[0]) == 4
     assert second.action == first.action
@@ -140,7 +140,7 @@ def test_what_was_conditioned_on_the_target_is_never_carried():
     first, second = ({(b.blocked, b.blocker): b for b in cycle.beliefs} for cycle in result.cycles[:2])
     assert first[1, 2].p < first[1, 2].p_fused  # this target's number is another one
     # Had it been carried, the shift would have been applied twice.
-    assert second[1, 2].carried and second[1, 2].score_semantic == 0.8
+    assert second[1, 2].carried and second[1, 2].sources["semantic"].score == 0.8
     assert second[1, 2].p == first[1, 2].p and second[1, 2].p_fused == first[1, 2].p_fused
     assert result.cycles[1].scene.semantic_scores.scores[BlockedBy(1, 2)] == 0.8
 

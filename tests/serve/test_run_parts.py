@@ -10,8 +10,9 @@ from support.own_loop import run_apart
 
 from cpor.answer import decide_given
 from cpor.errors import InvalidSettingError
+from cpor.records.pair_belief import PairBelief
 from cpor.relations import ObstructionPosterior
-from cpor.robot.cycle import Cycle, PairBelief
+from cpor.robot.cycle import Cycle
 from cpor.scene import DetectedObject, Observation, Scene
 from cpor.serve.api.messages import FilmMessage, RunEvent, RunReply
 from cpor.serve.http.refusals import Busy
@@ -134,7 +135,7 @@ def test_a_cycle_is_told_in_the_one_form():
     )
     posterior = ObstructionPosterior((1, 2), 1, {(1, 2): 0.97})
     decided = decide_given(posterior)
-    beliefs = (PairBelief(1, 2, 0.97, 0.97, 0.9, None, False),)
+    beliefs = (PairBelief(blocked=1, blocker=2, p=0.97, p_fused=0.97),)
     seen = Cycle(
         0, scene, target=1, decision=decided.decision, action=decided.action, beliefs=beliefs, p_success=0.9
     )

@@ -251,7 +251,7 @@ def test_without_depth_what_touches_has_no_geometric_answer(client):
     scene = two_boxes()
     seen = client.look(Scene(Observation(scene.observation.rgb), scene.objects, scene.visible_ids))
     assert not seen.has_depth and any("No depth" in note for note in seen.notes)
-    assert all(e.p_geometry is None for e in seen.evidence)
+    assert all(e.sources["geometry"].p is None for e in seen.evidence)
 
 
 def test_masks_are_needed_where_they_are_asked_for(service):

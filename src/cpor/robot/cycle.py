@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from cpor.answer import Promise
 from cpor.data.depth import DEPTH_RANGE_M
 from cpor.decision import Action, Decision, Defer, Remove
 from cpor.errors import CporError, InvalidSettingError
-from cpor.evidence.source import GEOMETRY, SEMANTIC
+from cpor.evidence.source import SEMANTIC
 from cpor.gate.check import Check
 from cpor.pipeline import PipelineResult
+from cpor.records.pair_belief import PairBelief
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import BlockedBy, Observation, Scene, SemanticScores
 
@@ -99,27 +100,6 @@ class LoopSettings:
                 raise InvalidSettingError(f"{name} is {getattr(self, name)}; it must be at least {low}")
         if self.sign_off_prior is not None and not self.sign_off_prior.strip():
             raise InvalidSettingError("sign_off_prior is empty; write who and why")
-
-
-class PairBelief(NamedTuple):
-    """What was believed of one pair; None is no answer.
-
-    Attributes:
-        blocked, blocker: The pair.
-        p: What the decision was made from, for this target only.
-        p_fused: From all sources, whatever the target.
-        p_geometry: From masks and depth.
-        score_semantic: Raw semantic score.
-        carried: Whether the semantic score is known to be kept from an earlier cycle, not asked for anew.
-    """
-
-    blocked: int
-    blocker: int
-    p: float | None
-    p_fused: float | None
-    p_geometry: float | None
-    score_semantic: float | None
-    carried: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,21 +219,6 @@ class Stopwatch:
         now = time.perf_counter()
         self.times_s[step] = now - self._last
         self._last = now
-
-
-def list_beliefs(result: PipelineResult, carried: frozenset[BlockedBy]) -> tuple[PairBelief, ...]:
-    """What the stages say of each pair of objects that may obstruct, row by row."""
-    n = len(result.beliefs.ids)
-    beliefs, p = result.beliefs, result.posterior.p_obstructs[:n, :n]
-    raw, asked = beliefs.scores[SEMANTIC].score, beliefs.scores[SEMANTIC].asked
-    said = (p != 0.0) | (beliefs.p_fused != 0.0) | asked  # NaN is not 0
-    listed = []
-    for i, j in zip(*np.nonzero(said), strict=True):
-        pair = BlockedBy(beliefs.ids[i], beliefs.ids[j])
-        stages = (p, beliefs.p_fused, beliefs.p[GEOMETRY], raw)
-        p_here, fused, cv, vlm = (None if np.isnan(s[i, j]) else float(s[i, j]) for s in stages)
-        listed.append(PairBelief(*pair, p_here, fused, cv, vlm, pair in carried))
-    return tuple(listed)
 
 
 def scores_used(scene: Scene, result: PipelineResult) -> SemanticScores | None:

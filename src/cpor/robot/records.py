@@ -17,7 +17,8 @@ from cpor.records.decision import (
     record_action,
     record_decision,
 )
-from cpor.robot.cycle import Attempt, Cycle, Ended, PairBelief
+from cpor.records.pair_belief import PairBelief
+from cpor.robot.cycle import Attempt, Cycle, Ended
 from cpor.robot.protocol import Outcome, OutcomeKind, RobotState, RobotStatus
 from cpor.scene import Scene
 
@@ -59,18 +60,6 @@ class RunRecord(Record):
     robot: StatusRecord | None = None
 
 
-class BeliefRecord(Record):
-    """What was believed of one pair."""
-
-    blocked: int
-    blocker: int
-    p: float | None
-    p_fused: float | None
-    p_geometry: float | None
-    score_semantic: float | None
-    carried: bool
-
-
 class OutcomeRecord(Record):
     """What came of an attempt."""
 
@@ -94,7 +83,7 @@ class CycleRecord(Record):
     checks: list[CheckRecord] = []
     attempt: Attempt
     outcome: OutcomeRecord | None
-    beliefs: list[BeliefRecord]
+    beliefs: list[PairBelief]
     p_same: dict[int, float]
     unchanged: list[int]
     near: list[int] = []
@@ -123,7 +112,7 @@ def cycle_to_record(cycle: Cycle) -> CycleRecord:
         checks=[CheckRecord(**check.to_json()) for check in cycle.checks],
         attempt=cycle.attempt,
         outcome=OutcomeRecord(**asdict(outcome)) if outcome else None,
-        beliefs=[BeliefRecord(**belief._asdict()) for belief in cycle.beliefs],
+        beliefs=list(cycle.beliefs),
         p_same=dict(cycle.p_same),
         unchanged=sorted(cycle.unchanged),
         near=sorted(cycle.near),
@@ -147,7 +136,7 @@ def cycle_from_record(record: CycleRecord, scene: Scene) -> Cycle:
         checks=tuple(Check(**check.model_dump()) for check in record.checks),
         attempt=record.attempt,
         outcome=Outcome(**outcome.model_dump()) if outcome else None,
-        beliefs=tuple(PairBelief(**belief.model_dump()) for belief in record.beliefs),
+        beliefs=tuple(record.beliefs),
         p_same=record.p_same,
         unchanged=frozenset(record.unchanged),
         near=frozenset(record.near),

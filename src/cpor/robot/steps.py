@@ -9,11 +9,12 @@ from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CameraError, InvalidSettingError
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
+from cpor.records.pair_belief import PairBelief
 from cpor.relations import ObstructionPosterior
 from cpor.robot.carry_over import AskOnlyNew, Memory
 from cpor.robot.choose import Decider, choose
 from cpor.robot.confirm import Delivery, confirm_delivery
-from cpor.robot.cycle import Cycle, LoopSettings, Stopwatch, as_recorded, list_beliefs, scores_used
+from cpor.robot.cycle import Cycle, LoopSettings, Stopwatch, as_recorded, scores_used
 from cpor.robot.protocol import Outcome, Robot
 from cpor.scene import Observation, Scene
 
@@ -171,7 +172,10 @@ def decide_cycle(
     if choice.result is not None:
         scene = replace(scene, semantic_scores=scores_used(scene, choice.result))
     carried = memory.carried if _uses_given_scores(decider) else frozenset()
-    beliefs = list_beliefs(choice.result, carried) if choice.result else ()
+    beliefs: tuple[PairBelief, ...] = ()
+    if choice.result is not None:
+        seen, n = choice.result.beliefs, len(choice.result.beliefs.ids)
+        beliefs = tuple(seen.list_pairs(choice.result.posterior.p_obstructs[:n, :n], carried))
     memory = memory.learn(scene.semantic_scores, choice.result.beliefs if choice.result else None)
     watch.lap("decide")
     decided = replace(

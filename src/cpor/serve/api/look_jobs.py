@@ -11,18 +11,14 @@ import numpy as np
 from cpor.answer import View
 from cpor.corrections.history import Corrections
 from cpor.errors import TooLargeError
-from cpor.evidence import PairState
 from cpor.evidence.pair_crops import near_pairs
-from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.gate.check import Check
 from cpor.perception.network_file import MissingExtraError
-from cpor.pipeline import PairBeliefs
 from cpor.risk.modes import DEFAULT_MODE
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 from cpor.serve.api.kept_views import KeptView
 from cpor.serve.api.messages import (
     MOST_RELATIONS,
-    EvidenceMessage,
     RelationMessage,
     SceneDecideRequest,
     SceneReply,
@@ -131,7 +127,7 @@ def describe(system: System, kept: KeptView) -> SceneReply:
     start = time.perf_counter()
     view, outlook = kept.view, system.outlook(kept.view)
     assert view.believed is not None
-    evidence = _describe_evidence(view.believed.beliefs)
+    evidence = view.believed.beliefs.list_pairs()
     objects = describe_objects(view.scene, kept.shrunk, view.objects)
     width, height = kept.size
     believed = {(each.blocked, each.blocker): each.p for each in evidence} | dict(view.relations)
@@ -159,32 +155,3 @@ def describe(system: System, kept: KeptView) -> SceneReply:
             "times_ms": {stage: round(value, 3) for stage, value in times.items()},
         }
     )
-
-
-def _describe_evidence(beliefs: PairBeliefs) -> list[EvidenceMessage]:
-    """What each stage says of every pair that may obstruct."""
-    geometry = beliefs.geometry
-    messages = []
-    for i, j in zip(*np.nonzero(beliefs.p_fused), strict=True):
-        state = PairState(int(geometry.state[i, j]))
-        messages.append(
-            EvidenceMessage(
-                blocked=beliefs.ids[i],
-                blocker=beliefs.ids[j],
-                state=state.name.lower(),
-                hidden_overlap=_number(geometry.hidden_overlap[i, j]),
-                clearance=_number(geometry.clearance[i, j]),
-                depth_order=_number(geometry.depth_order[i, j]),
-                reliability=_number(geometry.reliability[i, j]),
-                p_geometry=_number(beliefs.p[GEOMETRY][i, j]),
-                score_semantic=_number(beliefs.scores[SEMANTIC].score[i, j]),
-                p_semantic=_number(beliefs.p[SEMANTIC][i, j]),
-                p=_number(beliefs.p_fused[i, j]),
-            )
-        )
-    return messages
-
-
-def _number(value: float) -> float | None:
-    """NaN, which is no answer, as null."""
-    return None if np.isnan(value) else float(value)

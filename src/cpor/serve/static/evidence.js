@@ -12,8 +12,8 @@ function order(value) {
   return `${side} (${value > 0 ? "+" : ""}${value.toFixed(2)})`;
 }
 
-/** Stages in the order data walks through them: name, field, how to show it, what it means. */
-const STAGES = [
+/** Cues of geometry: name, field, how to show it, what it means, its name in the paper. */
+const CUES = [
   [
     "Covers",
     "hidden_overlap",
@@ -42,29 +42,26 @@ const STAGES = [
     () => "of the worse-seen one has usable depth",
     "reliability r, the gate of eq. fusion",
   ],
-  [
-    "Shapes say",
-    "p_geometry",
-    share,
-    (a, b) => `from the four above: ${a} is in the way`,
-    "calibrated geometric probability",
-  ],
-  [
-    "Image, raw",
-    "score_semantic",
-    plain,
-    () => "score of the network, as it comes",
-    "semantic score, not a probability",
-  ],
-  [
-    "Image says",
-    "p_semantic",
-    share,
-    () => "the same, corrected by past errors",
-    "calibrated semantic probability",
-  ],
-  ["Together", "p", share, () => "both combined", "fused probability, eq. fusion"],
 ];
+
+/** What the sources of belief are called; others go by their own names. */
+const SOURCES = { geometry: "Shapes", semantic: "Image" };
+
+/** Rows of one source: its raw score, and the same as a probability. Geometry's raw cues are shown above. */
+function sourceRows(name, said) {
+  const title = SOURCES[name] ?? name;
+  const p = [
+    `${title} say${title.endsWith("s") ? "" : "s"}`,
+    name,
+    said.p,
+    share,
+    (a) => (name === "geometry" ? `from the four above: ${a} is in the way` : "the same, corrected by past errors"),
+    `calibrated probability of the source ${name}`,
+  ];
+  if (name === "geometry") return [p];
+  const raw = [`${title}, raw`, `${name}-raw`, said.score, plain, () => "score as it comes", "not a probability"];
+  return [raw, p];
+}
 
 export function evidenceList(pair, evidence) {
   if (!evidence) return el(
@@ -72,16 +69,23 @@ export function evidenceList(pair, evidence) {
     { class: "small dim" },
     "Nothing was measured for this pair: it was added by hand.",
   );
-  const row = ([name, field, say, means, jargon]) =>
+  const sources = Object.entries(evidence.sources);
+  sources.sort(([a], [b]) => (b === "geometry") - (a === "geometry")); // it follows its cues
+  const rows = [
+    ...CUES.map(([name, field, ...rest]) => [name, field, evidence[field], ...rest]),
+    ...sources.flatMap(([name, said]) => sourceRows(name, said)),
+    ["Together", "p", evidence.p, share, () => "all combined", "fused probability, eq. fusion"],
+  ];
+  const row = ([name, field, value, say, means, jargon]) =>
     el("div", {
       class: `stage-row${field === "p" ? " last" : ""}`,
       "data-testid": `evidence-${field}`,
       title: jargon,
     },
       el("dt", {}, name),
-      el("dd", {}, el("b", {}, say(evidence[field])), " ", el("span", { class: "small dim" }, means(pair.blocker, pair.blocked)),
+      el("dd", {}, el("b", {}, say(value)), " ", el("span", { class: "small dim" }, means(pair.blocker, pair.blocked)),
         field === "p" ? el("span", { class: "small dim decides" }) : null));
-  return el("dl", { class: "evidence", "data-testid": "evidence" }, STAGES.map(row));
+  return el("dl", { class: "evidence", "data-testid": "evidence" }, rows.map(row));
 }
 
 /** Say whether the last line decides, or a change by hand stands in for it. */

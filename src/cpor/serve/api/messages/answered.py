@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from cpor.records.answer import AnswerRecord, PromiseRecord
 from cpor.records.decision import ActionRecord, CheckRecord, PairRecord
+from cpor.records.pair_belief import PairBelief
 from cpor.risk.modes import Mode
 from cpor.serve.api.messages.asked import RelationMessage
 from cpor.serve.api.messages.base import Message, Point, Probability, WireLabel
@@ -133,32 +134,6 @@ class ObjectMessage(Message):
     hidden_share: Probability | None
 
 
-class EvidenceMessage(Message):
-    """What each stage says of one ordered pair; null is no answer.
-
-    Attributes:
-        state: `no_contact`, `candidate` or `unanswered`: `cpor.evidence.PairState` in lower case.
-        hidden_overlap, clearance, depth_order: The geometric cues of eq. mask-support.
-        reliability: Share of usable depth readings.
-        p_geometry: From masks and depth, calibrated.
-        score_semantic: Raw score of the vision model.
-        p_semantic: The same, calibrated.
-        p: Both fused: what decides.
-    """
-
-    blocked: int
-    blocker: int
-    state: str
-    hidden_overlap: float | None
-    clearance: float | None
-    depth_order: float | None
-    reliability: float | None
-    p_geometry: Probability | None
-    score_semantic: float | None
-    p_semantic: Probability | None
-    p: Probability | None
-
-
 class SceneReply(Message):
     """What was seen in a picture, ready to be decided on for any target.
 
@@ -188,7 +163,7 @@ class SceneReply(Message):
     masks: str
     scorer: str | None
     objects: list[ObjectMessage]
-    evidence: list[EvidenceMessage]
+    evidence: list[PairBelief]
     relations: list[RelationMessage]
     done: int
     undone: int
