@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --retries 5
 
+SBOM_TOOLS := cyclonedx-bom pip-licenses
+
 .PHONY: demo quick test check house bench evidence docs docs-tried dist format clean
 
 # Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
@@ -31,6 +33,12 @@ check: $(VENV)/.dev
 house: $(VENV)/.dev
 	@$(BIN)/python benchmarks/house.py
 
+# Every file that pip would install, with all extras, against the hashes of constraints.lock; see .ci/pins.py.
+pins: | $(VENV)/bin/python
+	@mkdir -p out
+	@$(INSTALL) --dry-run --ignore-installed --report out/pins.json '.[dev,robot]' $(SBOM_TOOLS)
+	@$(BIN)/python .ci/pins.py check out/pins.json
+
 bench: $(VENV)/.dev
 	@PYTHONPATH=tests $(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/bench_evidence.py
@@ -50,14 +58,16 @@ docs-tried: dist
 	@PYTHONPATH=benchmarks:tests $(BIN)/python benchmarks/docs_tried.py dist/*.whl
 
 # Wheel and sdist, the same bytes for the same commit; beside them what they bring in, and under which licences.
+# Fails where the SBOM has a package that is not pinned or names no licence.
 SHIPPED := out/shipped
 dist: $(VENV)/.dev
 	@rm -rf dist $(SHIPPED)
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist . | tail -1
 	@$(PYTHON) -m venv $(SHIPPED)
 	@$(SHIPPED)/bin/python -m pip install --quiet --constraint constraints.txt --retries 5 "$$(ls dist/*.whl)[perception,serve,sim,viz,vlm]"
-	@$(INSTALL) cyclonedx-bom pip-licenses
+	@$(INSTALL) $(SBOM_TOOLS)
 	@$(BIN)/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom.json $(SHIPPED)/bin/python
+	@$(BIN)/python .ci/pins.py sbom dist/sbom.json
 	@$(BIN)/pip-licenses --python $(SHIPPED)/bin/python --format=markdown --with-urls --output-file dist/licences.md
 	@printf '\n' | cat - NOTICE >> dist/licences.md
 	@ls -l dist
