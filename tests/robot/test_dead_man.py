@@ -91,7 +91,7 @@ class MovingController:
         return to_ur_pose(facing_down(0.2, 0.0, 0.3)).tolist()
 
     def getSafetyStatusBits(self):
-        return 0
+        return 1
 
     def getRobotMode(self):
         return 7

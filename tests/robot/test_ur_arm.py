@@ -24,7 +24,8 @@ class Controller:
         self.tcp = np.zeros(6)
         self.joints = np.zeros(6)
         self.goal = None
-        self.looks_left = self.count = self.bits = 0
+        self.looks_left = self.count = 0
+        self.bits = 1
         self.connected = self.program = True
         self.calls = []
         self.on_look = lambda: None
@@ -200,3 +201,61 @@ def test_every_call_exists_in_ur_rtde():
         assert hasattr(receive, name), name
     for name in {"connect", *re.findall(r"_dashboard\.(\w+)", source)}:
         assert hasattr(dashboard, name), name
+
+
+ODD = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    4,
+    7.0,
+    1024,
+    2**40,
+    float("nan"),
+    float("inf"),
+    "",
+    "normal",
+    b"1",
+    [],
+    [1],
+    {},
+    object(),
+)
+
+
+def test_only_the_normal_and_the_reduced_mode_let_the_arm_move(ur):
+    arm, controller = ur
+    for bits in (1, 2, 3):
+        controller.bits = bits
+        assert arm.status().state == "ready"
+    for bits in (*ODD, *(1 << k for k in range(2, 32)), *(1 | 1 << k for k in range(2, 32))):
+        controller.bits = bits
+        assert arm.status().state == "protective_stop", bits
+        with pytest.raises(RobotError):
+            arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+    assert "moveL" not in controller.calls
+
+
+@pytest.mark.parametrize("name", ["getRobotMode", "isConnected"])
+def test_an_odd_report_of_the_controller_moves_nothing(ur, name):
+    arm, controller = ur
+    for odd in ODD:
+        if (odd is True and name == "isConnected") or (odd == 7 and name == "getRobotMode"):
+            continue
+        setattr(controller, name, lambda odd=odd: odd)
+        assert arm.status().state in ("protective_stop", "disconnected"), odd
+        with pytest.raises(RobotError):
+            arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+    assert "moveL" not in controller.calls
+
+
+@pytest.mark.parametrize("odd", [None, [], [1, 2, 3], [float("nan")] * 6, ["a"] * 6, "abcdef", {}])
+def test_a_pose_that_is_none_is_a_fault_and_no_arrival(ur, odd):
+    arm, controller = ur
+    controller.getActualTCPPose = controller.getActualQ = lambda: odd
+    with pytest.raises(arms.ArmFaultError, match="getActualTCPPose"):
+        arm.move_line(facing_down(0.3, 0.1, 0.2), 0.1, 0.3)
+    with pytest.raises(arms.ArmFaultError, match="getActualQ"):
+        arm.move_joints(LOOK_JOINTS, 0.5, 0.8)

@@ -142,8 +142,8 @@ class BoxTable:
             if self.recovers_after_polls < 0:
                 self.state = "ready"
         if self.stopped.is_set() and self.state == "ready":
-            return RobotStatus("stopped", "stopped on request", None)
-        return RobotStatus(self.state, "as the pendant shows", None)
+            return RobotStatus("stopped", "stopped on request", False)
+        return RobotStatus(self.state, "as the pendant shows", False)
 
 
 @dataclass

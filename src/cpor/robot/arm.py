@@ -35,8 +35,12 @@ WATCHDOG_HZ = 10.0
 RUNNING = 7
 """Robot mode of a UR whose brakes are released, as `getRobotMode` counts."""
 
+_FREE = (0b01, 0b10, 0b11)
+"""Safety bits of normal and of reduced mode; anything else keeps the arm where it is."""
+
 _SAFETY_BITS = {2: "protective stop", 3: "recovery mode", 4: "safeguard stop", 5: "system emergency stop"}
 _SAFETY_BITS |= {6: "robot emergency stop", 7: "emergency stop", 8: "safety violation", 9: "safety fault"}
+_SAFETY_BITS |= {10: "stopped due to safety"}
 
 
 class MotionStoppedError(RobotError):
@@ -155,10 +159,9 @@ class RtdeArm:
 
     It never releases brakes and never clears a protective stop: a person does, at the pendant.
 
-    It moves only while it is fed (`heartbeat`). Three things end a motion: whoever looks after it brakes
-    (`stopL`, `stopJ`); `stop`, and the dead man's switch, end the program through the dashboard server, a
-    connection of its own; and the controller stops by itself where its watchdog is not kicked, as from a
-    process that is frozen or gone.
+    It moves only while it is fed (`heartbeat`). Three things end a motion: the thread that watches it brakes
+    (`stopL`, `stopJ`); `stop` and the dead man's switch end the program through the dashboard server; and the
+    controller stops by itself when its watchdog is not kicked, as by a frozen or ended process.
 
     Args:
         host: Address of the controller.
@@ -198,11 +201,11 @@ class RtdeArm:
 
     def pose(self) -> Float[np.ndarray, "4 4"]:
         """Where the tool is."""
-        return from_ur_pose(np.array(self._receive.getActualTCPPose()))
+        return from_ur_pose(self._six_numbers("getActualTCPPose"))
 
     def can_reach(self, T_base_tool: Float[np.ndarray, "4 4"]) -> bool:
         """Whether the controller finds a posture within its safety limits."""
-        return bool(self._control.isPoseWithinSafetyLimits(to_ur_pose(T_base_tool).tolist()))
+        return self._control.isPoseWithinSafetyLimits(to_ur_pose(T_base_tool).tolist()) is True
 
     def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
         """Move the tool straight to a pose."""
@@ -213,10 +216,10 @@ class RtdeArm:
     def move_joints(self, joints: tuple[float, ...], speed: float, acceleration: float) -> None:
         """Move to joint angles."""
         goal = list(joints)
-        if not self._control.isJointsWithinSafetyLimits(goal):
+        if self._control.isJointsWithinSafetyLimits(goal) is not True:
             raise RobotError(f"the joints {goal} are outside of the controller's safety limits")
         self._move(lambda: self._control.moveJ(goal, speed, acceleration, True), self._control.stopJ)
-        apart = np.abs(np.array(self._receive.getActualQ()) - goal).max()
+        apart = np.abs(self._six_numbers("getActualQ") - goal).max()
         if apart > ARRIVED_RAD:
             raise ArmFaultError(f"a joint ended {np.degrees(apart):.1f} degrees from its goal")
 
@@ -246,21 +249,21 @@ class RtdeArm:
 
     def status(self) -> RobotStatus:
         """How the arm is, from the controller's safety bits."""
-        if not self._receive.isConnected() or not self._control.isConnected():
+        if self._receive.isConnected() is not True or self._control.isConnected() is not True:
             return RobotStatus("disconnected", f"no connection to {self.host}; check cable and address")
-        bits = int(self._receive.getSafetyStatusBits())
-        if wrong := [name for bit, name in _SAFETY_BITS.items() if bits >> bit & 1]:
-            return RobotStatus(
-                "protective_stop", f"{', '.join(wrong)}; a person has to clear it at the pendant"
-            )
-        if int(self._receive.getRobotMode()) != RUNNING:
+        bits = self._receive.getSafetyStatusBits()
+        if type(bits) is not int or bits not in _FREE:
+            known = [name for bit, name in _SAFETY_BITS.items() if type(bits) is int and bits >> bit & 1]
+            what = ", ".join(known) or f"the controller reports the safety state {bits!r}"
+            return RobotStatus("protective_stop", f"{what}; a person has to clear it at the pendant")
+        if self._receive.getRobotMode() != RUNNING:
             return RobotStatus(
                 "protective_stop", "power is off or the brakes are on; switch on at the pendant"
             )
         if self._halted.is_set():
             return RobotStatus("stopped", "stopped on request; call home to go on")
-        moving = self._control.getAsyncOperationProgressEx().isAsyncOperationRunning()
-        return RobotStatus("moving", "on the way") if moving else RobotStatus("ready", "at rest")
+        at_rest = self._control.getAsyncOperationProgressEx().isAsyncOperationRunning() is False
+        return RobotStatus("ready", "at rest") if at_rest else RobotStatus("moving", "on the way")
 
     def _move(self, begin: Any, brake: Any) -> None:
         """Begin a motion and look after it; however this ends, the arm is at rest."""
@@ -271,7 +274,7 @@ class RtdeArm:
         ended = False
         try:
             with self._dead_man.watching():
-                if not begin():
+                if begin() is not True:
                     raise ArmFaultError(f"the controller refused the motion: {self.status().detail}")
                 deadline = time.monotonic() + START_S
                 while not ended:
@@ -279,13 +282,29 @@ class RtdeArm:
                     self._require_free()
                     now = self._control.getAsyncOperationProgressEx()
                     begun = not now.equals(before) or time.monotonic() > deadline
-                    ended = begun and not now.isAsyncOperationRunning()
+                    ended = begun and now.isAsyncOperationRunning() is False
                     if not ended:
                         time.sleep(POLL_S)
                 self._require_free()  # whoever ended the program ended the motion too
         finally:
             if not ended:
                 self._brake(brake)
+
+    def _six_numbers(self, name: str) -> Float[np.ndarray, " 6"]:
+        """A pose or joint angles from the controller.
+
+        Raises:
+            ArmFaultError: It reports something else.
+        """
+        given = getattr(self._receive, name)()
+        numbers = np.empty(0)
+        with suppress(TypeError, ValueError):
+            numbers = np.array(given, np.float64)
+        if numbers.shape != (6,) or not np.isfinite(numbers).all():
+            raise ArmFaultError(
+                f"the controller {self.host} reports {str(given)[:80]} for {name}; restart it"
+            )
+        return numbers
 
     def _set_watchdog(self) -> None:
         if not self._control.setWatchdog(WATCHDOG_HZ):

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from cpor.errors import CporError, RobotError
+from cpor.robot.lease import leased
 from cpor.robot.protocol import Robot, RobotState
 
 POLL_S = 0.02
@@ -77,16 +78,22 @@ def wait_until_able(robot: Robot, stop: threading.Event, longest_s: float) -> bo
 
 
 @contextmanager
-def stopping(robot: Robot, stop: threading.Event | None = None) -> Iterator[None]:
-    """Feed the robot's heartbeat, and stop it while the event is set or once the program is told to end.
+def stopping(robot: Robot, stop: threading.Event | None = None) -> Iterator[str | None]:
+    """Lease the robot, feed its heartbeat, and stop it when the event is set or the program must end.
 
-    A thread does so, also while the caller waits for a motion or hangs. It tells the robot to stop again and
-    again: a `home` that was on its way when the event was set clears a stop. From the main thread, SIGTERM
-    and SIGHUP raise KeyboardInterrupt as Ctrl-C does.
+    A thread does so, also while the caller waits for a motion or hangs. It stops the robot again and again: a
+    `home` that was on its way when the event was set clears a stop. From the main thread, SIGTERM and SIGHUP
+    raise KeyboardInterrupt as Ctrl-C does.
 
     Args:
-        robot: Which.
-        stop: Stops it from whatever thread it is set.
+        robot: The robot.
+        stop: Stops it, from any thread.
+
+    Yields:
+        What the last program that drove the robot left behind, in a sentence; None where it ended in order.
+
+    Raises:
+        RobotError: Another loop or program drives the robot.
     """
     over = threading.Event()
 
@@ -101,11 +108,11 @@ def stopping(robot: Robot, stop: threading.Event | None = None) -> Iterator[None
             except BaseException:
                 continue  # a driver that fails now is told again at the next look; this thread must live
 
-    with _told_to_end() as told:
+    with leased(robot) as left, _told_to_end() as told:
         thread = threading.Thread(target=watch, args=(told,), name="cpor-stop", daemon=True)
         thread.start()
         try:
-            yield
+            yield left
         finally:
             over.set()
             thread.join()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -84,13 +85,28 @@ class UniversalRobot:
         self.limits, self.station = limits or Limits(), station or Station()
         self.shape = shape or Gripper()
         self._find = grasps or (lambda scene, obj: find_grasps(scene, obj, self.shape))
-        self._may_hold = False  # between closing on something and letting go of it where it belongs
+        # "empty" only where the gripper says so; "ours": from closing on something until it is let go where
+        # it belongs, or by a person's leave.
+        self._gripper: Literal["empty", "ours", "unknown"] = (
+            "empty" if gripper.holding() is False else "unknown"
+        )
         for place in (self.station.T_world_deliver, self.station.T_world_discard):
             self.limits.check_pose(place)
             self.limits.check_pose(self._raised(place))
 
+    @property
+    def address(self) -> str | None:
+        """Name of the arm for its lease; None in a dry run."""
+        host: str | None = getattr(self.arm, "host", None)
+        return None if host is None else f"ur {host}"
+
+    def allow_emptying(self) -> None:
+        """A person allows `home` to put what may be in the gripper into the tray for other things."""
+        self._gripper = "ours"
+
     def observe(self) -> Observation:
         """Go to the looking posture, then take a frame."""
+        self._require_leave()
         self._look_posture()
         return self.camera.frame()
 
@@ -105,13 +121,15 @@ class UniversalRobot:
     def home(self) -> Outcome:
         """Clear a `stop`, and go to the looking posture; a protective stop is left to a person.
 
-        What is, or may be, still in the gripper is put aside on the way, not dropped where the arm stands.
+        What this robot took, and may still have in the gripper, is put aside on the way, not dropped where
+        the arm stands. What the gripper may have held before needs a person's leave: `allow_emptying`.
         """
         began = time.monotonic()
         detail = "in the looking posture"
         try:
+            self._require_leave()
             self.arm.resume()
-            if self._may_hold:
+            if self._gripper == "ours":
                 self._put_aside()
                 detail = "in the looking posture; what was in the gripper was put aside"
             self._look_posture()
@@ -136,13 +154,18 @@ class UniversalRobot:
 
     def _pick(self, scene: Scene, obj: int, T_world_place: Float[np.ndarray, "4 4"]) -> Outcome:
         began = time.monotonic()
-        if self._may_hold:
-            # A pick begins by opening the gripper, over the heap.
-            return Outcome("stopped", "something may be in the gripper; call home, which puts it aside")
         try:
+            # A pick begins by opening the gripper, over the heap.
+            if self._gripper == "empty" and self.gripper.holding() is True:
+                self._gripper = "unknown"
+            self._require_leave()
+            if self._gripper == "ours":
+                return Outcome("stopped", "something may be in the gripper; call home, which puts it aside")
             grasps = self._find(scene, obj)
         except InvalidSceneError as error:
             return Outcome("no_grasp", str(error))
+        except RobotError as error:
+            return _outcome_of(error, began)
         if not grasps:
             return Outcome("no_grasp", f"no way to take object {obj} was found")
         try:
@@ -222,13 +245,20 @@ class UniversalRobot:
             return Outcome("dropped", "it was lost on the way", took)
         return Outcome("missed", "the fingers closed on nothing", took)
 
+    def _require_leave(self) -> None:
+        if self._gripper == "unknown":
+            raise MotionStoppedError(
+                "the gripper may hold something that this program did not take: let a person look, then call "
+                "allow_emptying and home"
+            )
+
     def _close(self) -> None:
-        self._may_hold = True
+        self._gripper = "ours"
         self.gripper.close()
 
     def _open(self) -> None:
         self.gripper.open()
-        self._may_hold = False
+        self._gripper = "empty"
 
     def _put_aside(self) -> None:
         """Carry what may be held to where things are discarded, and let go of it there."""
