@@ -110,10 +110,10 @@ def others(workers: int) -> list[Row]:
         )
         rows.append(("sees", f"masks of {name}, {len(test.records)} test scenes", "for comparison", shown))
     for kind, name in {"ours": "our masks", **OTHERS}.items():
-        for row in measure_geometry(_see("test", kind, workers).folder).rows:
-            told = ", ".join(f"{k} {v:.3f}" for k, v in row.figures.items() if v is not None)
-            point = f"geometry alone by occlusion, {row.preset} settings, {name}, {row.n_targets} targets"
-            rows.append(("sees", point, "reported", f"{told}; AUROC {row.auroc:.3f} of {row.n_pairs} pairs"))
+        table = measure_geometry(_see("test", kind, workers).folder)
+        for row in (row for row in table.rows if row.ours):
+            told = ", ".join(f"{k} {v:.3f}" for k, v in row.ours.items() if v is not None)
+            rows.append(("sees", f"geometry alone by occlusion, {row.name}, {name}", "reported", told))
     return rows
 
 

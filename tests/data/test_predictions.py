@@ -11,13 +11,10 @@ from cpor.data.predictions import (
     parse_reply,
     read_predictions,
     think_and_answer,
-    write_challenge,
-    write_challenge_points,
     write_unograsp,
 )
 from cpor.data.unobench import Case
 from cpor.decoding.prediction import Prediction
-from cpor.scene import PixelPoint
 
 CASES = [
     Case(0, 7, 4, ((3, 2, 4), (5, 4)), frozenset({3, 5})),
@@ -62,10 +59,9 @@ def test_unograsp_files_round_trip(tmp_path):
     assert [p.kind for p in found.problems] == ["empty_answer"]
 
 
-def test_challenge_files_round_trip(tmp_path):
+def test_challenge_files_are_read(tmp_path):
     path = tmp_path / "challenge.jsonl"
-    write_challenge(path, PREDICTIONS)
-    assert path.read_text().splitlines()[0] == '{"test_index": 0, "output": [3, 5]}'
+    lines(path, *({"test_index": k, "output": sorted(each.objects)} for k, each in PREDICTIONS.items()))
     found = read_predictions(path, CASES)
     assert not found.has_paths
     assert {k: answer.objects for k, answer in found.answers.items()} == {
@@ -73,19 +69,59 @@ def test_challenge_files_round_trip(tmp_path):
     }
 
 
-def test_points_round_trip_through_instance_maps(tmp_path):
+def test_points_are_read_through_instance_maps(tmp_path):
     image = np.zeros((10, 20), np.int32)
     image[2:4, 5:9] = 3
     image[6:9, 12:16] = 5
     path = tmp_path / "points.jsonl"
-    write_challenge_points(path, {0: [PixelPoint(6.4, 2.6), PixelPoint(13, 7)], 2: [PixelPoint(0, 0)]})
-    assert path.read_text().splitlines()[0] == '{"test_index": 0, "output": [[6, 3], [13, 7]]}'
+    lines(path, {"test_index": 0, "output": [[6, 3], [13, 7]]}, {"test_index": 2, "output": [[0, 0]]})
     found = read_predictions(path, CASES, lambda image_id: image)
     assert found.answers[0].objects == {3, 5}
     assert found.answers[2].objects == {0}, "a point on no object counts as a wrong object"
     assert [p.kind for p in found.problems] == ["off_object"]
     with pytest.raises(CporError, match="--annotations"):
         read_predictions(path, CASES)
+
+
+def test_the_files_of_unograsps_inference_are_read(tmp_path):
+    # Its records name the image by its file too, and hold the question.
+    said = {
+        "index": 0,
+        "image": "/data/images/image_000007.png",
+        "query_object": 4,
+        "human": "Grasp object 4?",
+    }
+    think = "<think>Path1: Object 4 is occluded by object 2.</think>\n<answer>[2]</answer>"
+    found = read_predictions(lines(tmp_path / "a.jsonl", said | {"model_output": think}), CASES)
+    assert found.answers[0].objects == {2} and found.answers[0].paths == ((2, 4),)
+    assert not found.problems
+
+
+@pytest.mark.parametrize("output", ["[3, 5]", [3, 5], "```json\n[3, 5]\n```"])
+def test_plain_lists_are_answers_without_paths(tmp_path, output):
+    found = read_predictions(lines(tmp_path / "a.jsonl", reply(output)), CASES)
+    assert found.answers[0].objects == {3, 5}
+    assert found.answers[0].paths is None
+    assert not found.has_paths and not found.problems
+
+
+def test_a_list_of_records_is_a_file_too(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([reply("[3, 5]"), {"test_index": 2, "output": [2]}], indent=1))
+    found = read_predictions(path, CASES)
+    assert {k: answer.objects for k, answer in found.answers.items()} == {0: {3, 5}, 2: {2}}
+
+
+def test_answers_in_words_with_points_are_read_through_instance_maps(tmp_path):
+    image = np.zeros((10, 20), np.int32)
+    image[2:4, 5:9], image[6:9, 12:16] = 3, 4
+    text = (
+        "<think>Path1: the mug at (13, 7) is occluded by the box at (6.0, 3).</think>"
+        "<answer><points 6 3>box</points></answer>"
+    )
+    found = read_predictions(lines(tmp_path / "a.jsonl", reply(text)), CASES, lambda image_id: image)
+    assert found.answers[0].objects == {3}
+    assert found.answers[0].paths == ((3, 4),)
 
 
 def test_paths_are_read_as_the_benchmark_reads_them():

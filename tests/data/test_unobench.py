@@ -1,5 +1,6 @@
 """UNOBench files: read, or refused with file, line and remedy."""
 
+import gzip
 import json
 
 import numpy as np
@@ -9,11 +10,11 @@ from support.data import DATA
 from cpor import CporError
 from cpor.data.unobench import (
     instance_reader,
-    read_depth,
     read_fused_scores,
     read_instances,
-    read_queries,
     read_truth,
+    write_fused_scores,
+    write_truth,
 )
 
 UNOBENCH = DATA / "unobench"
@@ -117,33 +118,29 @@ def test_a_log_without_its_columns_is_refused(tmp_path):
         read_fused_scores(write(tmp_path, "sample_id,edge,label\n"))
 
 
-def test_queries_are_read_from_ids_or_from_words(tmp_path):
-    worded = {
-        "image": ["images/image_000003.png"],
-        "conversations": [{"from": "human", "value": "<image>\nGrasp object 7?"}],
-    }
-    found = read_queries(
-        write(tmp_path, json.dumps({"image_id": 5, "query_object": 2}) + "\n" + json.dumps(worded))
-    )
-    assert (found[0].image_id, found[0].target, found[0].text) == (5, 2, None)
-    assert (found[1].image_id, found[1].target, found[1].text) == (3, 7, "Grasp object 7?")
-    with pytest.raises(CporError, match="line 1: query_object is None"):
-        read_queries(write(tmp_path, json.dumps({"image_id": 5})))
+def test_a_log_with_sources_survives_a_round_trip(tmp_path):
+    header = HEADER.strip().rsplit(",", 1)[0] + ",prob_edge,N_cand,p_geometry,reliability\n"
+    log = read_fused_scores(write(tmp_path, header + "0,3->1,0.5,1,0.25,6,,0\n1,2->1,,0,,4,0.75,1\n"))
+    assert log.sources["N_cand"].tolist() == [6.0, 4.0]
+    assert np.isnan(log.sources["p_geometry"][0]) and np.isnan(log.sources["prob_edge"][1])
+    for name in ("again.csv", "again.csv.gz"):
+        write_fused_scores(log, tmp_path / name)
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        again = read_fused_scores(tmp_path / name)
+        for column in ("case", "blocked", "blocker", "p", "label"):
+            assert np.array_equal(getattr(again, column), getattr(log, column), equal_nan=column == "p")
+        for column, values in log.sources.items():
+            assert np.array_equal(again.sources[column], values, equal_nan=True)
+    with pytest.raises(CporError, match="line 2: p_geometry is '2'"):
+        read_fused_scores(write(tmp_path, header + "0,3->1,0.5,1,0.25,6,2,0\n"))
 
 
-def test_depth_is_metres_and_nan_where_there_is_none(tmp_path):
-    np.savez(tmp_path / "d.npz", depth=np.array([[123.0, 0.0], [np.inf, 50.0]]))
-    depth = read_depth(tmp_path / "d.npz")
-    assert depth.dtype == np.float32
-    assert depth[0, 0] == pytest.approx(1.23)
-    assert depth[1, 1] == pytest.approx(0.5)
-    assert np.isnan(depth[0, 1]) and np.isnan(depth[1, 0])
-    np.savez(tmp_path / "e.npz", other=np.zeros(2))
-    with pytest.raises(CporError, match="no array 'depth'; it has: other"):
-        read_depth(tmp_path / "e.npz")
-    (tmp_path / "f.npz").write_bytes((tmp_path / "d.npz").read_bytes()[:60])
-    with pytest.raises(CporError, match="cannot read the depth"):
-        read_depth(tmp_path / "f.npz")
+@needs_data
+def test_the_truth_survives_a_round_trip(tmp_path):
+    cases = read_truth(UNOBENCH / "gt_synthetic.jsonl")
+    write_truth(cases, tmp_path / "gt.jsonl")
+    assert read_truth(tmp_path / "gt.jsonl") == cases
 
 
 def test_instance_maps_are_read_by_image(tmp_path):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from cpor import CporError
 from cpor.cli.reproduce import add_to
-from cpor.data.predictions import write_challenge, write_unograsp
+from cpor.data.predictions import write_unograsp
 from cpor.data.unobench import Case
 from cpor.decoding.prediction import Prediction
 from cpor.experiments.evaluate import FIGURES, evaluate
@@ -134,7 +134,8 @@ def test_leaving_cases_out_never_helps_by_default(tmp_path, truth):
 
 def test_challenge_files_have_no_path_figures(tmp_path, truth):
     path = tmp_path / "challenge.jsonl"
-    write_challenge(path, PERFECT)
+    records = ({"test_index": k, "output": sorted(each.objects)} for k, each in PERFECT.items())
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     found = score(path, truth, "unobstructed")
     assert found["overall"]["object_f1"] == 1.0
     assert found["overall"]["relation_f1"] is None

@@ -1,15 +1,15 @@
 """The commands `cpor reproduce`, `evaluate` and `experiment`: read arguments, call the library, print."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cpor.cli import perception, robot
 from cpor.cli.first_use import waiting
 from cpor.cli.options import DATA_SETS, AsJson, print_json, print_rich
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
     from cpor.experiments.cases import SolvedCases
@@ -116,44 +116,74 @@ def evaluate(
 
 def probability_ablation(
     fit: Annotated[
-        Path, typer.Option(help="CSV table to fit to, with the columns image, prob_edge, N_cand, label.")
-    ],
-    test: Annotated[Path, typer.Option(help="CSV table of other images to measure on.")],
+        Path | None,
+        typer.Option(help="CSV table to fit to, with the columns image, prob_edge, N_cand, label."),
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="CSV table of other images to measure on.")] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="Log of pairs instead: every row of the table, cross-fitted by image."),
+    ] = None,
+    truth: Annotated[
+        str, typer.Option(help="Relations to learn from a log of pairs: occlusion, or any (or sweep).")
+    ] = "any",
     as_json: AsJson = False,
 ) -> None:
-    """Compare calibrators of relation scores (Table prob-ablation)."""
-    from cpor.experiments.probability_ablation import measure_probability_ablation
+    """Compare calibrators and fusion, stage by stage (Table prob-ablation)."""
+    if pairs is None and fit is not None and test is not None:
+        from cpor.experiments.probability_ablation import calibrator_table
 
-    _print_experiment("Relations by calibrator", measure_probability_ablation(fit, test).to_json(), as_json)
+        _print_tables([calibrator_table(fit, test)], as_json)
+        return
+    if pairs is None or fit is not None or test is not None:
+        raise InvalidSettingError("give either --fit together with --test, or --pairs")
+    from cpor.experiments.pair_log import read_pair_log
+    from cpor.experiments.probability_ablation import measure_stages
+    from cpor.experiments.simulated import to_benchmark
+
+    kind = one_of("--truth", truth, ("any", "occlusion"))
+    found = to_benchmark(read_pair_log(pairs), occlusion_only=kind == "occlusion")
+    with waiting("Fitting and solving every case"):
+        table = measure_stages(found.cases, found.scores).table
+    _print_tables([table._replace(notes=(*table.notes, found.say_left_out()))], as_json)
 
 
 def cross_scorer(
     truth: TruthOption,
     scores: Annotated[
-        list[str], typer.Option(help="NAME=FILE: a scorer and its score log; repeat for more.")
+        list[str],
+        typer.Option(
+            help="NAME=FILE: a scorer and its score log; repeat for more. The first is the reference."
+        ),
     ],
     missing: MissingOption = "wrong",
+    shift: ShiftOption = 0.09,
     as_json: AsJson = False,
 ) -> None:
     """Compare score logs of several scorers on one truth (Table cross-vlm)."""
     from cpor.experiments.cross_scorer import compare_scorers, parse_scorers
     from cpor.experiments.evaluate import parse_missing
 
-    found = compare_scorers(parse_scorers(scores), truth, parse_missing(missing))
-    _print_experiment("Scorers", found.to_json(), as_json)
+    table = compare_scorers(parse_scorers(scores), truth, parse_missing(missing), shift)
+    _print_tables([table], as_json)
 
 
 def geometry(
     scenes: Annotated[Path, typer.Option(help="Folder of labelled scene folders with masks.")],
+    masks: Annotated[
+        str, typer.Option(help="Where masks come from: true, ours, classical, boxes; with commas, or all.")
+    ] = "true",
     as_json: AsJson = False,
 ) -> None:
     """Decide every object of every scene from masks and depth alone (Table geometry)."""
-    from cpor.experiments.geometry import measure_geometry
+    from cpor.experiments.geometry import MASK_SOURCES, measure_geometry
     from cpor.viz.progress import progress_bars
 
+    names = MASK_SOURCES if masks == "all" else masks.split(",")
+    chosen = [one_of("--masks", name, MASK_SOURCES) for name in names]
     with progress_bars(quiet=as_json) as progress:
-        found = measure_geometry(scenes, progress)
-    _print_experiment("Geometry alone", found.to_json(), as_json)
+        table = measure_geometry(scenes, chosen, progress)
+    _print_tables([table], as_json)
 
 
 def selective(
@@ -235,26 +265,3 @@ def _print_tables(tables: "Sequence[Table]", as_json: bool) -> None:
     from cpor.experiments.tables import table_group
 
     print_rich(*(table_group(table) for table in tables))
-
-
-def _print_experiment(title: str, content: Mapping[str, Any], as_json: bool) -> None:
-    """Rows of `ours`, `paper` and `difference`, as JSON or as a table with the notes below it."""
-    if as_json:
-        print_json(content)
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    # A line for each figure: so it fits into 80 columns, however many figures a row has.
-    table = Table("", "figure", "paper", "ours", "difference", title=title, title_justify="left")
-    for row in content["rows"]:
-        paper, gap = row["paper"] or {}, row["difference"] or {}
-        for k, (name, ours) in enumerate(row["ours"].items()):
-            said = Text("" if k else row["name"])
-            table.add_row(said, name, _show(paper.get(name)), _show(ours), _show(gap.get(name), "+"))
-        table.add_section()
-    print_rich(table, *(Text(note) for note in content["notes"]))
-
-
-def _show(value: float | None, sign: str = "") -> str:
-    return "-" if value is None else f"{value:{sign}.4f}"

@@ -1,17 +1,20 @@
 """Predictions on disk, in the forms that UNOGrasp's evaluator and the challenge read.
 
-One JSON object a line. UNOGrasp: `{"image_id": 7, "query_object": 4, "model_output": "<think>Path1: Object 4
-is occluded by object 2.</think><answer>[2]</answer>"}`, one sentence a relation from the target outward;
-a free target is `Path1: Object 4 is not occluded.` with itself as the answer. Challenge:
-`{"test_index": 2, "output": [3, 5]}`, or points `[[x, y], ...]` in pixels instead of ids.
+One JSON object a line, or one JSON list of them.
+
+UNOGrasp: `image_id`, `query_object` and `model_output`, such as `<think>Path1: Object 4 is occluded by object
+2.</think><answer>[2]</answer>`: one sentence a relation from the target outward; a free target is `Path1:
+Object 4 is not occluded.` with itself as the answer. `model_output` may also be a plain list, or name points:
+`a mug at (x, y) is occluded by a box at (x, y)` in <think>, `<points x y>box</points>` in <answer>. Without
+`image_id`, `image` is a path with `image_000007` in it.
+
+Challenge: `{"test_index": 2, "output": [3, 5]}`, or points `[[x, y], ...]` in pixels instead of ids.
 """
 
 import ast
 import json
-import os
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +24,7 @@ import numpy as np
 
 from cpor.data.unobench import BenchmarkFileError, Case
 from cpor.decoding.prediction import Prediction
-from cpor.scene import PixelPoint
+from cpor.files.whole_files import write_text
 
 ProblemKind: TypeAlias = Literal[
     "truncated_line",
@@ -41,6 +44,12 @@ OFF_OBJECT = 0
 
 _THINK = re.compile(r"<think>(.*?)</think>", re.IGNORECASE | re.DOTALL)
 _ANSWER = re.compile(r"<answer>\s*(\[.*?\])\s*</answer>", re.IGNORECASE)  # on one line, as there
+_ANSWER_TAG = re.compile(r"<answer>.*?</answer>", re.IGNORECASE | re.DOTALL)
+_PLAIN_LIST = re.compile(r"\s*(?:```(?:json)?\s*)?(\[[^\]]*\])\s*(?:```\s*)?")
+_XY = r"\((\d+(?:\.\d+)?),\s*(\d+(?:\.\d+)?)\)"
+_POINT_RELATION = re.compile(rf"[^.:()]+? at {_XY} is occluded by [^.:()]+? at {_XY}", re.IGNORECASE)
+_POINTS = re.compile(r"<points\s+(\d+(?:\.\d+)?)\s+(\d+(?:\.\d+)?)>", re.IGNORECASE)
+_IMAGE_NAME = re.compile(r"image_(\d+)", re.IGNORECASE)
 _PATH = re.compile(r"Path\d*:")
 _RELATION = re.compile(r"Object\s+(\d+)\s+is occluded by object\s+(\d+)")
 _OBJECT = re.compile(r"Object\s+(\d+)")
@@ -106,37 +115,16 @@ def think_and_answer(target: int, prediction: Prediction) -> str:
 
 def write_unograsp(path: str | Path, cases: Sequence[Case], predictions: Mapping[int, Prediction]) -> None:
     """Write `predictions.jsonl` for UNOGrasp's evaluator; a case without prediction has no line."""
-    _write(
-        Path(path),
-        (
-            {
-                "image_id": case.image_id,
-                "query_object": case.target,
-                "model_output": think_and_answer(case.target, predictions[case.index]),
-            }
-            for case in cases
-            if case.index in predictions
-        ),
+    records = (
+        {
+            "image_id": case.image_id,
+            "query_object": case.target,
+            "model_output": think_and_answer(case.target, predictions[case.index]),
+        }
+        for case in cases
+        if case.index in predictions
     )
-
-
-def write_challenge(path: str | Path, predictions: Mapping[int, Prediction]) -> None:
-    """Write a challenge file: the objects of each case by `test_index`."""
-    _write(
-        Path(path),
-        ({"test_index": k, "output": sorted(predictions[k].objects)} for k in sorted(predictions)),
-    )
-
-
-def write_challenge_points(path: str | Path, points: Mapping[int, Sequence[PixelPoint]]) -> None:
-    """Write a challenge file of the natural-language track: points (x, y), rounded to whole pixels."""
-    _write(
-        Path(path),
-        (
-            {"test_index": k, "output": [[round(point.x), round(point.y)] for point in points[k]]}
-            for k in sorted(points)
-        ),
-    )
+    write_text(Path(path), "".join(f"{json.dumps(record)}\n" for record in records))
 
 
 def read_predictions(
@@ -158,7 +146,7 @@ def read_predictions(
     except OSError as problem:
         raise BenchmarkFileError(f"cannot read the predictions {path}: {problem.strerror}") from None
     reader = _Reader(path, cases, instances)
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_split_list(lines), 1):
         if line.strip():
             reader.read_line(number, line)
     if not reader.answers and not reader.recognised:
@@ -194,14 +182,13 @@ class _Reader:
             self.note(number, "truncated_line", line.strip())
             return
         if "model_output" in record:
-            self.has_paths = True
             self.recognised += 1
-            key = (_whole(record.get("image_id")), _whole(record.get("query_object")))
+            key = (_image_id(record), _whole(record.get("query_object")))
             found = None if None in key else self.index.get(key)  # type: ignore[arg-type]
             if found is None:
                 self.note(number, "unknown_case", f"image {key[0]}, object {key[1]}")
                 return
-            answer = self.parse_reply(number, record["model_output"])
+            answer = self.parse_reply(number, record["model_output"], self.cases[found].image_id)
         elif "test_index" in record and "output" in record:
             self.recognised += 1
             found = _whole(record["test_index"])
@@ -218,12 +205,32 @@ class _Reader:
             self.note(number, "duplicate", f"case {found} again")
         self.answers[found] = answer
 
-    def parse_reply(self, number: int, reply: object) -> Answer:
+    def parse_reply(self, number: int, reply: object, image_id: int) -> Answer:
+        if isinstance(reply, list):
+            return Answer(self.parse_output(number, reply, image_id), None)
         text = reply if isinstance(reply, str) else ""
+        if (plain := _PLAIN_LIST.fullmatch(text)) and (objects := _id_list(plain[1])) is not None:
+            return Answer(self.parse_output(number, sorted(objects), image_id), None)
+        self.has_paths = True
+        if _POINTS.search(text) or _POINT_RELATION.search(text):
+            text = self.name_points(number, text, image_id)
         answer, kinds = parse_reply(text)
         for kind in kinds:
             self.note(number, kind, text or repr(reply))
         return answer
+
+    def name_points(self, number: int, text: str, image_id: int) -> str:
+        """The reply with the ids of the objects that its points hit."""
+
+        def name(x: str, y: str) -> int:
+            (hit,) = self.parse_output(number, [[float(x), float(y)]], image_id) or (OFF_OBJECT,)
+            return hit
+
+        text = _POINT_RELATION.sub(
+            lambda m: f"Object {name(m[1], m[2])} is occluded by object {name(m[3], m[4])}", text
+        )
+        found = [name(x, y) for x, y in _POINTS.findall(text)]
+        return _ANSWER_TAG.sub(f"<answer>{found}</answer>", text) if found else text
 
     def parse_output(self, number: int, output: Any, image_id: int) -> frozenset[int] | None:
         if not isinstance(output, list):
@@ -301,6 +308,23 @@ def _id_list(text: str) -> frozenset[int] | None:
     return None if None in ids else frozenset(v for v in ids if v is not None)
 
 
+def _split_list(lines: list[str]) -> list[str]:
+    """The records of a file that is one JSON list, a line each; else the lines as they are."""
+    if lines and lines[0].lstrip().startswith("["):
+        try:
+            return [json.dumps(record) for record in json.loads("\n".join(lines))]
+        except (json.JSONDecodeError, RecursionError):
+            pass  # each line is listed as damaged
+    return lines
+
+
+def _image_id(record: Mapping[str, Any]) -> int | None:
+    known, name = record.get("image_id"), record.get("image")
+    if known is None and isinstance(name, str) and (found := _IMAGE_NAME.search(name)):
+        known = found[1]
+    return _whole(known)
+
+
 def _whole(value: object) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal():
         return int(value) if len(value) < 20 else None  # no id is that long; int() refuses 4,300 digits
@@ -309,16 +333,3 @@ def _whole(value: object) -> int | None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
-
-
-def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """One JSON object a line, the whole file or nothing."""
-    text = "".join(f"{json.dumps(record)}\n" for record in records)
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}-", delete=False
-        ) as file:
-            file.write(text)
-        os.replace(file.name, path)
-    except OSError as problem:
-        raise BenchmarkFileError(f"cannot write the predictions {path}: {problem.strerror}") from None

@@ -1,4 +1,4 @@
-"""UNOBench as released: truth, queries, instance maps, depth; and the authors' log of fused scores.
+"""UNOBench as released: truth and instance maps; and logs of relation scores in the authors' form.
 
 Truth: a JSON list or one JSON object a line, with `image_id`, `query_object`, `occlusion_paths` (top
 first), `top_objects` and two tier fields: `difficulty` (the paper's Easy / Medium / Hard) and
@@ -6,32 +6,30 @@ first), `top_objects` and two tier fields: `difficulty` (the paper's Easy / Medi
 """
 
 import csv
+import gzip
+import io
 import json
 import math
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int, Int32
+from jaxtyping import Bool, Float, Int, Int32
 
 from cpor.errors import CporError, list_labels
+from cpor.files.whole_files import write_text
 from cpor.metrics.paths import relations_on
 from cpor.scene import BlockedBy
 
 SCORE_COLUMNS = ("sample_id", "edge", "edge_confidence", "label")
-CENTIMETRE = 0.01
-"""Depth files hold centimetres; in memory depth is in metres. [m]"""
+SOURCE_COLUMNS = ("prob_edge", "N_cand", "p_geometry", "reliability")
+"""Columns that a log may have beside: what was fused."""
 
-DAMAGED = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
-"""What numpy raises for a damaged npy or npz file."""
-
+GZIP = b"\x1f\x8b"
 _IMAGE_NAME = re.compile(r"image_(\d+)", re.IGNORECASE)
-_QUERY_NAME = re.compile(r"object\s+(\d+)", re.IGNORECASE)
 _EDGE = re.compile(r"\s*(\d+)\s*->\s*(\d+)\s*")
 
 
@@ -66,25 +64,6 @@ class Case:
         object.__setattr__(self, "relations", relations_on(self.paths))
 
 
-@dataclass(frozen=True)
-class Query:
-    """One question of a query file.
-
-    Attributes:
-        index: Its place in the file, from 0.
-        image_id: Which image.
-        target: The object asked for.
-        text: The question in words, where given.
-        image: Path of the image as the file states it, where given.
-    """
-
-    index: int
-    image_id: int
-    target: int
-    text: str | None = None
-    image: str | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class FusedScores:
     """The rows of a log of fused relation scores, as they stand.
@@ -95,6 +74,9 @@ class FusedScores:
         blocker: Shape (n,).
         p: Fused probability; NaN where the cell is empty: no answer. Shape (n,).
         label: Whether the relation lies on this target's true paths. Shape (n,).
+        sources: What was fused, by SOURCE_COLUMNS: raw semantic score, number of pairs scored in the scene,
+            geometric confidence and its gate; NaN: no answer. Empty where the log has fused scores alone.
+            Each of shape (n,).
     """
 
     case: Int[np.ndarray, " n"]
@@ -102,6 +84,7 @@ class FusedScores:
     blocker: Int[np.ndarray, " n"]
     p: Float[np.ndarray, " n"]
     label: Bool[np.ndarray, " n"]
+    sources: Mapping[str, Float[np.ndarray, " n"]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.p)
@@ -151,41 +134,14 @@ def read_truth(path: str | Path) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def read_queries(path: str | Path) -> tuple[Query, ...]:
-    """Read the questions, JSON lines or a JSON list; ids may also stand in the file name and the question.
-
-    Raises:
-        BenchmarkFileError: With file, line and remedy.
-    """
-    queries = []
-    for index, (where, record) in enumerate(_records(Path(path))):
-        image = record.get("image")
-        image = image[0] if isinstance(image, list) and image else image
-        text = _question(record)
-        image_id, target = record.get("image_id"), record.get("query_object")
-        if image_id is None and isinstance(image, str) and (found := _IMAGE_NAME.search(image)):
-            image_id = int(found[1])
-        if target is None and text is not None and (names := _QUERY_NAME.findall(text)):
-            target = int(names[-1])
-        queries.append(
-            Query(
-                index,
-                _integer(where, "image_id", image_id),
-                _integer(where, "query_object", target),
-                text,
-                image if isinstance(image, str) else None,
-            )
-        )
-    return tuple(queries)
-
-
 def read_fused_scores(path: str | Path, n_cases: int | None = None) -> FusedScores:
-    """Read a log of fused scores: `sample_id`, `edge`, `edge_confidence`, `label`.
+    """Read a log of relation scores: `sample_id`, `edge`, `edge_confidence`, `label`.
 
-    `A->B` there means that A obstructs B, so blocked is B and blocker is A.
+    `A->B` there means that A obstructs B, so blocked is B and blocker is A. The SOURCE_COLUMNS are read where
+    all of them are there.
 
     Args:
-        path: The CSV file.
+        path: The CSV file; may be compressed with gzip.
         n_cases: Number of cases in the truth, to refuse rows of unknown cases.
 
     Raises:
@@ -193,24 +149,64 @@ def read_fused_scores(path: str | Path, n_cases: int | None = None) -> FusedScor
     """
     path = Path(path)
     rows: list[tuple[int, int, int, float, bool]] = []
+    beside: list[tuple[float, ...]] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in SCORE_COLUMNS if name not in (reader.fieldnames or [])]
-            if missing:
-                raise BenchmarkFileError(
-                    f"{path} has no column {missing[0]!r}; it needs {list_labels(SCORE_COLUMNS)}, it has: "
-                    f"{list_labels(reader.fieldnames or ['nothing'])}"
+        content = path.read_bytes()
+        text = gzip.decompress(content) if content.startswith(GZIP) else content
+        reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig"), newline=""))
+        columns = reader.fieldnames or []
+        missing = [name for name in SCORE_COLUMNS if name not in columns]
+        if missing:
+            raise BenchmarkFileError(
+                f"{path} has no column {missing[0]!r}; it needs {list_labels(SCORE_COLUMNS)}, it has: "
+                f"{list_labels(columns or ['nothing'])}"
+            )
+        whole = set(SOURCE_COLUMNS) <= set(columns)
+        for row in reader:
+            where = f"{path}, line {reader.line_num}"
+            rows.append(_read_score(where, row, n_cases))
+            if whole:
+                beside.append(
+                    tuple(_number(where, name, row[name], name != "N_cand") for name in SOURCE_COLUMNS)
                 )
-            rows.extend(_read_score(f"{path}, line {reader.line_num}", row, n_cases) for row in reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as problem:
         raise BenchmarkFileError(f"cannot read the scores {path}: {problem}") from None
     if not rows:
         raise BenchmarkFileError(f"{path} has no rows below its header")
     case, blocked, blocker, p, label = zip(*rows, strict=True)
+    sources = dict(zip(SOURCE_COLUMNS, np.array(beside, np.float64).T, strict=True)) if beside else {}
     return FusedScores(
-        np.array(case), np.array(blocked), np.array(blocker), np.array(p), np.array(label, np.bool_)
+        np.array(case), np.array(blocked), np.array(blocker), np.array(p), np.array(label, np.bool_), sources
     )
+
+
+def write_fused_scores(log: FusedScores, path: str | Path) -> None:
+    """Write a log in the form that `read_fused_scores` reads."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow((*SCORE_COLUMNS, *log.sources))
+    columns = (log.case, log.blocked, log.blocker, log.p, log.label, *log.sources.values())
+    for case, blocked, blocker, p, label, *beside in zip(*(c.tolist() for c in columns), strict=True):
+        cells = ("" if math.isnan(value) else f"{value:.6g}" for value in (p, *beside))
+        confidence, *rest = cells
+        out.writerow((case, f"{blocker}->{blocked}", confidence, int(label), *rest))
+    write_text(Path(path), text.getvalue())
+
+
+def write_truth(cases: Sequence[Case], path: str | Path) -> None:
+    """Write cases in the form that `read_truth` reads, one JSON object a line."""
+    lines = (
+        {
+            "sample_id": case.index,
+            "image_id": case.image_id,
+            "query_object": case.target,
+            "occlusion_paths": case.paths,
+            "top_objects": sorted(case.top_objects),
+        }
+        | {name: tier for name in ("difficulty", "new_difficulty") if (tier := getattr(case, name))}
+        for case in cases
+    )
+    write_text(Path(path), "".join(f"{json.dumps(line)}\n" for line in lines))
 
 
 def read_instances(path: str | Path) -> Int32[np.ndarray, "h w"]:
@@ -222,7 +218,7 @@ def read_instances(path: str | Path) -> Int32[np.ndarray, "h w"]:
     path = Path(path)
     try:
         ids = np.load(path, allow_pickle=False)
-    except DAMAGED as problem:
+    except (OSError, ValueError, EOFError) as problem:
         raise BenchmarkFileError(f"cannot read the instance map {path}: {problem}") from None
     if not isinstance(ids, np.ndarray) or ids.ndim != 2 or not np.issubdtype(ids.dtype, np.number):
         raise BenchmarkFileError(f"{path} is not an (h, w) image of ids; give a file of annotations/")
@@ -235,39 +231,6 @@ def read_instances(path: str | Path) -> Int32[np.ndarray, "h w"]:
 def instance_reader(folder: str | Path) -> Callable[[int], Int32[np.ndarray, "h w"]]:
     """A function that reads the instance map of an image from a folder `annotations/`, by image id."""
     return lambda image_id: read_instances(Path(folder) / f"image_{image_id:06d}.npy")
-
-
-def read_depth(path: str | Path) -> Float32[np.ndarray, "h w"]:
-    """Read `depth` of an npz file, centimetres there, into metres; NaN where there is no reading.
-
-    The files have no intrinsics. Shape (h, w). [m]
-
-    Raises:
-        BenchmarkFileError: With file and remedy.
-    """
-    path = Path(path)
-    try:
-        # Opened here, because numpy leaves a damaged file open.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            if "depth" not in file:
-                raise BenchmarkFileError(
-                    f"{path} has no array 'depth'; it has: {list_labels(file.files or ['nothing'])}"
-                )
-            centimetres = file["depth"]
-    except BenchmarkFileError:
-        raise
-    except DAMAGED as problem:
-        raise BenchmarkFileError(f"cannot read the depth {path}: {problem}") from None
-    return depth_in_metres(centimetres, path)
-
-
-def depth_in_metres(centimetres: np.ndarray, path: Path) -> Float32[np.ndarray, "h w"]:
-    """Centimetres to metres [m]; NaN where there is no reading. Shape (h, w)."""
-    if centimetres.ndim != 2 or not np.issubdtype(centimetres.dtype, np.number):
-        raise BenchmarkFileError(f"{path}: depth has shape {centimetres.shape}; give an (h, w) image")
-    metres = centimetres.astype(np.float64) * CENTIMETRE
-    reads = np.isfinite(metres) & (metres > 0.0)
-    return np.where(reads, metres, np.nan).astype(np.float32)
 
 
 def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -341,15 +304,6 @@ def _tier(where: str, record: Mapping[str, Any], name: str) -> str | None:
     return tier
 
 
-def _question(record: Mapping[str, Any]) -> str | None:
-    turns = record.get("conversations")
-    for turn in turns if isinstance(turns, Sequence) and not isinstance(turns, str) else ():
-        if isinstance(turn, dict) and turn.get("from") in ("human", "user"):
-            return str(turn.get("value", "")).replace("<image>", "").strip()
-    text = next((record[key] for key in ("question", "query", "text") if key in record), None)
-    return text if isinstance(text, str) else None
-
-
 def _integer(where: str, name: str, value: object) -> int:
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
@@ -374,14 +328,24 @@ def _read_score(
     found = _EDGE.fullmatch(edge)
     if not found:
         raise BenchmarkFileError(f"{where}: edge is {edge!r}; write '3->1' where 3 obstructs 1")
-    try:
-        p = math.nan if score == "" else float(score)
-    except ValueError:
-        p = math.inf
-    if not (math.isnan(p) and score == "") and not 0.0 <= p <= 1.0:
-        raise BenchmarkFileError(
-            f"{where}: edge_confidence is {score!r}; give a number in [0, 1], or nothing for no answer"
-        )
+    p = _number(where, "edge_confidence", score)
     if label not in ("0", "1"):
         raise BenchmarkFileError(f"{where}: label is {label!r}; it must be 0 or 1")
     return case, int(found[2]), int(found[1]), p, label == "1"
+
+
+def _number(where: str, name: str, text: str | None, share: bool = True) -> float:
+    """A cell that may be empty, which is NaN."""
+    cell = "" if text is None else text.strip()
+    if cell == "":
+        return math.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not 0.0 <= value <= (1.0 if share else math.inf):
+        limits = "in [0, 1]" if share else "of at least 0"
+        raise BenchmarkFileError(
+            f"{where}: {name} is {cell!r}; give a number {limits}, or nothing for no answer"
+        )
+    return value

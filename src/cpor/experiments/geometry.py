@@ -1,217 +1,183 @@
 """Geometry alone (Table geometry): what masks and depth decide without any semantic score.
 
-The paper varies where the amodal masks come from; here the masks are given with the scenes and the
-settings of the cues vary.
+The paper varies the network that the masks come from; here masks are the true ones, our network's, a
+classical segmenter's, or bounding boxes of the true ones. A pair enters as in the paper: the blocker shows on
+the hidden part of the other or in the ring around it, with depth on half of that; others do not obstruct.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Bool
 
 from cpor.data.scene_set import Progress, read_scenes
 from cpor.decoding.paper import decode_paper
-from cpor.decoding.prediction import maximal_paths
+from cpor.decoding.prediction import NOTHING, Prediction, maximal_paths
 from cpor.errors import SceneFileError, list_labels
-from cpor.evidence import GEOMETRY_PRESETS
+from cpor.evidence import GEOMETRY_PRESETS, GeometrySettings, geometric_evidence
+from cpor.experiments.simulated import BACKGROUND, blockers_of, is_cyclic
+from cpor.experiments.table import Table, paper_rows
 from cpor.metrics import Interval, auroc, bootstrap_mean, mp_ned, object_score, relation_score
-from cpor.pipeline import PairBeliefs, Pipeline, measure_with
 from cpor.relations import ObstructionPosterior
-from cpor.scene import BlockedBy, Scene
+from cpor.scene import BlockedBy, MaskCrop, Scene
+from cpor.sim.dataset.recognition import Recognition
+from cpor.system import System
 from cpor.truth import on_chain, right_actions
 
+MaskSource: TypeAlias = Literal["true", "ours", "classical", "boxes"]
+MASK_SOURCES: tuple[MaskSource, ...] = get_args(MaskSource)
 FIGURES = ("relation_f1", "object_f1", "mp_ned")
-
-PAPER: dict[str, dict[str, dict[str, float]]] = {
-    method: {
-        "synthetic": dict(zip(FIGURES, values[:3], strict=True)),
-        "real": dict(zip(FIGURES, values[3:], strict=True)),
-    }
-    for method, values in {
-        "UOAIS": (0.5403, 0.6435, 0.2776, 0.2796, 0.3607, 0.4234),
-        "D3G": (0.4362, 0.6321, 0.2732, 0.3207, 0.5494, 0.3099),
-        "UOAIS-FT": (0.5711, 0.6920, 0.2378, 0.5084, 0.6282, 0.2649),
-    }.items()
-}
-"""Table geometry, on UNOBench."""
-
 ORIGIN = (
-    "The paper's figures are other data: UNOBench with the masks of the networks named. The difference is "
-    "to its UOAIS-FT on the synthetic set, and tells of the scenes and masks as much as of the cues."
+    "Other data than the paper's, which are UNOBench with the masks of the networks named. A difference "
+    "tells of the scenes and masks as much as of the cues.",
+    "Every object of every scene is a target once. No edge prior is taken out.",
 )
 SEED = 0
 """Of the bootstrap, so that the same files give the same intervals."""
 
 
-@dataclass(frozen=True, eq=False)
-class GeometryRow:
-    """One preset over every target of every scene.
-
-    Attributes:
-        preset: Name in GEOMETRY_PRESETS.
-        n_targets: Targets that count.
-        n_unanswered: Targets left out because a relation of their scene has no answer.
-        n_cyclic: Targets left out because the true relations on their chain go round in a circle.
-        figures: Means of FIGURES, relations over the targets that are obstructed; None without any.
-        ci: Their intervals, scenes resampled.
-        n_pairs: Candidate pairs, of all scenes.
-        auroc: Of p_geometry over these; None where only one class is there.
-    """
-
-    preset: str
-    n_targets: int
-    n_unanswered: int
-    n_cyclic: int
-    figures: Mapping[str, float | None]
-    ci: Mapping[str, Interval | None]
-    n_pairs: int
-    auroc: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Ours, the paper's UOAIS-FT on the synthetic set, and the difference."""
-        paper = PAPER["UOAIS-FT"]["synthetic"]
-        gap = {name: None if value is None else value - paper[name] for name, value in self.figures.items()}
-        return {
-            "name": self.preset,
-            "ours": {**self.figures, "auroc": self.auroc},
-            "ci": dict(self.ci),
-            "paper": paper,
-            "difference": gap,
-            **{name: getattr(self, name) for name in ("n_targets", "n_unanswered", "n_cyclic", "n_pairs")},
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class GeometryAlone:
-    """The table, over `n_scenes` scenes."""
-
-    rows: tuple[GeometryRow, ...]
-    n_scenes: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Rows, the paper's whole table, and what to know about them."""
-        counted = [
-            f"{row.preset}: {row.n_targets} targets of {self.n_scenes} scenes; left out "
-            f"{row.n_unanswered} with unanswered relations and {row.n_cyclic} with a cyclic truth; "
-            f"{row.n_pairs} candidate pairs."
-            for row in self.rows
-        ]
-        return {
-            "rows": [row.to_json() for row in self.rows],
-            "n_scenes": self.n_scenes,
-            "paper_table": PAPER,
-            "notes": [*counted, "No edge prior is taken out.", ORIGIN],
-        }
-
-
-def measure_geometry(folder: str | Path, progress: Progress = lambda *_: None) -> GeometryAlone:
-    """Decide every target of every labelled scene from geometry alone, with each preset.
+def measure_geometry(
+    folder: str | Path, masks: Sequence[MaskSource] = ("true",), progress: Progress = lambda *_: None
+) -> Table:
+    """Decide every target of every labelled scene from geometry alone, with each preset and kind of masks.
 
     Args:
         folder: Holds scene folders with instances.png and relations.json.
-        progress: Told of every scene read.
+        masks: Where masks come from.
+        progress: Called with every scene read.
     """
-    pipelines = {
-        name: Pipeline(measure=measure_with(settings), score=lambda scene: None)
-        for name, settings in GEOMETRY_PRESETS.items()
-    }
-    tallies = {name: _Tally() for name in pipelines}
-    n_scenes = 0
+    judged: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    pairs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    counts = {"scenes": 0, "targets": 0, "cyclic": 0}
+    sources = {name: _masks_by(name) for name in masks}
     for name, scene in read_scenes(Path(folder), progress):
         truth = _truth_of(name, scene)
-        n_scenes += 1
-        for preset, pipeline in pipelines.items():
-            tallies[preset].add(name, pipeline.believe(scene), truth)
+        chains = {target: on_chain(target, truth) for target in scene.ids}
+        targets = [target for target, chain in chains.items() if not is_cyclic(chain)]
+        counts["scenes"] += 1
+        counts["targets"] += len(targets)
+        counts["cyclic"] += len(chains) - len(targets)
+        for kind, look in sources.items():
+            found, owner = look(scene)
+            for preset, settings in GEOMETRY_PRESETS.items():
+                row = f"{kind} masks, {preset} formula"
+                p, label = _candidates(found, owner, settings, truth)
+                pairs.setdefault(row, []).append((np.array(list(p.values())), label))
+                values = judged.setdefault(row, {f: [] for f in FIGURES})
+                for target in targets:
+                    for figure, value in _judge(target, truth, p, owner).items():
+                        values[figure].append((name, value))
     rng = np.random.default_rng(SEED)
-    return GeometryAlone(tuple(tally.row(preset, rng) for preset, tally in tallies.items()), n_scenes)
+    ours: dict[str, dict[str, float | None]] = {}
+    ci: dict[str, dict[str, Interval]] = {}
+    for row, values in judged.items():
+        scores, label = (np.concatenate(each) for each in zip(*pairs[row], strict=True))
+        both = label.any() and not label.all()
+        ours[row] = {f: float(np.mean([v for _, v in each])) if each else None for f, each in values.items()}
+        ours[row] |= {"auroc": auroc(scores, label) if both else None, "n_pairs": scores.size}
+        ci[row] = {
+            f: bootstrap_mean(np.array([v for _, v in each]), np.array([s for s, _ in each]), rng)
+            for f, each in values.items()
+            if each
+        }
+    notes = (
+        f"{counts['targets']} targets of {counts['scenes']} scenes; left out {counts['cyclic']} whose true "
+        "relations have a cycle.",
+        *ORIGIN,
+    )
+    table = paper_rows("geometry", ours, {}, "Needs UNOBench's images and that network.")
+    rows = [row._replace(ci=ci.get(row.name, {}), comparable=False) for row in table]
+    return Table("geometry", "Geometry alone", rows, notes)
 
 
-class _Tally:
-    """What one preset got, target by target."""
+Look: TypeAlias = Callable[[Scene], tuple[Scene, Mapping[int, int]]]
+"""A scene with other masks, and the true object that each object in it is; above BACKGROUND: none."""
 
-    def __init__(self) -> None:
-        self.n_targets = self.n_unanswered = self.n_cyclic = 0
-        self.values: dict[str, list[tuple[str, float]]] = {name: [] for name in FIGURES}
-        self.p: list[np.ndarray] = []
-        self.label: list[np.ndarray] = []
 
-    def add(self, name: str, beliefs: PairBeliefs, truth: Set[BlockedBy]) -> None:
-        chosen = beliefs.geometry.is_candidate
-        self.p.append(beliefs.geometry.p_geometry[chosen])
-        self.label.append(_label(beliefs.ids, truth)[chosen])
-        for target in beliefs.ids:
-            # As in the paper: of the objects that were segmented, and of nothing else.
-            posterior = ObstructionPosterior(beliefs.ids, target, beliefs.p_fused)
-            chain = on_chain(target, truth)
-            if posterior.has_unanswered:
-                self.n_unanswered += 1
-                continue
-            if _is_cyclic(chain):
-                self.n_cyclic += 1
-                continue
-            self.n_targets += 1
-            found = decode_paper(posterior)
-            paths = maximal_paths(target, _blockers(chain))
-            relations = relation_score(found.relations, paths)
-            if relations is not None:
-                self.values["relation_f1"].append((name, relations.f1))
-            self.values["object_f1"].append(
-                (name, object_score(found.objects, right_actions(target, truth)).f1)
-            )
-            self.values["mp_ned"].append((name, mp_ned(found.paths, paths)))
+def _masks_by(source: MaskSource) -> Look:
+    if source == "true":
+        return lambda scene: (scene, {k: k for k in scene.ids})
+    if source == "boxes":
+        return lambda scene: (_boxed(scene), {k: k for k in scene.ids})
+    return partial(_segmented, System("embedded" if source == "ours" else "depth", "none"))
 
-    def row(self, preset: str, rng: np.random.Generator) -> GeometryRow:
-        figures: dict[str, float | None] = {}
-        ci: dict[str, Interval | None] = {}
-        for name, told in self.values.items():
-            values = np.array([value for _, value in told], np.float64)
-            scenes = np.array([scene for scene, _ in told])
-            figures[name] = float(values.mean()) if told else None
-            ci[name] = bootstrap_mean(values, scenes, rng) if told else None
-        p, label = np.concatenate(self.p), np.concatenate(self.label)
-        area = auroc(p, label) if label.any() and not label.all() else None
-        return GeometryRow(
-            preset, self.n_targets, self.n_unanswered, self.n_cyclic, figures, ci, p.size, area
-        )
+
+def _segmented(system: System, scene: Scene) -> tuple[Scene, Mapping[int, int]]:
+    found = system.look(scene.observation).scene
+    assert found.visible_ids is not None and scene.visible_ids is not None
+    known = Recognition.match(found.ids, found.visible_ids, scene.ids, scene.visible_ids)
+    return found, {k: BACKGROUND + k if true is None else true for k, true in known.owner.items()}
+
+
+def _boxed(scene: Scene) -> Scene:
+    """Every mask as its bounding box; nearer boxes cover those behind."""
+    assert scene.visible_ids is not None
+    depth = scene.observation.depth
+    boxes, far = {}, {}
+    for obj in scene.objects:
+        shown = scene.visible_ids == obj.id
+        whole = shown if obj.amodal is None else shown | obj.amodal.to_mask(shown.shape)
+        boxes[obj.id] = _box(whole)
+        readings = depth[shown] if depth is not None else np.array([])
+        readings = readings[np.isfinite(readings)]
+        far[obj.id] = float(np.median(readings)) if readings.size else np.inf
+    ids = np.zeros_like(scene.visible_ids)
+    for k in sorted(boxes, key=lambda k: -far[k]):
+        ids[boxes[k]] = k
+    objects = tuple(replace(obj, amodal=MaskCrop.from_mask(boxes[obj.id])) for obj in scene.objects)
+    return replace(scene, objects=objects, visible_ids=ids)
+
+
+def _box(mask: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    box = np.zeros_like(mask)
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if rows.size:
+        box[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = True
+    return box
+
+
+def _candidates(
+    scene: Scene, owner: Mapping[int, int], settings: GeometrySettings, truth: Set[BlockedBy]
+) -> tuple[dict[BlockedBy, float], Bool[np.ndarray, " n"]]:
+    """Probability of each candidate pair of true objects, the largest of its pieces, and whether it holds."""
+    evidence = geometric_evidence(scene, settings)
+    p: dict[BlockedBy, float] = {}
+    for i, j in np.argwhere(evidence.is_candidate):
+        pair = BlockedBy(owner[evidence.ids[i]], owner[evidence.ids[j]])
+        if pair.blocked != pair.blocker:
+            p[pair] = max(float(evidence.p_geometry[i, j]), p.get(pair, 0.0))
+    return p, np.array([pair in truth for pair in p], np.bool_)
+
+
+def _judge(
+    target: int, truth: Set[BlockedBy], p: Mapping[BlockedBy, float], owner: Mapping[int, int]
+) -> dict[str, float]:
+    """Figures of one target; a target that was not found is wrong throughout."""
+    said: Prediction = NOTHING
+    if target in owner.values():
+        objects = sorted({target, *(obj for pair in p for obj in pair)})
+        relations = [(*pair, value) for pair, value in p.items()]
+        said = decode_paper(ObstructionPosterior.from_relations(objects, target, relations))
+    paths = maximal_paths(target, blockers_of(on_chain(target, truth)))
+    figures = {
+        "object_f1": object_score(said.objects, right_actions(target, truth)).f1,
+        "mp_ned": mp_ned(said.paths, paths),
+    }
+    relations_found = relation_score(said.relations, paths)
+    return figures if relations_found is None else figures | {"relation_f1": relations_found.f1}
 
 
 def _truth_of(name: str, scene: Scene) -> frozenset[BlockedBy]:
     if scene.true_occlusion is None or scene.visible_ids is None:
         lacks = "relations.json" if scene.true_occlusion is None else "instances.png"
-        raise SceneFileError(f"{name} has no {lacks}; geometry is told from labelled scenes with masks")
+        raise SceneFileError(f"{name} has no {lacks}; this table needs labelled scenes with masks")
     if unlabelled := set(scene.ids) - scene.true_occlusion.objects:
         raise SceneFileError(
             f"relations.json of {name} does not list the objects {list_labels(sorted(unlabelled))}, so "
             "nothing is known of them; label them, or leave the scene out"
         )
     return scene.true_occlusion.pairs
-
-
-def _label(ids: tuple[int, ...], truth: Set[BlockedBy]) -> Bool[np.ndarray, "n n"]:
-    """Whether each relation is true. Shape (n, n)."""
-    return np.array([[BlockedBy(i, j) in truth for j in ids] for i in ids], np.bool_).reshape(
-        len(ids), len(ids)
-    )
-
-
-def _blockers(chain: Set[BlockedBy]) -> dict[int, list[int]]:
-    blockers: dict[int, list[int]] = defaultdict(list)
-    for blocked, blocker in chain:
-        blockers[blocked].append(blocker)
-    return blockers
-
-
-def _is_cyclic(chain: Set[BlockedBy]) -> bool:
-    """Whether removing free objects over and over gets stuck."""
-    left = set(chain)
-    while left:
-        obstructed = {blocked for blocked, _ in left}
-        kept = {pair for pair in left if pair.blocker in obstructed}
-        if kept == left:
-            return True
-        left = kept
-    return False

@@ -1,101 +1,35 @@
-"""Probability ablation (Table prob-ablation, relation level): calibrators fitted to one log, told on another.
-
-The rows with fusion need both sources of every pair, and the object rows the graphs; neither is in a
-score log.
-"""
+"""Reliability by stage (Table prob-ablation): calibrators, fusion, marginals, acyclicity."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Shaped
 
-from cpor.data.score_log import ScoreLog, read_score_log
+from cpor.data.score_log import read_score_log
+from cpor.data.unobench import Case, FusedScores
+from cpor.decoding.paper import assemble_paper, map_graph
+from cpor.experiments.cases import NO_SHIFT, SolvedCases, score_cases, solve_cases
+from cpor.experiments.evaluate import Missing, evaluate
+from cpor.experiments.stages import FUSED, METHODS, Stages, at_stage, cross_fit
+from cpor.experiments.table import Figures, Table, paper_rows
 from cpor.fitting.score_log import calibrate_log
 from cpor.metrics import Interval, ReliabilitySummary, bootstrap_mean, summarise_reliability
 from cpor.metrics.scoring import ZETA
 
 FIGURES = ("ece", "brier", "nll", "auroc")
-
-PAPER: dict[str, dict[str, float]] = {
-    name: dict(zip(FIGURES, values, strict=True))
-    for name, values in {
-        "raw": (0.1416, 0.2149, 0.6777, 0.5985),
-        "temperature": (0.0278, 0.1941, 0.5759, 0.5962),
-        "platt": (0.0619, 0.1979, 0.5837, 0.5985),
-        "isotonic": (0.0453, 0.1963, 0.6347, 0.6033),
-        "adaptive-platt": (0.0478, 0.1978, 0.5823, 0.6084),
-    }.items()
-}
-"""Table prob-ablation, relation level, before fusion; on the authors' test scores."""
-
+NEEDS_GEOMETRY = "Needs raw scores and geometry of every pair, which a score log of one source does not have."
 ORIGIN = (
-    "The paper's figures come from the authors' raw scores of the test set, which were not released in "
-    "this form: a difference tells how the data differ as much as how the methods do."
+    "The paper's figures come from the authors' raw scores of the test set, which were not released. A "
+    "difference tells how the data differ as much as how the methods do."
 )
+TITLE = "Reliability by stage"
 SEED = 0
 """Of the bootstrap, so that the same files give the same intervals."""
 
 
-@dataclass(frozen=True, eq=False)
-class AblationRow:
-    """One way to turn the test log's scores into probabilities.
-
-    Attributes:
-        method: `raw`, or the calibrator fitted to the other log.
-        found: Figures on the test log.
-        ci: Intervals of `brier` and `nll`, images resampled. The ECE has none: it is no mean over pairs.
-    """
-
-    method: str
-    found: ReliabilitySummary
-    ci: Mapping[str, Interval]
-
-    def to_json(self) -> dict[str, Any]:
-        """Ours, the paper's and the difference."""
-        ours = {name: getattr(self.found, name) for name in FIGURES}
-        paper = PAPER[self.method]
-        gap = {name: None if value is None else value - paper[name] for name, value in ours.items()}
-        return {"name": self.method, "ours": ours, "ci": dict(self.ci), "paper": paper, "difference": gap}
-
-
-@dataclass(frozen=True, eq=False)
-class ProbabilityAblation:
-    """The table.
-
-    Attributes:
-        rows: `raw`, then the calibrators.
-        n_fit: Pairs fitted to.
-        n_shared_images: Images of the test log that were fitted to as well; should be 0.
-    """
-
-    rows: tuple[AblationRow, ...]
-    n_fit: int
-    n_shared_images: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Rows, and what to know about them."""
-        test = self.rows[0].found
-        notes = [
-            f"Fitted to {self.n_fit} pairs, told on {test.n} others; {test.n_unanswered} had no answer.",
-            ORIGIN,
-        ]
-        if self.n_shared_images:
-            notes.append(
-                f"{self.n_shared_images} images are in both logs: the figures are better than they should be."
-            )
-        return {
-            "rows": [row.to_json() for row in self.rows],
-            "test": asdict(test),
-            "n_fit": self.n_fit,
-            "n_shared_images": self.n_shared_images,
-            "notes": notes,
-        }
-
-
-def measure_probability_ablation(fit_file: str | Path, test_file: str | Path) -> ProbabilityAblation:
+def calibrator_table(fit_file: str | Path, test_file: str | Path) -> Table:
     """Fit each calibrator to one score log and measure it on another.
 
     Args:
@@ -103,24 +37,123 @@ def measure_probability_ablation(fit_file: str | Path, test_file: str | Path) ->
         test_file: The same columns, other images.
     """
     fit, test = read_score_log(fit_file), read_score_log(test_file)
+    stages = {"raw": test.score}
+    for method in METHODS:
+        stages[method] = calibrate_log(fit, method).calibrator.apply(
+            test.score, n_candidates=test.n_candidates
+        )
+    shared = np.intersect1d(fit.image, test.image).size
+    answered = int((~np.isnan(test.score)).sum())
+    notes = [
+        f"Fitted to {len(fit)} pairs, measured on {answered} others; {len(test) - answered} had no answer.",
+        ORIGIN,
+    ]
+    if shared:
+        notes.append(f"{shared} images are in both logs: the figures are better than they should be.")
+    return _table(stages, test.label, test.image, {}, notes)
+
+
+class MeasuredStages(NamedTuple):
+    """The pipeline of a log with raw scores and geometry, cross-fitted by image.
+
+    Attributes:
+        table: Table prob-ablation.
+        earlier: The rows before fusion of Table cpor-ablation, panel A.
+        fused: The log with the fused probabilities that the paper decides from.
+    """
+
+    table: Table
+    earlier: Mapping[str, Figures]
+    fused: FusedScores
+
+
+def measure_stages(
+    cases: tuple[Case, ...], log: FusedScores, shift: float = NO_SHIFT, missing: Missing = "wrong"
+) -> MeasuredStages:
+    """Fit, apply and solve every stage.
+
+    Args:
+        cases: The truth.
+        log: With its sources.
+        shift: Decoding shift of all stages but the raw one.
+        missing: What cases without candidate relation count as.
+    """
+    stages = cross_fit(cases, log)
+    image = np.array([case.image_id for case in cases])[log.case]
+    solved = {
+        name: solve_cases(
+            score_cases(cases, at_stage(log, stages[name]), NO_SHIFT if name == "raw" else shift)
+        )
+        for name in ("raw", "adaptive-platt", FUSED)
+    }
+    earlier = {
+        "raw": _decode(cases, solved["raw"], "map", missing),
+        "adaptive-platt + PM": _decode(cases, solved["adaptive-platt"], "no_dag", missing),
+    }
+    objects = {
+        "objects, raw": object_reliability(solved["raw"], "no_dag"),
+        "objects, adaptive-platt + PM": object_reliability(solved["adaptive-platt"], "no_dag"),
+        "objects, adaptive-platt + fusion + PM": object_reliability(solved[FUSED], "no_dag"),
+        "objects, adaptive-platt + fusion + DAG + PM": object_reliability(solved[FUSED], "dag"),
+    }
+    notes = (
+        f"{len(log)} pairs of {np.unique(image).size} images, cross-fitted by image in two halves.",
+        "Object rows: over every object in a candidate relation and the target. `objects, raw`: marginals of "
+        "the raw scores.",
+    )
+    table = _table(stages, log.label, image, objects, notes)
+    return MeasuredStages(table, earlier, at_stage(log, stages[FUSED]))
+
+
+def _decode(cases: tuple[Case, ...], solved: SolvedCases, model: str, missing: Missing) -> Figures:
+    """Objects by the marginals of a model, relations and paths by the likeliest graph."""
+    marginals = solved.marginals(solved.models[model])
+    predictions = {
+        case.index: assemble_paper(q, map_graph(scene), case.target)
+        for case, scene, q in zip(solved.cases, solved.scenes, marginals, strict=True)
+    }
+    found = evaluate(cases, predictions, missing).overall
+    return {name: getattr(found, name) for name in ("relation_f1", "object_f1", "mp_ned")}
+
+
+def object_reliability(solved: SolvedCases, model: str) -> ReliabilitySummary:
+    """Reliability of object marginals under a model of `SolvedCases.models`."""
+    named = solved.marginals(solved.models[model])
+    label = [o in case.top_objects for case, q in zip(solved.cases, named, strict=True) for o in q]
+    return summarise_reliability(np.concatenate(solved.models[model]), np.array(label))
+
+
+def _table(
+    stages: Stages,
+    label: Bool[np.ndarray, " n"],
+    image: Shaped[np.ndarray, " n"],
+    objects: Mapping[str, ReliabilitySummary],
+    notes: "tuple[str, ...] | list[str]",
+) -> Table:
     rng = np.random.default_rng(SEED)
-    rows = [_measure("raw", test.score, test, rng)]
-    for method in PAPER:
-        if method != "raw":
-            calibrator = calibrate_log(fit, method).calibrator
-            p = calibrator.apply(test.score, n_candidates=test.n_candidates)
-            rows.append(_measure(method, p, test, rng))
-    return ProbabilityAblation(tuple(rows), len(fit), np.intersect1d(fit.image, test.image).size)
+    found = {name: summarise_reliability(p, label) for name, p in stages.items()}
+    ours: dict[str, Figures] = {
+        name: {f: getattr(each, f) for f in FIGURES} for name, each in (found | dict(objects)).items()
+    }
+    ci = {name: _intervals(p, label, image, rng) for name, p in stages.items()}
+    rows = paper_rows("prob-ablation", ours, dict.fromkeys(ours, ORIGIN), NEEDS_GEOMETRY)
+    return Table(
+        "prob-ablation", TITLE, [row._replace(ci=ci.get(row.name, {})) for row in rows], tuple(notes)
+    )
 
 
-def _measure(method: str, p: Float[np.ndarray, " n"], log: ScoreLog, rng: np.random.Generator) -> AblationRow:
-    found = summarise_reliability(p, log.label)  # first, since it refuses a log without any answer
+def _intervals(
+    p: Float[np.ndarray, " n"],
+    label: Bool[np.ndarray, " n"],
+    image: Shaped[np.ndarray, " n"],
+    rng: np.random.Generator,
+) -> dict[str, Interval]:
+    """Of the Brier score and the NLL, images resampled. The ECE has none: it is no mean over pairs."""
     answered = ~np.isnan(p)
-    values, label, image = p[answered], log.label[answered], log.image[answered]
+    values, truth, group = p[answered], label[answered], image[answered]
     clipped = np.clip(values, ZETA, 1.0 - ZETA)
     losses = {
-        "brier": (values - label) ** 2,
-        "nll": -np.where(label, np.log(clipped), np.log1p(-clipped)),
+        "brier": (values - truth) ** 2,
+        "nll": -np.where(truth, np.log(clipped), np.log1p(-clipped)),
     }
-    ci = {name: bootstrap_mean(loss, image, rng) for name, loss in losses.items()}
-    return AblationRow(method, found, ci)
+    return {name: bootstrap_mean(loss, group, rng) for name, loss in losses.items()}

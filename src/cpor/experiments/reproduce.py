@@ -184,8 +184,8 @@ def bench_tables(decoders: Mapping[DecoderName, Evaluation], note: str) -> tuple
         ("obj-bench", "Next objects", "object", False),
     ):
         ours: dict[str, Figures] = {}
-        for decoder, name in (("paper", OURS), ("expected", EXPECTED)):
-            found = decoders[decoder]  # type: ignore[index]
+        for decoder, found in decoders.items():
+            name = OURS if decoder == "paper" else EXPECTED
             row: dict[str, float | None] = {}
             for tier, means in {**found.tiers, "overall": found.overall}.items():
                 figures = {f"{tier.lower()}_{f}": getattr(means, f"{level}_{f}") for f in ("p", "r", "f1")}
@@ -225,18 +225,32 @@ def reproduce(
 
 
 def reproduce_from(
-    cases: Sequence[Case], scores: FusedScores, shift: float = SHIFT, missing: Missing = "wrong"
+    cases: Sequence[Case],
+    scores: FusedScores,
+    shift: float = SHIFT,
+    missing: Missing = "wrong",
+    expected: bool = True,
 ) -> Reproduction:
-    """As `reproduce`, from what the files hold. A case with an unanswered relation counts as missing."""
+    """As `reproduce`, from what the files hold. A case with an unanswered relation counts as missing.
+
+    Args:
+        cases: The truth.
+        scores: The log.
+        shift: Edge prior to take out.
+        missing: What cases without candidate relation count as.
+        expected: Whether to run the expected-score decoder too; slow on dense scenes.
+    """
     scored = score_cases(cases, scores, shift)
     known = solve_cases(scored)
     solved = solve_cases(free_where_unknown(scored)) if missing == "unobstructed" else known
     exact = known.exact
-    paper: dict[int, Prediction] = {}
-    expected: dict[int, Prediction] = {}
+    predictions: dict[DecoderName, dict[int, Prediction]] = {"paper": {}}
+    if expected:
+        predictions["expected"] = {}
     for case, scene, q in zip(known.cases, known.scenes, known.marginals(exact.scores), strict=True):
-        paper[case.index] = assemble_paper(q, map_graph(scene), case.target)
-        expected[case.index] = decode_expected(scene).prediction
+        predictions["paper"][case.index] = assemble_paper(q, map_graph(scene), case.target)
+        if expected:
+            predictions["expected"][case.index] = decode_expected(scene).prediction
     label = [
         o in case.top_objects
         for case, q in zip(known.cases, known.marginals(exact.scores), strict=True)
@@ -253,8 +267,8 @@ def reproduce_from(
         shift,
         missing,
         len(cases) - len(known.cases),
-        {"paper": evaluate(cases, paper, missing), "expected": evaluate(cases, expected, missing)},
-        {"paper": paper, "expected": expected},
+        {name: evaluate(cases, each, missing) for name, each in predictions.items()},
+        predictions,
         summarise_reliability(scores.p, scores.label),
         summarise_reliability(np.concatenate(exact.scores), np.array(label)),
         summarise_reliability(np.array([q.max() for q in exact.scores]), right),
