@@ -206,7 +206,7 @@ def test_shapes_count_as_much_as_they_are_likely(words, cups, says):
     reader = RequestReader(scene, words, dict.fromkeys(scene.ids, frozenset()), Exchange())
     for k, p in zip(scene.ids, cups, strict=True):
         shapes = dict.fromkeys(SHAPES, 0.0) | {"cup": p, "tool": 1.0 - p}
-        reader.looks[k] = replace(reader.looks[k], shapes=shapes)
+        reader.described.looks[k] = replace(reader.described.looks[k], shapes=shapes)
     answer = reader.answer(parse_request(words, frozenset()).wish)
     if isinstance(says, int):
         assert isinstance(answer, Found) and answer.id == says, answer

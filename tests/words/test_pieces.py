@@ -7,7 +7,7 @@ import pytest
 
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 from cpor.semantics.grounder import ground_with
-from cpor.words import pieces, word_answer
+from cpor.words import description, pieces
 from cpor.words.appearance import describe_objects
 from cpor.words.grounding import AmbiguousRequest, Found, ground_words
 from cpor.words.pieces import join_masks, read_masks
@@ -73,6 +73,7 @@ def test_in_doubt_it_is_asked(scene, monkeypatch, p, says):
     weights = np.zeros(len(pieces.TOUCHING))
     weights[0] = np.log(p / (1.0 - p))
     monkeypatch.setattr(pieces, "TOUCHING", tuple(weights))
+    monkeypatch.setattr(description, "_kept", {})
     asked = ground_words(join_masks(without(scene, 4), []), "the red one")
     assert isinstance(asked, AmbiguousRequest) and asked.question.endswith(says)
     assert [each.id for each in asked.candidates] == [1, 2]
@@ -85,6 +86,7 @@ def test_masks_with_which_nothing_fits_are_believed_less(scene, monkeypatch):
         pieces.Reading(0.25, as_found, describe_objects(as_found), {}),
         pieces.Reading(0.75, joined, describe_objects(joined), {1: (1, 2)}),
     ]
-    monkeypatch.setattr(word_answer, "read_masks", lambda scene, looks: readings)
+    monkeypatch.setattr(description, "read_masks", lambda scene, looks: readings)
+    monkeypatch.setattr(description, "_kept", {})
     found = ground_words(scene, "the third red one from the left")
     assert isinstance(found, Found) and found.id == 4

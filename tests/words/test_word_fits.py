@@ -68,7 +68,7 @@ def answer(scene, words, shapes):
     even = dict.fromkeys(SHAPES, 1.0 / len(SHAPES))
     for k, word in zip(scene.ids, shapes, strict=True):
         p = even if word is None else dict.fromkeys(SHAPES, 0.0) | {word: 0.95, "bag": 0.05}
-        reader.looks[k] = replace(reader.looks[k], shapes=p)
+        reader.described.looks[k] = replace(reader.described.looks[k], shapes=p)
     return reader.answer(parse_request(words, frozenset()).wish)
 
 

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from cpor.scene import PixelPoint, Scene
 from cpor.semantics.budget import Spent
+from cpor.words.description import describe
 from cpor.words.grounding import ground, ground_words, say_outside
 from cpor.words.grounding_answers import (
     Candidate,
@@ -22,7 +23,6 @@ from cpor.words.grounding_answers import (
 )
 from cpor.words.request_words import parse_request
 from cpor.words.vocabulary import vocabulary
-from cpor.words.workspace import in_workspace
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _gives_number(words: str) -> bool:
 def _weigh_reply(scene: Scene, words: str, fit: Mapping[int, float], who: str) -> Grounding:
     """The rule for everybody; objects that were not named do not fit, and only the workspace counts."""
     full = {label: fit.get(label, 0.0) for label in scene.ids}
-    inside = in_workspace(scene)
+    inside = describe(scene).inside
     ranked = tuple(Candidate(k, full[k]) for k in sorted(full, key=lambda k: (-full[k], k not in inside, k)))
     called = {o.id: o.title or "" for o in scene.objects if o.id in inside}
     if not any(full.values()):

@@ -1,7 +1,8 @@
 """What pixels say of each object: its colours, its everyday shape, its outline."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
@@ -10,8 +11,8 @@ from scipy import ndimage
 from cpor.scene import Scene
 from cpor.words.colours import COLOURS, colour_shares, estimate_gains, nearest_colours
 from cpor.words.layout import ramp
-from cpor.words.outlines import Outline, measure_outlines
-from cpor.words.shapes import SHAPES, judge_shapes
+from cpor.words.outlines import Outline, measure_outlines, support_depth
+from cpor.words.shapes import SHAPES, judge_shapes, object_pictures
 
 SURE = 0.45
 """A shape word is said of an object where its probability is at least this; else it is a thing."""
@@ -78,7 +79,7 @@ class Appearance:
     shapes: Mapping[str, float] | None
     outline: Outline
 
-    @property
+    @cached_property
     def said_colours(self) -> tuple[str, ...]:
         """The colour words that we say: one, two, or none where there are more."""
         shares = self.colours
@@ -135,18 +136,41 @@ class Appearance:
         return best if self.shapes[best] >= SURE else "thing"
 
 
-def describe_objects(scene: Scene, only: Collection[int] | None = None) -> dict[int, Appearance]:
-    """How the objects that show look, by id; all, or only some."""
-    ids = scene.visible_ids
-    outlines = measure_outlines(scene, only)
-    if ids is None or not outlines:
-        return {}
-    rgb = scene.observation.rgb
+def describe_objects(scene: Scene) -> dict[int, Appearance]:
+    """How the objects that show look, by id."""
+    (found,) = describe_scenes([(scene, None)])
+    return found
+
+
+def describe_scenes(scenes: Sequence[tuple[Scene, Collection[int] | None]]) -> list[dict[int, Appearance]]:
+    """How objects look in several scenes of one frame; the shape network runs once.
+
+    Args:
+        scenes: With masks, each with the objects to describe; None: all that show.
+    """
+    frame, _ = scenes[0]
+    if frame.visible_ids is None or not frame.objects:
+        return [{} for _ in scenes]
+    rgb, ground = frame.observation.rgb, support_depth(frame)
     gains = estimate_gains(rgb)
-    shapes = judge_shapes(scene, only=only)
+    crops = [object_pictures(*each) for each in scenes]
+    p = judge_shapes(np.concatenate([each[1] for each in crops]), np.concatenate([each[2] for each in crops]))
+    ends = np.cumsum([len(labels) for labels, *_ in crops])
+    described = []
+    for (scene, only), (labels, *_), end in zip(scenes, crops, ends, strict=True):
+        shapes = {} if p is None else dict(zip(labels, p[end - len(labels) : end], strict=True))
+        described.append(_describe(scene, measure_outlines(scene, only, ground), gains, shapes))
+    return described
+
+
+def _describe(
+    scene: Scene, outlines: Mapping[int, Outline], gains: np.ndarray, shapes: Mapping[int, np.ndarray]
+) -> dict[int, Appearance]:
+    rgb, ids = scene.observation.rgb, scene.visible_ids
     boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
     found = {}
     for k, outline in outlines.items():
+        assert ids is not None
         box = boxes[k - 1]
         inner = interior(ids[box] == k)
         shares = colour_shares(rgb[box], inner, gains)

@@ -9,6 +9,7 @@ import numpy as np
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, say_known
 from cpor.scene import PixelPoint, Scene
+from cpor.words.description import describe
 from cpor.words.grounding_answers import (
     AmbiguousRequest,
     Candidate,
@@ -21,7 +22,6 @@ from cpor.words.grounding_answers import (
 from cpor.words.request_words import parse_request
 from cpor.words.vocabulary import split_words, vocabulary
 from cpor.words.word_answer import RequestReader
-from cpor.words.workspace import in_workspace
 
 __all__ = [
     "AmbiguousRequest",
@@ -71,7 +71,7 @@ def ground(
 def _within_given(scene: Scene, meant: Grounding) -> Grounding:
     """Refuse an object outside the workspace that was given; a workspace only found may be overruled."""
     given = scene.observation.camera.workspace is not None
-    if given and isinstance(meant, Found) and meant.id not in in_workspace(scene):
+    if given and isinstance(meant, Found) and meant.id not in describe(scene).inside:
         return NotFound(say_outside(meant.id))
     return meant
 
@@ -172,7 +172,7 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
         raise InvalidSceneError("the scene has no masks; segment it before asking for an object in words")
     if not scene.objects:
         return NotFound("There is no object in the scene.")
-    inside = in_workspace(scene)
+    inside = describe(scene).inside
     if (exact := _called_so(scene, words)) is not None:
         return _within_given(scene, Found(exact))
     fillers = vocabulary().polite

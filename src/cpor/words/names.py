@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cpor.scene import Scene
-from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.appearance import Appearance
+from cpor.words.description import describe
 from cpor.words.vocabulary import vocabulary
-from cpor.words.workspace import in_workspace
 
 APART = 0.07
 """Objects whose centres lie this far apart, as a share of the image, are told apart by place."""
@@ -41,8 +41,8 @@ def name_objects(
     # A name that somebody gave since wins.
     kept = {o.id: name for o in scene.objects if (name := had[o.id]) and name.startswith(o.name or "")}
     # Nothing has to be looked at where every name is given.
-    looks = {} if all(o.name or o.id in kept for o in scene.objects) else describe_objects(scene)
-    inside = in_workspace(scene) if looks else frozenset(scene.ids)
+    looks = {} if all(o.name or o.id in kept for o in scene.objects) else describe(scene).looks
+    inside = describe(scene).inside if looks else frozenset(scene.ids)
     plain = {}
     for o in scene.objects:
         if o.id not in kept:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float32
 from scipy import ndimage
 from scipy.spatial import ConvexHull, QhullError
 
@@ -38,14 +38,21 @@ class Outline:
     bulge: float | None
 
 
-def measure_outlines(scene: Scene, only: Collection[int] | None = None) -> dict[int, Outline]:
-    """Outlines of the objects that show, by id; of all, or only of some."""
+def measure_outlines(
+    scene: Scene, only: Collection[int] | None = None, ground: Float32[np.ndarray, "h w"] | None = None
+) -> dict[int, Outline]:
+    """Outlines of the objects that show, by id; of all, or only of some.
+
+    Args:
+        scene: With masks.
+        only: Objects to measure; None: all.
+        ground: Depth of the support plane, where `support_depth` was called already. [m]
+    """
     ids = scene.visible_ids
     if ids is None or not scene.objects:
         return {}
     depth = scene.observation.depth
-    plane = None if depth is None else fit_support_plane(depth, np.random.default_rng(0))
-    ground = None if plane is None else plane.depth(ids.shape)
+    ground = support_depth(scene) if ground is None else ground
     boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
     k = scene.observation.camera.intrinsics
     focal = k.fx if k is not None else float(ids.shape[1])  # as wide a view as depth cameras have
@@ -78,6 +85,13 @@ def measure_outlines(scene: Scene, only: Collection[int] | None = None) -> dict[
     if len(z_of) == count:
         found = {k: _scaled(each, z_of[k]) for k, each in found.items()}
     return found
+
+
+def support_depth(scene: Scene) -> Float32[np.ndarray, "h w"] | None:
+    """Depth of the support plane at each pixel; None without depth or plane. [m]."""
+    depth = scene.observation.depth
+    plane = None if depth is None else fit_support_plane(depth, np.random.default_rng(0))
+    return None if plane is None else plane.depth(scene.observation.shape)
 
 
 def _outline(

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy import ndimage
 
 from cpor.scene import MaskCrop, Scene
-from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.appearance import Appearance, describe_scenes
 from cpor.words.colours import estimate_gains, linear_rgb, oklab
 from cpor.words.shapes import SHAPES
 
@@ -101,7 +101,7 @@ def read_masks(scene: Scene, looks: Mapping[int, Appearance]) -> list[Reading]:
         seen = {k: look for k, look in looks.items() if k not in gone}
         for group in groups:
             known = joined.get(frozenset(group))
-            seen[group[0]] = known or describe_objects(whole, {group[0]})[group[0]]
+            seen[group[0]] = known or describe_scenes([(whole, {group[0]})])[0][group[0]]
         readings.append(Reading(p, whole, seen, {group[0]: group for group in groups}))
     return readings
 
@@ -147,7 +147,7 @@ def compare_masks(
     colours = np.sqrt(_histograms(scene, n) / area[:, None])
     alike, covers = colours @ colours.T, _covers(scene, area)
     borders = _borders(scene, n)
-    found = {}
+    pairs: dict[Pair, tuple[float, ...]] = {}
     for a, b in itertools.combinations(sorted(known), 2):
         if named.issuperset((a, b)):
             continue
@@ -161,10 +161,16 @@ def compare_masks(
         else:
             own = _apart(scene, (a, b), like) if like > _LEAST_ALIKE else None
         if own is not None:
-            (group,) = _groups([(a, b)], scene)
-            look = describe_objects(join_masks(scene, [group]), {group[0]})[group[0]]
-            found[a, b] = (*own, *_by_shape(look, known[a], known[b])), look
-    return found
+            pairs[a, b] = own
+    if not pairs:
+        return {}
+    groups = [_groups([pair], scene)[0] for pair in pairs]
+    looked = describe_scenes([(join_masks(scene, [group]), {group[0]}) for group in groups])
+    both = {pair: look[group[0]] for pair, group, look in zip(pairs, groups, looked, strict=True)}
+    return {
+        (a, b): ((*own, *_by_shape(both[a, b], known[a], known[b])), both[a, b])
+        for (a, b), own in pairs.items()
+    }
 
 
 def _by_shape(both: Appearance, one: Appearance, other: Appearance) -> tuple[float, float, float]:

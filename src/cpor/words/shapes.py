@@ -104,25 +104,26 @@ def _axes(
 
 
 def judge_shapes(
-    scene: Scene, path: Path = PACKAGED / "shapes.onnx", only: Collection[int] | None = None
-) -> dict[int, Float[np.ndarray, " shapes"]]:
-    """Probability of each of `SHAPES` for each object that shows, or some; empty without onnxruntime."""
-    ids, pictures, sizes = object_pictures(scene, only)
-    if not ids:
-        return {}
+    pictures: UInt8[np.ndarray, "n 7 p p"],
+    sizes: Float32[np.ndarray, "n 4"],
+    path: Path = PACKAGED / "shapes.onnx",
+) -> Float[np.ndarray, "n shapes"] | None:
+    """Probability of each of `SHAPES` for each of `object_pictures`; None without onnxruntime."""
     try:
         session = _open(path)
     except MissingExtraError:
-        return {}
+        return None
+    if not len(pictures):
+        return np.zeros((0, len(SHAPES)))
     # Nobody knows which end is up: the picture and the same upside down tell together.
     both = np.concatenate([pictures, pictures[:, :, ::-1, ::-1]])
     feeds = {"crops": both, "size": np.tile(sizes, (2, 1))}
     logit = np.asarray(session.run(["logit"], feeds)[0], dtype=np.float64)
-    if logit.shape != (2 * len(ids), len(SHAPES)):
-        raise WeightsError(f"{path} gave {logit.shape} for {2 * len(ids)} pictures of {len(SHAPES)} shapes")
-    logit = logit.reshape(2, len(ids), len(SHAPES)).mean(axis=0)
+    if logit.shape != (len(both), len(SHAPES)):
+        raise WeightsError(f"{path} gave {logit.shape} for {len(both)} pictures of {len(SHAPES)} shapes")
+    logit = logit.reshape(2, len(pictures), len(SHAPES)).mean(axis=0)
     p = np.exp(logit - logit.max(axis=1, keepdims=True))
-    return dict(zip(ids, p / p.sum(axis=1, keepdims=True), strict=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 @cache

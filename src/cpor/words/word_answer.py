@@ -8,10 +8,9 @@ meant in most of them is meant.
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 
 from cpor.scene import Scene
-from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.description import describe
 from cpor.words.grounding_answers import (
     ASKED_RATIO,
     CLEAR_RATIO,
@@ -29,7 +28,7 @@ from cpor.words.grounding_answers import (
     say_words,
     weigh,
 )
-from cpor.words.pieces import Reading, read_masks
+from cpor.words.pieces import Reading
 from cpor.words.request_words import Wish
 from cpor.words.vocabulary import vocabulary
 from cpor.words.word_judge import LEAST_SHOWN, WORLDS, Fit, RefusedError, WordJudge
@@ -65,18 +64,13 @@ class RequestReader:
     ) -> None:
         self.scene, self.words, self.named, self.before = scene, words, named, before
         self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
-        self.said = vocabulary().said
+        self.said, self.described = vocabulary().said, describe(scene)
         self._refused: RefusedError | None = None
         self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
         self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
         # in which no object is meant, none of these since words point to what is not there; several; of all
         self._none = self._refusals = self._several = self._total = 0.0
         self._fit: Fit = dict.fromkeys(named, 0.0)
-
-    @cached_property
-    def looks(self) -> dict[int, Appearance]:
-        """How the objects look; judged where a word asks for it."""
-        return {k: look for k, look in describe_objects(self.scene).items() if k in self.named}
 
     def answer(self, wish: Wish) -> Grounding:
         """The object that all words together describe; what is not understood is asked back."""
@@ -122,11 +116,11 @@ class RequestReader:
 
     def _readings(self, wish: Wish) -> list[Reading]:
         """Ways to read the masks; one where no word asks how objects look."""
-        judge = WordJudge(self.scene, self.words, self.named, self.before, lambda: self.looks)
+        judge = WordJudge(self.scene, self.words, self.named, self.before, lambda: self.described.looks)
         with suppress(RefusedError):
             judge.fit(wish, 0)
-        if "looks" in self.__dict__ and self.scene.visible_ids is not None:
-            return read_masks(self.scene, self.looks)
+        if judge.has_looked and self.scene.visible_ids is not None:
+            return self.described.readings
         return [Reading(1.0, self.scene, {}, {})]
 
     def _read(self, wish: Wish, masks: Reading) -> WordJudge:

@@ -65,6 +65,7 @@ class WordJudge:
         self.scene, self.words, self.named, self.before = scene, words, named, before
         self.said, self._ask_looks = vocabulary().said, looks
         self._world, self.of_world = 0, False
+        self._colours: dict[tuple[int, str, int, bool], float] = {}
         self.unknown: list[str] = []
         self.unjudged: list[str] = []
         self.narrow: list[tuple[str, str]] = []
@@ -74,6 +75,11 @@ class WordJudge:
     def looks(self) -> dict[int, Appearance]:
         """How the objects look; judged where a word asks for it."""
         return {k: each for k, each in self._ask_looks().items() if k in self.named}
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether a word asked how the objects look."""
+        return "looks" in self.__dict__
 
     @cached_property
     def _shapes(self) -> dict[int, list[str]]:
@@ -193,13 +199,21 @@ class WordJudge:
             look, named = self.looks.get(k), vocabulary().keys_of(self.named[k], "colour")
             for colour in wish.colours:
                 # Two words share the pixels: "the red and white one".
-                seen = 0.0 if look is None else look.fits_colour(colour, len(wish.colours))
-                if look is not None and nearly:
-                    seen = max(seen, look.nearly_fits_colour(colour))
-                fit[k] *= 1.0 if colour in named else seen
+                fit[k] *= 1.0 if colour in named else self._colour_fit(k, colour, len(wish.colours), nearly)
             for pattern in wish.patterns:
                 fits = look is not None and (look.striped if pattern == "striped" else not look.said_colours)
                 fit[k] *= 1.0 if fits else 0.15
+
+    def _colour_fit(self, obj: int, colour: str, words: int, nearly: bool) -> float:
+        """How well one of some colour words fits an object; the same in all worlds."""
+        key = obj, colour, words, nearly
+        if key not in self._colours:
+            look = self.looks.get(obj)
+            fits = 0.0 if look is None else look.fits_colour(colour, words)
+            if look is not None and nearly:
+                fits = max(fits, look.nearly_fits_colour(colour))
+            self._colours[key] = fits
+        return self._colours[key]
 
     def _by_shape(self, wish: Wish, fit: Fit, nearly: bool) -> None:
         for key, word in (*wish.shapes, *wish.kinds):
