@@ -75,7 +75,7 @@ class Bold:
     heartbeat = stop
 
     def status(self):
-        return RobotStatus("ready", "at rest")
+        return RobotStatus("ready", "at rest", False)
 
 
 def test_a_robot_without_a_dry_run_moves_only_when_told():

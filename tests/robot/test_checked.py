@@ -18,7 +18,9 @@ from support.ur_cell import one_box
 from cpor.errors import CameraError, RobotError
 from cpor.robot.arm import DryRunArm
 from cpor.robot.checked import check_outcome, check_status, checked, why_it_must_stay
+from cpor.robot.cycle import LoopSettings
 from cpor.robot.grippers import DryRunGripper
+from cpor.robot.loop import retrieve
 from cpor.robot.protocol import LooksAround, Outcome, OutcomeKind, Robot, RobotState, RobotStatus
 from cpor.robot.safe_stop import stopping
 from cpor.robot.ur import Station, UniversalRobot
@@ -260,3 +262,45 @@ def test_what_the_last_program_left_is_asked_about_first():
     assert why_it_must_stay(robot, "The last program broke.", lambda q: not asked.append(q)) is None
     assert asked == ["The last program broke. Is everything in order around the arm?"]
     assert "has to say" in why_it_must_stay(robot, "The last program broke.", None)
+
+
+class Careless(BoxTable):
+    """Boxes, and a gripper that reports what a test wants until it was emptied."""
+
+    holds: bool | None = None
+
+    def status(self):
+        return replace(super().status(), holding=self.holds)
+
+
+@pytest.mark.parametrize("holds", [True, None])
+@pytest.mark.parametrize("says", [None, False, True])
+def test_the_loop_asks_before_it_moves_with_a_gripper_that_may_be_full(holds, says):
+    robot = Careless(table().boxes)
+    robot.holds = holds
+    asked = []
+    confirm = None if says is None else lambda question: (asked.append(question), says)[1]
+    result = retrieve(robot, TableMasks(robot), 1, settings=LoopSettings(budget=1), confirm=confirm)
+    if says:
+        assert len(asked) == 1 and robot.log.count("grasp 1") == 1
+        return
+    assert result.ended == "stopped" and "a person has to say: The gripper" in result.detail
+    assert "home" not in robot.log and "grasp 1" not in robot.log
+
+
+@pytest.mark.parametrize("state", ["emergency_stop", "moving", None, "protective_stop"])
+def test_the_loop_sends_nothing_where_the_state_is_not_sound(state):
+    robot = table()
+    robot.state = state
+    result = retrieve(robot, TableMasks(robot), 1)
+    assert result.ended == "fault" and set(robot.log) <= {"stop"}
+
+
+def test_the_loop_tells_a_person_what_a_killed_program_left(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "cpor" / "robots").mkdir(parents=True)
+    (tmp_path / "cpor" / "robots" / "ur_192.0.2.7.json").write_text("{}")
+    robot = live()
+    result = retrieve(robot, TableMasks(robot.camera.table), 1)
+    assert result.ended == "stopped" and "did not end in order" in result.detail
+    assert [each for each in robot.arm.motions if each != "stop"] == robot.gripper.motions == []

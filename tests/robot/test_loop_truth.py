@@ -230,7 +230,7 @@ def test_a_robot_that_cannot_say_how_it_is_left_is_recorded_as_such(tmp_path):
     def status():
         if table.log[-1:] == ["home"] and len(table.log) > 1:
             raise RobotError("no answer")
-        return RobotStatus("ready", "ready")
+        return RobotStatus("ready", "ready", False)
 
     table.status = status
     result = run(table, tmp_path)

@@ -97,7 +97,7 @@ class StillRobot:
         pass
 
     def status(self) -> RobotStatus:
-        return RobotStatus("ready", "it only looks")
+        return RobotStatus("ready", "it only looks", False)
 
 
 def ask_everywhere(

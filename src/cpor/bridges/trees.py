@@ -23,6 +23,7 @@ from cpor.answer import Answer
 from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CporError
 from cpor.perception.network_file import MissingExtraError
+from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.follow import TargetFinder
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.safe_stop import stop_for_sure, stopping
@@ -178,14 +179,15 @@ class Act(_Worker):
 
     def work(self) -> Status:
         """Move, with a heartbeat as long as the tree is alive and nobody cancels."""
-        board, robot = self.board, self.cell.robot
+        board, robot = self.board, checked(self.cell.robot)
         action, view = board.action, board.view
         board.outcome = board.action = board.view = None
         if action is None or view is None or self._stop.is_set():
             return Status.FAILURE
-        with stopping(robot, self._stop):
+        with stopping(robot, self._stop) as left:
             send = robot.grasp if isinstance(action, Grasp) else robot.remove
-            outcome: Outcome = send(view.scene, int(action.obj))
+            why = why_it_must_stay(robot, left, None)
+            outcome = Outcome("stopped", why) if why else send(view.scene, int(action.obj))
         if robot.status().dry_run:
             outcome = Outcome("stopped", f"a dry run, nothing moved: {outcome.detail}")
         board.outcome = outcome

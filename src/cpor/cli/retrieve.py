@@ -83,6 +83,7 @@ def retrieve(
             replace(settings, budget=1, max_deferrals=1) if dry else settings,
             None if folder is None else RunFolder(folder, {"robot": robot, "request": request or ""}),
             None if as_json else _say,
+            confirm=_confirm,
         )
         said = {"ended": result.ended, "detail": result.detail, "actions": result.actions, "dry_run": dry}
         if not as_json:
@@ -98,6 +99,14 @@ def retrieve(
         print_json(said)
     if not fine:
         raise typer.Exit(1)
+
+
+def _confirm(question: str) -> bool:
+    """Ask a person; where no person is there, the answer is no."""
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        return False
 
 
 def _say(cycle: "Cycle") -> None:

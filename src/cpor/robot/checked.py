@@ -102,6 +102,7 @@ class _Checked:
         return self._send(lambda: self.driver.remove(scene, obj))
 
     def home(self) -> Outcome:
+        self._require_rest(self.status())
         return check_outcome(self.driver.home())
 
     def stop(self) -> None:
@@ -118,10 +119,14 @@ class _Checked:
         self._time_s = now
         return status
 
-    def _send(self, send: Callable[[], Outcome]) -> Outcome:
-        status = self.status()
+    @staticmethod
+    def _require_rest(status: RobotStatus) -> None:
         if status.state == "moving":
             raise RobotError("the robot moves already; end the other program that drives it")
+
+    def _send(self, send: Callable[[], Outcome]) -> Outcome:
+        status = self.status()
+        self._require_rest(status)
         if status.state != "ready":
             kind: OutcomeKind = "stopped" if status.state == "stopped" else "fault"
             return Outcome(kind, f"not sent, since the robot is in state {status.state}: {status.detail}")

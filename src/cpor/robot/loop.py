@@ -13,6 +13,7 @@ from cpor.errors import CporError, list_labels, say_count
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.robot.carry_over import Memory
+from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.choose import Decider, as_decider
 from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, Stopwatch, as_recorded
 from cpor.robot.follow import Pursuit, TargetFinder
@@ -46,6 +47,7 @@ def retrieve(
     ask: Ask | None = None,
     stop: threading.Event | None = None,
     retarget: Retarget | None = None,
+    confirm: Callable[[str], bool] | None = None,
 ) -> RunResult:
     """Retrieve the target from clutter.
 
@@ -63,6 +65,9 @@ def retrieve(
         stop: Stops the robot at once, from whatever thread it is set.
         retarget: Asked before every look, and once more right before the robot is sent: it then stays, and
             looks again for the new target. The result is about the object that was asked for last.
+        confirm: Asks a person a question with yes or no before anything moves: where the gripper is not known
+            to be empty, or the last program that drove the robot did not end in order. None: no person is
+            there, and such a run ends as `stopped`.
 
     Returns:
         How it ended and every cycle. Errors of ours end the run as `fault`; any other error leaves the
@@ -76,10 +81,12 @@ def retrieve(
     settings = settings or LoopSettings()
     decides = as_decider(decider or System(second_look=True))
     require_strict(decides, settings)
+    robot = checked(robot)
     run = _Run(robot, segmenter, target, decides, settings, record)
+    run.confirm = confirm
     run.on_cycle, run.on_decision, run.ask, run.retarget = on_cycle, on_decision, ask, retarget
     run.stop = stop or run.stop
-    with stopping(robot, run.stop):
+    with stopping(robot, run.stop) as run.left:
         return run.carry_out()
 
 
@@ -104,6 +111,8 @@ class _Run:
         self.on_decision: Callable[[Cycle], None] | None = None
         self.ask: Ask | None = None
         self.retarget: Retarget | None = None
+        self.confirm: Callable[[str], bool] | None = None
+        self.left: str | None = None  # what the last program left behind
         self.retargeted = False  # since the last look
         self.stop = threading.Event()
         self.cycles: list[Cycle] = []
@@ -137,7 +146,11 @@ class _Run:
     def _start(self) -> _End | None:
         if self.stop.is_set():
             return _End(Ended.STOPPED, "stopped before it began")
-        return self._unless_able() or self._unless_done(self._home())
+        if end := self._unless_able():
+            return end
+        if why := why_it_must_stay(self.robot, self.left, self.confirm):
+            return _End(Ended.STOPPED, why)
+        return self._unless_done(self._home())
 
     def _home(self) -> Outcome:
         """Go home unless somebody wants the arm to stand still."""
