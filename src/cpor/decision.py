@@ -17,7 +17,7 @@ DeferReason: TypeAlias = Literal[
     "failed_check",
 ]
 CertificateKind: TypeAlias = Literal["exact", "action", "defer", "tolerance", "k_max", "deadline"]
-Method: TypeAlias = Literal["exact", "topk"]
+Method: TypeAlias = Literal["exact", "topk", "milp"]
 
 CERTIFIED: tuple[CertificateKind, ...] = ("exact", "action", "defer")
 """Kinds of certificate that prove the action to be that of exact inference."""
@@ -78,8 +78,9 @@ class Certificate:
         kind: `exact` (the scores are exact), `action` or `defer` (tests (a) and (b) of the paper's
             corollary: exact inference would do the same), or none: `tolerance`, `k_max` (as many graphs,
             or as much counted work, as is allowed) and `deadline` say why the search stopped.
-        epsilon: No score is further than this from its exact value. 0 when exact.
-        k: Graphs retained. None when exact.
+        epsilon: No score is further than this from its exact value. 0 where the sum is exact; where Top-K
+            listed every graph, the paper's analytic bound, which need not vanish.
+        k: Graphs retained. None where the sum is exact and none are listed.
         exact: Whether the scores are exact.
         blockers_certified: Whether the blocker set is the one exact inference would give, test (c).
     """
@@ -178,5 +179,6 @@ class Decision:
         known = self.unanswered_range or self.bounds
         if known is not None:
             return known[obj]
-        score, epsilon = self.scores[obj], self.certificate.epsilon
+        score = self.scores[obj]
+        epsilon = 0.0 if self.certificate.exact else self.certificate.epsilon
         return max(0.0, score - epsilon), min(1.0, score + epsilon)

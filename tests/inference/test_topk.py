@@ -108,8 +108,8 @@ def test_algorithm_1_to_the_letter(rng, tau):
         kinds.add(kind)
         assert certificate.kind == kind
         assert certificate.exact == exact
-        assert certificate.k == (None if exact else k)
-        assert certificate.epsilon == pytest.approx(0.0 if exact else max(epsilon, 0.0), abs=1e-9)
+        assert certificate.k == k
+        assert certificate.epsilon == pytest.approx(max(epsilon, 0.0), abs=1e-9)
         assert list(decision.scores.values()) == pytest.approx(scores, abs=1e-9)
         margin = [abs(s - tau) > certificate.epsilon for o, s in enumerate(scores) if o != scene.target_index]
         assert certificate.blockers_certified == (exact or all(margin))
@@ -189,3 +189,28 @@ def test_a_nearly_free_target_in_a_huge_heap_is_grasped_with_proof(rng):
     assert decision.action == Grasp(0)
     assert decision.certificate.kind == "action"
     assert decision.scores[0] >= 0.95**3 - 1e-12
+
+
+def test_exhaustion_returns_k_and_epsilon_as_the_paper_does():
+    # Seven of the eight graphs of a ring have no cycle; the pair bound does not know that, and stays at 1.
+    ring = ObstructionPosterior([1, 2, 3], 1, {(1, 2): 0.5, (2, 3): 0.5, (3, 1): 0.5})
+    found = decide(ring, 0.6, "topk", topk=TopKSettings(tolerance=0.0))
+    assert (found.certificate.exact, found.certificate.k) == (True, 7)
+    assert found.certificate.epsilon == pytest.approx(1 / 8)
+    # The scores are exact all the same.
+    assert found.interval(1)[0] == found.interval(1)[1] == pytest.approx(decide(ring, 0.6).scores[1])
+
+
+def test_the_program_decides_as_algorithm_1_does(rng):
+    pytest.importorskip("highspy")
+    for _ in range(12):
+        scene = random_scene(rng, 4, 7)
+        for tau in (0.0, 0.5, 0.9):
+            ours, solver = (decide(scene, tau, method) for method in ("topk", "milp"))
+            assert solver.method == "milp"
+            assert solver.action == ours.action
+            assert solver.certificate.k == ours.certificate.k
+            assert solver.certificate.kind == ours.certificate.kind
+            assert list(solver.scores.values()) == pytest.approx(list(ours.scores.values()), abs=1e-9)
+    empty = ObstructionPosterior(["mug"], "mug", {})
+    assert decide(empty, 0.5, "milp").action == decide(empty, 0.5).action

@@ -129,7 +129,10 @@ EngineOption = Annotated[
 ]
 MethodName = Annotated[
     str,
-    typer.Option(rich_help_panel=MORE, help="Inference: auto, exact, or topk (the paper's, to compare)."),
+    typer.Option(
+        rich_help_panel=MORE,
+        help="Inference: auto, exact, topk (the paper's) or milp (its solver), to compare.",
+    ),
 ]
 RerunOption = Annotated[
     Path | None,

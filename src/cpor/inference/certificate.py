@@ -38,8 +38,8 @@ class Inference(NamedTuple):
         high: No exact score is above this; the scores themselves when exact.
         kind: What ended the inference.
         epsilon: No score is further than this from its exact value.
-        k: Graphs retained; None when exact.
-        method: `exact` or `topk`.
+        k: Graphs retained; None where none are listed.
+        method: `exact`, `topk` or `milp`.
         mu: See `Decision`.
         mu_target: See `Decision`.
         conflict: The least that is known of mu_target, for the reason to defer.
@@ -62,8 +62,11 @@ def exact_inference(scores: Sequence[float], mu: float | None, mu_target: float 
     return Inference(scores, scores, scores, "exact", 0.0, None, "exact", mu, mu_target, mu_target or 0.0)
 
 
-def topk_inference(result: TopKScores) -> Inference:
-    """Wrap what Algorithm 1 found; proven exhaustion makes it exact."""
+def topk_inference(result: TopKScores, method: Method = "topk") -> Inference:
+    """Wrap what Algorithm 1 found; proven exhaustion makes it exact.
+
+    K and epsilon are returned all the same, as in the paper: the analytic bound need not vanish.
+    """
     exact = result.kind == "exact"
     epsilon = 0.0 if exact else result.epsilon
     mu = min(max(-math.expm1(result.log_mass), 0.0), 1.0) if exact else None
@@ -73,9 +76,9 @@ def topk_inference(result: TopKScores) -> Inference:
         [max(score - epsilon, 0.0) for score in scores],
         [min(score + epsilon, 1.0) for score in scores],
         result.kind,
-        epsilon,
-        None if exact else result.k,
-        "topk",
+        result.epsilon,
+        result.k,
+        method,
         mu,
         None,
         -math.expm1(min(result.log_mass if exact else result.log_bound, 0.0)),
@@ -125,9 +128,6 @@ def narrow(
     )
 
 
-_EXACT = Certificate("exact", 0.0, None, True, True)
-
-
 def certify(
     inference: Inference, posterior: ObstructionPosterior, tau: float, blocker_threshold: float
 ) -> Certificate:
@@ -136,7 +136,7 @@ def certify(
     The search takes what nobody segmented for an object like others; test (a) is applied anew without it.
     """
     if inference.kind == "exact":
-        return _EXACT
+        return Certificate("exact", inference.epsilon, inference.k, True, True)
     blockers_certified = all(
         low > blocker_threshold + ROUNDING or high < blocker_threshold - ROUNDING
         for o, (low, high) in enumerate(zip(inference.low, inference.high, strict=True))

@@ -21,8 +21,10 @@ from cpor.inference.topk import GraphSearch, TopKSettings, run_algorithm1, run_a
 from cpor.inference.unanswered import decide_unanswered
 from cpor.relations import ObstructionPosterior
 
-MethodChoice: TypeAlias = Literal["auto", "exact", "topk"]
+MethodChoice: TypeAlias = Literal["auto", "exact", "topk", "milp"]
 METHODS: tuple[MethodChoice, ...] = get_args(MethodChoice)
+LISTING = ("topk", "milp")
+"""The paper's methods, which act on scores however far they may be off: for comparison only."""
 
 Matrix: TypeAlias = Float[np.ndarray, "n n"]
 
@@ -92,8 +94,9 @@ def decide(
         method: `exact`; `auto`, exact where the counted work is within a limit, else bounds from
             Algorithm 1 on what the target can reach, acting only where they prove the action likely
             enough to be right; or `topk`, the paper's Algorithm 1 to the letter, for comparison only: it
-            acts on scores however far they may be off, so neither arms nor the service use its rule. The
-            same input gives the same answer on any machine.
+            acts on scores however far they may be off, so neither arms nor the service use its rule; or
+            `milp`, the same with the appendix's program in HiGHS (extra `peers`). The same input gives the
+            same answer on any machine.
         deadline_ms: Answer by then, with what is known then, by whatever method. [ms]
         require_certificate: Defer where the answer is not proven to be that of exact inference.
         costs: Costs instead of tau: tau = 1 - cost of deferring, and the blocker set's own threshold.
@@ -151,7 +154,7 @@ def decide_many(
     threshold, blocker_threshold = policy.threshold, policy.blocker_threshold
     for k, inference in zip(whole, inferred, strict=True):
         decisions[k] = judge(
-            scenes[k], inference, threshold, blocker_threshold, require_certificate, method == "topk"
+            scenes[k], inference, threshold, blocker_threshold, require_certificate, method in LISTING
         )
     for k, scene in enumerate(scenes):
         if decisions[k] is None:
@@ -178,6 +181,8 @@ def infer_many(
     """Scores of scenes without missing answers, by the policy's method."""
     if not matrices:
         return []
+    if policy.method == "milp":
+        return [infer_one(p, target, policy) for p, target in zip(matrices, targets, strict=True)]
     if policy.method == "topk":
         if policy.deadline_ms is not None:
             return [infer_one(p, target, policy) for p, target in zip(matrices, targets, strict=True)]
@@ -201,6 +206,11 @@ def infer_many(
 
 def infer_one(p: Matrix, target: int, policy: Policy, shared: Work | None = None) -> Inference:
     """Scores of one scene that may be large, by the policy's method and within its deadline."""
+    if policy.method == "milp":
+        from cpor.inference.milp import run_milp
+
+        found = run_milp(p, target, policy.threshold, policy.topk, policy.zeta)
+        return topk_inference(found, "milp")
     start, work = time.perf_counter(), shared or Work()
     seconds = None if policy.deadline_ms is None else policy.deadline_ms / 1e3
     if policy.method != "topk":

@@ -213,7 +213,7 @@ class GraphSearch:
                 self._grow()
         if status in (NEEDS_WORK, NEEDS_ROOM):
             status = self._finish_greedily(target, tau, settings, allowance, log_bound, totals, sums)
-        return _topk_scores(totals / sums[MASS], sums, self.found, int(status))
+        return topk_scores(totals / sums[MASS], sums, self.found, int(status))
 
     def _finish_greedily(
         self,
@@ -313,12 +313,20 @@ def run_algorithm1_many(
             results.append(run_algorithm1(matrices[s], targets[s], tau, settings, zeta))
             continue
         part = scores[first_score[s] : first_score[s] + size[s]]
-        results.append(_topk_scores(part, sums[s], int(retained[s]), int(exits[s])))
+        results.append(topk_scores(part, sums[s], int(retained[s]), int(exits[s])))
     return results
 
 
-def _topk_scores(
+def topk_scores(
     scores: Float[np.ndarray, " n"], sums: Float[np.ndarray, " 4"], k: int, end: int
 ) -> TopKScores:
+    """Wrap the results of the kernels.
+
+    Args:
+        scores: Scores under the retained graphs. Shape (n,).
+        sums: MASS, REFERENCE, EPSILON, BOUND. Shape (4,).
+        k: Graphs retained.
+        end: One of the kernels' exits.
+    """
     log_mass = float(sums[REFERENCE] + np.log(sums[MASS]))
     return TopKScores(scores, float(sums[EPSILON]), k, _KINDS[end], log_mass, float(sums[BOUND]))

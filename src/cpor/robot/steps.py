@@ -7,6 +7,7 @@ import numpy as np
 
 from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CameraError, InvalidSettingError
+from cpor.inference.decide import LISTING
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.records.pair_belief import PairBelief
@@ -101,8 +102,8 @@ def require_strict(decider: Pipeline | Decider | None, settings: LoopSettings) -
         InvalidSettingError: Nobody did, or the method is `topk`.
     """
     policy: Any = _pipeline_of(decider) or decider
-    if getattr(policy, "method", None) == "topk":
-        raise InvalidSettingError("the method topk is for comparison only; an arm needs auto or exact")
+    if (method := getattr(policy, "method", None)) in LISTING:
+        raise InvalidSettingError(f"the method {method} is for comparison only; an arm needs auto or exact")
     if settings.sign_off_prior is not None:
         return
     if not (hasattr(policy, "prior") and hasattr(policy, "method")):
