@@ -25,13 +25,14 @@ from cpor.testing import check_robot, check_scorer, check_segmenter, example_sce
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-FILES = ("colour_segmenter", "depth_scorer", "toy_robot")
+FILES = ("colour_segmenter", "depth_scorer", "nearer_patch", "toy_robot")
+SOURCE = "nearer_patch:NearerPatch"
 COLOURS, NEARER, TOY = "colour_segmenter:ColourSegmenter", "depth_scorer:DepthScorer", "toy_robot:ToyRobot"
 
 
 @pytest.fixture
 def saved(tmp_path, monkeypatch):
-    """The three blocks in files of the names that the document says."""
+    """The first blocks in files of the names that the document says."""
     for name, code in zip(FILES, BLOCKS, strict=False):
         assert f"`{name}.py`" in TEXT
         (tmp_path / f"{name}.py").write_text(code)
@@ -42,11 +43,11 @@ def saved(tmp_path, monkeypatch):
 
 
 def test_each_is_about_twenty_lines(evidence):
-    lengths = [len([line for line in code.splitlines() if line.strip()]) for code in BLOCKS[:3]]
+    lengths = [len([line for line in code.splitlines() if line.strip()]) for code in BLOCKS[: len(FILES)]]
     assert max(lengths) <= 32
     evidence(
         "serves",
-        "a segmenter, a scorer and a robot of one's own",
+        "a segmenter, a scorer, a source of belief and a robot of one's own",
         "about 20 lines each",
         ", ".join(map(str, lengths)) + " lines",
     )
@@ -54,12 +55,12 @@ def test_each_is_about_twenty_lines(evidence):
 
 def test_the_checks_of_the_document_pass(saved):
     scope: dict[str, object] = {}
-    exec(BLOCKS[4], scope)
+    exec(BLOCKS[5], scope)
     scope["test_mine"]()
 
 
 def test_the_loop_of_the_document_retrieves(saved, capsys):
-    exec(BLOCKS[3], {})
+    exec(BLOCKS[4], {})
     assert capsys.readouterr().out.startswith("retrieved")
 
 
@@ -78,6 +79,15 @@ def test_the_command_line_takes_them(saved):
     ran = subprocess.run(command, cwd=saved, capture_output=True, text=True, env=environment)
     assert ran.returncode in (0, 1), ran.stderr
     assert [each["id"] for each in json.loads(ran.stdout)["objects"]] == [1, 2, 3]
+    alone = [*command, "--source", SOURCE, "--scorer", "none"]
+    refused, ran = (
+        subprocess.run([*alone, *more], cwd=saved, capture_output=True, text=True, env=environment)
+        for more in ([], ["--model", "none"])
+    )
+    assert refused.returncode == 2 and "not fitted with the source" in refused.stderr
+    assert ran.returncode in (0, 1), ran.stderr
+    said = {(each["blocked"], each["blocker"]): each["p"] for each in json.loads(ran.stdout)["relations"]}
+    assert said[1, 3] > 0.9  # the blue box is 10 cm nearer than the red one, and nothing else speaks of them
 
 
 class Forgetful(RelationScorer):

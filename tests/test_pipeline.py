@@ -10,8 +10,9 @@ from support.layered import draw_layered_scene
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, decide
 from cpor.calibration import PlattCalibrator, UnseenCalibrator
 from cpor.evidence import PairState
+from cpor.evidence.source import PairScores
 from cpor.fitting.labelled import drop_objects
-from cpor.fusion import GatedFusion, NaiveFusion
+from cpor.fusion import GatedFusion, Guard, NaiveFusion
 from cpor.fusion.disagreement import MOST_DISAGREEMENT, SAW, disagreement
 from cpor.pipeline import UNSEEN, Pipeline, add_unseen
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
@@ -55,6 +56,64 @@ def test_fused_log_odds_by_hand(scene):
             assert logit(beliefs.p_fused[i, j]) == pytest.approx(expected, abs=1e-6)
             checked += 1
     assert checked > 3
+
+
+class Cue:
+    """Says one number of the pair of the first two objects, and nothing of the others."""
+
+    name = "cue"
+
+    def __init__(self, score, needed=None):
+        self.value, self.needed = score, needed
+
+    def score(self, scene):
+        score = np.full((len(scene.ids), len(scene.ids)), np.nan)
+        score[0, 1] = self.value
+        return PairScores(score, None if self.needed is None else np.full(score.shape, self.needed))
+
+
+def test_a_third_source_joins_the_fusion_and_leaves_other_pairs_alone(scene):
+    for fuse in (NaiveFusion(), gated(-0.4, 0.7, 0.5, cue=0.9)):
+        plain = Pipeline(fuse=fuse).believe(scene)
+        for score in (0.02, 0.5, 0.98):
+            found = Pipeline(fuse=fuse, sources=(Cue(score),)).believe(scene)
+            changed = ~(
+                (found.p_fused == plain.p_fused) | (np.isnan(found.p_fused) & np.isnan(plain.p_fused))
+            )
+            assert not changed[1:].any() and not changed[0, 2:].any()
+            assert list(found.p) == ["semantic", "geometry", "cue"] and found.p["cue"][0, 1] == score
+        assert found.p_fused[0, 1] > plain.p_fused[0, 1] or np.isnan(plain.p_fused[0, 1])
+
+
+def test_a_third_source_that_needs_an_answer_and_has_none_is_no_answer(scene):
+    plain = Pipeline().believe(scene).p_fused
+    silent = Pipeline(sources=(Cue(np.nan),)).believe(scene).p_fused
+    assert np.array_equal(silent, plain, equal_nan=True)
+    asked = Pipeline(sources=(Cue(np.nan, needed=True),)).believe(scene).p_fused
+    apart = plain == 0.0
+    np.fill_diagonal(apart, False)
+    assert apart.any() and np.isnan(asked[apart]).all() and not np.diagonal(asked).any()
+
+
+def test_scores_of_a_source_are_never_dropped_in_silence(scene):
+    pipeline = Pipeline(sources=(Cue(0.5),))
+    with pytest.raises(ValueError, match="scores of the sources none; give cue"):
+        pipeline.combine(pipeline.measure(scene), None)
+    with pytest.raises(CporError, match="no weight for the source 'cue'"):
+        replace(pipeline, fuse=GATED).believe(scene)
+
+
+def test_without_the_guard_the_fusion_alone_decides(scene):
+    sure = dict.fromkeys(scene.semantic_scores.scores, 0.001)
+    scene = replace(scene, semantic_scores=SemanticScores(sure))
+    kept, alone = (Pipeline(fuse=GATED, guard=guard).believe(scene) for guard in (Guard(), None))
+    flat = {name: p.ravel() for name, p in alone.p.items()}
+    gate = {"geometry": alone.geometry.reliability.ravel()}
+    by_hand = GATED.apply(flat, gate).reshape(alone.p_fused.shape)
+    answered = ~np.isnan(by_hand)
+    assert np.array_equal(alone.p_fused[answered], by_hand[answered])
+    raised = answered & (kept.p_fused > alone.p_fused)
+    assert raised.any() and (kept.p_fused[raised] == kept.p["geometry"][raised]).all()
 
 
 def test_a_stage_can_be_replaced(scene):

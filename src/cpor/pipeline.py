@@ -29,7 +29,7 @@ from cpor.calibration import (
     graph_features,
 )
 from cpor.decision import Decision, Defer, Grasp
-from cpor.errors import InvalidSceneError, say_known
+from cpor.errors import InvalidSceneError, list_labels, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
 from cpor.evidence.source import GEOMETRY, SEMANTIC, PairScores, Source, score_with, semantic_pair_scores
@@ -223,7 +223,8 @@ class Pipeline:
         """
         watch, others = watch or Stopwatch(), others or {}
         if others.keys() != {each.name for each in self.sources}:
-            raise ValueError(f"scores of {sorted(others)} for the sources {self.sources}")
+            wanted = list_labels([each.name for each in self.sources]) or "none"
+            raise ValueError(f"scores of the sources {list_labels(list(others)) or 'none'}; give {wanted}")
         scores = {
             SEMANTIC: semantic_pair_scores(geometry.ids, semantic),
             GEOMETRY: geometry.pair_scores(self.least_reliability),

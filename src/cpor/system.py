@@ -18,6 +18,7 @@ from cpor.data.pictures import Picture, limit_to, read_picture
 from cpor.decision import Defer
 from cpor.errors import InvalidSceneError
 from cpor.evidence.merged import find_merged
+from cpor.evidence.source import Source, load_sources
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
 from cpor.model import Bundled, FittedModel, bundled_model
@@ -57,6 +58,7 @@ class System:
         grounder: Who is asked which object words mean; None: the scorer where it can, else our word judge.
         second_look: Whether our segmenter looks too where the masks are not its own, to find masks that hold
             two objects (`cpor.evidence.merged`). It takes about half a second of one core for each view.
+        sources: Further sources of belief that are not installed: objects, or `module:attribute`.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class System:
         mode: Mode | str = DEFAULT_MODE,
         grounder: Grounder | None = None,
         second_look: bool = False,
+        sources: Sequence[Source | str] = (),
     ) -> None:
         self.mode, self._second_look = parse_mode(mode), second_look
         self._segmenter_name = segmenter if isinstance(segmenter, str) else None
         self._segmenter = _load_segmenter(segmenter)
         self._no_scorer = scorer == NONE
         self._scorer = _load_scorer(scorer)
+        self._sources = load_sources(sources)
         self._no_model = model == NONE
         self.model = _load_model(model)
         self._grounder = grounder or (self._scorer if isinstance(self._scorer, Grounder) else None)
@@ -177,7 +181,7 @@ class System:
         believed = self.believe(view, told.meant.id, settings, watch)
         model = self._choose_model(believed.semantic)
         level = _tau(model, chosen or self.mode) if tau is None else tau
-        pipeline = replace(_stages(model), tau=level, method=settings.method, prior=settings.prior)
+        pipeline = replace(self._stages(model), tau=level, method=settings.method, prior=settings.prior)
         posterior = pipeline.posterior(believed.beliefs, told.meant.id).with_answers(relations.items())
         decision = pipeline.decide(posterior, settings.deadline_ms, settings.require_certificate)
         rate = pipeline.success_rate(decision)
@@ -225,7 +229,7 @@ class System:
         model = self._choose_model(believed.semantic)
         checks = check_used(view, believed, model)
         plain = believed.asked_all and not view.relations
-        promise, in_words = promise_for(view, believed, model, _stages(model), checks, plain, _OWN)
+        promise, in_words = promise_for(view, believed, model, self._stages(model), checks, plain, _OWN)
         notes = filter(None, (*view.notes, *believed.notes_on(view.seen), in_words))
         return Outlook({mode: _tau(model, mode) for mode in MODES}, checks, promise, tuple(notes))
 
@@ -251,7 +255,7 @@ class System:
         sources = view.sources
         scorer = self._choose_scorer(scene)
         semantic = SemanticScores({}, scorer.name) if scorer is not None else scene.semantic_scores
-        pipeline = _stages(self._choose_model(semantic))
+        pipeline = self._stages(self._choose_model(semantic))
         asked_all, note = True, ""
         with ThreadPoolExecutor(1) as side:  # a scorer may wait for a model far away, or leave a core idle
             measured = side.submit(pipeline.measure, scene)
@@ -263,8 +267,7 @@ class System:
                     made_here=sources.made_here | {"scores"},
                 )  # fmt: skip
             watch.lap("score")
-        others = pipeline.score_sources(scene)
-        beliefs = pipeline.combine(measured.result(), scene.semantic_scores, others)
+        beliefs = pipeline.combine(measured.result(), scene.semantic_scores, pipeline.score_sources(scene))
         if self._second_look:
             beliefs = self._doubt_merged(view, beliefs, pipeline)
         if view.carried is not None:
@@ -311,6 +314,10 @@ class System:
         except MissingExtraError:
             return None  # masks and depth decide alone, and the notes say so
         return scorer
+
+    def _stages(self, model: FittedModel | None) -> Pipeline:
+        """The stages with our sources: those of the model, or with nothing fitted."""
+        return Pipeline(sources=self._sources) if model is None else model.pipeline(sources=self._sources)
 
     def _choose_model(self, semantic: SemanticScores | None) -> FittedModel | None:
         """The model asked for; without a word the bundled one that was fitted to such scores, if any."""
@@ -381,10 +388,6 @@ def _load_model(model: FittedModel | str | Path | None) -> FittedModel | None:
     if isinstance(model, str | Path):
         return None if model == NONE else FittedModel.load(Path(model))
     return model
-
-
-def _stages(model: FittedModel | None) -> Pipeline:
-    return Pipeline() if model is None else model.pipeline()
 
 
 def _tau(model: FittedModel | None, mode: Mode) -> float:

@@ -1,18 +1,19 @@
-"""What every segmenter, scorer and robot must do, as checks for those who write one.
+"""What every segmenter, scorer, source of belief and robot must do, as checks for those who write one.
 
 Each check takes a function that makes the thing and raises AssertionError with a sentence that says what is
 wrong. Our own are checked by the same functions. docs/extending.md has an example of each.
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 
-from cpor.errors import CporError, InvalidSceneError
-from cpor.evidence.source import SEMANTIC
+from cpor.errors import CporError, InvalidSceneError, InvalidSettingError
+from cpor.evidence.source import SEMANTIC, Source, SourceError, load_sources, score_with
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState
@@ -116,6 +117,40 @@ def check_scorer(make: Callable[[], RelationScorer], scene: Scene | None = None)
         raise AssertionError(f"a pair of {what} must raise InvalidSceneError; call `check_pairs` first")
     asked = Pipeline(score=score_stage(scorer)).run(scene, scene.ids[0]).beliefs.scores[SEMANTIC].asked
     _require(int(asked.sum()) == len(own), "the pipeline must get an answer or None for each of its pairs")
+
+
+def check_source(make: Callable[[], Source], scene: Scene | None = None) -> None:
+    """Check a source of belief.
+
+    Args:
+        make: Makes the source; called several times.
+        scene: A scene with masks that it can judge; `example_scene()` by default.
+
+    Raises:
+        AssertionError: It breaks a rule; the message says which.
+    """
+    source, scene = make(), scene or example_scene()
+    _require(isinstance(source, Source), "a source has a name and a method score(scene)")
+    try:
+        load_sources([source])
+    except InvalidSettingError as error:
+        raise AssertionError(str(error)) from None
+    untouched = deepcopy(scene)
+    for each in (scene, replace(scene, observation=Observation(scene.observation.rgb))):
+        try:
+            first, second, other = (score_with(maker, each) for maker in (source, source, make()))
+        except SourceError as error:
+            raise AssertionError(str(error)) from None
+        for again, what in ((second, "the same scene twice"), (other, "the same scene by another instance")):
+            alike = np.array_equal(first.score, again.score, equal_nan=True)
+            _require(alike and np.array_equal(first.asked, again.asked), f"{what} must give the same scores")
+    _require(scene == untouched, "a source must not change the scene")
+    beliefs = Pipeline(sources=(source,)).believe(scene)
+    told = ~np.isnan(beliefs.scores[source.name].score)
+    contradicted = np.isnan(beliefs.p_fused) & told
+    _require(
+        bool(((beliefs.p_fused > 0.0) | contradicted)[told].all()), "a scored pair must stay a candidate"
+    )
 
 
 def check_robot(make: Callable[[], tuple[Robot, Segmenter]]) -> None:

@@ -92,10 +92,12 @@ def read_versioned(text: str, known: Mapping[str, type[ModelT]]) -> ModelT:
     version = content.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ModelFileError(f"'{kind}' has version {version!r}; versions are numbers from 1 on")
-    if version > model.latest_version:
+    if version != model.latest_version:
+        newer = version > model.latest_version
+        made, remedy = ("a newer", "upgrade, or fit again") if newer else ("an older", "fit again")
         raise ModelFileError(
-            f"'{kind}' has version {version}, written by a newer release; this one reads "
-            f"{list_labels(range(1, model.latest_version + 1))}: upgrade, or fit again"
+            f"'{kind}' has version {version}, written by {made} release; this one reads "
+            f"{model.latest_version}: {remedy}"
         )
     try:
         return model.model_validate(content)

@@ -19,6 +19,7 @@ from cpor.cli.options import (
     ModeName,
     RerunOption,
     ScorerName,
+    SourceNames,
     Tau,
     look,
     make_system,
@@ -77,6 +78,7 @@ def decide(
         ),
     ] = None,
     model: ModelFile = None,
+    sources: SourceNames = None,
     ignore_checks: Annotated[
         bool,
         typer.Option(
@@ -113,7 +115,7 @@ def decide(
     if sum(way is not None for way in (target, point, request)) > 1:
         raise InvalidSettingError("ask in one way only: --target, --point or --request")
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
-        others = (target, point, request, scorer, questions, model, rerun, out)
+        others = (target, point, request, scorer, questions, model, sources, rerun, out)
         if given != Given() or any(each is not None for each in others):
             raise InvalidSettingError(
                 f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
@@ -145,7 +147,7 @@ def decide(
         )
         place = None if point is None else parse_point(point)
         with waiting("Loading the networks"):
-            system = make_system(given.choose_segmenter(), scorer, model, mode)
+            system = make_system(given.choose_segmenter(), scorer, model, mode, sources or ())
         if follow:
             _follow(system, source, given, (target, place, request), tau, settings, as_json)
             return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli.options import LEARN, MORE, AsJson, print_json, print_rich
+from cpor.cli.options import LEARN, MORE, AsJson, SourceNames, print_json, print_rich
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def fit(
             "machines. (default: sealed for this account)"
         ),
     ] = None,
+    sources: SourceNames = None,
     plots: Annotated[
         Path | None,
         typer.Option(rich_help_panel=MORE, help="Folder for reliability plots. (default: beside the model)"),
@@ -92,6 +93,7 @@ def fit(
     """Learn calibration, fusion and a promised error rate from labelled scenes."""
     from cpor.data.scene_set import read_scenes
     from cpor.evidence.learnt import parse_geometry
+    from cpor.evidence.source import load_sources
     from cpor.fitting import FitSettings, fit_model
     from cpor.truth import parse_truth
     from cpor.viz.progress import progress_bars
@@ -105,15 +107,16 @@ def fit(
         condition,
         geometry_kind=parse_geometry(geometry),
         truth=parse_truth(truth),
+        sources=load_sources(sources or ()),
     )
     if not out.parent.is_dir():
         raise InvalidSettingError(
             f"the folder {out.parent} does not exist; create it, or choose another --out"
         )
     if (start := _prior(scenes, prior)) is not None:
-        if condition or geometry != "both":
+        if condition or geometry != "both" or sources:
             raise InvalidSettingError(
-                "--condition and --geometry are those of the model it starts from; drop them"
+                "--condition, --geometry and --source are those of the model it starts from; drop them"
             )
         _fit_lab(scenes, start, settings, out, sign, as_json)
         return

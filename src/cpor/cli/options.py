@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,6 +70,14 @@ IgnoreGiven = Annotated[
         "--ignore-given-masks",
         rich_help_panel=MORE,
         help="Find the objects again although the scene folder has masks.",
+    ),
+]
+SourceNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        rich_help_panel=MORE,
+        help="A further source of belief: a name, or module:attribute. Repeat it for more.",
     ),
 ]
 ScorerName = Annotated[
@@ -270,14 +278,18 @@ def choose_segmenter(
 
 
 def make_system(
-    segmenter: "Segmenter | str | None", scorer: str | None, model: str | None, mode: str | None
+    segmenter: "Segmenter | str | None",
+    scorer: str | None,
+    model: str | None,
+    mode: str | None,
+    sources: Sequence[str] = (),
 ) -> "System":
     """The system that the options describe."""
     start_loops()
     from cpor.risk.modes import DEFAULT_MODE
     from cpor.system import System
 
-    return System(segmenter, scorer, model, mode or DEFAULT_MODE)
+    return System(segmenter, scorer, model, mode or DEFAULT_MODE, sources=sources)
 
 
 def print_json(content: object) -> None:
