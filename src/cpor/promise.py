@@ -10,7 +10,7 @@ from cpor.decision import Action, Defer
 from cpor.evidence.source import GEOMETRY
 from cpor.gate.check import Check
 from cpor.gate.masks import MASK_CHECKS, check_masks
-from cpor.gate.setup import LESS_IS_SAFE, SETUP_FIGURES, setup_figures
+from cpor.gate.setup import BEFORE, LESS_IS_SAFE, SETUP_FIGURES, setup_figures
 from cpor.model import FittedModel, belief_features
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import Segmenter
@@ -141,8 +141,9 @@ def _figure(value: float) -> str:
 def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict[str, str]:
     """The figures of a camera's set-up that no tested scene had, each in a sentence."""
     found = {
-        name: _unlike(what, figures[name], model.setup.get(name, ()), SAME_SETUP, name in LESS_IS_SAFE)
+        name: _unlike(what, figures[name], tested, SAME_SETUP, name in LESS_IS_SAFE)
         for name, what in SETUP_FIGURES.items()
+        for tested in (model.setup.get(name, BEFORE.get(name, ())),)
     }
     return {name: says for name, says in found.items() if says is not None}
 

@@ -21,6 +21,7 @@ from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evide
 from cpor.evidence.joined import RULE, join_geometry
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
 from cpor.evidence.settings import GeometrySettings
+from cpor.evidence.shadows import fill_shadows
 from cpor.perception.network_file import (
     PACKAGED,
     MissingExtraError,
@@ -60,7 +61,8 @@ class LearntGeometry:
     and gives `logit` (n, 2, 3): [pair, (i blocked by j, j blocked by i), RELATIONS].
 
     A pair that is not near is NO_CONTACT. A near pair is UNANSWERED where a mask is missing, or where either
-    object has depth on less than `settings.min_readings` of its visible pixels.
+    object has depth on less than `settings.min_readings` of its visible pixels. Depth shadows are filled
+    first (`cpor.evidence.shadows`).
 
     Attributes:
         path: The network; the one that comes with the package by default.
@@ -80,6 +82,7 @@ class LearntGeometry:
 
     def __call__(self, scene: Scene) -> GeometricEvidence:
         """Cues, states and probabilities of all ordered pairs of a scene."""
+        scene = fill_shadows(scene)
         paper = geometric_evidence(scene, self.settings)
         if self.fallback is not None:
             return paper

@@ -7,6 +7,7 @@ frames, 4 MetaGraspNet views and 69 simulated frames. docs/gate.md has the rates
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+from cpor.evidence.shadows import find_shadows
 from cpor.gate.check import Check, CheckState, graded
 from cpor.gate.depth_unit import SURE
 from cpor.gate.edges import colour_strength, compare_edges, depth_edges, work_factor
@@ -90,6 +91,7 @@ def _depth(observation: Observation) -> list[Check]:
     checks = [_coverage(readings.size / middle.size)]
     if readings.size:
         checks += [*_unit(observation.camera), _range(readings), _variation(depth), _steps(readings)]
+        checks += _shadows(depth)
         # Where the unit is off or depth is flat, its edges mean nothing.
         if all(check.state != "fail" for check in checks):
             checks.append(_registration(observation.rgb, depth))
@@ -173,6 +175,13 @@ def _registration(rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h
         return graded(name, found.here / found.elsewhere, FITS_BETTER_ELSEWHERE, says, remedy)
     says = f"Colour edges are {found.here:.1f} times as strong at depth edges."
     return graded(name, found.here, FITS, says, remedy)
+
+
+def _shadows(depth: Float32[np.ndarray, "h w"]) -> list[Check]:
+    """Shadows are no fault; whether a promise holds with them is for `as_set_up` to say."""
+    where = " and ".join(side.in_words() for side in find_shadows(depth))
+    says = f"Depth is missing {where} near surfaces, in a projector's shadow; relations take it as filled."
+    return [Check("depth_shadows", "pass", says)] if where else []
 
 
 def _exposure(rgb: UInt8[np.ndarray, "h w 3"]) -> Check:

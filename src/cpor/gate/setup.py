@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cpor.evidence.shadows import find_shadows
 from cpor.gate.middle import middle_of
 from cpor.scene import Scene
 
@@ -13,8 +14,12 @@ SETUP_FIGURES = {
     "size": "width of a typical object as a share of the picture's",
     "unread": "share of pixels without depth",
     "grain": "unevenness of depth from pixel to pixel in millimetres",
+    "shadow": "baseline of the depth sensor in metres, by its shadows,",
 }
 """What each figure is, for people."""
+
+BEFORE = {"shadow": (0.0,)}
+"""What a model says of a figure that is newer than it: before there was `shadow`, no shadow was filled."""
 
 LESS_IS_SAFE = frozenset({"unread", "grain"})
 """A depth picture with fewer holes and less noise shows all that the tested ones showed. Of every other
@@ -35,7 +40,9 @@ def setup_figures(scene: Scene) -> dict[str, float]:
         counts = np.bincount(ids.reshape(-1))[1:]
         figures["size"] = float(np.median(np.sqrt(counts[counts > 0]))) / ids.shape[1]
     if seen.depth is None:
-        return figures | {"unread": 1.0}
+        return figures | {"unread": 1.0, "shadow": 0.0}
+    focal = seen.shape[1] if seen.camera.intrinsics is None else seen.camera.intrinsics.fx
+    figures["shadow"] = max((side.k for side in find_shadows(seen.depth)), default=0.0) / focal
     depth, third = seen.depth, seen.shape[0] // 3
     figures["unread"] = float(np.isnan(depth).mean())
     parts = (middle_of(depth), depth[:third], depth[-third:])
