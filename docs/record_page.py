@@ -128,8 +128,8 @@ def page(recording: dict[str, Any]) -> str:
         for name, text in inside.items()
     }
     styles = "\n".join((_STATIC / name).read_text() for name in ("style.css", "page.css", "parts.css"))
-    gone = "#open-pictures, #request, #tools, [data-testid=live-link], [data-testid=docs-link]"
-    hidden = f"{gone} {{ display: none !important; }}"
+    links = ", ".join(f"[data-testid={name}]" for name in ("live-link", "docs-link", "depth-view"))
+    hidden = f"#open-pictures, #request, #tools, {links} {{ display: none !important; }}"
     packed = base64.b64encode(gzip.compress(json.dumps(recording).encode(), mtime=0)).decode()
     head = "\n".join(
         [

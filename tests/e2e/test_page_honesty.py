@@ -78,7 +78,7 @@ def test_missing_answer_is_asked_for_and_no_change_is_promised(open_page):
     expect(it.see("edited-mark")).to_contain_text("no answer instead of")
     asked = it.settled()
     assert None in [each["p"] for each in asked["relations"]]
-    expect(it.see("missing")).to_contain_text("nobody can say what else would change the decision")
+    expect(it.see("missing")).to_contain_text("it is not known what else would change the decision")
     unknown = [f"{each['blocker']}>{each['blocked']}" for each in asked["relations"] if each["p"] is None]
     expect(it.see("missing")).to_have_attribute("data-pair", re.compile("|".join(map(re.escape, unknown))))
     expect(it.see("change")).to_have_count(0)

@@ -105,3 +105,51 @@ def test_photographs_are_labelled_one_after_the_other(browser, tmp_path):
         page.get_by_test_id("queue-accept").click()
         expect(said).to_have_text(re.compile("All 2 photographs are labelled"))
     assert set(json.loads((out / "queue.json").read_text())) == {SCENE, "scene_00007"}
+
+
+def test_names_and_colours_agree_between_picture_bars_and_relations(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    it.choose(scene["objects"][0]["id"])
+    it.settled()
+    names = {each["id"]: each["name"] for each in scene["objects"]}
+    for obj, name in names.items():
+        row = it.see(f"bar-{obj}")
+        expect(row).to_contain_text(name)
+        colours = it.page.evaluate(
+            """(obj) => ['.badge-on-picture', '.object', '.row'].map((each) => document
+                .querySelector(`${each}[data-id="${obj}"]`).style.getPropertyValue('--thing'))""",
+            obj,
+        )
+        assert len(set(colours)) == 1 and colours[0].startswith("#"), (obj, colours)
+        badge = row.locator(".badge").evaluate("(each) => each.style.background")
+        r, g, b = (int(colours[0][k : k + 2], 16) for k in (1, 3, 5))
+        assert badge == f"rgb({r}, {g}, {b})"
+    for row in it.see("relation").all():
+        blocked, blocker = (names[int(each)] for each in re.findall(r"\d+", row.get_attribute("data-pair")))
+        expect(row).to_contain_text(blocked)
+        expect(row).to_contain_text(blocker)
+
+
+def test_the_scene_is_drawn_in_three_dimensions_and_turns(open_page):
+    it = open_page()
+    scene = it.drop_scene(SCENE)
+    assert not it.page.evaluate(
+        "performance.getEntriesByName(location.origin + '/static/depth_view.js').length"
+    )
+    it.choose(scene["objects"][0]["id"])
+    it.settled()
+    it.see("depth-view").click()
+    canvas = it.see("depth-canvas")
+    expect(canvas).to_be_visible()
+    expect(canvas).to_have_attribute("data-angles", re.compile(r"\d"))
+    colours = """(canvas) => new Set(new Uint32Array(canvas.getContext('2d')
+        .getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size"""
+    assert canvas.evaluate(colours) > 50
+    before = canvas.evaluate("(canvas) => canvas.toDataURL()")
+    angles = canvas.get_attribute("data-angles")
+    canvas.press("ArrowRight")
+    expect(canvas).not_to_have_attribute("data-angles", angles)
+    assert canvas.evaluate("(canvas) => canvas.toDataURL()") != before
+    it.see("depth-view").click()
+    expect(canvas).to_be_hidden()

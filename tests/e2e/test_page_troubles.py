@@ -114,3 +114,26 @@ def test_service_with_a_token_asks_for_it_and_goes_on(browser, monkeypatch):
         expect(page.get_by_test_id("example").first).to_be_visible()
         expect(page.locator(".thumb img").first).to_have_attribute("src", re.compile("^blob:"))
         page.context.close()
+
+
+def test_a_failed_question_is_said_until_it_is_read_and_a_slow_one_shows_that_it_is_asked(open_page):
+    it = open_page()
+    it.expected = ("Failed to load resource",)
+    scene = it.drop_scene(SCENE)
+    it.choose(scene["objects"][0]["id"])
+    it.settled()
+    broken = {"code": "late", "message": "The worker was too slow."}
+    it.page.route(DECIDE, lambda route: route.fulfill(status=504, json=broken), times=1)
+    it.see("mode-balanced").click()
+    expect(it.see("error")).to_contain_text("The worker was too slow.")
+    held = []
+    it.page.route(DECIDE, lambda route: held.append(route), times=1)
+    it.see("mode-bold").click()
+    expect(it.page.locator("body[data-asking]")).to_have_count(1)
+    while not held:
+        it.page.wait_for_timeout(10)
+    held[0].continue_()
+    expect(it.page.locator("body[data-asking]")).to_have_count(0)
+    expect(it.see("error")).to_contain_text("The worker was too slow.")
+    it.page.locator("#error-close").click()
+    expect(it.see("error")).to_be_hidden()

@@ -282,3 +282,21 @@ def test_pointing_at_something_faint_adds_it_to_the_kept_scene(client):
     assert by_id.action == said.action and by_id.promise is None
     at_once = client.decide_rgbd(scene.observation, point=tuple(point))
     assert at_once.scores == said.scores and client.decide_scene(at_once.id, target=said.target).scores
+
+
+def test_points_of_a_scene_are_where_its_depth_says(service, client):
+    frame = read_scene_folder(FOLDER / "loose-bin").observation
+    seen = client.look(frame)
+    content = get(f"{service}/v1/scenes/{seen.id}/points").content
+    record = np.dtype([("xyz", "<f4", 3), ("rgb0", "u1", 4), ("id", "<u2")])
+    points = np.frombuffer(content, record)
+    assert 20_000 < len(points) <= 60_000
+    assert set(points["id"].tolist()) - {0} == {o.id for o in seen.objects}
+    fx, fy, cx, cy = frame.camera.intrinsics
+    x, y, z = points["xyz"].T
+    columns, rows = np.rint(x / z * fx + cx).astype(int), np.rint(y / z * fy + cy).astype(int)
+    np.testing.assert_allclose(frame.depth[rows, columns], z, rtol=1e-6)
+    np.testing.assert_array_equal(frame.rgb[rows, columns], points["rgb0"][:, :3])
+    flat = client.look(Observation(frame.rgb, None))
+    refused = get(f"{service}/v1/scenes/{flat.id}/points")
+    assert refused.status_code == 400 and "no depth" in refused.json()["message"]

@@ -4,10 +4,13 @@ import io
 import zipfile
 from typing import Any
 
+import numpy as np
+
 from cpor.corrections import CorrectionError, Corrections, correct_view, label_scene
 from cpor.data.scene_folder import encode_scene
-from cpor.errors import TooLargeError
+from cpor.errors import InvalidSceneError, TooLargeError
 from cpor.files.images import encode_png
+from cpor.scene import Intrinsics
 from cpor.serve.api.kept_views import KeptView
 from cpor.serve.api.look_jobs import Seen, believe_all, describe
 from cpor.serve.api.messages import MOST_OBJECTS, CorrectRequest, FolderRequest, SceneDecideRequest
@@ -41,6 +44,40 @@ def describe_kept(system: System, kept: KeptView) -> Seen:
 def encode_picture(_: System, kept: KeptView) -> bytes:
     """The photograph as it was analysed, a PNG file."""
     return encode_png(kept.view.scene.observation.rgb)
+
+
+MOST_POINTS = 60_000
+"""Points sent for the view in three dimensions."""
+
+GUESSED_FOCAL = 1.1
+"""Focal length by the width of the picture, where the camera's is unknown: about 50 degrees across."""
+
+_POINT = np.dtype([("xyz", "<f4", 3), ("rgb0", "u1", 4), ("id", "<u2")])
+
+
+def encode_points(_: System, kept: KeptView) -> bytes:
+    """What the depth camera saw, as records of position, colour and object; see the route.
+
+    Raises:
+        InvalidSceneError: The scene has no depth.
+    """
+    scene = kept.view.scene
+    seen, ids = scene.observation, scene.visible_ids
+    if seen.depth is None or ids is None:
+        raise InvalidSceneError("the scene has no depth; give a depth picture with the photograph")
+    rows, columns = np.nonzero(np.isfinite(seen.depth) & (seen.depth > 0.0))
+    step = max(1, int(np.ceil(np.sqrt(len(rows) / MOST_POINTS))))
+    kept_rows = (rows % step == 0) & (columns % step == 0)
+    rows, columns = rows[kept_rows][:MOST_POINTS], columns[kept_rows][:MOST_POINTS]
+    height, width = seen.shape
+    guessed = Intrinsics(GUESSED_FOCAL * width, GUESSED_FOCAL * width, width / 2, height / 2)
+    fx, fy, cx, cy = seen.camera.intrinsics or guessed
+    z = seen.depth[rows, columns]
+    points = np.zeros(len(rows), _POINT)
+    points["xyz"] = np.stack([(columns - cx) / fx * z, (rows - cy) / fy * z, z], axis=1)
+    points["rgb0"][:, :3] = seen.rgb[rows, columns]
+    points["id"] = ids[rows, columns]
+    return points.tobytes()
 
 
 def encode_decision(_: System, kept: KeptView, request: SceneDecideRequest, kind: str) -> bytes:

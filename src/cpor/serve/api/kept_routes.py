@@ -5,7 +5,14 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, Path
 from starlette.responses import Response
 
-from cpor.serve.api.correct_jobs import correct, describe_kept, encode_decision, encode_folder, encode_picture
+from cpor.serve.api.correct_jobs import (
+    correct,
+    describe_kept,
+    encode_decision,
+    encode_folder,
+    encode_picture,
+    encode_points,
+)
 from cpor.serve.api.decide_routes import as_json
 from cpor.serve.api.kept_views import ViewShelf
 from cpor.serve.api.messages import (
@@ -38,6 +45,20 @@ def add_kept_routes(app: FastAPI, looking: WorkerPool[System], shelf: ViewShelf)
     async def show_picture(id: _Id) -> Response:
         """The photograph of a scene, as it was analysed."""
         return Response(await looking.run(encode_picture, shelf.get(id)), media_type="image/png")
+
+    @app.get(
+        "/v1/scenes/{id}/points",
+        response_class=Response,
+        responses={200: {"content": {"application/octet-stream": {}}, "description": "The points."}},
+    )
+    async def show_points(id: _Id) -> Response:
+        """What the depth camera saw, as points: 18 bytes each, little-endian.
+
+        x, y, z in metres in the camera's frame (float32), red, green, blue and 0 (uint8), id of the object or
+        0 (uint16). At most 60,000 points, thinned along rows and columns.
+        """
+        content = await looking.run(encode_points, shelf.get(id))
+        return Response(content, media_type="application/octet-stream")
 
     @app.delete("/v1/scenes/{id}", status_code=204)
     async def forget_scene(id: _Id) -> Response:

@@ -71,6 +71,7 @@ export const openExample = (example, givenMasks) =>
 export const decideScene = async (scene, request) => forPage(await post(`/v1/scenes/${name(scene)}/decide`, request));
 export const openScene = (scene) => read(`/v1/scenes/${name(scene)}`);
 export const scenePicture = async (scene) => (await call(`/v1/scenes/${name(scene)}/rgb.png`)).blob();
+export const scenePoints = (scene) => call(`/v1/scenes/${name(scene)}/points`);
 export const forgetScene = (scene) => call(`/v1/scenes/${name(scene)}`, { method: "DELETE" });
 export const correct = async (scene, request) => (await post(`/v1/scenes/${name(scene)}/corrections`, request)).scene;
 export const saveScene = async (scene, relations) => (await call(`/v1/scenes/${name(scene)}/folder.zip`, {

@@ -293,12 +293,15 @@ function mount() {
   mountStages(byId("stages"), store);
   const tools = mountTools(byId("tools"), store, corrections);
   const stage = new Stage(byId("picture"), store, choose, select, tools);
-  mountLegend(byId("legend"), store, stage);
+  mountLegend(byId("legend"), store, stage, report);
   mountDecision(byId("verdict"), store, {
     answer,
     choose: (id) => choose(id, byId("words").value), // the words still fit whichever of them is meant
     undoAll: () => changeTo(new Map()),
-    again: () => decide(),
+    again: () => {
+      store.set({ error: null });
+      decide();
+    },
   });
   mountGlossary();
   mountTake(byId("take"), store, {

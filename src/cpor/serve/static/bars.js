@@ -2,7 +2,7 @@
 
 import { clamp, el, show } from "./dom.js";
 import { mark } from "./glossary.js";
-import { apart, chip, isExact, likely, percent, sayObject, scoreProof, scoreText } from "./words.js";
+import { apart, chip, isExact, likely, percent, sayObject, scoreProof, scoreText, thingColour } from "./words.js";
 
 const MODES = {
   cautious: "As sure as was tested, where an error rate is promised",
@@ -177,7 +177,7 @@ export class Bars {
         { class: "row-label" },
         el("span", { class: "tick", "aria-hidden": "true" }),
         isTarget ? "Grasp " : "Remove ",
-        chip(state, each.object, { name: false }),
+        chip(state, each.object),
       ),
       el(
         "span",
@@ -188,6 +188,7 @@ export class Bars {
       el("span", { class: "row-value" }),
       el("span", { class: "visually-hidden" }, `, ${proven}`),
     );
+    row.style.setProperty("--thing", thingColour(each.object));
     row.style.setProperty("--score", String(each.score));
     row.style.setProperty("--low", String(each.low));
     row.style.setProperty("--high", String(each.high));

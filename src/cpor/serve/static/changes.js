@@ -40,8 +40,8 @@ export function mountChanges(root, store, select, answer) {
     const notSeen = (state.reply.unseen ?? []).filter((each) => each.p === null).map((each) => each.blocked);
     const hidden = notSeen.length > 0
       ? el("p", { class: "small", "data-testid": "not-seen" },
-        ...withChips(state, `Nobody can say what lies on ${notSeen.map((id) => `object ${id}`).join(", ")}: part of it ` +
-          "is hidden by something that was not found, or lies outside of the picture.", { name: false }))
+        ...withChips(state, `It is not known what lies on ${notSeen.map((id) => `object ${id}`).join(", ")}: part of it ` +
+          "is hidden by something that was not found, or lies outside of the picture."))
       : null;
     show(root, ask, hidden, el("ul", { class: "change-list" }, rows), none, unseen,
       state.explained || missing.length > 0 ? null : el("p", { class: "small dim" }, "Thinking…"));
@@ -65,7 +65,7 @@ export function mountChanges(root, store, select, answer) {
     const words = state.reply.action.type === "defer" ? "First this answer is needed: " : "An answer is missing: ";
     return el("div", { class: "ask-next", "data-testid": "missing", "data-pair": key(pair) },
       el("span", {}, words, ...questionParts(state, pair), others,
-        " Until it is given nobody can say what else would change the decision."),
+        " Until it is given it is not known what else would change the decision."),
       standsAbove ? null : answers(pair, answer));
   }
 
@@ -82,12 +82,10 @@ function effectParts(state, each) {
   const pair = withChips(
     state,
     `If object ${each.blocker} is in the way of object ${each.blocked}`,
-    { name: false },
   );
   return [...pair, ` with ${at}, not ${now}: `, ...actionParts(
     state,
     each.flips_to,
-    { name: false },
   ), "."];
 }
 
@@ -95,7 +93,7 @@ const sameAction = (a, b) => a.type === b.type && (a.type === "defer" || String(
 
 /** "Is 5 in the way of 8?" with badges. */
 export function questionParts(state, pair) {
-  return withChips(state, `is object ${pair.blocker} in the way of object ${pair.blocked}?`, { name: false });
+  return withChips(state, `is object ${pair.blocker} in the way of object ${pair.blocked}?`);
 }
 
 /** Two buttons that answer a question by hand. */
@@ -129,7 +127,7 @@ function thresholdRow(state) {
     "span",
     {},
     `If less than ${apart(best.score, tau)[0]} were enough: `,
-    ...actionParts(state, { type, object: best.object }, { name: false }),
+    ...actionParts(state, { type, object: best.object }),
     ".",
   );
 }

@@ -78,7 +78,7 @@ export class Decider {
       this.#store.set({ reply: null, target: null, phase: "choose", unanswered: null, error: reply.question });
       return;
     }
-    this.#store.set({ reply: { ...reply, graphs }, phase: "decided", error: null });
+    this.#store.set({ reply: { ...reply, graphs }, phase: "decided" });
     // Where a check failed no relation matters; what is wrong with the input stands above the decision.
     if (reply.action.reason !== "failed_check") this.#explainSoon(reply);
   }

@@ -4,7 +4,7 @@ import { promisedAbove, promiseWords } from "./bars.js";
 import { answers, questionParts } from "./changes.js";
 import { el, keepingFocus, prose, show, svg } from "./dom.js";
 import { mark } from "./glossary.js";
-import { actionParts, apart, chip, likely, percent, scoreText, withChips } from "./words.js";
+import { actionParts, chip, likely, percent, scoreText, withChips } from "./words.js";
 
 const icon = (name) => svg(
   "svg",
@@ -43,7 +43,9 @@ export function mountDecision(root, store, actions) {
   let doubtsOpen = false; // whether the checks in doubt are
   const fields = ["target", "reply", "plan", "question", "candidates", "edits", "explained", "unanswered"];
   store.view((state, before) => {
-    if (state.asking !== before.asking) root.setAttribute("aria-busy", String(state.asking)); // read out once settled
+    if (state.asking === before.asking) return;
+    root.setAttribute("aria-busy", String(state.asking)); // read out once settled
+    document.body.toggleAttribute("data-asking", state.asking);
   });
   store.steadyView(fields, (state) => keepingFocus(root, () => draw(state)));
 
@@ -108,7 +110,7 @@ export function mountDecision(root, store, actions) {
           { class: "headline", "data-testid": "headline", title: reply.headline },
           ...sentence(state, reply.action),
         ),
-        el("p", { class: "why", "data-testid": "why", title: reply.why }, ...because(state, reply), ...nearest(state, reply)),
+        el("p", { class: "why", "data-testid": "why", title: reply.why }, ...because(state, reply)),
         untested(state, reply) ?? caveat(state),
         pair ? tellIt(state, pair) : null),
       el("div", { class: "verdict-side" }, edited(state), after(state), inFull(state, reply), doubted(reply.checks)),
@@ -125,16 +127,7 @@ export function mountDecision(root, store, actions) {
     return details;
   }
 
-  /** How near it came to acting, where only the line is in the way. */
-  function nearest(state, reply) {
-    const best = reply.scores[0];
-    if (reply.action.reason !== "weak_evidence" || !best) return [];
-    const type = String(best.object) === String(state.target) ? "grasp" : "remove";
-    const [score, tau] = apart(best.score, reply.tau, likely);
-    return [" Best: ", ...actionParts(state, { type, object: best.object }, { name: false }), `, ${score}; the line is at ${tau}.`];
-  }
-
-  /** Whoever lets it act where nothing was tested must know that nothing is promised there. */
+  /** A warning where it acts by a line that was not tested. */
   function untested(state, reply) {
     if (promisedAbove(state.scene) === null || reply.promise !== null || reply.action.type === "defer") return null;
     const words = state.edits.size > 0

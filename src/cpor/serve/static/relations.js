@@ -59,9 +59,9 @@ export class Relations {
         el(
           "span",
           { class: "pair" },
-          chip(state, each.blocker, { name: false }),
+          chip(state, each.blocker),
           el("span", { "aria-label": "in the way of" }, " → "),
-          chip(state, each.blocked, { name: false }),
+          chip(state, each.blocked),
         ),
         el("span", { class: "mini-bar", "aria-hidden": "true" }, el("span", { class: "fill" })),
         el(
@@ -83,7 +83,7 @@ export class Relations {
   /** A relation that was not found can be added. */
   #adder(state) {
     const choice = (label, testid) => el("select", { "aria-label": label, "data-testid": testid },
-      state.scene.objects.map((each) => el("option", { value: each.id }, String(each.id))));
+      state.scene.objects.map((each) => el("option", { value: each.id }, `${each.id} ${each.name ?? ""}`)));
     const [blocker, blocked] = [choice("In the way", "add-blocker"), choice("Of", "add-blocked")];
     const add = () => {
       const pair = { blocker: Number(blocker.value), blocked: Number(blocked.value) };
@@ -139,7 +139,7 @@ export class Relations {
         type: "button",
         "data-testid": "edit-none",
         "aria-pressed": "false",
-        title: "As if nobody could say",
+        title: "As if there were no answer",
         onclick: () => this.#actions.edit(pair, null),
       },
       "No answer",

@@ -4,7 +4,7 @@ import { arrowsToShow, drawArrow, makeRoom } from "./arrows.js";
 import { clamp, el, svg, titled } from "./dom.js";
 import { mark } from "./glossary.js";
 import { spread } from "./places.js";
-import { sayObject } from "./words.js";
+import { sayObject, thingColour } from "./words.js";
 
 const RADIUS = 12;
 const MOST_POINTS = 500; // of one stroke, as the service takes them
@@ -38,6 +38,10 @@ export class Stage {
     this.#listen(tools);
     new ResizeObserver(() => this.#build()).observe(root);
     store.view((state, before) => this.#draw(state, before));
+  }
+
+  get root() {
+    return this.#root.parentElement;
   }
 
   get zoomed() {
@@ -125,13 +129,14 @@ export class Stage {
       svg("path", { class: "visible-halo", d: visible }),
       svg("path", { class: "visible", d: visible }),
     );
+    group.style.setProperty("--thing", thingColour(each.id));
     const hidden = each.hidden_share ? `, ${Math.round(100 * each.hidden_share)} % of it hidden` : "";
     return titled(group, `${sayObject(this.#store.state.scene, each.id)}${hidden}: click to want this one`);
   }
 
   #badge(each) {
     const choose = () => this.#choose(each.id);
-    return svg(
+    const badge = svg(
       "g",
       {
         class: "badge-on-picture", tabindex: 0, role: "button", "data-id": each.id, "data-testid": `badge-${each.id}`,
@@ -149,6 +154,8 @@ export class Stage {
       svg("text", { y: 4.5 }, String(each.id)),
       svg("g", { class: "sign" }),
     );
+    badge.style.setProperty("--thing", thingColour(each.id));
+    return badge;
   }
 
   /** With a tool in hand, what the pointer does is the tool's: a click, or a stroke from where it went down. */
@@ -268,7 +275,7 @@ const legendItem = (sign, text, term) =>
   el("span", { class: "legend-item" }, el("b", { "aria-hidden": "true" }, sign), ` ${text} `, term ? mark(term) : "");
 
 /** What the signs on the picture mean, and two switches. */
-export function mountLegend(root, store, stage) {
+export function mountLegend(root, store, stage, report) {
   const all = el("button", { type: "button", class: "toggle", "aria-pressed": "false", "data-testid": "all-arrows",
     title: "Show unlikely relations too, and those that do not matter to the object you want",
     onclick: () => store.set({ allArrows: !store.state.allArrows, shownGraph: null }) }, "All arrows");
@@ -281,6 +288,22 @@ export function mountLegend(root, store, stage) {
     legendItem("⟳", "dashed: contradiction", "contradiction"),
     legendItem("┈", "dotted: no answer", "no answer"),
     legendItem("▢", "dashed outline: hidden part", "hidden part"));
-  root.append(words, all, zoom);
-  store.view((state) => all.setAttribute("aria-pressed", String(state.allArrows)));
+  let space = null; // the view in three dimensions, once it was asked for
+  const turn = el("button", { type: "button", class: "toggle", "aria-pressed": "false", "data-testid": "depth-view",
+    title: "Turn the scene in three dimensions", onclick: async () => {
+      try {
+        space ??= new (await import("./depth_view.js")).DepthView(stage.root, store);
+        if (space.isOpen) space.close();
+        else await space.open();
+      } catch (problem) {
+        report(problem);
+      }
+      turn.setAttribute("aria-pressed", String(space?.isOpen ?? false));
+    } }, "3-D");
+  root.append(words, turn, all, zoom);
+  store.view((state) => {
+    all.setAttribute("aria-pressed", String(state.allArrows));
+    turn.hidden = !state.scene?.has_depth;
+    turn.setAttribute("aria-pressed", String(space?.isOpen ?? false));
+  });
 }

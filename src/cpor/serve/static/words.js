@@ -59,13 +59,13 @@ export function sayObject(scene, id) {
   return name ? `object ${id}, ${name}` : `object ${id}`;
 }
 
-/** An object as a badge with its name. */
 /** One colour a thing, as in the pictures: cpor.viz.overlay_marks.THINGS. */
 const THINGS = ["#ffffff", "#ebe178", "#7dc3f0", "#f4a6c0", "#78d6a0", "#f5b446", "#beaeff", "#c8c8be", "#ff8c69", "#96e6eb", "#cdeb6e", "#d5a06e"];
-function thingColour(id) {
+export function thingColour(id) {
   return THINGS[Number(id) % THINGS.length] ?? THINGS[0];
 }
 
+/** An object as a badge with its name. */
 export function chip(state, id, { name = true } = {}) {
   const known = objectOf(state.scene, id)?.name;
   const isTarget = String(id) === String(state.target);
