@@ -36,6 +36,7 @@ ROOMS = [
     "semantics",
     "pipeline",
     "model",
+    "paper_model",
     "tracking",
     "asking",
     "answer",

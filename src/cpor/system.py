@@ -22,6 +22,7 @@ from cpor.evidence.source import Source, load_sources
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
 from cpor.model import Bundled, FittedModel, bundled_model
+from cpor.paper_model import load_model
 from cpor.perception.hidden_parts import guess_hidden_parts
 from cpor.perception.mask_files import GivenMasks
 from cpor.perception.network_file import MissingExtraError
@@ -53,7 +54,7 @@ class System:
             None: those, else ours.
         scorer: A relation scorer, its name or file, `module:attribute`, or `none`. None: the scores a scene
             came with, else ours.
-        model: A fitted model, its file, or `none`. None: the bundled one that was fitted to such scores.
+        model: A fitted model, its file, `paper`, or `none`. None: the bundled one fitted to such scores.
         mode: The risk setting.
         grounder: Who is asked which object words mean; None: the scorer where it can, else our word judge.
         second_look: Whether our segmenter looks too where the masks are not its own, to find masks that hold
@@ -385,9 +386,8 @@ def _load_scorer(scorer: RelationScorer | str | None) -> RelationScorer | None:
 
 
 def _load_model(model: FittedModel | str | Path | None) -> FittedModel | None:
-    if isinstance(model, str | Path):
-        return None if model == NONE else FittedModel.load(Path(model))
-    return model
+    found = load_model(model) if isinstance(model, str | Path) and model != NONE else model
+    return found if isinstance(found, FittedModel) else None
 
 
 def _tau(model: FittedModel | None, mode: Mode) -> float:

@@ -255,7 +255,7 @@ def test_geometry_by_hand(tmp_path):
     table = measure_geometry(tmp_path)
     assert table.notes[0].startswith("10 targets of 4 scenes; left out 2")
     rows = {row.name: row.ours for row in table.rows if row.ours}
-    assert list(rows) == ["true masks, default formula", "true masks, paper formula"]
+    assert list(rows) == [f"true masks, {name} formula" for name in ("default", "paper", "paper pipeline")]
     for row in rows.values():
         # Wrong: object 1 of `wrong` ({2} for {3}, path (2, 1) for (3, 1)), and object 1 of `blind`, where no
         # pair has depth and so none is a candidate ({1} for {2}, path (1,) for (2, 1)).
@@ -333,7 +333,7 @@ def test_geometry_of_the_sample_scenes(evidence):
     for row in measure_geometry(SCENES).rows:
         if not row.ours:
             continue
-        assert row.ours["auroc"] > 0.9
+        assert row.ours["auroc"] > (0.9 if "pipeline" not in row.name else 0.8)
         shown = [round(row.ours[k], 4) for k in ("relation_f1", "object_f1", "mp_ned")]
         asked = "paper, other data: .5711 / .6920 / .2378"
         evidence("paper", f"geometry alone, {row.name}: relation, object F1, MP-NED", asked, shown)

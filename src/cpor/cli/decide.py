@@ -17,10 +17,12 @@ from cpor.cli.options import (
     MethodName,
     ModelFile,
     ModeName,
+    PipelineName,
     RerunOption,
     ScorerName,
     SourceNames,
     Tau,
+    choose_pipeline,
     look,
     make_system,
     print_json,
@@ -79,6 +81,7 @@ def decide(
     ] = None,
     model: ModelFile = None,
     sources: SourceNames = None,
+    pipeline: PipelineName = "default",
     ignore_checks: Annotated[
         bool,
         typer.Option(
@@ -129,6 +132,7 @@ def decide(
         from cpor.inference.decide import parse_method
         from cpor.risk.modes import DEFAULT_MODE
 
+        _, method = choose_pipeline(pipeline, None, method)
         settings = DecideSettings(parse_method(method), deadline_ms, require_certificate, prior)
         answer = decide_given(posterior, mode=mode or DEFAULT_MODE, tau=tau, settings=settings)
     else:
@@ -142,6 +146,7 @@ def decide(
         from cpor.inference.decide import parse_method
         from cpor.words.grounding import parse_point
 
+        model, method = choose_pipeline(pipeline, model, method)
         settings = DecideSettings(
             parse_method(method), deadline_ms, require_certificate, prior, questions, ignore_checks
         )

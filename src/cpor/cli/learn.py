@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli.options import LEARN, MORE, AsJson, SourceNames, print_json, print_rich
-from cpor.errors import InvalidSettingError
+from cpor.cli.options import LEARN, MORE, AsJson, PipelineName, SourceNames, print_json, print_rich
+from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
     from cpor.fitting import FitSettings
@@ -76,6 +76,7 @@ def fit(
             help="Model to start from: bundled, none, or a file. (default: bundled if a person labelled)"
         ),
     ] = None,
+    pipeline: PipelineName = "default",
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -90,7 +91,10 @@ def fit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn calibration, fusion and a promised error rate from labelled scenes."""
+    """Learn calibration, fusion and a promised error rate from labelled scenes.
+
+    With --pipeline paper: only what the paper fits, its semantic calibrator and its fusion.
+    """
     from cpor.data.scene_set import read_scenes
     from cpor.evidence.learnt import parse_geometry
     from cpor.evidence.source import load_sources
@@ -113,6 +117,17 @@ def fit(
         raise InvalidSettingError(
             f"the folder {out.parent} does not exist; create it, or choose another --out"
         )
+    if one_of("--pipeline", pipeline, ("default", "paper")) == "paper":
+        from cpor.fitting.paper import fit_paper
+
+        with progress_bars(quiet=as_json) as progress:
+            found = fit_paper(read_scenes(scenes, progress), parse_truth(truth), seed)
+        found.save(out)
+        if as_json:
+            print_json(found.model_dump())
+        else:
+            typer.echo(f"Fitted to {found.n_scenes} scenes, {found.n_pairs} pairs. Wrote {out}.")
+        return
     if (start := _prior(scenes, prior)) is not None:
         if condition or geometry != "both" or sources:
             raise InvalidSettingError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cpor.cli.first_use import start_loops
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
     from cpor.answer import View
@@ -92,6 +92,14 @@ ModelFile = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=MORE, help="Model file, or none. (default: the bundled model for such scores)"
+    ),
+]
+PipelineName = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=MORE,
+        help="Pipeline: default, or paper (its formulas and settings, nothing of ours; --model then names a "
+        "file of `cpor fit --pipeline paper`).",
     ),
 ]
 DepthUnit = Annotated[
@@ -275,6 +283,15 @@ def choose_segmenter(
             )
         return make_segmenter(DEFAULT, path=weights)
     return DEFAULT if name is None and ignore_given else name
+
+
+def choose_pipeline(pipeline: str, model: str | None, method: str = "auto") -> tuple[str | None, str]:
+    """The model and the method of inference that a pipeline stands for, where neither is named."""
+    if one_of("--pipeline", pipeline, ("default", "paper")) == "default":
+        return model, method
+    from cpor.paper_model import PAPER_FILE
+
+    return model or str(PAPER_FILE), "topk" if method == "auto" else method
 
 
 def make_system(

@@ -10,8 +10,10 @@ from cpor.cli.options import (
     AsJson,
     ModelFile,
     ModeName,
+    PipelineName,
     ScorerName,
     SegmenterName,
+    choose_pipeline,
     make_system,
     print_json,
 )
@@ -50,12 +52,15 @@ def retrieve(
     segmenter: SegmenterName = None,
     scorer: ScorerName = None,
     model: ModelFile = None,
+    pipeline: PipelineName = "default",
     as_json: AsJson = False,
 ) -> None:
     """Run the loop on a robot: perceive, decide, act, look again, until the target is out.
 
     Without --live nothing moves: it looks once and says what it would do. With --live that comes first, then
     it asks. The exit code is 1 where the target is not out.
+
+    An arm needs proven scores: with --pipeline paper the beliefs are the paper's, and inference is exact.
     """
     from dataclasses import replace
 
@@ -68,7 +73,7 @@ def retrieve(
     from cpor.words.grounding import parse_point
 
     options, settings = read_robot_file(config)
-    system = make_system(None, scorer, model, mode)
+    system = make_system(None, scorer, choose_pipeline(pipeline, model)[0], mode)
     finds = make_segmenter(segmenter or DEFAULT)
 
     def run(is_live: bool, folder: Path | None) -> tuple[bool, dict[str, object]]:

@@ -15,10 +15,12 @@ from cpor.cli.options import (
     EngineOption,
     MethodName,
     ModeName,
+    PipelineName,
     ScorerName,
     SegmenterName,
     Tau,
     WorkersOption,
+    choose_pipeline,
     looks_like_bag,
     print_json,
 )
@@ -73,6 +75,7 @@ def run(
     model: Annotated[
         Path | None, typer.Option(help="Model file that `cpor fit` wrote; for scene folders.")
     ] = None,
+    pipeline: PipelineName = "default",
     seed: Annotated[
         int, typer.Option(rich_help_panel=MORE, help="Random seed for the target of each scene folder.")
     ] = 0,
@@ -96,6 +99,9 @@ def run(
     from cpor.viz.progress import progress_bars
 
     pool = make_pool(workers, engine)
+    pictures = scores is None and (dataset is None or dataset.suffix != ".jsonl")
+    named, method = choose_pipeline(pipeline, None if model is None else str(model), method)
+    model = Path(named) if named is not None and (pictures or model is not None) else None
     asking = QuestionSettings(seed, all_targets, shift, parse_missing(missing))
     deciding = Deciding(segmenter, scorer, None, parse_mode(mode or DEFAULT_MODE), tau, parse_method(method))
     with progress_bars(quiet=as_json) as progress:

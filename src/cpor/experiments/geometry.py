@@ -22,6 +22,7 @@ from cpor.evidence import GEOMETRY_PRESETS, GeometrySettings, geometric_evidence
 from cpor.experiments.simulated import BACKGROUND, blockers_of, is_cyclic
 from cpor.experiments.table import Table, paper_rows
 from cpor.metrics import Interval, auroc, bootstrap_mean, mp_ned, object_score, relation_score
+from cpor.paper_model import PAPER_GEOMETRY
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, MaskCrop, Scene
 from cpor.sim.dataset.recognition import Recognition
@@ -29,6 +30,7 @@ from cpor.system import System
 from cpor.truth import on_chain, right_actions
 
 MaskSource: TypeAlias = Literal["true", "ours", "classical", "boxes"]
+FORMULAS = {**GEOMETRY_PRESETS, "paper pipeline": PAPER_GEOMETRY}
 MASK_SOURCES: tuple[MaskSource, ...] = get_args(MaskSource)
 FIGURES = ("relation_f1", "object_f1", "mp_ned")
 ORIGIN = (
@@ -63,7 +65,7 @@ def measure_geometry(
         counts["cyclic"] += len(chains) - len(targets)
         for kind, look in sources.items():
             found, owner = look(scene)
-            for preset, settings in GEOMETRY_PRESETS.items():
+            for preset, settings in FORMULAS.items():
                 row = f"{kind} masks, {preset} formula"
                 p, label = _candidates(found, owner, settings, truth)
                 pairs.setdefault(row, []).append((np.array(list(p.values())), label))

@@ -24,7 +24,7 @@ from cpor.experiments.runs.folder import (
 from cpor.experiments.runs.questions import Deciding, QuestionSettings
 from cpor.files.pool import Pool, SerialPool
 from cpor.inference.decide import Policy
-from cpor.model import FittedModel
+from cpor.paper_model import load_model
 
 Answer: TypeAlias = Callable[[Shard], bytes]
 
@@ -94,7 +94,7 @@ class RunPlan:
 
     def shards(self, size: int) -> list[Shard]:
         """The items in pieces of `size`, each with what is needed to answer it."""
-        model = None if self.model_file is None else FittedModel.load(self.model_file)
+        model = None if self.model_file is None else load_model(self.model_file)
         deciding, items = replace(self.deciding, model=model), self.dataset.items
         return [Shard(k, items[k : k + size], self.asking, deciding) for k in range(0, len(items), size)]
 
