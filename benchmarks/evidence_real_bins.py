@@ -6,7 +6,6 @@ real_bins_labels.json holds points of every object, and what each pair of eyes s
 (`by`) or may have to (`maybe`). An action is right where the labels allow it: grasping a target that nothing
 certainly obstructs, or removing an object that is free and that obstructs the target, or may. Where several
 pairs of eyes disagree, a relation is a `maybe`. A target whose points no mask holds counts as not found.
-Depth of the bins has half of the photograph's size; each reading is used for the four pixels that it covers.
 """
 
 import argparse
@@ -25,6 +24,7 @@ from long_parts import Row
 from PIL import Image
 
 from cpor.answer import View
+from cpor.data.frame_files import make_observation
 from cpor.decision import Action, Defer, Grasp
 from cpor.risk.modes import MODES
 from cpor.scene import BlockedBy, Camera, Intrinsics, Observation
@@ -47,8 +47,7 @@ def read_frame(picture: str) -> Observation:
         return Observation(np.array(rgb.convert("RGB")), depth, TABLE_CAMERA)
     pixels = np.array(Image.open(folder / f"color_{number}.png").convert("RGB"))
     depth = np.load(folder / f"depth_{number}.npy")[..., 0].astype(np.float32)
-    scale = pixels.shape[0] // depth.shape[0]
-    return Observation(pixels, depth.repeat(scale, 0).repeat(scale, 1))
+    return make_observation(pixels, depth, depth_unit_m=1.0)[0]
 
 
 class Labelled:
@@ -148,7 +147,7 @@ def main() -> None:
         what += f", asks {count['asks']}, not found {count['lost']}"
         point = f"real pictures labelled by eye, {kind}, {mode}: what is done"
         rows.append(("decides", point, "reported", what))
-    keep({"real_bins": rows}, rerun="python benchmarks/evidence_real_bins.py")
+    keep({"real_bins": rows})
     for row in rows:
         print(" | ".join(row))
 

@@ -78,6 +78,7 @@ LONG = {
     "drops_true_masks": "benchmarks/evidence_drops.py",
     "pieces": "benchmarks/evidence_pieces.py",
     "photographs": "benchmarks/evidence_photographs.py",
+    "real_bins": "benchmarks/evidence_real_bins.py",
     "pointing": "benchmarks/evidence_pointing.py",
     "hidden_parts": "benchmarks/evidence_hidden_parts.py",
     "cameras": "benchmarks/evidence_cameras.py",

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 from support.broken_forms import REFUSED
 from support.data import DATA
 from support.input_forms import EXACT, LOSSY, Shot, files, picture, png, steps
 
 from cpor.data.depth import DepthCamera, align_depth
-from cpor.data.frame_files import read_input
+from cpor.data.frame_files import make_observation, read_input
 from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CporError, InvalidSceneError, SceneFileError
 from cpor.gate.frame import check_frame
@@ -96,6 +97,26 @@ def test_a_unit_that_may_be_another_one_is_doubted(tmp_path, shot):
     assert "depth_unit" not in {check.name for check in check_frame(sure)}
     sure = read_input(tmp_path / "a.png", depth, depth_unit_m=0.0002)[0].observation
     assert "depth_unit" not in {check.name for check in check_frame(sure)}
+
+
+@pytest.mark.parametrize("shape", [(48, 64), (192, 256), (32, 43)])
+def test_depth_of_another_size_but_the_same_aspect_is_taken(tmp_path, shot, shape):
+    small = (600 + np.arange(shape[0] * shape[1]).reshape(shape) % 200).astype(np.uint16)
+    Image.fromarray(shot.rgb).save(tmp_path / "rgb.png")
+    np.save(tmp_path / "depth.npy", small[..., None])
+    scene, notes = read_input(tmp_path / "rgb.png", tmp_path / "depth.npy", depth_unit_m=0.001)
+    assert any("each pixel takes the nearest reading" in note for note in notes)
+    depth = scene.observation.depth
+    for row, col in ((0, 0), (95, 127), (40, 71), (13, 99)):
+        at = int((row + 0.5) * shape[0] / 96), int((col + 0.5) * shape[1] / 128)
+        assert depth[row, col] == pytest.approx(small[at] / 1000)
+    assert set(np.unique(np.rint(depth * 1000))) <= set(np.unique(small)), "readings are never mixed"
+
+
+@pytest.mark.parametrize("shape", [(48, 80), (96, 120), (128, 96), (9, 12), (4, 5)])
+def test_depth_of_another_aspect_is_refused(shot, shape):
+    with pytest.raises(InvalidSceneError, match="register depth"):
+        make_observation(shot.rgb, np.full(shape, 700, np.uint16), depth_unit_m=0.001)
 
 
 def test_depth_of_another_camera_lands_where_the_photograph_shows_it():

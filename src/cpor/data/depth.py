@@ -18,6 +18,9 @@ DEPTH_RANGE_M = (0.05, 20.0)
 SATURATED = 65535
 """Value of a 16-bit step that means no reading."""
 
+MOST_SCALE = 8
+"""Depth may have so many times fewer or more pixels along a side than the photograph."""
+
 _WIDEST = 16
 """A reading covers at most so many pixels of the photograph along each side. [px]"""
 
@@ -53,6 +56,20 @@ def to_metres(
         found: np.ndarray = (steps.astype(np.float64) * unit_m).astype(np.float32)
     found[~((found >= low) & (found <= high))] = np.nan
     return found
+
+
+def same_aspect(depth: tuple[int, int], photograph: tuple[int, int]) -> bool:
+    """Whether two sizes, rows and columns, differ by one factor, to a pixel of the coarser one."""
+    scale = photograph[1] / depth[1]
+    off = abs(scale * depth[0] - photograph[0])
+    return off <= max(scale, 1.0) and 1.0 / MOST_SCALE <= scale <= MOST_SCALE
+
+
+def resize_depth(depth: Shaped[np.ndarray, "rows cols"], shape: tuple[int, int]) -> Shaped[np.ndarray, "h w"]:
+    """The reading nearest to each pixel of a picture of another size, never a mixture. Shape (h, w)."""
+    rows, cols = ((np.arange(new) + 0.5) * old / new for new, old in zip(shape, depth.shape, strict=True))
+    resized: np.ndarray = depth[rows.astype(np.intp)[:, None], cols.astype(np.intp)]
+    return resized
 
 
 def align_depth(

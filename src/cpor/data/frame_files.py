@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 
 from cpor.data.camera_files import KnownCamera, known_camera
-from cpor.data.depth import DepthCamera, align_depth, to_metres
+from cpor.data.depth import DepthCamera, align_depth, resize_depth, same_aspect, to_metres
 from cpor.data.frame_folder import choose_frame, find_frames
 from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError
@@ -37,7 +37,7 @@ def make_observation(
     camera = camera or Camera()
     if depth is None:
         return Observation(rgb, None, camera), ()
-    if sensor is None and depth.shape != rgb.shape[:2]:
+    if sensor is None and not (depth.ndim == 2 and same_aspect(depth.shape, rgb.shape[:2])):
         raise InvalidSceneError(
             f"depth is {_size(depth)} pixels, the photograph {_size(rgb)}; register depth to the photograph, "
             'or write both cameras into camera.json: fx, fy, cx, cy and "depth_camera": {fx, fy, '
@@ -54,6 +54,10 @@ def make_observation(
     if sensor is not None:
         metres = align_depth(metres, sensor, camera.intrinsics, rgb.shape[:2])
         notes += ("Depth was brought into the pixels of the photograph, as the two cameras' data say.",)
+    elif depth.shape != rgb.shape[:2]:
+        metres = resize_depth(metres, rgb.shape[:2])
+        sizes = f"Depth is {_size(depth)} pixels, the photograph {_size(rgb)}"
+        notes += (f"{sizes}; each pixel takes the nearest reading.",)
     # A scene folder counts in steps of this: fractions are kept to a tenth of a millimetre.
     step = depth_unit_m if depth.dtype.kind in "iu" else 1e-4
     return Observation(rgb, metres, replace(camera, depth_unit_m=step, p_unit=p_unit)), notes
