@@ -44,6 +44,25 @@ def test_shifted_masks_fail_and_the_shift_back_is_named(shift):
     assert found["visible_inside_amodal"].state == "pass"
 
 
+def low(scene: Scene) -> Scene:
+    """The same scene with objects that are 2 cm high, but for a strip of the last, and an arm beside them."""
+    ids, rng = scene.visible_ids, np.random.default_rng(1)
+    depth = 0.8 + 0.1 * np.linspace(0.0, 1.0, ids.shape[1]) + rng.normal(0.0, 0.0015, ids.shape)
+    depth[ids > 0] -= 0.019
+    rows = np.flatnonzero((ids == 4).any(axis=1))
+    depth[rows[:8]] -= 0.06 * (ids[rows[:8]] == 4)
+    depth[60:, :12] -= 0.3
+    return replace(scene, observation=with_depth(scene.observation, depth))
+
+
+def test_masks_of_objects_that_lie_flat_pass():
+    scene = low(Table().scene())
+    assert states(scene)["masks_fit_depth"] == "pass"
+    other = low(Table(move=(-12, 13)).scene()).observation
+    mixed = replace(scene, observation=replace(scene.observation, depth=other.depth))
+    assert states(mixed)["masks_fit_depth"] == "fail"
+
+
 def test_depth_of_another_frame_shows_in_the_masks_too():
     scene = Table().scene()
     other = Table(move=(-12, 13)).scene().observation

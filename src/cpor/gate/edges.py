@@ -82,10 +82,10 @@ def edge_strength(edges: Edges) -> Edges:
     return Edges(*(_over_surroundings(each.astype(np.float32), FEW) for each in edges))
 
 
-def depth_edges(depth: Float32[np.ndarray, "h w"]) -> Edges:
-    """Where depth jumps, on the nearer side, at work size."""
+def depth_edges(depth: Float32[np.ndarray, "h w"], step: float = DEPTH_STEP) -> Edges:
+    """Where depth jumps by at least a share `step` of the distance, on the nearer side, at work size."""
     small = _shrink_depth(depth, work_factor(depth.shape))
-    return Edges(_depth_steps(small), _depth_steps(small.T).T)
+    return Edges(_depth_steps(small, step), _depth_steps(small.T, step).T)
 
 
 def mask_edges(ids: Int32[np.ndarray, "h w"]) -> Edges:
@@ -154,7 +154,7 @@ def _over_squares(join: np.ufunc, picture: np.ndarray, factor: int) -> np.ndarra
     return np.asarray(functools.reduce(join, (bands[:, k:cols:factor] for k in range(factor))))
 
 
-def _depth_steps(depth: Float32[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+def _depth_steps(depth: Float32[np.ndarray, "h w"], step: float) -> Bool[np.ndarray, "h w"]:
     """Readings far nearer than the next one to their left or right, at most HOLE empty pixels away."""
     found = np.zeros(depth.shape, np.bool_)
     empty = np.isnan(depth)
@@ -164,6 +164,6 @@ def _depth_steps(depth: Float32[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
         for k in range(1, gap):
             between &= empty[:, k : k + left.shape[1]]
         # Comparing with NaN is false: no reading, no step.
-        found[:, :-gap] |= between & (right > (1.0 + DEPTH_STEP) * left)
-        found[:, gap:] |= between & (left > (1.0 + DEPTH_STEP) * right)
+        found[:, :-gap] |= between & (right > (1.0 + step) * left)
+        found[:, gap:] |= between & (left > (1.0 + step) * right)
     return found

@@ -7,7 +7,7 @@ masks are one image of ids, so they cannot overlap.
 """
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float32, Int64
 from scipy import ndimage
 
 from cpor.errors import list_labels
@@ -54,6 +54,13 @@ frame: at most 1.4, median 0.9."""
 
 ON_DEPTH = (1.1, 0.9)
 """The same for depth. Untouched: at least 1.19; masks of another frame: at most 2.3, median 0.5."""
+
+LOW_STEP = 0.015
+"""Depth step, as a share of the distance, at the edge of objects that lie flat: 1 cm at 70 cm."""
+
+ON_LOW_DEPTH = (1.5, 1.5)
+"""Strength of such edges under mask edges that shows that masks and depth belong together: at least 1.7 in
+five heaps on a board. Of 1,545 mirrored, shifted or exchanged masks it let none pass that failed before."""
 
 ELSEWHERE = (1.02, 0.85)
 """Fit here over the best fit elsewhere for doubt and failure. Untouched: at least 1.1; masks shifted by 30 px
@@ -172,9 +179,18 @@ def _on_edges(scene: Scene) -> list[Check]:
     colour = colour_strength(scene.observation.rgb)
     found = [_fit("masks_fit_picture", "colour", factor, edges, colour, ON_COLOUR)]
     if scene.observation.depth is not None:
-        steps = edge_strength(depth_edges(scene.observation.depth))
-        found.append(_fit("masks_fit_depth", "depth", factor, edges, steps, ON_DEPTH))
+        found.append(_on_depth(scene.observation.depth, factor, edges))
     return found
+
+
+def _on_depth(depth: Float32[np.ndarray, "h w"], factor: int, edges: Edges) -> Check:
+    """Whether masks end where depth jumps; objects that lie flat make smaller jumps than others."""
+    name = "masks_fit_depth"
+    check = _fit(name, "depth", factor, edges, edge_strength(depth_edges(depth)), ON_DEPTH)
+    if check.state == "pass":
+        return check
+    low = _fit(name, "depth", factor, edges, edge_strength(depth_edges(depth, LOW_STEP)), ON_LOW_DEPTH)
+    return low if low.state == "pass" else check
 
 
 def _fit(
