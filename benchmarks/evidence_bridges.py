@@ -76,7 +76,7 @@ def decisions_from_bags() -> list[Row]:
             same = close = True
             for point in ((40, 40), (90, 60)):
                 first, second = (
-                    system.decide(system.look(seen), point=point).to_json(0) for seen in (read, recorded)
+                    system.decide(system.look(seen), point).to_json(0) for seen in (read, recorded)
                 )
                 first.pop("times_ms"), second.pop("times_ms")
                 same &= first == second
@@ -106,7 +106,7 @@ def run_in_rerun() -> list[Row]:
     }
     with tempfile.TemporaryDirectory() as name:
         folder, robot = Path(name), BoxTable()
-        retrieve(robot, TableMasks(robot), 1, System("given", "none"), record=RunFolder(folder / "run"))
+        retrieve(robot, System(TableMasks(robot), "none"), 1, record=RunFolder(folder / "run"))
         write_run_mcap(read_run(folder / "run"), folder / "run.mcap")
         rerun = [sys.executable, "-m", "rerun"]
         made = [*rerun, "mcap", "convert", folder / "run.mcap", "-o", folder / "run.rrd"]

@@ -23,7 +23,6 @@ from cpor.experiments.scenarios import Person
 from cpor.files.pool import make_pool
 from cpor.metrics import debiased_ece, ece
 from cpor.perception.mask_selection import MaskSettings
-from cpor.robot.carry_over import Memory
 from cpor.robot.cycle import Cycle, as_recorded
 from cpor.scene import BlockedBy
 from cpor.sim.camera.photograph import photograph
@@ -33,6 +32,7 @@ from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.dataset.verdict import Verdict
 from cpor.sim.staged_run import DemoSettings, Stage, demonstrate, set_stage
 from cpor.system import System
+from cpor.tracking.memory import Memory
 from cpor.truth import is_wrong
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,7 +93,7 @@ class Observer:
         memory = Memory().carry_to(replace(cycle.scene, semantic_scores=None, sources=None))
         assert memory.frame is not None
         view = self.system.look(memory.frame)
-        memory = memory.learn(None, self.system.believe(view).beliefs)
+        memory = memory.learn(self.system.believe(view).beliefs)
         views = stage.robot.views_of(cycle.scene.observation)
         sensor = sensor_preset("default")
         seen = photograph(stage.world, stage.heap.camera, stage.look, sensor, self.rng, views=views)
@@ -106,9 +106,8 @@ class Observer:
         )
         truth = stage.truth()
         said = []
-        for carried in (None, memory.pairs):
-            view = self.system.look(memory.frame)
-            view.carried = carried
+        for known_before in (None, memory):
+            view = replace(self.system.look(memory.frame), memory=known_before)
             action = self.system.decide(view, target).action
             said.append(self.judge(action, known, truth))
         self.actions.append((said[0], said[1]))

@@ -106,7 +106,7 @@ class Decider:
         key = digest(scene.observation)
         if key not in self.known:
             view = self.system.look(scene)
-            answer = self.system.decide(view, point=self.point)
+            answer = self.system.decide(view, self.point)
             action = answer.action
             places = {each["id"]: each["point"] for each in view.objects}
             place = None if action is None or isinstance(action, Defer) else places.get(int(action.obj))
@@ -170,7 +170,7 @@ def input_point(_: int) -> list[Row]:
             )
             start, busy = time.perf_counter(), time.process_time()
             view = system.look(folder / "rgb.png", folder / "depth.png")
-            answer = system.decide(view, point=tuple(point))
+            answer = system.decide(view, tuple(point))
             if asked:  # the first one reads the networks
                 wall.append(time.perf_counter() - start)
                 cpu.append(time.process_time() - busy)

@@ -63,7 +63,7 @@ def count(cases: Iterable[Case], system: System, model: FittedModel) -> Counter[
             if point is None:
                 continue
             before = match_point(view.seen, point)
-            answer = system.decide(view, point=point, mode="cautious")
+            answer = system.decide(view, point, mode="cautious")
             assert answer.view is not None and answer.view.seen.visible_ids is not None
             seen, meant = answer.view.seen, answer.target
             known = Recognition.match(seen.ids, seen.visible_ids, truth.objects, scene.visible_ids)

@@ -139,7 +139,7 @@ class Library:
                 steps, unit = read_depth(depth, "depth")
                 seen, _ = make_observation(read_colour(color, "colour"), steps, None, unit)
                 previous = self._system.look(seen, previous=previous)
-                answer = self._system.decide(previous, point=self._setup.point)
+                answer = self._system.decide(previous, self._setup.point)
             except CporError:
                 continue
             if answer.action is not None:

@@ -73,8 +73,8 @@ def look_at(system: System, folder: Path, truth: str) -> Seen:
     true = truth_of(scene, truth)  # type: ignore[arg-type]
     known = Recognition.match(found.ids, found.visible_ids, true.objects | {*scene.ids}, scene.visible_ids)
     pairs = known.translate(true).pairs
-    answers = {target: system.decide(view, target=target) for target in found.ids}
-    forced = {target: system.decide(view, target=target, mode="bold") for target in found.ids}
+    answers = {target: system.decide(view, target) for target in found.ids}
+    forced = {target: system.decide(view, target, mode="bold") for target in found.ids}
     return Seen(folder.name, scene, found, known, pairs, answers, forced)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from cpor.decision import Defer
-from cpor.robot.choose import SystemDecider
 from cpor.robot.cycle import Cycle, LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, replay
@@ -58,19 +57,18 @@ def main() -> None:
     rng = np.random.default_rng(seed)
     robot = SimulatedRobot(world, heap.camera, plain_look(), sensor_preset("default"), rng)
     # Everything embedded; the arm acts only where it is sure enough, and asks otherwise.
-    decides = SystemDecider(System(mode="balanced"))
+    system = System(SimulatorMasks(robot), mode="balanced")
     result = retrieve(
         robot,
-        SimulatorMasks(robot),
+        system,
         heap.target,
-        decides,
         LoopSettings(ids_are_kept=True),
         RunFolder(folder, about={"seed": seed}),
         on_cycle=say,
     )
     print(f"{result.ended}: {result.detail}; the arm is {result.robot.state}")
 
-    again = replay(folder, decides)
+    again = replay(folder, System("given", mode="balanced"))
     print(f"decided again from {folder}: {sum(each.differs for each in again)} of {len(again)} differ")
 
 

@@ -41,6 +41,7 @@ ROOMS = [
     "asking",
     "answer",
     "promise",
+    "parts",
     "system",
     "corrections",
     "fitting",

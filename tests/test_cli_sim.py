@@ -7,10 +7,10 @@ import sys
 
 import pytest
 from support.box_table import BoxTable, TableMasks
+from support.plain_system import plain_system
 from typer.testing import CliRunner
 
 from cpor.cli.app import app, main
-from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from cpor.sim.dataset.manifest import read_split
@@ -110,7 +110,7 @@ def test_demo_says_what_is_wrong_before_it_begins(tmp_path, refused):
 
 def test_a_recorded_run_is_told_as_a_page(tmp_path, refused):
     table = BoxTable()
-    assert retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run")).retrieved
+    assert retrieve(table, plain_system(TableMasks(table)), 1, record=RunFolder(tmp_path / "run")).retrieved
     ran = CliRunner().invoke(app, ["story", str(tmp_path / "run"), "--out", str(tmp_path / "page.html")])
     assert ran.exit_code == 0 and "3 steps" in ran.stdout, ran.output
     assert "was retrieved" in (tmp_path / "page.html").read_text()

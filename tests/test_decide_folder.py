@@ -96,7 +96,7 @@ def test_three_ways_to_ask_for_the_same_object(folder, tiny):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--target", "1", "--point", "3,4"), "ask in one way only"),
+        (("--target", "1", "--point", "3,4"), "in one way only"),
         (("--point", "here"), "not X,Y"),
         (("--point", "900,10"), "outside of the 320 x 240 image"),
         (("--target", "77"), "unknown object 77"),

@@ -12,14 +12,13 @@ import pytest
 
 from cpor.data.scene_folder import write_scene_folder
 from cpor.perception.registry import make_segmenter
-from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome
 from cpor.robot.registry import make_robot
 from cpor.scene import DetectedObject, MaskCrop, Scene
-from cpor.semantics.registry import load_scorer
-from cpor.semantics.scorer import RelationScorer, ScoredPairs, score_stage
+from cpor.semantics.scorer import RelationScorer, ScoredPairs
+from cpor.system import System
 from cpor.testing import check_robot, check_scorer, check_segmenter, example_scene
 
 ROOT = Path(__file__).parents[1]
@@ -66,8 +65,8 @@ def test_the_loop_of_the_document_retrieves(saved, capsys):
 
 def test_they_work_together_by_module_and_attribute(saved):
     robot, segmenter = make_robot(TOY), make_segmenter(COLOURS, least=60)
-    pipeline = Pipeline(score=score_stage(load_scorer(NEARER)))
-    result = retrieve(robot, segmenter, 1, pipeline, LoopSettings(ids_are_kept=True))
+    system = System(segmenter, NEARER, "none", second_look=False, tau=0.5)
+    result = retrieve(robot, system, 1, LoopSettings(ids_are_kept=True))
     assert result.retrieved and list(robot.boxes) == [2]
 
 

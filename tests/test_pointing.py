@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from support.faint_object import faint_object
 
-from cpor.perception.mask_files import GivenMasks
+from cpor.perception.registry import make_segmenter
 from cpor.perception.segmenter import PointSegmenter
-from cpor.robot.carry_over import Memory
-from cpor.robot.follow import PointedAt, Pursuit, find_as_asked
-from cpor.robot.follow_frames import follow
 from cpor.scene import PixelPoint
-from cpor.system import System, make_segmenter
+from cpor.system import System
+from cpor.tracking.target import Track
 from cpor.words.grounding import NotFound
+from cpor.words.grounding_answers import Request
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def pointed():
 def test_what_was_too_faint_counts_once_it_is_pointed_at(pointed):
     system, view, truth, point = pointed
     assert view.seen.visible_ids[int(point.y), int(point.x)] == 0
-    answer = system.decide(view, point=point)
+    answer = system.decide(view, point)
     assert answer.target == max(view.seen.ids) + 1
     found = answer.view.seen.visible_ids == answer.target
     assert (found & truth).sum() > 0.5 * (found | truth).sum()
@@ -40,7 +39,7 @@ def test_what_was_too_faint_counts_once_it_is_pointed_at(pointed):
 
 def test_a_folder_of_frames_is_followed_from_there(pointed):
     system, view, _, point = pointed
-    first, second = follow(system, [view, view], point=point)
+    first, second = system.follow([view, view], point)
     assert first.target == max(view.seen.ids) + 1
     assert second.target == first.target, "it shows as before, so it is still there"
     assert any("was not found by itself" in note for note in second.notes) and second.promise is None
@@ -54,22 +53,19 @@ def test_where_nothing_is_seen_it_is_said_and_nothing_is_guessed(pointed, masks)
         assert isinstance(make_segmenter("embedded"), PointSegmenter)
     else:
         system, view = System(), System().look(view.seen)
-    answer = system.decide(view, point=point)
+    answer = system.decide(view, point)
     assert answer.decision is None and isinstance(answer.meant, NotFound)
     assert "No object was found at" in answer.question and "Nearest to it" in answer.question
 
 
 def test_the_loop_looks_closer_at_a_pixel_too_and_follows_what_it_finds(pointed):
-    _, view, truth, point = pointed
-    segmenter, finder = make_segmenter("embedded"), find_as_asked(None, point, None)
-    pursuit = Pursuit(finder, ids_are_kept=False)
-    seen = segmenter.segment(view.seen.observation)
-    target, memory = pursuit.look_for(Memory(), seen, segmenter, is_first=True)
-    found = memory.frame.visible_ids == target
-    assert (found & truth).sum() > 0.5 * (found | truth).sum()
-    assert memory.made_here == set() and "faintly" in memory.events[-1]
-    later = replace(seen, observation=replace(seen.observation))
-    again, memory = pursuit.look_for(memory, later, segmenter, is_first=False)
-    assert again == target and finder(later) is None
-    blind, memory = Pursuit(PointedAt(point), False).look_for(Memory(), seen, GivenMasks(seen), True)
-    assert blind is None and memory.frame.ids == seen.ids
+    system, view, truth, point = pointed
+    track = Track(Request(point=point))
+    found = system.find(track, view)
+    shown = found.seen.visible_ids == track.target
+    assert (shown & truth).sum() > 0.5 * (shown | truth).sum()
+    assert track.memory.made_here == set() and "faintly" in found.notes[-1]
+    later = system.find(track, system.look(replace(view.seen.observation)))
+    assert track.seen and later.seen.visible_ids[int(point.y), int(point.x)] == track.target
+    given, blind = System("given"), Track(Request(point=point))
+    assert given.find(blind, given.look(view.seen)).seen.ids == view.seen.ids and not blind.seen

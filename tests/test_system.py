@@ -35,7 +35,7 @@ def test_words_points_and_ids_lead_to_the_same_decision(system):
     by_words = system.decide(view, request="the green one")
     assert isinstance(by_words.meant, Found)
     assert view.believed.semantic.scorer == "embedded tiny"
-    by_point = system.decide(view, point=(180.0, 80.0))
+    by_point = system.decide(view, (180.0, 80.0))
     by_id = system.decide(view, by_words.target)
     assert by_point.decision == by_words.decision == by_id.decision
     assert {"read", "check", "segment", "ground", "score", "relate", "decide"} <= set(by_words.times_ms)
@@ -44,7 +44,7 @@ def test_words_points_and_ids_lead_to_the_same_decision(system):
 def test_things_are_named_once_somebody_asks_for_names(system):
     view = system.look(frame(**BOXES))
     answer = system.decide(view, 1)
-    system.decide(view, point=(180.0, 80.0))
+    system.decide(view, (180.0, 80.0))
     assert "name" not in view.times_ms and not any(o.called for o in view.seen.objects)
     said = answer.to_json()
     assert all(each["name"] for each in said["objects"]) and said["times_ms"]["name"] > 0.0
@@ -68,7 +68,7 @@ def test_what_is_not_clear_is_not_decided(system):
     nothing = system.decide(system.look(frame()), request="the red box")
     assert isinstance(nothing.meant, NotFound) and nothing.action is None
     with pytest.raises(cpor.CporError, match="one way only"):
-        system.decide(view, 1, request="the red box")
+        system.decide(view, cpor.Request(1, words="the red box"))
 
 
 def test_without_depth_it_still_decides_from_what_the_scorer_says(system):

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from cpor.inference.warm_up import warm_up
     from cpor.planning.plan import Plan, plan
     from cpor.relations import Label, ObstructionPosterior, Relation
+    from cpor.robot.loop import retrieve
     from cpor.scene import Camera, Observation, Scene
     from cpor.system import System
+    from cpor.words.grounding_answers import Request
 
 __version__ = "0.1.0"
 
@@ -40,6 +42,7 @@ __all__ = [
     "Promise",
     "Relation",
     "Remove",
+    "Request",
     "Scene",
     "System",
     "TopKSettings",
@@ -50,6 +53,7 @@ __all__ = [
     "explain",
     "likeliest_graphs",
     "plan",
+    "retrieve",
     "sample_graphs",
     "warm_up",
 ]
@@ -74,6 +78,7 @@ _LAZY = {
     "Promise": "cpor.answer",
     "Relation": "cpor.relations",
     "Remove": "cpor.decision",
+    "Request": "cpor.words.grounding_answers",
     "Scene": "cpor.scene",
     "System": "cpor.system",
     "TopKSettings": "cpor.inference.topk",
@@ -84,6 +89,7 @@ _LAZY = {
     "explain": "cpor.inference.explain",
     "likeliest_graphs": "cpor.inference.graphs",
     "plan": "cpor.planning.plan",
+    "retrieve": "cpor.robot.loop",
     "sample_graphs": "cpor.inference.graphs",
     "warm_up": "cpor.inference.warm_up",
 }

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpor.decision import Action, Decision
+from cpor.decision import Action, Decision, settle
 from cpor.errors import TooLargeError
 from cpor.inference.decide import MethodChoice, decide
 from cpor.inference.graphs import GraphShare, likeliest_graphs
@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # a file of probabilities is decided on without loading what 
     from cpor.gate.check import Check
     from cpor.perception.object_list import ListedObject
     from cpor.pipeline import PairBeliefs
-    from cpor.scene import Scene, SemanticScores, Sources
-    from cpor.tracking.pair_filter import PairFilter
+    from cpor.scene import BlockedBy, Scene, SemanticScores, Sources
+    from cpor.tracking.memory import Memory
 
 N_GRAPHS = 3
 """Likeliest graphs that an answer lists."""
@@ -80,6 +80,7 @@ class Believed:
         semantic: The semantic scores; None: geometry alone.
         asked_all: Whether every pair that the scorer asks about was asked, as the test of a promise supposes.
         note: What asking took, in a sentence; empty where there is nothing to say.
+        kept: Pairs whose semantic score is from an earlier look; they were not asked about again.
     """
 
     beliefs: "PairBeliefs"
@@ -87,6 +88,7 @@ class Believed:
     semantic: "SemanticScores | None"
     asked_all: bool = True
     note: str = ""
+    kept: "frozenset[BlockedBy]" = frozenset()
 
     def notes_on(self, scene: "Scene") -> tuple[str, ...]:
         """What to know of a scene: what asking took, and which evidence it lacks; some are empty."""
@@ -111,7 +113,7 @@ class View:
         times_ms: Time of each stage. [ms]
         believed: What is believed of every pair; filled by the first decision.
         relations: What a person said of pairs, by `(blocked, blocker)`; decided from in place of beliefs.
-        carried: What earlier looks at the same things said; None: nothing.
+        memory: What is known of the objects after this look, where looks are followed; None: they are not.
         exchange: What was said of it last, for words that point to it ("it", "the second one"); filled by
             every decision.
         proved: Who made masks and scores, once those that were read have been made again; None: not tried.
@@ -126,7 +128,7 @@ class View:
     times_ms: Mapping[str, float] = field(default_factory=dict)
     believed: Believed | None = None
     relations: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
-    carried: "PairFilter | None" = None
+    memory: "Memory | None" = None
     exchange: Exchange = field(default_factory=Exchange)
     proved: "Sources | None" = None
     told: Mapping[int, str] | None = None
@@ -138,7 +140,11 @@ class View:
         from cpor.words.names import name_objects
 
         watch = Stopwatch(self.times_ms)
-        named = name_objects(self.seen, told=self.told)
+        kept = None if self.memory is None else self.memory.names
+        named = name_objects(self.seen, kept, told=self.told)
+        if self.memory is not None:
+            called = {o.id: o.called for o in named.objects if o.called}
+            self.memory = replace(self.memory, names={**self.memory.names, **called})
         watch.lap("name")
         self.times_ms = watch.times_ms
         return named
@@ -308,6 +314,6 @@ def decide_given(
     assert level is not None
     start = time.perf_counter()
     limits = settings.deadline_ms, settings.require_certificate
-    decision = decide(posterior, level, settings.method, *limits, prior=settings.prior)
+    decision = settle(decide(posterior, level, settings.method, *limits, prior=settings.prior))
     times_ms = {"decide": 1e3 * (time.perf_counter() - start)}
     return Answer(decision, posterior, None, None, chosen, level, prior=settings.prior, times_ms=times_ms)

@@ -1,7 +1,7 @@
 """What we say: an action, the probabilities behind it, and what certifies it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from cpor.errors import InvalidSettingError
@@ -182,3 +182,15 @@ class Decision:
         score = self.scores[obj]
         epsilon = 0.0 if self.certificate.exact else self.certificate.epsilon
         return max(0.0, score - epsilon), min(1.0, score + epsilon)
+
+
+MOST_MU = 0.99
+"""Share of the belief that may be discarded as contradictory before nothing is done, where not learnt."""
+
+
+def settle(decision: Decision, most_mu: float = MOST_MU) -> Decision:
+    """A decision that defers where more belief than `most_mu` had to be discarded as contradictory."""
+    conflict = decision.mu_target is not None and decision.mu_target > most_mu
+    if isinstance(decision.action, Defer) or not conflict:
+        return decision
+    return replace(decision, action=Defer("conflicting_evidence"))

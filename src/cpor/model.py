@@ -18,13 +18,13 @@ from cpor.calibration import (
     UnseenCalibrator,
 )
 from cpor.calibration.versioned import VersionedModel
-from cpor.decision import Defer
+from cpor.decision import MOST_MU, Defer
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind
 from cpor.evidence.source import Source, sources_of_model
 from cpor.files.seals import Seal, digest_of, seal_here, sign, why_unknown
 from cpor.fusion import GatedFusion, Guard
-from cpor.pipeline import MOST_MU, UNSEEN, PairBeliefs, Pipeline, PipelineResult, measure_with
+from cpor.pipeline import UNSEEN, PairBeliefs, Pipeline, PipelineResult, measure_with
 from cpor.risk.control import RiskPromise
 from cpor.risk.drift import DriftReport, check_drift
 from cpor.risk.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau, percent

@@ -13,7 +13,7 @@ rate       the action's score         -> how often it succeeds       (ours)
 
 import time
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias, get_args
 
@@ -28,7 +28,7 @@ from cpor.calibration import (
     UnseenCalibrator,
     graph_features,
 )
-from cpor.decision import Decision, Defer, Grasp
+from cpor.decision import MOST_MU, Decision, Defer, Grasp, settle
 from cpor.errors import InvalidSceneError, list_labels, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
@@ -52,9 +52,6 @@ UNSEEN = 0
 
 STATE_NAMES: tuple[StateName, ...] = get_args(StateName)
 """By `PairState`."""
-
-MOST_MU = 0.99
-"""Share of the belief that may be discarded as contradictory before nothing is done, where not learnt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,10 +270,7 @@ class Pipeline:
 
     def settle(self, decision: Decision) -> Decision:
         """A decision that defers where too much contradicts itself."""
-        conflict = decision.mu_target is not None and decision.mu_target > self.most_mu
-        if isinstance(decision.action, Defer) or not conflict:
-            return decision
-        return replace(decision, action=Defer("conflicting_evidence"))
+        return settle(decision, self.most_mu)
 
     def success_rate(self, decision: Decision) -> float | None:
         """How often an action with the least score of the one decided on succeeds; None where not known."""

@@ -18,6 +18,7 @@ from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
 from cpor.scene import Scene, SemanticScores, Sources
 from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_masks, digest_scores, fingerprint, verified_sources
+from cpor.tracking.memory import Memory
 
 Makers = tuple[Callable[[], Segmenter], Callable[[], RelationScorer]]
 """Give who can make masks and scores again."""
@@ -75,6 +76,22 @@ def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable
     return View(
         scene, masks, made, checks, view.notes, watch.times_ms, relations=view.relations, told=view.told
     )
+
+
+def with_memory(view: View, memory: Memory) -> View:
+    """A view by the ids that its objects are known by; its masks are checked anew where they changed."""
+    scene, numbers = memory.frame, memory.numbers
+    assert scene is not None
+    if scene is view.seen:
+        return replace(view, memory=memory)
+    made_here = view.sources.made_here & memory.made_here
+    sources = replace(
+        view.sources, masks=digest_masks(scene), scores=digest_scores(scene), made_here=made_here
+    )  # fmt: skip
+    checks = tuple(check for check in view.checks if check.name not in MASK_CHECKS)
+    told = {numbers[k]: name for k, name in view.told.items()} if view.told is not None else None
+    checks += check_masks(scene) if scene.objects else ()
+    return replace(view, seen=scene, sources=sources, checks=checks, told=told, memory=memory)
 
 
 def check_scores_source(given: Scene, semantic: SemanticScores | None, maker: str | None) -> Check:

@@ -2,52 +2,46 @@
 
 look     the frame             -> a View: objects, and what may be wrong with the input
 decide   a View and a request  -> an Answer: which object is meant, beliefs about every pair, an action
+follow   frames and a request  -> an Answer for each: ids stay, and earlier looks count as evidence
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from cpor.answer import Answer, Believed, DecideSettings, Outlook, View
-from cpor.asking import AskingSettings, ask_scene
+from cpor.asking import score_pairs
 from cpor.data.pictures import Picture, limit_to, read_picture
-from cpor.decision import Defer
-from cpor.errors import InvalidSceneError
-from cpor.evidence.merged import find_merged
-from cpor.evidence.source import Source, load_sources
+from cpor.decision import Decision, Defer
+from cpor.evidence.source import Source
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
-from cpor.model import Bundled, FittedModel, bundled_model
-from cpor.paper_model import load_model
+from cpor.model import FittedModel
+from cpor.parts import GIVEN, OWN, Parts, doubt_merged, own_segmenter
 from cpor.perception.hidden_parts import guess_hidden_parts
-from cpor.perception.mask_files import GivenMasks
-from cpor.perception.network_file import MissingExtraError
-from cpor.perception.registry import DEFAULT, make_segmenter
 from cpor.perception.segmenter import PointSegmenter, Segmenter
-from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
-from cpor.promise import Makers, check_masks_source, check_measured, check_used, promise_for, remask
+from cpor.pipeline import Pipeline, Stopwatch
+from cpor.promise import check_masks_source, check_measured, check_used, promise_for, remask, with_memory
+from cpor.relations import ObstructionPosterior
 from cpor.risk.modes import DEFAULT_MODE, MODES, Mode, mode_tau, parse_mode
-from cpor.scene import Camera, PixelPoint, Scene, SemanticScores, Sources
-from cpor.semantics.grounder import Grounder, ground_with
+from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
+from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
 from cpor.semantics.namer import Namer
-from cpor.semantics.registry import load_scorer
-from cpor.semantics.scorer import RelationScorer, ScoredPairs
+from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
-from cpor.words.grounding import Exchange, Found, shows_nothing
-
-NONE = "none"
-"""In place of a scorer or a model: go without."""
-
-GIVEN = "given"
-"""Name of the masks that a scene came with."""
+from cpor.tracking.target import Pointing, Track
+from cpor.words.grounding import ground_id, shows_nothing
+from cpor.words.grounding_answers import Asked, Found, Request, as_request
 
 
 class System:
     """Segmenter, scorer and model in one; networks are read when first used.
+
+    A subclass may override `infer` or `decide` to decide in another way, as baselines do; every surface and
+    the loop then use it.
 
     Args:
         segmenter: A segmenter, its name, or `module:attribute`; `given`: only masks that a scene came with.
@@ -56,10 +50,13 @@ class System:
             came with, else ours.
         model: A fitted model, its file, `paper`, or `none`. None: the bundled one fitted to such scores.
         mode: The risk setting.
-        grounder: Who is asked which object words mean; None: the scorer where it can, else our word judge.
+        grounder: Judges which object words mean; None: the scorer where it can, else our word judge.
         second_look: Whether our segmenter looks too where the masks are not its own, to find masks that hold
             two objects (`cpor.evidence.merged`). It takes about half a second of one core for each view.
+            None: except for masks that a scene came with.
         sources: Further sources of belief that are not installed: objects, or `module:attribute`.
+        tau: Act above this score, in place of the mode's threshold.
+        settings: How to decide, where a call gives no settings of its own.
     """
 
     def __init__(
@@ -69,18 +66,21 @@ class System:
         model: FittedModel | str | Path | None = None,
         mode: Mode | str = DEFAULT_MODE,
         grounder: Grounder | None = None,
-        second_look: bool = False,
+        second_look: bool | None = None,
         sources: Sequence[Source | str] = (),
+        tau: float | None = None,
+        settings: DecideSettings | None = None,
     ) -> None:
-        self.mode, self._second_look = parse_mode(mode), second_look
-        self._segmenter_name = segmenter if isinstance(segmenter, str) else None
-        self._segmenter = _load_segmenter(segmenter)
-        self._no_scorer = scorer == NONE
-        self._scorer = _load_scorer(scorer)
-        self._sources = load_sources(sources)
-        self._no_model = model == NONE
-        self.model = _load_model(model)
-        self._grounder = grounder or (self._scorer if isinstance(self._scorer, Grounder) else None)
+        self.mode, self.tau, self.second_look = parse_mode(mode), tau, second_look
+        self.settings = settings or DecideSettings()
+        self.parts = Parts(segmenter, scorer, model, sources)
+        scorer = self.parts.scorer
+        self._grounder = grounder or (scorer if isinstance(scorer, Grounder) else None)
+
+    @property
+    def model(self) -> FittedModel | None:
+        """The model that was asked for; None: the bundled one that was fitted to such scores."""
+        return self.parts.model
 
     def look(
         self,
@@ -113,8 +113,8 @@ class System:
         watch.lap("read")
         checks = check_frame(given.observation, None if previous is None else previous.seen.observation)
         watch.lap("check")
-        scene, masks, maker = self._segment(given)
-        scene, guessed = guess_hidden_parts(scene, _own_segmenter)
+        scene, masks, maker = self.parts.segment(given)
+        scene, guessed = guess_hidden_parts(scene, own_segmenter)
         if guessed:
             maker, notes = maker and f"{maker} with hidden parts of ours", (*notes, guessed)
         watch.lap("segment")
@@ -134,72 +134,168 @@ class System:
     def decide(
         self,
         view: View,
-        target: int | None = None,
+        request: Asked = None,
         *,
-        point: PixelPoint | tuple[float, float] | None = None,
-        request: str | None = None,
-        before: Exchange | None = None,
         mode: Mode | str | None = None,
         tau: float | None = None,
         relations: Mapping[tuple[int, int], float | None] | None = None,
         settings: DecideSettings | None = None,
     ) -> Answer:
-        """Decide for one object, asked for in one of three ways.
+        """Decide for one object.
 
         Args:
             view: What was seen.
-            target: Its id.
-            point: A pixel that shows it; see `look_closer` where no mask holds it.
-            request: What it looks like, in words. In no way at all: the request the scene came with.
-            before: What was said and done before, for words that point to it; None: as the view remembers.
+            request: The object: its id, a pixel x, y that shows it (see `look_closer` where no mask holds
+                it), words, or a `Request`. None: the request the scene came with.
             mode: The risk setting; None: the system's.
             tau: Act above this score instead.
             relations: Probabilities to use in place of what is believed, by `(blocked, blocker)`; None is no
                 answer, 0 known not to obstruct. What a person corrected counts besides.
-            settings: How to decide.
+            settings: How to decide; None: as the system is set.
         """
-        settings = settings or DecideSettings()
-        if point is not None:
-            view = self.look_closer(view, PixelPoint(*point))
+        settings, asked = settings or self.settings, as_request(request)
+        if asked.point is not None:
+            view = self.look_closer(view, asked.point)
         relations = {**view.relations, **(relations or {})}
+        tau = self.tau if tau is None and mode is None else tau
         chosen = None if tau is not None else self.mode if mode is None else parse_mode(mode)
-        asked = target, point and PixelPoint(*point), request, before or view.exchange
-        by_words = target is None and point is None
-        scene = view.scene if by_words else view.seen  # an id or a pixel needs names only to ask back
         watch = Stopwatch(view.times_ms)
-        told = ground_with(self._grounder, scene, *asked)
-        if not by_words and not isinstance(told.meant, Found):
-            told = ground_with(self._grounder, view.scene, *asked)
-        view.exchange = asked[-1].after(told.meant)
+        told = self.ground(view, asked)
         watch.lap("ground")
-        own = scene.request if by_words and request is None else None
+        own = view.seen.request if not asked.ways else None
         notes = (*view.notes, *((f"request.txt asks for: {own}.",) if own else ()), *told.notes)
         if not isinstance(told.meant, Found):
             return Answer(
                 None, None, view, told.meant, chosen, tau,
                 checks=view.checks, notes=notes, times_ms=watch.times_ms,
             )  # fmt: skip
-        believed = self.believe(view, told.meant.id, settings, watch)
-        model = self._choose_model(believed.semantic)
+        target = told.meant.id
+        believed = self.believe(view, target, settings, watch)
+        model = self.parts.model_for(believed.semantic)
         level = _tau(model, chosen or self.mode) if tau is None else tau
-        pipeline = replace(self._stages(model), tau=level, method=settings.method, prior=settings.prior)
-        posterior = pipeline.posterior(believed.beliefs, told.meant.id).with_answers(relations.items())
-        decision = pipeline.decide(posterior, settings.deadline_ms, settings.require_certificate)
+        pipeline = replace(
+            self.parts.pipeline_for(believed.semantic),
+            tau=level,
+            method=settings.method,
+            prior=settings.prior,
+        )
+        posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
+        decision = self.infer(pipeline, posterior, settings)
         rate = pipeline.success_rate(decision)
-        measured = check_measured(believed.beliefs, told.meant.id, decision.action)
+        measured = check_measured(believed.beliefs, target, decision.action)
         checks = (*check_used(view, believed, model), measured)
         if not settings.ignore_checks and any(check.state == "fail" for check in checks):
             decision = replace(decision, action=Defer("failed_check"))
         watch.lap("decide")
         plain = settings == DecideSettings() and chosen == DEFAULT_MODE and not relations
-        plain = plain and believed.asked_all and not (view.carried and view.carried.pairs)
-        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, _OWN)
+        plain = plain and believed.asked_all and believed.beliefs.p_look is None
+        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, OWN)
         watch.lap("promise")
         notes += (*believed.notes_on(view.seen), _say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
             tuple(note for note in notes if note), watch.times_ms,
         )  # fmt: skip
+
+    def infer(
+        self, pipeline: Pipeline, posterior: ObstructionPosterior, settings: DecideSettings
+    ) -> Decision:
+        """The decision that relation probabilities lead to.
+
+        Args:
+            pipeline: The stages, with the threshold in force.
+            posterior: Probabilities for one target.
+            settings: How to decide.
+        """
+        return pipeline.decide(posterior, settings.deadline_ms, settings.require_certificate)
+
+    def ground(self, view: View, request: Asked) -> ToldRequest:
+        """The object of a view that a request means, or what to ask back; the view remembers it.
+
+        Names are found only where words have to be read, or something has to be asked back.
+        """
+        asked = as_request(request)
+        before = asked.before or view.exchange
+        ways = asked.id, asked.point, asked.words, before
+        by_words = asked.id is None and asked.point is None
+        told = ground_with(self._grounder, view.scene if by_words else view.seen, *ways)
+        if not by_words and not isinstance(told.meant, Found):
+            told = ground_with(self._grounder, view.scene, *ways)
+        view.exchange = before.after(told.meant)
+        return told
+
+    def follow(
+        self,
+        frames: Iterable[Picture | View],
+        request: Asked = None,
+        *,
+        mode: Mode | str | None = None,
+        tau: float | None = None,
+        settings: DecideSettings | None = None,
+    ) -> Iterator[Answer]:
+        """Decide in every frame for the object that was asked for in the first one in which it is clear.
+
+        In a frame in which it is not seen, or may be another one, the answer is a question.
+
+        Args:
+            frames: Frames of one camera in order, or the views of them.
+            request: The object, in the first frame; see `decide`.
+            mode: The risk setting; None: the system's.
+            tau: Act above this score instead.
+            settings: How to decide.
+        """
+        track = Track(as_request(request))
+        for number, frame in enumerate(frames):
+            seen = frame if isinstance(frame, View) else self.look(frame)
+            if number == 0 and track.asked_for is not None:
+                ground_id(seen.seen, track.asked_for)  # an id that is not there is an error
+            view = self.find(track, seen)
+            if track.seen:
+                answer = self.decide(view, track.target, mode=mode, tau=tau, settings=settings)
+                track.memory = answer.view.memory if answer.view and answer.view.memory else track.memory
+            else:
+                answer = Answer(
+                    None, None, view, track.unclear, None, tau, checks=view.checks, notes=view.notes
+                )
+            yield answer
+
+    def find(self, track: Track, seen: View) -> View:
+        """The next view of a track with the ids that its objects are known by; the track tells the target.
+
+        Args:
+            track: The target and what is known so far; it is brought up to date.
+            seen: The next view, by the numbers of its segmenter.
+        """
+        memory = track.memory.carry_to(seen.seen, track.ids_are_kept)
+        events = tuple(f"{event[:1].upper()}{event[1:]}." for event in memory.events)
+        view = with_memory(replace(seen, notes=(*seen.notes, *events)), memory)
+        if track.recognise(memory) is None:
+            found, place, view = self._read_request(track, view)
+            assert view.memory is not None
+            if found is not None and found in view.memory.shown:
+                view = with_memory(view, track.accept(found, view.memory, place))
+        track.memory = view.memory or memory
+        return view
+
+    def _read_request(self, track: Track, view: View) -> tuple[int | None, PixelPoint | None, View]:
+        """The object that the request of a track means, where a person points at it, and the view with it."""
+        request = track.request
+        if isinstance(request, Request):
+            is_over = request.point is not None and track.looks > 1
+            if track.target is not None or request.id is not None or is_over:
+                return None, None, view
+            if request.point is not None:
+                view = self.look_closer(view, request.point)
+            told = self.ground(view, request)
+            track.unclear = told.meant
+            found = told.meant.id if isinstance(told.meant, Found) else None
+            return found, request.point, replace(view, notes=(*view.notes, *told.notes))
+        found = request(view.seen)
+        place = request.where(view.seen) if isinstance(request, Pointing) else None
+        if found is None and place is not None and not track.doubted:
+            view = self.look_closer(view, place)
+            found = request(view.seen)
+        return found, place, view
 
     def look_closer(self, view: View, point: PixelPoint) -> View:
         """The view with the object that a point shows, where the segmenter saw it too faintly to name it.
@@ -211,9 +307,9 @@ class System:
                 segmenter's own, or nothing is seen there.
             point: Where. [px]
         """
-        if not shows_nothing(view.seen, point) or GIVEN in (view.masks, self._segmenter_name):
+        if not shows_nothing(view.seen, point) or view.masks == GIVEN or self.parts.only_given:
             return view
-        segmenter = self._segmenter or _own_segmenter()
+        segmenter = self.parts.segmenter or own_segmenter()
         if not isinstance(segmenter, PointSegmenter) or view.sources.segmenter != fingerprint(segmenter):
             return view
         scene = segmenter.segment_at(view.seen, point)
@@ -221,16 +317,23 @@ class System:
             return view
         name, at, digest = str(view.sources.segmenter).partition(" @")
         note = f"Object {scene.objects[-1].id} is seen only faintly: it counts since it was pointed at."
-        seen = replace(view, notes=(*view.notes, note))
-        return remask(seen, scene, view.masks, f"{name} told where to look{at}{digest}", {"masks"})
+        seen, memory = replace(view, notes=(*view.notes, note)), view.memory
+        if memory is not None:
+            memory = memory.add(scene)
+            scene = memory.frame or scene
+        closer = remask(seen, scene, view.masks, f"{name} told where to look{at}{digest}", {"masks"})
+        closer.memory, closer.exchange = memory, view.exchange
+        return closer
 
     def outlook(self, view: View) -> Outlook:
         """What holds for every target of a view: thresholds, checks, and the promise of the default mode."""
         believed = self.believe(view)
-        model = self._choose_model(believed.semantic)
+        model = self.parts.model_for(believed.semantic)
         checks = check_used(view, believed, model)
         plain = believed.asked_all and not view.relations
-        promise, in_words = promise_for(view, believed, model, self._stages(model), checks, plain, _OWN)
+        promise, in_words = promise_for(
+            view, believed, model, self.parts.pipeline_for(believed.semantic), checks, plain, OWN
+        )
         notes = filter(None, (*view.notes, *believed.notes_on(view.seen), in_words))
         return Outlook({mode: _tau(model, mode) for mode in MODES}, checks, promise, tuple(notes))
 
@@ -252,16 +355,20 @@ class System:
         if view.believed is not None:
             return view.believed
         settings, watch = settings or DecideSettings(), watch or Stopwatch(view.times_ms)
-        scene = replace(view.seen, semantic_scores=None) if self._no_scorer else view.seen
-        sources = view.sources
-        scorer = self._choose_scorer(scene)
+        scene = replace(view.seen, semantic_scores=None) if self.parts.no_scorer else view.seen
+        sources, memory = view.sources, view.memory
+        kept: frozenset[BlockedBy] = frozenset()
+        scorer = self.parts.scorer_for(scene)
         semantic = SemanticScores({}, scorer.name) if scorer is not None else scene.semantic_scores
-        pipeline = self._stages(self._choose_model(semantic))
+        pipeline = self.parts.pipeline_for(semantic)
         asked_all, note = True, ""
         with ThreadPoolExecutor(1) as side:  # a scorer may wait for a model far away, or leave a core idle
             measured = side.submit(pipeline.measure, scene)
             if scorer is not None:
-                scored, asked_all, note = _score(scene, scorer, target, settings, pipeline)
+                known = memory.scores if memory is not None and memory.scorer == scorer.name else {}
+                scored, asked_all, note, kept = score_pairs(
+                    scene, scorer, pipeline, known, target, settings.questions, settings.seed
+                )
                 scene = replace(scene, semantic_scores=scored.semantic_scores())
                 sources = replace(
                     sources, scores=digest_scores(scene), scorer=fingerprint(scorer),
@@ -269,125 +376,18 @@ class System:
                 )  # fmt: skip
             watch.lap("score")
         beliefs = pipeline.combine(measured.result(), scene.semantic_scores, pipeline.score_sources(scene))
-        if self._second_look:
-            beliefs = self._doubt_merged(view, beliefs, pipeline)
-        if view.carried is not None:
-            beliefs = view.carried.apply(beliefs)
+        if self.second_look or (self.second_look is None and view.masks != GIVEN):
+            beliefs = doubt_merged(view, beliefs, pipeline)
+        if memory is not None and memory.pairs.pairs:
+            beliefs = memory.pairs.apply(beliefs)
         watch.lap("relate")
-        found = Believed(beliefs, sources, scene.semantic_scores, asked_all, note)
+        found = Believed(beliefs, sources, scene.semantic_scores, asked_all, note, kept)
         if settings.questions is None:
             view.believed, view.times_ms = found, dict(watch.times_ms)
+            if memory is not None:
+                is_free = scorer is None or getattr(scorer, "is_free", False)
+                view.memory = memory.learn(beliefs, None if is_free else scene.semantic_scores)
         return found
-
-    def _doubt_merged(self, view: View, beliefs: PairBeliefs, pipeline: Pipeline) -> PairBeliefs:
-        """The beliefs without an answer for objects whose masks hold two, by a second look."""
-        if "masks" in view.sources.made_here and view.sources.segmenter == fingerprint(_own_segmenter()):
-            return beliefs
-        second = _own_segmenter().segment(view.seen.observation)
-        merged = find_merged(view.seen, second, pipeline.measure(second))
-        return replace(beliefs, p_unseen=np.where(merged, np.nan, beliefs.p_unseen))
-
-    def _segment(self, given: Scene) -> tuple[Scene, str, str | None]:
-        """The scene with masks, whose they are, and the fingerprint of who made them."""
-        if given.visible_ids is None and self._segmenter_name == GIVEN:
-            raise InvalidSceneError("the scene has no masks; give some, or let a segmenter find them")
-        if given.visible_ids is not None and self._segmenter is None:
-            recorded = verified_sources(given)
-            maker = recorded.segmenter if recorded is not None else None
-            return GivenMasks(given).segment(given.observation), GIVEN, maker
-        segmenter = self._segmenter or _own_segmenter()
-        found = segmenter.segment(given.observation)
-        maker = fingerprint(segmenter)
-        own = getattr(segmenter, "name", type(segmenter).__name__)
-        name = maker.split(" @")[0] if maker else self._segmenter_name or own
-        # Scores that came with other masks are about other objects.
-        return replace(found, request=given.request, sources=None), name, maker
-
-    def _choose_scorer(self, scene: Scene) -> RelationScorer | None:
-        """Who is to be asked; None where the scene has its own scores, or nobody is wanted or there."""
-        if self._scorer is not None:
-            return self._scorer
-        if self._no_scorer or scene.semantic_scores is not None:
-            return None
-        try:
-            scorer = _own_scorer()
-            _ = scorer.name
-        except MissingExtraError:
-            return None  # masks and depth decide alone, and the notes say so
-        return scorer
-
-    def _stages(self, model: FittedModel | None) -> Pipeline:
-        """The stages with our sources: those of the model, or with nothing fitted."""
-        return Pipeline(sources=self._sources) if model is None else model.pipeline(sources=self._sources)
-
-    def _choose_model(self, semantic: SemanticScores | None) -> FittedModel | None:
-        """The model asked for; without a word the bundled one that was fitted to such scores, if any."""
-        if self.model is not None or self._no_model:
-            return self.model
-        if semantic is None:
-            return _bundled("geometry")
-        embedded = _bundled("embedded")
-        return embedded if semantic.scorer == embedded.scorer else None
-
-
-def _score(
-    scene: Scene, scorer: RelationScorer, target: int | None, settings: DecideSettings, stages: Pipeline
-) -> tuple[ScoredPairs, bool, str]:
-    """What a scorer says of its pairs, whether all were asked, and a sentence on what that took."""
-    pairs = scorer.pairs(scene)
-    if settings.questions is None or target is None:
-        scored = scorer.score(scene, pairs)
-        n_asked = len(pairs) - scored.spent.refused
-        answered = len(pairs) - len(scored.unanswered)
-        note = f"{scorer.name} answered {answered} of {len(pairs)} questions." if pairs else ""
-    else:
-        limit = AskingSettings(most_questions=settings.questions)
-        rng = np.random.default_rng(settings.seed)
-        asked, scored = ask_scene(stages, scene, target, scorer, pairs, rng, limit)
-        n_asked = len(asked.answers)
-        answered = sum(score is not None for score in asked.answers.values())
-        note = (
-            f"{scorer.name} answered {answered} of {n_asked} questions asked, of {asked.relevant} that "
-            f"could matter; the others would change the action with probability {asked.p_change:.2f}."
-        )
-    if scored.problems:
-        note += f" Problem: {scored.problems[0]}."
-    if scored.spent.calls:
-        note += f" Spent: {scored.spent.calls} calls, {scored.spent.tokens} tokens."
-    return scored, n_asked == len(pairs), note
-
-
-@cache
-def _bundled(kind: Bundled) -> FittedModel:
-    return FittedModel.load(bundled_model(kind))
-
-
-@cache
-def _own_segmenter() -> Segmenter:
-    return make_segmenter(DEFAULT)
-
-
-@cache
-def _own_scorer() -> RelationScorer:
-    return load_scorer("embedded")
-
-
-_OWN: Makers = (_own_segmenter, _own_scorer)
-
-
-def _load_segmenter(segmenter: Segmenter | str | None) -> Segmenter | None:
-    if isinstance(segmenter, str):
-        return None if segmenter == GIVEN else make_segmenter(segmenter)
-    return segmenter
-
-
-def _load_scorer(scorer: RelationScorer | str | None) -> RelationScorer | None:
-    return None if scorer == NONE else load_scorer(scorer) if isinstance(scorer, str) else scorer
-
-
-def _load_model(model: FittedModel | str | Path | None) -> FittedModel | None:
-    found = load_model(model) if isinstance(model, str | Path) and model != NONE else model
-    return found if isinstance(found, FittedModel) else None
 
 
 def _tau(model: FittedModel | None, mode: Mode) -> float:

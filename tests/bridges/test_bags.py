@@ -25,6 +25,7 @@ from support.bags import (
     recorded,
 )
 from support.box_table import BoxTable, TableMasks
+from support.plain_system import plain_system
 from typer.testing import CliRunner
 
 from cpor.bridges.bag_cameras import BagError
@@ -35,7 +36,6 @@ from cpor.data.depth import DepthCamera
 from cpor.data.frame_files import make_observation
 from cpor.data.scene_folder import write_scene_folder
 from cpor.files.images import decode_photograph, encode_png
-from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from cpor.scene import Camera, Intrinsics, Scene
@@ -224,7 +224,7 @@ def test_damage_is_one_clear_error(tmp_path, rng, evidence):
 def test_a_run_as_mcap_and_as_lerobot_is_read_back(tmp_path):
     robot = BoxTable()
     folder = RunFolder(tmp_path / "run")
-    retrieve(robot, TableMasks(robot), 1, Pipeline(), record=folder)
+    retrieve(robot, plain_system(TableMasks(robot)), 1, record=folder)
     run = read_run(tmp_path / "run")
     out = tmp_path / "run.mcap"
     ran = CliRunner().invoke(app, ["export", str(tmp_path / "run"), "--mcap", str(out)])

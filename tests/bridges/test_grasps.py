@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import zmq
 from support.box_table import Box, OverTheTable, TableMasks
+from support.plain_system import plain_system
 
 from cpor.bridges.grasps import GraspGenServer, PlannedGrasps, from_graspnet, graspnet_planner, points_of
 from cpor.errors import InvalidSceneError, RobotError
-from cpor.pipeline import Pipeline
 from cpor.robot.grasps import GraspPose, find_grasps
 from cpor.robot.loop import retrieve
 from cpor.robot.ur import connect_ur, facing_down
@@ -110,7 +110,7 @@ def test_another_planner_drives_the_loop():
 
     planned = PlannedGrasps(graspnet_planner(network), System(scorer="none"))
     robot = connect_ur("192.0.2.1", camera, grasps=planned)
-    result = retrieve(robot, TableMasks(camera.table), 1, Pipeline())
+    result = retrieve(robot, plain_system(TableMasks(camera.table)), 1)
     assert asked and any(
         cycle.outcome is not None and cycle.outcome.kind == "done" for cycle in result.cycles
     )

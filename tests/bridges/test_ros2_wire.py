@@ -152,7 +152,7 @@ def test_the_action_retrieve_and_its_cancel():
     """The loop as a goal: fetched, refused while busy, and cancelled while the arm moves."""
     table = BoxTable()
     system = System(TableMasks(table), "none")
-    attached = Attached(table, TableMasks(table), LoopSettings(frames_may_repeat=True))
+    attached = Attached(table, LoopSettings(frames_may_repeat=True))
     with node_beside(attached=attached, system=system) as (_, peer, _):
         action = ActionClient(peer, "/cpor/retrieve", "cpor_msgs/action/Retrieve")
         goal, accepted = action.send(target=1, x=-1.0)

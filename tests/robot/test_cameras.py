@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 from support.box_table import BoxTable, TableMasks, stack
+from support.plain_system import plain_system
 
 from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CameraError
-from cpor.pipeline import Pipeline
 from cpor.robot.cameras import FolderCamera, FrameCamera, RealSenseCamera
 from cpor.robot.cycle import as_recorded
 from cpor.robot.loop import retrieve
@@ -47,7 +47,7 @@ def test_a_scene_folder_itself_is_one_frame(tmp_path):
 
 def test_a_recorded_run_can_be_looked_at_again(tmp_path):
     table = BoxTable()
-    result = retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run"))
+    result = retrieve(table, plain_system(TableMasks(table)), 1, record=RunFolder(tmp_path / "run"))
     assert FolderCamera(tmp_path / "run").frame() == result.cycles[0].scene.observation
 
 

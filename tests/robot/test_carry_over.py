@@ -5,17 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
+from support.plain_system import plain_system
 
 from cpor.calibration import GraphPlattCalibrator
 from cpor.calibration.graph_features import CONDITIONS
 from cpor.pipeline import Pipeline
-from cpor.robot.carry_over import AskOnlyNew, Memory
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.scene import BlockedBy, MaskCrop, SemanticScores
 from cpor.semantics.scorer import RelationScorer, ScoredPairs, touching_pairs
 from cpor.tracking.identity import identify
 from cpor.tracking.looks import is_unchanged, look_at, overlap
+from cpor.tracking.memory import Memory
+from cpor.tracking.target import Track
+from cpor.words.grounding_answers import Request
 
 TOUCHING = {BlockedBy(1, 2), BlockedBy(2, 1), BlockedBy(2, 3), BlockedBy(3, 2)}
 
@@ -63,15 +66,28 @@ def test_touching_pairs_are_those_in_contact():
     assert set(touching_pairs(see(stack()))) == TOUCHING
 
 
-def test_a_second_look_at_the_same_scene_asks_nothing():
-    oracle = Oracle()
-    ask = AskOnlyNew(oracle)
-    first = see(stack())
-    memory = Memory().carry_to(first).learn(ask(first))
-    again = memory.carry_to(see(stack()))
-    scene = again.add_to(see(stack()))
-    assert ask(scene).scores == ask(first).scores
-    assert oracle.asked == [TOUCHING, TOUCHING] and again.carried == TOUCHING
+def learn(memory, scores, scorer="once"):
+    """The memory with the scores of its last look, and what is believed of it."""
+    return memory.learn(Pipeline().believe(memory.frame), SemanticScores(scores, scorer))
+
+
+def test_a_second_look_at_the_same_scene_asks_nothing_and_keeps_gate_calibration_and_notes():
+    oracle, table = Oracle(), BoxTable()
+    system = plain_system(TableMasks(table), oracle)
+    first, second = system.follow([table.observe(), table.observe()], 1)
+    assert oracle.asked == [TOUCHING]
+    assert second.view.believed.semantic.scores == first.view.believed.semantic.scores
+    assert first.view.believed.kept == frozenset() and second.view.believed.kept == TOUCHING
+    assert any("4 pairs are from earlier looks" in note for note in second.notes)
+    assert [c.name for c in second.checks] == [c.name for c in first.checks]
+    assert second.scores == pytest.approx(first.scores, abs=1e-3)
+
+
+def test_a_scorer_that_costs_nothing_is_asked_about_every_pair_anew():
+    oracle, table = Oracle(), BoxTable()
+    oracle.is_free = True
+    list(plain_system(TableMasks(table), oracle).follow([table.observe(), table.observe()], 1))
+    assert oracle.asked == [TOUCHING, TOUCHING]
 
 
 def test_only_pairs_with_a_changed_object_are_asked_again_in_the_loop():
@@ -79,8 +95,7 @@ def test_only_pairs_with_a_changed_object_are_asked_again_in_the_loop():
     boxes = table.boxes
     boxes[5] = Box((80, 92), (2, 30), 0.05, (30, 200, 200))
     boxes[6] = Box((84, 96), (22, 50), 0.10, (200, 30, 200))
-    pipeline = Pipeline(score=AskOnlyNew(oracle))
-    result = retrieve(table, TableMasks(table), 1, pipeline)
+    result = retrieve(table, plain_system(TableMasks(table), oracle), 1)
     assert result.retrieved and table.log[1:4] == ["remove 3", "remove 2", "grasp 1"]
     apart = {BlockedBy(5, 6), BlockedBy(6, 5)}
     assert oracle.asked[0] == TOUCHING | apart
@@ -93,7 +108,7 @@ def test_only_pairs_with_a_changed_object_are_asked_again_in_the_loop():
 def test_carried_scores_reach_the_decision():
     table = BoxTable(misses={3: 1})
     once = Quoting({BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7})
-    result = retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(once)))
+    result = retrieve(table, plain_system(TableMasks(table), once), 1)
     first, second = result.cycles[:2]
     assert first.outcome.kind == "missed" and second.unchanged == {1, 2, 3, 4}
     scores = {(b.blocked, b.blocker): b.sources["semantic"].score for b in second.beliefs}
@@ -107,36 +122,40 @@ def test_a_pair_without_answer_is_asked_again():
     oracle = Oracle(silent={BlockedBy(1, 2)})
     table = BoxTable(misses={3: 1})
     signed = LoopSettings(sign_off_prior="a test on a table of boxes")
-    retrieve(table, TableMasks(table), 1, Pipeline(score=AskOnlyNew(oracle), prior=0.5), signed)
+    retrieve(table, plain_system(TableMasks(table), oracle, prior=0.5), 1, signed)
     assert oracle.asked[1] == {BlockedBy(1, 2)}
 
 
 def test_what_was_scored_anew_is_not_called_carried():
     table = BoxTable(misses={3: 1})
 
-    def anew(scene):
-        here = [pair for pair in sorted(TOUCHING) if set(pair) <= set(scene.ids)]
-        return SemanticScores(dict.fromkeys(here, 0.4), "asks every time")
-
-    result = retrieve(table, TableMasks(table), 1, Pipeline(score=anew))
+    anew = Quoting({})
+    anew.is_free = True
+    result = retrieve(table, plain_system(TableMasks(table), anew), 1)
     assert result.cycles[1].unchanged == {1, 2, 3, 4}
     assert not any(b.carried for cycle in result.cycles for b in cycle.beliefs)
 
 
-def test_a_score_that_comes_with_the_frame_is_not_called_carried():
-    memory = Memory().carry_to(see(stack())).learn(SemanticScores(dict.fromkeys(TOUCHING, 0.6)))
-    fresh = SemanticScores({BlockedBy(1, 2): 0.9, BlockedBy(2, 3): None})
-    again = memory.carry_to(replace(see(stack()), semantic_scores=fresh))
-    assert again.carried == TOUCHING - {BlockedBy(1, 2)}
+def test_scores_of_another_scorer_are_not_kept():
+    table = BoxTable()
+    first, second = plain_system(TableMasks(table), Oracle()), plain_system(TableMasks(table), Quoting({}))
+    track = Track(Request(1))
+    view = first.find(track, first.look(table.observe()))
+    first.decide(view, 1)
+    track.memory = view.memory
+    again = second.find(track, second.look(table.observe()))
+    assert second.decide(again, 1).view.believed.kept == frozenset()
 
 
 def test_what_was_conditioned_on_the_target_is_never_carried():
     k = len(CONDITIONS)
     theta = (0.0, *[0.0] * k, -1.5, *[0.0] * k)  # shifts every pair by -1.5 in log-odds
     chain = GraphPlattCalibrator(theta=theta, mean=(0.0,) * k, scale=(1.0,) * k, penalty=0.0, objective=0.0)
-    scorer = AskOnlyNew(Quoting({BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7}))
+    scorer = Quoting({BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7})
     table = BoxTable(misses={3: 2})
-    result = retrieve(table, TableMasks(table), 1, Pipeline(score=scorer, condition=chain))
+    system = plain_system(TableMasks(table), scorer)
+    system.parts.pipeline_for = lambda semantic: Pipeline(condition=chain)
+    result = retrieve(table, system, 1)
     first, second = ({(b.blocked, b.blocker): b for b in cycle.beliefs} for cycle in result.cycles[:2])
     assert first[1, 2].p < first[1, 2].p_fused  # this target's number is another one
     # Had it been carried, the shift would have been applied twice.
@@ -145,18 +164,9 @@ def test_what_was_conditioned_on_the_target_is_never_carried():
     assert result.cycles[1].scene.semantic_scores.scores[BlockedBy(1, 2)] == 0.8
 
 
-def test_own_scores_of_a_scene_win_over_carried_ones():
-    memory = (
-        Memory().carry_to(see(stack())).learn(SemanticScores({BlockedBy(1, 2): 0.6, BlockedBy(2, 3): 0.5}))
-    )
-    fresh = SemanticScores({BlockedBy(1, 2): 0.9, BlockedBy(2, 3): None}, "vlm")
-    scene = memory.carry_to(see(stack())).add_to(replace(see(stack()), semantic_scores=fresh))
-    assert scene.semantic_scores.scores == {BlockedBy(1, 2): 0.9, BlockedBy(2, 3): 0.5}
-
-
 def test_ids_and_scores_stay_with_objects_whose_numbers_change(rng):
     first = see(stack())
-    memory = Memory().carry_to(first).learn(SemanticScores({BlockedBy(1, 2): 0.6}))
+    memory = learn(Memory().carry_to(first), {BlockedBy(1, 2): 0.6})
     after = memory.carry_to(see(stack(), rng))
     assert after.scores == {BlockedBy(1, 2): 0.6} and after.frame.ids == (1, 2, 3, 4)
 

@@ -13,6 +13,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, OverTheTable, TableMasks
+from support.plain_system import plain_system
 from support.ur_cell import one_box
 
 from cpor.errors import CameraError, RobotError
@@ -280,7 +281,9 @@ def test_the_loop_asks_before_it_moves_with_a_gripper_that_may_be_full(holds, sa
     robot.holds = holds
     asked = []
     confirm = None if says is None else lambda question: (asked.append(question), says)[1]
-    result = retrieve(robot, TableMasks(robot), 1, settings=LoopSettings(budget=1), confirm=confirm)
+    result = retrieve(
+        robot, plain_system(TableMasks(robot)), 1, settings=LoopSettings(budget=1), confirm=confirm
+    )
     if says:
         assert len(asked) == 1 and robot.log.count("grasp 1") == 1
         return
@@ -292,7 +295,7 @@ def test_the_loop_asks_before_it_moves_with_a_gripper_that_may_be_full(holds, sa
 def test_the_loop_sends_nothing_where_the_state_is_not_sound(state):
     robot = table()
     robot.state = state
-    result = retrieve(robot, TableMasks(robot), 1)
+    result = retrieve(robot, plain_system(TableMasks(robot)), 1)
     assert result.ended == "fault" and set(robot.log) <= {"stop"}
 
 
@@ -301,6 +304,6 @@ def test_the_loop_tells_a_person_what_a_killed_program_left(tmp_path, monkeypatc
     (tmp_path / "cpor" / "robots").mkdir(parents=True)
     (tmp_path / "cpor" / "robots" / "ur_192.0.2.7.json").write_text("{}")
     robot = live()
-    result = retrieve(robot, TableMasks(robot.camera.table), 1)
+    result = retrieve(robot, plain_system(TableMasks(robot.camera.table)), 1)
     assert result.ended == "stopped" and "did not end in order" in result.detail
     assert [each for each in robot.arm.motions if each != "stop"] == robot.gripper.motions == []

@@ -12,10 +12,10 @@ import time
 import numpy as np
 import pytest
 from support.box_table import Box, OverTheTable, TableMasks
+from support.plain_system import plain_system
 from support.ur_cell import TOOL, Progress
 
 from cpor.errors import RobotError
-from cpor.pipeline import Pipeline
 from cpor.robot.arm import WATCHDOG_HZ, MotionStoppedError, RtdeArm, to_ur_pose
 from cpor.robot.dead_man import DeadMan
 from cpor.robot.grippers import DryRunGripper
@@ -232,7 +232,7 @@ def test_a_signal_stops_the_arm_and_the_run_ends_as_stopped(moving, evidence, na
     sender = threading.Thread(target=send, daemon=True)
     sender.start()
     try:
-        result = retrieve(robot, TableMasks(camera.table), 1, Pipeline())
+        result = retrieve(robot, plain_system(TableMasks(camera.table)), 1)
     finally:
         signal.signal(getattr(signal, name), before)
     sender.join(PATIENCE_S)

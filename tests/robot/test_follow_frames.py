@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from cpor.cli.app import app
 from cpor.decision import Grasp, Remove
-from cpor.robot.follow_frames import follow
 from cpor.system import System
 
 
@@ -25,7 +24,7 @@ def test_it_is_followed_whatever_a_frame_calls_it_and_asked_about_where_it_is_go
         del table.boxes[gone]
         frames.append(see(table, rng))
     views = (system.look(frame) for frame in frames)
-    answers = list(follow(system, views, point=(25, 25), tau=0.5))
+    answers = list(system.follow(views, (25, 25), tau=0.5))
     first = answers[0].target
     assert [answer.target for answer in answers] == [first] * 3 + [None]
     assert isinstance(answers[0].action, Remove) and answers[2].action == Grasp(first)
@@ -44,7 +43,7 @@ def test_what_was_pointed_at_is_followed_out_of_a_mask_that_held_two_things(rng)
     first, other = int(ids[25, 25]), int(ids[25, 65])
     as_one = tuple(o for o in apart[0].objects if o.id != first)
     apart[0] = replace(apart[0], visible_ids=np.where(ids == first, other, ids), objects=as_one)
-    answers = list(follow(system, map(system.look, apart), point=(65, 25), tau=0.5))
+    answers = list(system.follow(map(system.look, apart), (65, 25), tau=0.5))
     assert answers[1].target == answers[0].target == other
     assert answers[1].view.seen.visible_ids[25, 65] == other
 

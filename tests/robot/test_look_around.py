@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.box_table import BoxTable, TableMasks, stack
+from support.plain_system import plain_system
 
 from cpor.decision import Defer
 from cpor.inference.decide import decide
-from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.robot.carry_over import Memory
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.look_around import Around, best_view
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import LooksAround
 from cpor.scene import BlockedBy
+from cpor.tracking.memory import Memory
 from cpor.tracking.pair_filter import OTHER_POSE, PairEvidence, PairFilter
 
 PAIR = BlockedBy(1, 2)
@@ -50,7 +50,7 @@ def test_it_looks_from_elsewhere_first_where_that_is_expected_to_pay(p, cost, lo
     odds = float(np.log(p / (1.0 - p)))
     memory = replace(memory, pairs=PairFilter({PAIR: PairEvidence(1.0, 3.0, odds)}))
     posterior = ObstructionPosterior((1, 2, 4), 1, {PAIR: p})
-    around = Around(table, TableMasks(table), Pipeline(), cost)
+    around = Around(table, plain_system(TableMasks(table)), cost)
     looked = around.look(decide(posterior, tau=0.6), posterior, memory)
     assert table.looks == looks and (looked is not None) == bool(looks)
     if looked is not None:
@@ -81,4 +81,4 @@ def test_it_looks_where_that_may_save_a_question_and_not_where_another_rule_defe
 
 def test_a_robot_that_can_look_around_still_retrieves():
     table = WithWrist()
-    assert retrieve(table, TableMasks(table), 1, Pipeline(), LoopSettings(look_cost=0.02)).retrieved
+    assert retrieve(table, plain_system(TableMasks(table)), 1, LoopSettings(look_cost=0.02)).retrieved

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
+from support.plain_system import Deciding, plain_system
 from support.table_runs import RED, run
 
+from cpor.answer import DecideSettings
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.pipeline import Pipeline
@@ -16,7 +18,7 @@ from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.run_folder import read_run, replay
-from cpor.scene import Scene
+from cpor.system import System
 
 
 def decision(action, scores, tau=0.5):
@@ -24,8 +26,8 @@ def decision(action, scores, tau=0.5):
     return Decision(action, scores, frozenset(), proof, "exact", tau, tau, 0.0, 0.0)
 
 
-def always_defer(scene: Scene, target: int) -> Decision:
-    return decision(Defer("weak_evidence"), dict.fromkeys(scene.ids, 0.3))
+def always_defer(ids: tuple[int, ...], target: int) -> Decision:
+    return decision(Defer("weak_evidence"), dict.fromkeys(ids, 0.3))
 
 
 def at_rest(table):
@@ -57,20 +59,22 @@ def test_follows_the_target_when_every_frame_numbers_anew(tmp_path, rng):
 def test_an_arm_refuses_the_rule_that_acts_on_unproven_scores(tmp_path):
     table = BoxTable()
     with pytest.raises(InvalidSettingError, match="for comparison only"):
-        retrieve(table, TableMasks(table), 1, Pipeline(method="topk"))
+        retrieve(table, plain_system(TableMasks(table), method="topk"), 1)
     assert table.log == []
 
 
 def test_the_next_best_action_too_needs_its_lower_end_above_tau(tmp_path):
     bounds = {1: (0.9, 1.0), 2: (0.1, 1.0), 3: (0.0, 0.1), 4: (0.0, 0.1)}
 
-    def decide(scene: Scene, target: int) -> Decision:
+    def decide(ids, target) -> Decision:
         proof = Certificate("k_max", 0.5, 4, False, False)
         scores = {1: 0.95, 2: 0.9, 3: 0.0, 4: 0.0}
         return Decision(Grasp(1), scores, frozenset(), proof, "topk", 0.5, 0.5, None, None, bounds=bounds)
 
-    chosen = choose(decide, BoxTable().observe(), 1, frozenset({1}))
-    assert isinstance(chosen.action, Defer)
+    table = BoxTable()
+    system = Deciding(TableMasks(table), decide)
+    answer = system.decide(system.look(table.observe()), 1)
+    assert isinstance(choose(answer, frozenset({1}))[0], Defer)
     result = run(BoxTable(), tmp_path, decider=decide, settings={"budget": 1})
     assert read_run(tmp_path / "run").cycles[0].decision == result.cycles[0].decision
     assert result.cycles[0].decision.interval(2) == (0.1, 1.0)
@@ -142,7 +146,7 @@ def test_a_missed_grasp_is_counted_and_tried_again(tmp_path):
 def test_after_two_failures_on_an_unchanged_object_the_next_best_is_taken(tmp_path):
     table = BoxTable(misses={3: 100})
 
-    def decide(scene, target):
+    def decide(ids, target):
         return decision(Remove(3), {1: 0.1, 2: 0.2, 3: 0.9, 4: 0.6})
 
     result = run(table, tmp_path, decider=decide, settings={"budget": 3})
@@ -161,7 +165,7 @@ def test_without_another_likely_action_it_tries_again_four_times_and_then_defers
 def test_however_bold_it_is_a_guess_never_stands_in_for_what_was_tried_in_vain(tmp_path):
     table = BoxTable(misses={3: 3})
 
-    def decide(scene, target):
+    def decide(ids, target):
         return replace(decision(Remove(3), {1: 0.1, 2: 0.2, 3: 0.9, 4: 0.4}), tau=0.0)
 
     run(table, tmp_path, decider=decide, settings={"budget": 4})
@@ -210,17 +214,17 @@ def test_what_was_decided_is_what_the_record_decides(tmp_path):
 
     table.observe = observe_with_noise
     result = run(table, tmp_path)
-    again = replay(tmp_path / "run")
+    again = replay(tmp_path / "run", plain_system("given"))
     assert len(again) == len(result.cycles) and not any(each.differs for each in again)
     assert max(each.largest_difference for each in again) == 0.0
 
 
 def test_the_threshold_still_binds_when_the_next_best_is_taken():
     table = BoxTable()
-    scene = TableMasks(table).segment(table.observe())
-    strict = Pipeline(tau=0.5)
-    assert choose(strict, scene, 1, frozenset()).action == Remove(3)
-    assert isinstance(choose(strict, scene, 1, frozenset({3})).action, Defer)
+    strict = plain_system(TableMasks(table), tau=0.5)
+    answer = strict.decide(strict.look(table.observe()), 1)
+    assert choose(answer, frozenset()) == (Remove(3), None)
+    assert isinstance(choose(answer, frozenset({3}))[0], Defer)
 
 
 def test_calls_back_before_the_robot_moves_and_after_every_cycle(tmp_path):
@@ -252,13 +256,16 @@ def test_an_object_that_is_believed_to_be_obstructed_is_not_acted_on(tmp_path):
     p[0, 1] = p[1, 2] = 0.99
     p[2, 1] = 0.75
 
-    def decide_in_circle(scene, target):
-        result = Pipeline(tau=0.0).run(scene, target)
-        posterior = ObstructionPosterior(result.beliefs.ids, target, p)
-        return replace(result, posterior=posterior, decision=Pipeline(tau=0.0).decide(posterior))
+    class InCircle(System):
+        def decide(self, view, request=None, **options):
+            answer = super().decide(view, request, **options)
+            posterior = ObstructionPosterior(view.seen.ids, request, p)
+            return replace(answer, posterior=posterior, decision=Pipeline(tau=0.0).decide(posterior))
 
     table = BoxTable()
-    result = run(table, tmp_path, decider=decide_in_circle)
+    settings = DecideSettings(ignore_checks=True)
+    system = InCircle(TableMasks(table), "none", "none", second_look=False, settings=settings)
+    result = run(table, tmp_path, system=system)
     assert result.cycles[0].decision.action == Remove(3)
     assert result.cycles[0].action == Defer("conflicting_evidence") and result.actions == 0
     assert "object 2 is believed to lie on it (75%)" in result.cycles[0].notes[-1]

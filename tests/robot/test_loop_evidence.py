@@ -16,12 +16,11 @@ from support.faulty_table import (
     run_with,
     scattered,
 )
+from support.plain_system import Deciding, plain_system
 
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Grasp
 from cpor.errors import InvalidSceneError, InvalidSettingError
-from cpor.pipeline import Pipeline
-from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome
@@ -37,7 +36,7 @@ def faulty(fault, n=4, seed=0, **options):
 
 def run(table, kept=False, masks=None, **options):
     settings = LoopSettings(budget=4, ids_are_kept=kept, **options.pop("settings", {}))
-    return retrieve(table, masks or FaultyMasks(table), TARGET, grasp_at_once, settings, **options)
+    return retrieve(table, Deciding(masks or FaultyMasks(table), grasp_at_once), TARGET, settings, **options)
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -105,11 +104,13 @@ def twins_that_roll():
 
 def test_a_target_that_may_be_its_twin_is_asked_about_and_never_guessed():
     table = twins_that_roll()
-    result = retrieve(table, TableMasks(table), 1, grasp_at_once)
+    result = retrieve(table, Deciding(TableMasks(table), grasp_at_once), 1)
     assert result.ended == "deferred" and result.actions == 1
     assert "not trusted" in result.cycles[-1].notes[-1]
     table = twins_that_roll()
-    result = retrieve(table, TableMasks(table), 1, grasp_at_once, ask=lambda cycle: Grasp(cycle.scene.ids[0]))
+    result = retrieve(
+        table, Deciding(TableMasks(table), grasp_at_once), 1, ask=lambda cycle: Grasp(cycle.scene.ids[0])
+    )
     assert result.actions == 2 and "a person said" in " ".join(n for c in result.cycles for n in c.notes)
 
 
@@ -160,7 +161,7 @@ def test_a_target_alone_on_a_bare_table_needs_the_gripper_s_sign():
         table.observe = bare
         table.boxes[1] = replace(table.boxes[1], colour=(200, 40, 40))
         table._take = lambda *a, take=take, felt=felt: replace(take(*a), holding=felt)
-        assert retrieve(table, TableMasks(table), 1, Pipeline()).ended == ended
+        assert retrieve(table, plain_system(TableMasks(table)), 1).ended == ended
 
 
 def test_a_picture_without_depth_is_judged_by_colour_and_objects():
@@ -168,7 +169,7 @@ def test_a_picture_without_depth_is_judged_by_colour_and_objects():
         table = BoxTable({1: stack()[1], 4: stack()[4]}, lies=lies)
         observe = table.observe
         table.observe = lambda observe=observe: replace(observe(), depth=None)
-        assert retrieve(table, TableMasks(table), 1, grasp_at_once).retrieved is retrieved
+        assert retrieve(table, Deciding(TableMasks(table), grasp_at_once), 1).retrieved is retrieved
 
 
 def test_what_slides_into_the_place_is_no_target_left_behind():
@@ -181,7 +182,7 @@ def test_what_slides_into_the_place_is_no_target_left_behind():
 
     table._take = slides
     settings = LoopSettings(ids_are_kept=True)
-    assert retrieve(table, TableMasks(table), 1, grasp_at_once, settings).retrieved
+    assert retrieve(table, Deciding(TableMasks(table), grasp_at_once), 1, settings).retrieved
 
 
 RGB = np.random.default_rng(0).integers(0, 255, (8, 8, 3)).astype(np.uint8)
@@ -227,19 +228,14 @@ def test_time_and_number_of_a_frame_are_kept_in_the_record(tmp_path):
 def test_a_prior_for_missing_answers_moves_no_arm_unless_signed_off(tmp_path):
     table = BoxTable()
     with pytest.raises(InvalidSettingError, match="sign it off"):
-        retrieve(table, TableMasks(table), 1, Pipeline(prior=0.1))
+        retrieve(table, plain_system(TableMasks(table), prior=0.1), 1)
     assert table.log == []
-    for decider, match in (
-        (lambda scene, target: grasp_at_once(scene, target), "does not say what it assumes"),
-        (Declared(grasp_at_once, prior=0.1), "sign it off"),
-        (Declared(grasp_at_once, method="topk"), "for comparison only"),
-    ):
-        with pytest.raises(InvalidSettingError, match=match):
-            retrieve(table, TableMasks(table), 1, decider)
+    with pytest.raises(InvalidSettingError, match="for comparison only"):
+        retrieve(table, plain_system(TableMasks(table), method="topk"), 1)
     assert table.log == []
     with pytest.raises(InvalidSettingError, match="who and why"):
         LoopSettings(sign_off_prior=" ")
     signed = LoopSettings(sign_off_prior="a benchmark: nothing can be hurt")
     record = RunFolder(tmp_path / "run")
-    assert retrieve(table, TableMasks(table), 1, Pipeline(prior=0.1), signed, record).retrieved
+    assert retrieve(table, plain_system(TableMasks(table), prior=0.1), 1, signed, record).retrieved
     assert read_run(tmp_path / "run").head.settings["sign_off_prior"].startswith("a benchmark")

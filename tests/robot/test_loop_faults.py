@@ -4,13 +4,14 @@ import threading
 
 import pytest
 from support.box_table import BoxTable, TableMasks
+from support.plain_system import plain_system
 from support.table_runs import run
 
 from cpor.errors import CameraError
-from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome
 from cpor.robot.run_folder import RunFolder, read_run
+from cpor.system import System
 
 
 def test_protective_stop_ends_as_fault(tmp_path):
@@ -83,18 +84,20 @@ def test_an_event_set_before_keeps_the_arm_still(tmp_path):
 def test_an_event_between_decision_and_motion_keeps_the_arm_still(tmp_path):
     table, stop = BoxTable(), threading.Event()
 
-    def decide(scene, target):
-        stop.set()
-        return Pipeline().run(scene, target)
+    class Stopping(System):
+        def decide(self, view, request=None, **options):
+            stop.set()
+            return super().decide(view, request, **options)
 
-    result = run(table, tmp_path, decider=decide, stop=stop)
+    system = Stopping(TableMasks(table), "none", "none", second_look=False, tau=0.5)
+    result = run(table, tmp_path, system=system, stop=stop)
     assert result.ended == "stopped" and result.actions == 0 and set(table.boxes) == {1, 2, 3, 4}
 
 
 def test_a_bug_in_a_driver_stops_the_arm_is_recorded_and_raised(tmp_path):
     table = BoxTable(breaks_on={2})
     with pytest.raises(ZeroDivisionError):
-        retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run"))
+        retrieve(table, plain_system(TableMasks(table)), 1, record=RunFolder(tmp_path / "run"))
     assert table.log[-1] == "stop"
     on_disk = read_run(tmp_path / "run")
     assert on_disk.ended == "fault" and "ZeroDivisionError" in on_disk.head.detail

@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
+from support.plain_system import plain_system
 
 from cpor.decision import Remove
-from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Robot
@@ -20,7 +20,6 @@ from cpor.sim.physics.clutter import HeapSettings, make_heap
 
 pytestmark = pytest.mark.slow
 
-DECIDES = Pipeline(prior=0.15)
 SETTINGS = LoopSettings(ids_are_kept=True, sign_off_prior="a test in simulation")
 
 
@@ -36,12 +35,14 @@ def set_up(seed, tier):
 def test_what_the_loop_says_of_a_buried_target_is_what_the_simulator_knows(tmp_path):
     heap, robot, masks = set_up(1, "medium")
     assert isinstance(robot, Robot)
-    result = retrieve(robot, masks, heap.target, DECIDES, SETTINGS, RunFolder(tmp_path / "run"))
+    result = retrieve(
+        robot, plain_system(masks, prior=0.15), heap.target, SETTINGS, RunFolder(tmp_path / "run")
+    )
     assert result.retrieved == robot.in_tray(heap.target, "delivery")
     for cycle in result.cycles:
         if isinstance(cycle.action, Remove) and cycle.outcome.kind == "done":
             assert robot.in_tray(cycle.action.obj, "discard")
-    again = replay(tmp_path / "run", DECIDES)
+    again = replay(tmp_path / "run", plain_system("given", prior=0.15))
     assert len(again) == len(result.cycles) > 1 and not any(each.differs for each in again)
     assert max(each.largest_difference for each in again) == 0.0
     assert read_run(tmp_path / "run").ended == result.ended and robot.status().state == "ready"
@@ -52,9 +53,8 @@ def test_stop_in_the_middle_of_a_simulated_motion(tmp_path):
     stop = threading.Event()
     result = retrieve(
         robot,
-        masks,
+        plain_system(masks, prior=0.15),
         heap.target,
-        DECIDES,
         SETTINGS,
         RunFolder(tmp_path / "run"),
         on_decision=lambda cycle: threading.Timer(0.05, stop.set).start(),

@@ -7,10 +7,10 @@ import sys
 import time
 
 import pytest
+from support.plain_system import plain_system
 
 from cpor.decision import Grasp
 from cpor.errors import CameraError
-from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
@@ -36,7 +36,7 @@ def run(robot, tmp_path, **settings):
     """Retrieve object 1; the arm ends at rest, and result, record and world say the same."""
     settings = LoopSettings(ids_are_kept=True, sign_off_prior=SIGNED, **settings)
     record = RunFolder(tmp_path / "run")
-    result = retrieve(robot, SimulatorMasks(robot), 1, Pipeline(prior=0.15), settings, record)
+    result = retrieve(robot, plain_system(SimulatorMasks(robot), prior=0.15), 1, settings, record)
     on_disk = read_run(tmp_path / "run")
     assert on_disk.ended == result.ended and on_disk.head.actions == result.actions
     assert [c.outcome for c in on_disk.cycles] == [c.outcome for c in result.cycles]
@@ -102,7 +102,7 @@ def test_a_camera_that_dies_after_the_delivery(cell, tmp_path, evidence):
     before_the_first_grasp(cell, lambda: setattr(cell, "observe", dead))
     record = RunFolder(tmp_path / "run")
     settings = LoopSettings(ids_are_kept=True, sign_off_prior=SIGNED)
-    result = retrieve(cell, SimulatorMasks(cell), 1, Pipeline(prior=0.15), settings, record)
+    result = retrieve(cell, plain_system(SimulatorMasks(cell), prior=0.15), 1, settings, record)
     assert result.ended == "fault" and "as the robot says; that was not checked" in result.detail
     assert cell.in_tray(1, "delivery") and cell.status().state == "stopped" and observe() is not None
     evidence("safe", "fault: camera dead after the delivery", ASKED, say(result))

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, OverTheTable, TableMasks, stack
+from support.plain_system import plain_system
 from support.true_runs import run, two
 
 from cpor.errors import RobotError
-from cpor.pipeline import Pipeline
 from cpor.robot.cameras import FolderCamera
-from cpor.robot.carry_over import Memory
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.robot.ur import connect_ur
+from cpor.tracking.memory import Memory
 
 RED = (200, 30, 30)
 
@@ -130,9 +130,8 @@ def test_a_dry_run_never_retrieves_even_where_the_frames_change(tmp_path):
         camera.table.boxes[1] = Box((40, 56), (54, 66), 0.04, RED)
         result = retrieve(
             connect_ur("192.0.2.1", camera),
-            ColourMasks(),
+            plain_system(ColourMasks()),
             1,
-            Pipeline(),
             settings=LoopSettings(check_target_is_out=check, ids_are_kept=True),
         )
         assert result.ended == "target_lost" and result.cycles[0].outcome.kind == "done"
@@ -152,7 +151,7 @@ class ColourMasks:
 def test_a_recorded_run_as_camera_ends_dry(tmp_path):
     table = two()
     run(table, tmp_path)
-    result = retrieve(connect_ur("192.0.2.1", FolderCamera(tmp_path / "run")), ColourMasks(), 1, Pipeline())
+    result = retrieve(connect_ur("192.0.2.1", FolderCamera(tmp_path / "run")), plain_system(ColourMasks()), 1)
     assert not result.retrieved
 
 

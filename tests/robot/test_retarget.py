@@ -2,10 +2,9 @@
 
 import pytest
 from support.box_table import BoxTable, TableMasks
+from support.plain_system import Deciding, plain_system
 
 from cpor.decision import Certificate, Decision, Defer, Grasp
-from cpor.pipeline import Pipeline
-from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
@@ -41,9 +40,8 @@ def test_a_wish_before_the_action_keeps_the_robot_from_being_sent(tmp_path, rng,
     wanted = masks.find((200, 30, 30)) if numbers_anew else 1
     result = retrieve(
         table,
-        masks,
+        plain_system(masks),
         wanted,
-        Pipeline(),
         record=RunFolder(tmp_path / "run"),
         on_decision=person.decided,
         retarget=person.retarget,
@@ -52,7 +50,7 @@ def test_a_wish_before_the_action_keeps_the_robot_from_being_sent(tmp_path, rng,
     assert table.log == ["home", "grasp 4", "home"]
     assert [c.retargeted for c in result.cycles] == [False, True] and result.retargeted == 1
     first, second = result.cycles
-    assert first.attempt == "none" and "somebody asks for another object" in first.notes[-1]
+    assert first.attempt == "none" and "a person asks for another object" in first.notes[-1]
     assert f"object {second.target} is asked for" in " ".join(second.notes)
     record = read_run(tmp_path / "run")
     assert record.head.retargeted == 1 and [c.retargeted for c in record.cycles] == [False, True]
@@ -74,9 +72,8 @@ def test_a_wish_while_the_target_is_delivered_goes_on_with_the_other(tmp_path):
     table.grasp = grasp
     result = retrieve(
         table,
-        TableMasks(table),
+        plain_system(TableMasks(table)),
         1,
-        Pipeline(),
         record=RunFolder(tmp_path / "run"),
         retarget=lambda: wishes.pop() if wishes else None,
     )
@@ -94,7 +91,7 @@ def test_what_is_not_seen_cannot_be_asked_for(tmp_path):
     table = BoxTable()
     wishes = [77]
     result = retrieve(
-        table, TableMasks(table), 1, Pipeline(), retarget=lambda: wishes.pop() if wishes else None
+        table, plain_system(TableMasks(table)), 1, retarget=lambda: wishes.pop() if wishes else None
     )
     assert result.retrieved and result.retargeted == 0 and 1 not in table.boxes
     assert any("object 77, which is not seen; the target stays" in n for c in result.cycles for n in c.notes)
@@ -104,9 +101,8 @@ def test_asking_for_the_target_again_changes_nothing():
     table = BoxTable()
     result = retrieve(
         table,
-        TableMasks(table),
+        plain_system(TableMasks(table)),
         1,
-        Pipeline(),
         LoopSettings(ids_are_kept=True),
         retarget=lambda: 1,
     )
@@ -117,21 +113,18 @@ def test_asking_for_the_target_again_changes_nothing():
 def test_a_wish_is_an_answer_where_the_loop_asks():
     table, wishes = BoxTable(), []
 
-    def unsure_of_the_first(scene, target):
+    def unsure_of_the_first(ids, target):
         proof = Certificate("exact", 0.0, None, True, True)
         action = Defer("weak_evidence") if target == 1 else Grasp(target)
-        return Decision(
-            action, dict.fromkeys(scene.ids, 0.3), frozenset(), proof, "exact", 0.2, 0.2, 0.0, 0.0
-        )
+        return Decision(action, dict.fromkeys(ids, 0.3), frozenset(), proof, "exact", 0.2, 0.2, 0.0, 0.0)
 
     def ask(cycle):
         wishes.append(4)
 
     result = retrieve(
         table,
-        TableMasks(table),
+        Deciding(TableMasks(table), unsure_of_the_first),
         1,
-        Declared(unsure_of_the_first),
         LoopSettings(ids_are_kept=True),
         ask=ask,
         retarget=lambda: wishes.pop() if wishes else None,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from support.box_table import BoxTable, TableMasks
+from support.plain_system import plain_system
 from support.sizes import sized
 
 from cpor.decision import Defer, Grasp, Remove
-from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, RunRecordError, read_run, replay
 
@@ -21,7 +21,7 @@ TESTS = Path(__file__).parents[1]
 def recorded(tmp_path):
     table = BoxTable(misses={3: 1})
     result = retrieve(
-        table, TableMasks(table), 1, Pipeline(), record=RunFolder(tmp_path / "run", {"seed": 7})
+        table, plain_system(TableMasks(table)), 1, record=RunFolder(tmp_path / "run", {"seed": 7})
     )
     return tmp_path / "run", result
 
@@ -38,8 +38,8 @@ def test_reads_back_what_was_done(recorded):
 
 def test_replay_decides_alike_and_tells_where_another_decider_differs(recorded):
     folder, _ = recorded
-    assert [each.differs for each in replay(folder)] == [False] * 4
-    cautious = replay(folder, Pipeline(tau=1.0))
+    assert [each.differs for each in replay(folder, plain_system("given"))] == [False] * 4
+    cautious = replay(folder, plain_system("given", tau=1.0))
     assert all(each.differs and isinstance(each.decision.action, Defer) for each in cautious)
     assert [each.recorded for each in cautious] == [Remove(3), Remove(3), Remove(2), Grasp(1)]
 
@@ -73,9 +73,9 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from support.box_table import BoxTable, TableMasks
-from cpor.pipeline import Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, RunRecordError, read_run
+from support.plain_system import plain_system
 
 def run(folder, die_at):
     touched = 0
@@ -87,10 +87,11 @@ def run(folder, die_at):
                 os.kill(os.getpid(), signal.SIGKILL)
     sys.addaudithook(hook)
     table = BoxTable(misses={3: 1})
-    retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(folder))
+    retrieve(table, plain_system(TableMasks(table)), 1, record=RunFolder(folder))
 
 table = BoxTable()
-Pipeline().run(TableMasks(table).segment(table.observe()), 1)  # compile once, before the forks
+system = plain_system(TableMasks(table))
+system.decide(system.look(table.observe()), 1)  # compile once, before the forks
 kills, most_cycles, begun, unreadable = 0, 0, 0, []
 for k in map(int, sys.argv[3:]):
     folder = os.path.join(sys.argv[2], f"run{k}")

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.box_table import OverTheTable, TableMasks
+from support.plain_system import plain_system
 from support.ur_cell import TOOL, one_box
 
 from cpor.errors import CameraError, RobotError
-from cpor.pipeline import Pipeline
 from cpor.robot import arm as arms
 from cpor.robot.arm import DryRunArm, MotionStoppedError, from_ur_pose, to_ur_pose
 from cpor.robot.cameras import FrameCamera
@@ -179,7 +179,7 @@ def test_a_gripper_that_feels_nothing_just_opens_on_the_way_home():
 
 def test_the_loop_runs_dry_and_says_so_when_nothing_changes():
     robot = dry()
-    result = retrieve(robot, TableMasks(robot.camera.table), 1, Pipeline())
+    result = retrieve(robot, plain_system(TableMasks(robot.camera.table)), 1)
     assert result.ended == "deferred" and result.actions == LoopSettings().failures_before_asking
     assert "a dry run: nothing moved" in " ".join(result.cycles[0].notes)
 
@@ -187,7 +187,7 @@ def test_the_loop_runs_dry_and_says_so_when_nothing_changes():
 def test_the_loop_ends_stopped_when_the_arm_is_stopped_on_its_way_to_look():
     robot = dry()
     robot.camera.frame, frame = lambda: (robot.stop(), frame())[1], robot.camera.frame
-    result = retrieve(robot, TableMasks(robot.camera.table), 1, Pipeline())
+    result = retrieve(robot, plain_system(TableMasks(robot.camera.table)), 1)
     assert result.ended == "stopped" and robot.status().state == "stopped"
 
 

@@ -274,7 +274,7 @@ def test_pointing_at_something_faint_adds_it_to_the_kept_scene(client):
     scene, _, point = faint_object()
     seen = client.look(scene.observation)
     system = System()
-    wanted = system.decide(system.look(scene.observation), point=point)
+    wanted = system.decide(system.look(scene.observation), point)
     said = client.decide_scene(seen.id, point=tuple(point))
     assert said.target == wanted.target and said.target not in {o.id for o in seen.objects}
     assert said.action.type == wanted.to_json()["action"]["type"]

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cpor.decision import Certificate, Decision, Grasp
-from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings, RunResult
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 from support.box_table import SHAPE, TABLE_M, Box, BoxTable
+from support.plain_system import Deciding
 
 FAULTS = (
     "frozen", "restamped", "delayed", "black", "black_with_depth", "grey", "noise", "covered", "shifted",
@@ -167,14 +167,11 @@ class FaultyMasks:
         return Scene(observation, tuple(objects), visible)
 
 
-def _grasp(scene: Scene, target: int) -> Decision:
-    """Who decides does not matter here."""
+def grasp_at_once(ids: tuple[int, ...], target: int) -> Decision:
+    """What decides does not matter here."""
     proof = Certificate("exact", 0.0, None, True, True)
-    scores = dict.fromkeys(scene.ids, 0.1) | {target: 0.9}
+    scores = dict.fromkeys(ids, 0.1) | {target: 0.9}
     return Decision(Grasp(target), scores, frozenset(), proof, "exact", 0.5, 0.5, 0.0, 0.0)
-
-
-grasp_at_once = Declared(_grasp)
 
 
 def run_with(fault: str, seed: int) -> tuple[FaultyTable, RunResult]:
@@ -192,7 +189,7 @@ def run_with(fault: str, seed: int) -> tuple[FaultyTable, RunResult]:
             table._take = lambda scene, obj, verb: _miss_once(table, miss, scene, obj, verb)
     kept = fault == "swapped" or bool(rng.random() < 0.5)
     settings = LoopSettings(budget=4, ids_are_kept=kept)
-    return table, retrieve(table, masks, TARGET, grasp_at_once, settings)
+    return table, retrieve(table, Deciding(masks, grasp_at_once), TARGET, settings)
 
 
 def _miss_once(table, take, scene, obj, verb) -> Outcome:

@@ -6,8 +6,8 @@ import numpy as np
 
 from cpor.decision import Grasp
 from cpor.pipeline import Pipeline
-from cpor.robot.carry_over import Memory
 from cpor.scene import Observation, Scene
+from cpor.tracking.memory import Memory
 from support.box_table import SHAPE, Box, BoxTable, TableMasks
 
 INJECTIONS = ("laid on it", "swapped with another", "camera moved", "camera moved and said so")
@@ -84,7 +84,7 @@ def _heap(rng: np.random.Generator) -> dict[int, Box]:
 def _look(memory: Memory, seen: Scene) -> Memory:
     now = memory.carry_to(seen)
     beliefs = Pipeline().run(now.frame, now.frame.ids[0], now.pairs.apply).beliefs
-    return now.learn(None, beliefs)
+    return now.learn(beliefs)
 
 
 def _shown(scene: Scene, box: Box) -> int:

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,19 @@ import numpy as np
 from typer.testing import CliRunner
 
 import cpor
+from cpor.bridges.agent import AgentTools
 from cpor.cli.app import app
 from cpor.data.frame_files import read_frame
+from cpor.data.scene_folder import read_scene_folder
 from cpor.experiments.runs.folder import read_run_folder
-from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.records.decision import record_action
 from cpor.robot.cycle import Cycle, LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.robot.run_folder import read_run
 from cpor.scene import Observation
 from cpor.serve.client import Client
+from cpor.words.grounding_answers import Request
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Said:
         for name in ("action", "promise"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name}: {getattr(self, name)} against {getattr(other, name)}"
-        if self.checks != other.checks:
+        if self.checks != other.checks and self.checks and other.checks:
             return f"checks: {sorted(set(self.checks) ^ set(other.checks))}"
         if self.scores.keys() != other.scores.keys():
             return f"objects: {sorted(self.scores)} against {sorted(other.scores)}"
@@ -74,13 +77,20 @@ def cpor_json(*words: object) -> dict[str, Any]:
 
 
 class StillRobot:
-    """A robot whose camera sees one frame, and that moves nothing."""
+    """A robot whose camera sees one frame, and that moves nothing.
 
-    def __init__(self, frame: Observation) -> None:
-        self._frame = frame
+    Args:
+        frame: The frame, or the folder of a scene.
+        dry_run: Nothing moves either way.
+    """
+
+    def __init__(self, frame: Observation | str, dry_run: bool = True) -> None:
+        self._frame = frame if isinstance(frame, Observation) else read_scene_folder(frame).observation
+        self._number = 0
 
     def observe(self) -> Observation:
-        return self._frame
+        self._number += 1
+        return replace(self._frame, number=self._number)
 
     def grasp(self, scene: object, obj: int) -> Outcome:
         return Outcome("stopped", "this robot only looks")
@@ -97,7 +107,42 @@ class StillRobot:
         pass
 
     def status(self) -> RobotStatus:
-        return RobotStatus("ready", "it only looks", False)
+        return RobotStatus("ready", "it only looks", False, True)
+
+
+def ask_in_words_and_points(
+    frame: Path, asked: Request, segmenter: str | None, scorer: str | None, scratch: Path
+) -> Iterator[tuple[str, Said]]:
+    """Name of the surface, and what it says to a request, with the same parts everywhere.
+
+    Args:
+        frame: Scene folder with rgb.png, depth.png and camera.json, and no masks.
+        asked: The request.
+        segmenter: Name of the segmenter; None: ours.
+        scorer: Name or file of the scorer; None: ours.
+        scratch: Folder for what the commands write.
+    """
+    words: list[object] = ["--target", asked.id] if asked.id is not None else ["--request", asked.words]
+    words = ["--point", f"{asked.point.x:g},{asked.point.y:g}"] if asked.point is not None else words
+    parts: list[object] = ["--segmenter", segmenter] if segmenter else []
+    parts += ["--scorer", scorer] if scorer else []
+    yield "CLI, decide", Said.of(cpor_json("decide", frame, *words, *parts))
+    seen = read_scene_folder(frame).observation
+    system = cpor.System(segmenter, scorer)
+    yield "Python, decide", Said.of(system.decide(system.look(frame), asked).to_json())
+    yield "Python, follow", Said.of(next(system.follow([frame], asked)).to_json())
+    settings = LoopSettings(max_deferrals=1, budget=1)
+    yield "Python, loop", _of_cycle(cpor.retrieve(StillRobot(seen), system, asked, settings).cycles[0])
+    config = scratch / "still.toml"
+    config.write_text(f'[robot]\nframe = "{frame}"\n[loop]\nframes_may_repeat = true\n')
+    robot = ("--robot", "support.surfaces:StillRobot", "--config", config, "--record", scratch / "run")
+    cpor_json("retrieve", *robot, *words, *parts)
+    yield "CLI, retrieve", _of_cycle(read_run(scratch / "run").cycles[0])
+    tools = AgentTools(cpor.System(segmenter, scorer), root=frame.parent)
+    view = tools.look(scene=frame.name).content["view"]
+    point = None if asked.point is None else tuple(asked.point)
+    said = tools.decide(view, asked.id, point, asked.words).content
+    yield "MCP", replace(Said.of(said), checks=())  # it tells failed and doubtful checks only
 
 
 def ask_everywhere(
@@ -156,7 +201,7 @@ def _of_case(case: dict[str, Any]) -> Said:
 
 
 def _first_cycle(frame: Observation, target: int) -> Cycle:
-    result = retrieve(StillRobot(frame), OnnxSegmenter(), target, settings=LoopSettings(max_deferrals=1))
+    result = retrieve(StillRobot(frame), None, target, LoopSettings(max_deferrals=1))
     return result.cycles[0]
 
 

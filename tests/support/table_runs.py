@@ -1,11 +1,10 @@
 """Runs of the loop on a table of boxes, whose record must say what the result says."""
 
-from cpor.pipeline import Pipeline
-from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from support.box_table import TableMasks
+from support.plain_system import Deciding, plain_system
 
 RED = (200, 30, 30)
 
@@ -16,11 +15,11 @@ def run(table, tmp_path, **options):
     settings = LoopSettings(**options.pop("settings", {}))
     masks = options.pop("masks", TableMasks(table))
     target, decider = options.pop("target"), options.pop("decider", None)
+    system = Deciding(masks, decider) if decider else plain_system(masks)
     result = retrieve(
         table,
-        masks,
+        options.pop("system", system),
         target,
-        Declared(decider) if decider else Pipeline(),
         settings,
         RunFolder(tmp_path / "run"),
         **options,

@@ -1,11 +1,10 @@
 """Runs of the loop whose record must end as they do, and robots that say `done`."""
 
-from cpor.pipeline import Pipeline
-from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from support.box_table import BoxTable, TableMasks, stack
+from support.plain_system import Deciding, plain_system
 
 
 def two():
@@ -15,11 +14,12 @@ def two():
 
 def run(table, tmp_path, settings=None, masks=None, target=1, **options):
     record, decider = RunFolder(tmp_path / "run"), options.pop("decider", None)
+    masks = masks or TableMasks(table)
+    system = Deciding(masks, decider) if decider else plain_system(masks)
     result = retrieve(
         table,
-        masks or TableMasks(table),
+        options.pop("system", system),
         target,
-        Declared(decider) if decider else Pipeline(),
         settings=LoopSettings(**(settings or {})),
         record=record,
         **options,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
 
-from cpor.robot.carry_over import Memory
 from cpor.scene import DetectedObject, PixelPoint
 from cpor.tracking.identity import SURE, identify, marginals
 from cpor.tracking.looks import _hues, alike, look_at, look_at_spot
+from cpor.tracking.memory import Memory
 
 
 def see(boxes):

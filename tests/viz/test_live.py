@@ -5,10 +5,9 @@ import io
 import pytest
 from rich.console import Console
 from support.box_table import BoxTable, TableMasks
+from support.plain_system import Deciding, plain_system
 
 from cpor.decision import Certificate, Decision, Defer
-from cpor.pipeline import Pipeline
-from cpor.robot.choose import Declared
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.viz.live import LiveView
@@ -22,9 +21,8 @@ def watch(terminal, decider=None, title="Fetching the red box", **settings):
         view.say("Looking.")
         retrieve(
             table,
-            TableMasks(table),
+            Deciding(TableMasks(table), decider) if decider else plain_system(TableMasks(table)),
             1,
-            Declared(decider) if decider else Pipeline(),
             LoopSettings(**settings),
             on_cycle=view.acted,
             on_decision=view.decided,
@@ -32,9 +30,9 @@ def watch(terminal, decider=None, title="Fetching the red box", **settings):
     return out.getvalue()
 
 
-def never_sure(scene, target):
+def never_sure(ids, target):
     proof = Certificate("exact", 0.0, None, True, True)
-    scores = dict.fromkeys(scene.ids, 0.3)
+    scores = dict.fromkeys(ids, 0.3)
     return Decision(Defer("weak_evidence"), scores, frozenset(), proof, "exact", 0.5, 0.5, 0.0, 0.0)
 
 

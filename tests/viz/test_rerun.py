@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.box_table import BoxTable, TableMasks
 from support.browser import SCENES
+from support.plain_system import plain_system
 
 from cpor.apps.demo import DemoShow
 from cpor.cli.app import main
@@ -138,7 +139,7 @@ def test_a_run_lies_along_the_cycles(tmp_path):
     table, file = BoxTable(misses={2: 1}), tmp_path / "run.rrd"
     with RerunFile(file, "run") as recording:
         result = retrieve(
-            table, TableMasks(table), 1, Pipeline(), on_cycle=lambda cycle: log_cycle(recording, cycle)
+            table, plain_system(TableMasks(table)), 1, on_cycle=lambda cycle: log_cycle(recording, cycle)
         )
         log_end(recording, "the red box", result.ended, result.detail)
     it = Recording(file)
@@ -177,7 +178,9 @@ def test_a_demo_is_recorded_and_told_though_its_film_was_interrupted(tmp_path, m
 def test_what_was_recorded_before_an_error_is_kept(tmp_path):
     table, file = BoxTable(breaks_on={2}), tmp_path / "broken.rrd"
     with pytest.raises(ZeroDivisionError), RerunFile(file, "run") as recording:
-        retrieve(table, TableMasks(table), 1, Pipeline(), on_cycle=lambda cycle: log_cycle(recording, cycle))
+        retrieve(
+            table, plain_system(TableMasks(table)), 1, on_cycle=lambda cycle: log_cycle(recording, cycle)
+        )
     assert [row["cycle"] for row in Recording(file).rows["/decision/words"]] == [0, 1]
 
 

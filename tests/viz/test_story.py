@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 
 import pytest
 from support.box_table import BoxTable, TableMasks
+from support.plain_system import plain_system
 
 from cpor.decision import Remove
 from cpor.errors import CporError
-from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
@@ -42,7 +42,7 @@ class Page(HTMLParser):
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("story") / "run"
     table = BoxTable()
-    assert retrieve(table, TableMasks(table), 1, Pipeline(), record=RunFolder(path)).retrieved
+    assert retrieve(table, plain_system(TableMasks(table)), 1, record=RunFolder(path)).retrieved
     return path
 
 
@@ -71,7 +71,7 @@ def test_the_same_run_gives_the_same_page(folder):
 def test_a_run_that_failed_says_so_first(tmp_path):
     table = BoxTable()
     record = RunFolder(tmp_path / "run")
-    retrieve(table, TableMasks(table), 1, Pipeline(), settings=LoopSettings(budget=1), record=record)
+    retrieve(table, plain_system(TableMasks(table)), 1, settings=LoopSettings(budget=1), record=record)
     text = Page(story_page(story_of_run(tmp_path / "run"))).text
     assert text.index("was not retrieved: the allowed number of actions is spent") < text.index("1. Remove")
     assert "was retrieved" not in text

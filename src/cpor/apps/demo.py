@@ -91,7 +91,7 @@ class DemoShow:
             done = demonstrate(
                 stage,
                 settings,
-                settings.decider(model),
+                settings.system(stage.segmenter, model),
                 RunFolder(
                     self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": stage.target_name}
                 ),

@@ -29,6 +29,7 @@ from cpor.serve.http.uploads import Upload, UploadLimits
 from cpor.system import System
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
 from cpor.viz.words import namer, say_step
+from cpor.words.grounding_answers import Request
 
 _DECIDED = ("action", "target", "scores", "words", "mode", "tau", "promise", "p_success", "notes")
 """What of an answer an agent is told; the rest is for programs that draw."""
@@ -205,10 +206,8 @@ class AgentTools:
         mode: str | None,
     ) -> tuple[Answer, View]:
         kept = self.shelf.get(view)
-        if sum(way is not None for way in (target, point, request)) != 1:
-            raise InvalidSettingError("say which object in one way: `target`, `point` or `request`")
         place = None if point is None else PixelPoint(point[0] / kept.shrunk, point[1] / kept.shrunk)
-        answer = self.system.decide(kept.view, target, point=place, request=request, mode=mode)
+        answer = self.system.decide(kept.view, Request(target, place, request).required(), mode=mode)
         if answer.view is None or answer.view is kept.view:
             return answer, kept.view
         self.shelf.replace(view, kept, replace(kept, view=answer.view))

@@ -24,9 +24,10 @@ from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
 from cpor.bridges.ros2_transport import Reply, Transport
 from cpor.bridges.ros_images import CameraModel, read_camera, read_colour, read_depth
 from cpor.data.frame_files import make_observation
-from cpor.errors import CporError
+from cpor.errors import CporError, InvalidSettingError
 from cpor.scene import Camera, Observation, PixelPoint
 from cpor.system import System
+from cpor.words.grounding_answers import Request
 
 PICTURE_S, HEALTH_S = 0.5, 1.0
 """The annotated picture is sent at most so often, diagnostics at least. [s]"""
@@ -211,7 +212,7 @@ class DecideNode:
             self._change.notify_all()
         answer = None
         if s.decides:
-            answer, why = self._decide(frame, s.request, s.target, s.point, s.mode)
+            answer, why = self._decide(frame, s.asked, s.mode)
             self._tell(answer, frame, why)
             if answer is not None and answer.view is not None:
                 frame.seen = view = answer.view
@@ -229,17 +230,14 @@ class DecideNode:
     def _decide(
         self,
         frame: Frame,
-        request: str | None,
-        target: int | None,
-        point: tuple[float, float] | None,
+        request: Request,
         mode: str | None,
     ) -> tuple[Answer | None, str]:
         """The answer, or None and why there is none."""
         assert frame.seen is not None
         try:
             with self._deciding:
-                place = None if point is None else PixelPoint(*point)
-                answer = self._system.decide(frame.seen, target, point=place, request=request, mode=mode)
+                answer = self._system.decide(frame.seen, request, mode=mode)
         except CporError as error:
             return None, str(error)
         return answer, ""
@@ -267,11 +265,12 @@ class DecideNode:
         return new("cpor_msgs/srv/Decide_Response", decision=self._said(answer, frame, why))
 
     def _decide_asked(self, frame: Frame, asked: SimpleNamespace) -> tuple[Answer | None, str]:
-        place = (asked.x, asked.y) if asked.x >= 0 else None
-        ways = (asked.request or None, asked.target or None, place)
-        if sum(way is not None for way in ways) != 1:
-            return None, "say which object in one way: request, target or x and y"
-        return self._decide(frame, *ways, asked.mode or self.settings.mode)
+        place = PixelPoint(asked.x, asked.y) if asked.x >= 0 else None
+        try:
+            request = Request(asked.target or None, place, asked.request or None).required()
+        except InvalidSettingError as error:
+            return None, str(error)
+        return self._decide(frame, request, asked.mode or self.settings.mode)
 
     def _run_goal(self, goal: Goal) -> tuple[int, SimpleNamespace]:
         """Decide on the first frame that is sent after the goal; it may be cancelled while it waits."""

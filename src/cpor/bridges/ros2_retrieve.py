@@ -8,15 +8,14 @@ from cpor.bridges.ros2_messages import new
 from cpor.bridges.ros2_transport import Transport
 from cpor.bridges.states import state_of
 from cpor.errors import CporError
-from cpor.perception.segmenter import Segmenter
 from cpor.records.decision import record_action
 from cpor.robot.cycle import Cycle, LoopSettings
-from cpor.robot.follow import find_as_asked
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Robot
 from cpor.scene import PixelPoint
 from cpor.system import System
 from cpor.viz.words import namer, say_step
+from cpor.words.grounding_answers import Request
 
 _RESULT = "cpor_msgs/action/Retrieve_Result"
 
@@ -27,12 +26,10 @@ class Attached:
 
     Attributes:
         robot: Sees and acts.
-        segmenter: Finds the objects of its frames.
         settings: Of the loop.
     """
 
     robot: Robot
-    segmenter: Segmenter
     settings: LoopSettings
 
 
@@ -43,7 +40,7 @@ def serve_retrieve(transport: Transport, name: str, attached: Attached, system: 
         transport: How it hears and speaks.
         name: Of the action.
         attached: The robot.
-        system: Who decides.
+        system: Looks and decides.
     """
 
     def run(goal: Goal) -> tuple[int, SimpleNamespace]:
@@ -54,14 +51,13 @@ def serve_retrieve(transport: Transport, name: str, attached: Attached, system: 
 
         try:
             point = PixelPoint(asked.x, asked.y) if asked.x >= 0 else None
-            finds = find_as_asked(asked.target or None, point, asked.request or None)
+            request = Request(asked.target or None, point, asked.request or None)
             dry = robot.status().dry_run
             settings = replace(attached.settings, budget=1, max_deferrals=1) if dry else attached.settings
             done = retrieve(
                 robot,
-                attached.segmenter,
-                finds,
                 system,
+                request,
                 settings,
                 on_cycle=tell,
                 on_decision=tell,

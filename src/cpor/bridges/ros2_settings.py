@@ -7,6 +7,8 @@ from typing import Any
 from cpor.bridges.ros2_parameters import Value
 from cpor.errors import InvalidSettingError
 from cpor.risk.modes import parse_mode
+from cpor.scene import PixelPoint
+from cpor.words.grounding_answers import Request
 
 PARAMETERS = {
     "color": "Topic of photographs; .../compressed is a CompressedImage.",
@@ -51,8 +53,7 @@ class NodeSettings:
         for topic in (self.color, self.depth, self.info, self.prefix):
             if topic is not None and not topic.startswith("/"):
                 raise InvalidSettingError(f"the topic {topic!r} must begin with /")
-        if sum(getattr(self, way) is not None for way in _WAYS) > 1:
-            raise InvalidSettingError("say which object in one way: request, target or point")
+        _ = self.asked  # refuses several ways
         if not self.max_age_s > 0.0:
             raise InvalidSettingError(f"max_age_s is {self.max_age_s}; it must be above 0")
         if self.mode is not None:
@@ -64,9 +65,14 @@ class NodeSettings:
         return self.color, self.depth, self.info
 
     @property
+    def asked(self) -> Request:
+        """The object to decide on in every frame."""
+        return Request(self.target, None if self.point is None else PixelPoint(*self.point), self.request)
+
+    @property
     def decides(self) -> bool:
         """Whether there is an object to decide on in every frame."""
-        return any(getattr(self, way) is not None for way in _WAYS)
+        return self.asked.ways == 1
 
     def parameters(self) -> dict[str, Value]:
         """As ROS parameters: where nothing is set, the empty value of the type."""

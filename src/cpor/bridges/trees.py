@@ -24,10 +24,10 @@ from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CporError
 from cpor.perception.network_file import MissingExtraError
 from cpor.robot.checked import checked, why_it_must_stay
-from cpor.robot.follow import TargetFinder
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.safe_stop import stop_for_sure, stopping
 from cpor.system import System
+from cpor.tracking.target import TargetFinder
 
 try:
     import py_trees

@@ -142,7 +142,6 @@ def ros2(
     from cpor.bridges.ros2_retrieve import Attached
     from cpor.bridges.ros2_settings import NodeSettings
     from cpor.bridges.ros2_transport import DdsTransport
-    from cpor.perception.registry import DEFAULT, make_segmenter
     from cpor.robot.robot_file import open_robot, read_robot_file
     from cpor.words.grounding import parse_point
 
@@ -155,7 +154,7 @@ def ros2(
     attached = None
     if robot is not None:
         options, loop = read_robot_file(config)
-        attached = Attached(open_robot(robot, options, live), make_segmenter(segmenter or DEFAULT), loop)
+        attached = Attached(open_robot(robot, options, live), loop)
     wire = DdsTransport(domain) if transport == "dds" else RclpyTransport(prefix, domain)
     node = DecideNode(wire, settings, system, attached)
     typer.echo(f"Listening to {color} in domain {domain}; answers on {prefix}/decision  (Ctrl-C ends it)")

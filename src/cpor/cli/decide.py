@@ -33,8 +33,8 @@ from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from cpor.answer import Answer, DecideSettings
-    from cpor.scene import PixelPoint
     from cpor.system import System
+    from cpor.words.grounding_answers import Request
 
 
 def add_to(app: typer.Typer) -> None:
@@ -115,8 +115,11 @@ def decide(
     If the request may mean several objects, or none, the command asks back: on a terminal it reads what you
     say to that ("the left one", "the second one", a number), else it exits with code 2.
     """
-    if sum(way is not None for way in (target, point, request)) > 1:
-        raise InvalidSettingError("ask in one way only: --target, --point or --request")
+    from cpor.words.grounding import parse_point
+    from cpor.words.grounding_answers import Request
+
+    place = None if point is None else parse_point(point)
+    asked = Request(target, place, request)
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
         others = (target, point, request, scorer, questions, model, sources, rerun, out)
         if given != Given() or any(each is not None for each in others):
@@ -144,22 +147,20 @@ def decide(
             check_recording(rerun)
         from cpor.answer import DecideSettings
         from cpor.inference.decide import parse_method
-        from cpor.words.grounding import parse_point
 
         model, method = choose_pipeline(pipeline, model, method)
         settings = DecideSettings(
             parse_method(method), deadline_ms, require_certificate, prior, questions, ignore_checks
         )
-        place = None if point is None else parse_point(point)
         with waiting("Loading the networks"):
             system = make_system(given.choose_segmenter(), scorer, model, mode, sources or ())
         if follow:
-            _follow(system, source, given, (target, place, request), tau, settings, as_json)
+            _follow(system, source, given, asked, tau, settings, as_json)
             return
         with waiting("Looking for the objects"):
             view = look(system, source, given)
         with waiting("Deciding"):
-            answer = system.decide(view, target, point=place, request=request, tau=tau, settings=settings)
+            answer = system.decide(view, asked, tau=tau, settings=settings)
         if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
             answer = converse(system, answer, tau, settings, _read_line)
     if rerun is not None and answer.decision is not None:
@@ -223,7 +224,7 @@ def _follow(
     system: "System",
     source: list[Path],
     given: Given,
-    asked: "tuple[int | None, PixelPoint | None, str | None]",
+    asked: "Request",
     tau: float | None,
     settings: "DecideSettings",
     as_json: bool,
@@ -232,7 +233,6 @@ def _follow(
     import json
 
     from cpor.data.frame_folder import find_frames
-    from cpor.robot.follow_frames import follow
     from cpor.viz.words import namer, say_step
 
     if len(source) != 1 or not source[0].is_dir():
@@ -240,8 +240,7 @@ def _follow(
     views = (
         look(system, source, replace(given, frame=number)) for number in range(len(find_frames(source[0])))
     )
-    target, point, request = asked
-    answers = follow(system, views, target, point=point, request=request, tau=tau, settings=settings)
+    answers = system.follow(views, asked, tau=tau, settings=settings)
     for number, answer in enumerate(answers):
         if as_json:
             typer.echo(json.dumps(answer.to_json(0)))

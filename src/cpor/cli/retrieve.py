@@ -64,27 +64,24 @@ def retrieve(
     """
     from dataclasses import replace
 
-    from cpor.perception.registry import DEFAULT, make_segmenter
-    from cpor.robot.follow import find_as_asked
     from cpor.robot.loop import retrieve as run_loop
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
     from cpor.viz.words import sentence
     from cpor.words.grounding import parse_point
+    from cpor.words.grounding_answers import Request
 
     options, settings = read_robot_file(config)
-    system = make_system(None, scorer, choose_pipeline(pipeline, model)[0], mode)
-    finds = make_segmenter(segmenter or DEFAULT)
+    system = make_system(segmenter, scorer, choose_pipeline(pipeline, model)[0], mode)
+    asked = Request(target, None if point is None else parse_point(point), request).required()
 
     def run(is_live: bool, folder: Path | None) -> tuple[bool, dict[str, object]]:
         arm = open_robot(robot, options, is_live)
         dry = arm.status().dry_run
-        found = find_as_asked(target, None if point is None else parse_point(point), request)
         result = run_loop(
             arm,
-            finds,
-            found,
             system,
+            asked,
             replace(settings, budget=1, max_deferrals=1) if dry else settings,
             None if folder is None else RunFolder(folder, {"robot": robot, "request": request or ""}),
             None if as_json else _say,

@@ -5,8 +5,8 @@ from dataclasses import replace
 from cpor.answer import View
 from cpor.corrections.history import Corrections
 from cpor.corrections.labelling import BY_HAND
+from cpor.parts import GIVEN
 from cpor.promise import remask
-from cpor.system import GIVEN
 
 
 def correct_view(seen: View, corrections: Corrections) -> View:

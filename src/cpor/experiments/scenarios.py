@@ -5,27 +5,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from cpor.answer import Answer, Believed, View
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSettingError, RobotError
 from cpor.evidence.source import SEMANTIC
 from cpor.experiments.deciders import Decider, MethodName, deciders, true_scores
 from cpor.experiments.loop_causes import Step, list_steps
 from cpor.model import FittedModel
-from cpor.pipeline import Pipeline, PipelineResult
+from cpor.parts import NONE
+from cpor.perception.segmenter import Segmenter
+from cpor.pipeline import PairBeliefs, Pipeline, PipelineResult
 from cpor.robot.choose import why_obstructed
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
-from cpor.scene import Scene
+from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import score_stage
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.sweep import sweep_relations
 from cpor.sim.physics.truth import has_cycle
 from cpor.sim.staged_run import DemoSettings, Eyes, Stage, demonstrate, set_stage
-from cpor.tracking.pair_filter import PairFilter
+from cpor.system import System
+from cpor.words.grounding_answers import Asked, Found
 
 Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
 """Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although
@@ -165,37 +170,53 @@ class Person:
         return None if not scores.any() else Grasp(best) if best == target else Remove(best)
 
 
-class SideBySide:
-    """Methods that are asked about the same scenes as the one that decides, as long as they say the same.
+class SideBySide(System):
+    """A row of the table as the system of a loop, and other rows that are asked about the same scenes.
 
     A run is decided by its actions alone: a method that says the same throughout would have had the same run.
 
     Args:
-        leads: Who decides.
-        others: Who else is asked.
+        segmenter: Finds the objects.
+        leads: The row that decides.
+        others: Rows that are asked as well.
 
     Attributes:
         said: What each of the others said in each decision, of those that still agree.
     """
 
-    carries: ClassVar[bool] = True
-
-    def __init__(self, leads: Decider, others: Mapping[MethodName, Decider]) -> None:
+    def __init__(self, segmenter: Segmenter, leads: Decider, others: Mapping[MethodName, Decider]) -> None:
+        super().__init__(segmenter, NONE, NONE, second_look=False)
         self._leads, self._others = leads, others
         self.said: dict[MethodName, list[Decision]] = {method: [] for method in others}
 
-    def __call__(self, scene: Scene, target: int, carried: PairFilter | None = None) -> PipelineResult:
-        """The leading method's result."""
-        carry = carried.apply if carried is not None else None
-        result = self._leads(scene, target, carry)
+    def decide(self, view: View, request: Asked = None, **kept: object) -> Answer:
+        """The leading row's answer; rows decide by a scene alone, with no check of the input."""
+        assert view.memory is not None and isinstance(request, int)
+        result = self._leads(view.seen, request, view.memory.pairs.apply)
         for method in tuple(self.said):
-            other = self._others[method](scene, target, carry)
-            both_act = (why_obstructed(other) is None) == (why_obstructed(result) is None)
+            other = self._others[method](view.seen, request, view.memory.pairs.apply)
+            both_act = (_why(other) is None) == (_why(result) is None)
             if other.decision.action == result.decision.action and both_act:
                 self.said[method].append(other.decision)
             else:
                 del self.said[method]
-        return result
+        view.believed = Believed(result.beliefs, view.sources, _scores_of(result.beliefs))
+        view.memory = view.memory.learn(result.beliefs)
+        tau, rate = result.decision.tau, result.p_success
+        return Answer(result.decision, result.posterior, view, Found(request), None, tau, p_success=rate)
+
+
+def _why(result: PipelineResult) -> str | None:
+    return why_obstructed(result.posterior, result.decision.action)
+
+
+def _scores_of(beliefs: PairBeliefs) -> SemanticScores | None:
+    """The semantic scores that beliefs were made from; None where there are none."""
+    said, scores = beliefs.scores[SEMANTIC], dict[BlockedBy, float | None]()
+    for i, j in zip(*np.nonzero(said.asked), strict=True):
+        score = float(said.score[i, j])
+        scores[BlockedBy(beliefs.ids[i], beliefs.ids[j])] = None if np.isnan(score) else score
+    return SemanticScores(scores, beliefs.scorer) if scores else None
 
 
 def run_scenario(job: Job) -> tuple[ScenarioRecord, ...]:
@@ -225,7 +246,7 @@ def _run_first(job: Job, methods: Sequence[MethodName]) -> dict[MethodName, Scen
     pipeline = replace(pipeline, measure=_once(pipeline.measure), score=_once(pipeline.score))
     rows = deciders(pipeline, stage.truth_in)
     first, *others = methods
-    decider = SideBySide(rows[first], {method: rows[method] for method in others})
+    decider = SideBySide(stage.segmenter, rows[first], {method: rows[method] for method in others})
     person = Person(stage)
     ask = person if of_all.person else None
     run = demonstrate(stage, settings, decider, ask=ask, sign_off_prior=SIGNED_OFF)

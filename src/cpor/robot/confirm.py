@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.robot.carry_over import Memory
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import Observation, Scene
 from cpor.tracking.identity import identify
@@ -22,6 +21,7 @@ from cpor.tracking.looks import (
     is_unchanged,
     look_at,
 )
+from cpor.tracking.memory import Memory
 
 Known: TypeAlias = Literal["out", "not_out", "not_known"]
 

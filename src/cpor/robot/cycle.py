@@ -12,12 +12,10 @@ from cpor.answer import Promise
 from cpor.data.depth import DEPTH_RANGE_M
 from cpor.decision import Action, Decision, Defer, Remove
 from cpor.errors import CporError, InvalidSettingError
-from cpor.evidence.source import SEMANTIC
 from cpor.gate.check import Check
-from cpor.pipeline import PipelineResult
 from cpor.records.pair_belief import PairBelief
 from cpor.robot.protocol import Outcome, RobotStatus
-from cpor.scene import BlockedBy, Observation, Scene, SemanticScores
+from cpor.scene import Observation, Scene
 
 
 class Ended(StrEnum):
@@ -219,18 +217,6 @@ class Stopwatch:
         now = time.perf_counter()
         self.times_s[step] = now - self._last
         self._last = now
-
-
-def scores_used(scene: Scene, result: PipelineResult) -> SemanticScores | None:
-    """The semantic scores a decision was made from, so that the record decides alike without asking."""
-    beliefs, said = result.beliefs, result.beliefs.scores[SEMANTIC]
-    if not said.asked.any():
-        return scene.semantic_scores
-    scores: dict[BlockedBy, float | None] = {}
-    for i, j in zip(*np.nonzero(said.asked), strict=True):
-        score = float(said.score[i, j])
-        scores[BlockedBy(beliefs.ids[i], beliefs.ids[j])] = None if np.isnan(score) else score
-    return SemanticScores(scores, beliefs.scorer)
 
 
 def as_recorded(observation: Observation) -> Observation:

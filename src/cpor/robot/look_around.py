@@ -9,16 +9,16 @@ import numpy as np
 from cpor.asking import decide_with, expected_gain, relevant_pairs, same_action
 from cpor.decision import Decision, Defer
 from cpor.errors import CameraError
-from cpor.perception.segmenter import Segmenter
-from cpor.pipeline import PairBeliefs, Pipeline
+from cpor.pipeline import Pipeline
+from cpor.promise import with_memory
 from cpor.relations import ObstructionPosterior
-from cpor.robot.carry_over import Memory
-from cpor.robot.choose import Decider, SystemDecider
 from cpor.robot.cycle import as_recorded
 from cpor.robot.protocol import LooksAround, Robot
-from cpor.scene import BlockedBy, Camera, Observation, Scene
+from cpor.scene import BlockedBy, Camera, Observation
+from cpor.system import System
 from cpor.tracking.identity import SURE
 from cpor.tracking.looks import share_inside
+from cpor.tracking.memory import Memory
 from cpor.tracking.pair_filter import OTHER_POSE, PairFilter
 
 LEAST_SHOWN = 0.5
@@ -40,14 +40,13 @@ class Around:
     """Looks around where it pays; each place is looked from once until something is acted on.
 
     Args:
-        robot: That may have a camera which can look from elsewhere.
-        segmenter: Finds the objects of a frame.
-        decider: Believes something of each pair.
+        robot: It may have a camera which can look from elsewhere.
+        system: Looks, and believes something of each pair.
         cost: What a look must gain at least, in units of a wrong action; 1: it never looks.
     """
 
-    def __init__(self, robot: Robot, segmenter: Segmenter, decider: Pipeline | Decider, cost: float) -> None:
-        self._robot, self._segmenter, self._decider, self._cost = robot, segmenter, decider, cost
+    def __init__(self, robot: Robot, system: System, cost: float) -> None:
+        self._robot, self._system, self._cost = robot, system, cost
         self._seen_from: set[str] = set()
 
     def begin_anew(self) -> None:
@@ -79,7 +78,7 @@ class Around:
             frame = self._robot.observe_from(offer.view)
         except CameraError as error:
             return memory, f"it wanted to look from {offer.view}, but: {error}"
-        memory, n = look_from(frame, self._segmenter, self._decider, memory)
+        memory, n = look_from(frame, self._system, memory)
         told = f"recognised {n} of {len(memory.known)} objects there; expected to gain {offer.gain:.3f}"
         return memory, f"it looked from {offer.view} first, {told}"
 
@@ -122,30 +121,19 @@ def best_view(
     return max(offers, key=lambda offer: offer.gain, default=None)
 
 
-def look_from(
-    frame: Observation, segmenter: Segmenter, decider: Pipeline | Decider, memory: Memory
-) -> tuple[Memory, int]:
-    """What is known with a look from elsewhere as evidence, and of how many objects it tells.
+def look_from(frame: Observation, system: System, memory: Memory) -> tuple[Memory, int]:
+    """What is known with a look from elsewhere as evidence, and how many objects it is about.
 
     Args:
         frame: Taken from there.
-        segmenter: Finds the objects of a frame.
-        decider: Believes something of each pair.
+        system: Looks, and believes something of each pair.
         memory: What is known of the look from the usual place, which stays the one that is acted on.
     """
-    now = memory.carry_to(segmenter.segment(as_recorded(frame)))
+    view = system.look(as_recorded(frame))
+    now = memory.carry_to(view.seen)
     assert now.frame is not None
-    beliefs = _believe(decider, now.frame)
-    if beliefs is None:
-        return memory, 0
+    beliefs = system.believe(with_memory(view, replace(now, pairs=PairFilter()))).beliefs
     sure = {k for k, p in now.p_same.items() if p >= SURE and k in memory.known}
     after = memory.pairs.after(beliefs, OTHER_POSE).pairs
     told = {pair: after[pair] for pair in memory.pairs.pairs if pair in after and sure.issuperset(pair)}
     return replace(memory, pairs=PairFilter({**memory.pairs.pairs, **told})), len(sure)
-
-
-def _believe(decider: Pipeline | Decider, scene: Scene) -> PairBeliefs | None:
-    """What a decider believes of each pair, where it tells."""
-    if isinstance(decider, SystemDecider):
-        return decider.system.believe(decider.system.look(scene)).beliefs
-    return decider.believe(scene) if isinstance(decider, Pipeline) else None

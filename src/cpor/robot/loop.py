@@ -8,24 +8,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+from cpor.answer import View
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError, list_labels, say_count
-from cpor.perception.segmenter import Segmenter
-from cpor.pipeline import Pipeline
-from cpor.robot.carry_over import Memory
 from cpor.robot.checked import checked, why_it_must_stay
-from cpor.robot.choose import Decider, as_decider
 from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, Stopwatch, as_recorded
-from cpor.robot.follow import Pursuit, TargetFinder
 from cpor.robot.look_around import Around
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
 from cpor.robot.safe_stop import UNABLE, is_stopped, leave_safe, stopping, wait_until_able
 from cpor.robot.steps import Frames, check_delivery, decide_cycle, noted, require_strict, with_answer
 from cpor.scene import Scene
-from cpor.sources import describe_sources, fingerprint
 from cpor.system import System
-from cpor.words.names import name_objects
+from cpor.tracking.target import TargetFinder, Track
+from cpor.words.grounding_answers import AmbiguousRequest, Asked, as_request
 
 
 class _End(NamedTuple):
@@ -36,9 +32,8 @@ class _End(NamedTuple):
 
 def retrieve(
     robot: Robot,
-    segmenter: Segmenter,
-    target: int | TargetFinder,
-    decider: System | Pipeline | Decider | None = None,
+    system: System | None,
+    request: Asked | TargetFinder,
     settings: LoopSettings | None = None,
     record: RunFolder | None = None,
     on_cycle: Callable[[Cycle], None] | None = None,
@@ -49,21 +44,21 @@ def retrieve(
     retarget: Retarget | None = None,
     confirm: Callable[[str], bool] | None = None,
 ) -> RunResult:
-    """Retrieve the target from clutter.
+    """Retrieve an object from clutter.
 
     Args:
         robot: Sees and acts.
-        segmenter: Finds the objects of a frame.
-        target: Its id in the first frame, or who finds it.
-        decider: Who decides; by default a `System` as everywhere, with a second look at masks of others. A
-            function of your own goes into `cpor.robot.choose.Declared`.
+        system: Looks and decides; None: `System()`.
+        request: The object: its id in the first frame, a pixel x, y that shows it there, words, a `Request`,
+            or a function that finds it in a scene whenever it is not recognised.
         settings: When to go on and when to end.
         record: Where every cycle is written as it happens; None keeps it in memory only.
         on_cycle: Called after every cycle; after the last one once the record is written.
         on_decision: Called before the robot is sent; the cycle's `attempt` is still `none`.
-        ask: Asked after too many deferrals in a row, and where looking again does not tell what is so.
+        ask: Asks a person, after too many deferrals in a row, and where looking again does not tell what is
+            so.
         stop: Stops the robot at once, from whatever thread it is set.
-        retarget: Asked before every look, and once more right before the robot is sent: it then stays, and
+        retarget: Called before every look, and once more right before the robot is sent: it then stays, and
             looks again for the new target. The result is about the object that was asked for last.
         confirm: Asks a person a question with yes or no before anything moves: where the gripper is not known
             to be empty, or the last program that drove the robot did not end in order. None: no person is
@@ -74,15 +69,15 @@ def retrieve(
         robot stopped and the record written, and is raised.
 
     Raises:
-        InvalidSettingError: The decider's method is `topk`, or it has a prior that nobody signed off, or does
-            not say.
+        InvalidSettingError: The request names no object, the system's method is `topk`, or it has a prior
+            that is not signed off.
         RunRecordError: The record could not be written; the robot is at rest.
     """
-    settings = settings or LoopSettings()
-    decides = as_decider(decider or System(second_look=True))
-    require_strict(decides, settings)
+    settings, system = settings or LoopSettings(), system or System()
+    require_strict(system, settings)
+    wanted = request if callable(request) else as_request(request).required()
     robot = checked(robot)
-    run = _Run(robot, segmenter, target, decides, settings, record)
+    run = _Run(robot, system, Track(wanted, settings.ids_are_kept), settings, record)
     run.confirm = confirm
     run.on_cycle, run.on_decision, run.ask, run.retarget = on_cycle, on_decision, ask, retarget
     run.stop = stop or run.stop
@@ -94,19 +89,12 @@ class _Run:
     """One run; its methods in the order in which a cycle passes through them."""
 
     def __init__(
-        self,
-        robot: Robot,
-        segmenter: Segmenter,
-        target: int | TargetFinder,
-        decider: Pipeline | Decider,
-        settings: LoopSettings,
-        record: RunFolder | None,
+        self, robot: Robot, system: System, track: Track, settings: LoopSettings, record: RunFolder | None
     ) -> None:
-        self.robot, self.segmenter, self.decider = robot, segmenter, decider
+        self.robot, self.system, self.track = robot, system, track
         self.settings, self.record = settings, record
         self.frames = Frames(robot, settings)
-        self.around = Around(robot, segmenter, decider, settings.look_cost)
-        self.pursuit = Pursuit(target, settings.ids_are_kept)
+        self.around = Around(robot, system, settings.look_cost)
         self.on_cycle: Callable[[Cycle], None] | None = None
         self.on_decision: Callable[[Cycle], None] | None = None
         self.ask: Ask | None = None
@@ -118,15 +106,13 @@ class _Run:
         self.cycles: list[Cycle] = []
         self.open: Cycle | None = None  # the cycle under way, not yet among `cycles`
         self.final_scene: Scene | None = None
-        self.memory = Memory()
-        self.tried: int | None = None  # whom the last action was about
+        self.tried: int | None = None  # the object of the last action
         self.actions = self.deferrals = self.unseen = 0
 
     def carry_out(self) -> RunResult:
         """Run to the end, whatever the end is."""
         if self.record is not None:
-            wanted = self.pursuit.wanted
-            self.record.begin(wanted if isinstance(wanted, int) else None, self.settings)
+            self.record.begin(self.track.asked_for, self.settings)
         failed: BaseException | None = None
         try:
             end = self._run_to_end()
@@ -137,7 +123,11 @@ class _Run:
 
     def _run_to_end(self) -> _End:
         try:
-            return self._start() or self._turn_until_end()
+            end = self._start()
+            while end is None and (end := self._turn()) is None:
+                if self.open is not None:
+                    self._close(self.open)
+            return end
         except KeyboardInterrupt as told:
             return _End(Ended.STOPPED, f"interrupted {f'by {told}' if told.args else 'from the keyboard'}")
         except CporError as error:
@@ -153,14 +143,8 @@ class _Run:
         return self._unless_done(self._home())
 
     def _home(self) -> Outcome:
-        """Go home unless somebody wants the arm to stand still."""
+        """Go home unless the arm is to stand still."""
         return Outcome("stopped", "stopped on request") if self.stop.is_set() else self.robot.home()
-
-    def _turn_until_end(self) -> _End:
-        while (end := self._turn()) is None:
-            if self.open is not None:
-                self._close(self.open)
-        return end
 
     def _turn(self) -> _End | None:
         """One cycle; None to go on."""
@@ -172,14 +156,19 @@ class _Run:
             return end
         notes: list[str] = []
         self._turn_to_another(notes)
-        cycle = self._perceive(notes)
+        cycle, view = self._perceive(notes)
         if cycle.target is None:
             return self._look_again_for_target(cycle)
         self.unseen = 0
-        cycle, self.memory, said = decide_cycle(cycle, cycle.target, self.decider, self.memory, self.settings)
-        self.open = cycle
-        if looked := self.around.look(cycle.decision, said, self.memory):
-            self.memory, self.open = looked[0], noted(cycle, looked[1])
+        watch = Stopwatch(cycle.times_s)
+        answer = self.system.decide(view, cycle.target)
+        cycle = decide_cycle(cycle, answer, self.track.memory, self.settings)
+        assert view.memory is not None
+        self.track.memory = view.memory
+        watch.lap("decide")
+        self.open = cycle = replace(cycle, times_s=watch.times_s)
+        if looked := self.around.look(cycle.decision, answer.posterior, self.track.memory):
+            self.track.memory, self.open = looked[0], noted(cycle, looked[1])
             return None
         if isinstance(cycle.action, Defer):
             self.deferrals += 1
@@ -195,66 +184,66 @@ class _Run:
         return self._act(cycle)
 
     def _turn_to_another(self, notes: list[str]) -> bool:
-        """Whether somebody asks for another object, which is the target from now on."""
+        """Whether a person asks for another object, which is the target from now on."""
         obj = self.retarget() if self.retarget is not None else None
-        if obj is None or obj == self.pursuit.target:
+        if obj is None or obj == self.track.target:
             return False
-        turned = self.pursuit.turn_to(obj, self.memory)
-        if turned is None:
-            notes.append(f"somebody asked for object {obj}, which is not seen; the target stays as it was")
+        if not self.track.turn_to(obj):
+            notes.append(f"a person asked for object {obj}, which is not seen; the target stays as it was")
             return False
-        self.memory, self.retargeted = turned, True
+        self.retargeted = True
         self.deferrals = self.unseen = 0
         return True
 
     def _stays_for_another(self, cycle: Cycle) -> bool:
-        """Whether the robot is not sent since somebody asks for another object meanwhile."""
+        """Whether the robot is not sent, since a person asks for another object meanwhile."""
         notes: list[str] = []
-        stays = self._turn_to_another(notes)
-        if stays:
-            notes.append("the robot is not sent: somebody asks for another object")
+        if stays := self._turn_to_another(notes):
+            notes.append("the robot is not sent: a person asks for another object")
         self.open = noted(cycle, *notes)
         return stays
 
-    def _perceive(self, notes: list[str]) -> Cycle:
+    def _perceive(self, notes: list[str]) -> tuple[Cycle, View]:
         """Look, find the objects, and carry over what still holds."""
-        watch = Stopwatch()
-        observation = self.frames.take(notes)
+        watch, track = Stopwatch(), self.track
+        observation = as_recorded(self.frames.take(notes))
         watch.lap("look")
         # Where the segmenter fails, the record still has the frame.
-        self.open = Cycle(len(self.cycles), Scene(as_recorded(observation)), notes=tuple(notes))
-        seen = self.segmenter.segment(as_recorded(observation))
+        self.open = Cycle(len(self.cycles), Scene(observation), notes=tuple(notes))
+        seen = self.system.look(observation)
         watch.lap("segment")
-        target, self.memory = self.pursuit.look_for(self.memory, seen, self.segmenter, not self.cycles)
-        notes += self.memory.events
-        if self.retargeted and target is not None:
-            notes.append(f"from here on object {target} is asked for, another one than before")
-        if self.tried in self.memory.unchanged:
-            self.memory = self.memory.failed(self.tried)
+        view = self.system.find(track, seen)
+        notes += view.notes[len(seen.notes) :]
+        if self.retargeted and track.seen:
+            notes.append(f"from here on object {track.target} is asked for, another one than before")
+        if self.tried in track.memory.unchanged:
+            view.memory = track.memory.failed(self.tried)
             notes.append(f"object {self.tried} has not changed since it was tried")
-        self.tried = None
-        assert self.memory.frame is not None
-        made = describe_sources(self.memory.frame, fingerprint(self.segmenter), None, self.memory.made_here)
-        scene = replace(self.memory.add_to(self.memory.frame), sources=made)
         watch.lap("carry_over")
-        names, now = {o.id: o.called for c in self.cycles for o in c.scene.objects if o.called}, self.memory
+        self.tried, scene = None, replace(view.scene, sources=view.sources)
+        assert view.memory is not None
+        now = track.memory = view.memory  # with the names
         self.open = Cycle(
-            len(self.cycles), name_objects(scene, names), target, p_same=now.p_same, unchanged=now.unchanged,
-            near=now.near, notes=tuple(notes), times_s=watch.times_s, retargeted=self.retargeted,
+            len(self.cycles), scene, track.target if track.seen else None, p_same=now.p_same,
+            unchanged=now.unchanged, near=now.near, notes=tuple(notes), times_s=watch.times_s,
+            retargeted=self.retargeted,
         )  # fmt: skip
         self.retargeted = False
-        return self.open
+        return self.open, view
 
     def _look_again_for_target(self, cycle: Cycle) -> _End | None:
         self.unseen += 1
         has = list_labels(cycle.scene.ids) or "nothing"
         why = f"the target is not seen; the scene has: {has}"
-        if self.pursuit.doubted:
-            why = f"object {self.pursuit.target} may be another object than before; its id is not trusted"
+        unclear = self.track.unclear
+        if isinstance(unclear, AmbiguousRequest):
+            why = f"it is not clear which object is meant: {unclear.question}"
+        if self.track.doubted:
+            why = f"object {self.track.target} may be another object than before; its id is not trusted"
         self.open = noted(cycle, why)
         if self.unseen < self.settings.looks_for_target:
             return None
-        if self.pursuit.doubted:
+        if self.track.doubted:
             return self._ask_which_is_the_target(self.open)
         if not any(each.scene.objects for each in (*self.cycles, cycle)):
             return _End(Ended.EMPTY, f"nothing was seen in {self.unseen} looks")
@@ -264,9 +253,8 @@ class _Run:
     def _ask_which_is_the_target(self, cycle: Cycle) -> _End | None:
         action = self.ask(cycle) if self.ask is not None else None
         said = action.obj if isinstance(action, Grasp) else None
-        turned = self.pursuit.turn_to(said, self.memory) if isinstance(said, int) else None
-        if turned is not None:
-            self.memory, self.unseen = turned, 0
+        if isinstance(said, int) and self.track.turn_to(said):
+            self.unseen = 0
             self.open = noted(cycle, f"a person said that object {said} is the target")
             return None
         return _End(Ended.DEFERRED, "another object may be shown under the target's id; a person has to say")
@@ -297,7 +285,7 @@ class _Run:
         if outcome.kind == "done" and isinstance(action, Grasp):
             return self._unless_another(self._check_target_is_out(action.obj, outcome), action.obj)
         if outcome.kind == "done":
-            self.memory = self.memory.taken(action.obj)
+            self.track.memory = self.track.memory.taken(action.obj)
         if outcome.kind == "fault" and self._recover():
             return None
         return self._unless_done(outcome) if outcome.kind in ("stopped", "fault") else None
@@ -314,7 +302,7 @@ class _Run:
             if not self.settings.check_target_is_out:
                 return _End(Ended.UNCONFIRMED, f"{said}, as the robot says; nobody looked")
             delivery, seen = check_delivery(
-                self.robot, self.frames, self.segmenter, self.memory, target, outcome, self.settings, notes
+                self.robot, self.frames, self.system, self.track.memory, target, outcome, self.settings, notes
             )
         except CporError as error:
             self.open = noted(self.open, *notes)
@@ -333,7 +321,7 @@ class _Run:
         return None
 
     def _unless_another(self, end: _End | None, taken: int) -> _End | None:
-        """None to go on where the target is out and somebody asks for another object meanwhile."""
+        """None to go on where the target is out and a person asks for another object meanwhile."""
         notes: list[str] = []
         if end is None or end.ended != Ended.RETRIEVED or self.open is None:
             return end
@@ -341,8 +329,8 @@ class _Run:
         self.open = noted(self.open, *notes)
         if not goes_on:
             return end
-        self.open = noted(self.open, "the target is out, and somebody asks for another object")
-        self.memory, self.final_scene = self.memory.taken(taken), None
+        self.open = noted(self.open, "the target is out, and a person asks for another object")
+        self.track.memory, self.final_scene = self.track.memory.taken(taken), None
         return None
 
     def _unless_able(self) -> _End | None:

@@ -10,7 +10,7 @@ final/           the look after the target was delivered
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,11 +23,12 @@ from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Action, Decision
 from cpor.errors import CporError
 from cpor.files.whole_files import OutputFileError, write_text
-from cpor.pipeline import Pipeline
-from cpor.robot.choose import Decider, choose
+from cpor.parts import GIVEN, NONE
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
 from cpor.robot.records import CycleRecord, RunRecord, cycle_from_record, cycle_to_record, status_to_record
 from cpor.scene import Scene
+from cpor.system import System
+from cpor.tracking.memory import Memory
 from cpor.tracking.pair_filter import PairFilter
 
 _Model = TypeVar("_Model", RunRecord, CycleRecord)
@@ -177,27 +178,27 @@ def read_run(folder: str | Path) -> RecordedRun:
     return RecordedRun(head, tuple(cycles), read_scene_folder(final) if final.is_dir() else None)
 
 
-def replay(folder: str | Path, pipeline: Pipeline | Decider | None = None) -> tuple[Replayed, ...]:
-    """Decide every recorded cycle again; nothing moves and no semantic source is asked by default.
+def replay(folder: str | Path, system: System | None = None) -> tuple[Replayed, ...]:
+    """Decide every recorded cycle again, by the masks and semantic scores of the record; nothing moves.
 
     Args:
         folder: Of a recorded run.
-        pipeline: Who decides now; `Pipeline()` by default, with the recorded semantic scores.
+        system: What decides now; by default a `System()` with the threshold of each recorded decision.
 
     Returns:
         One entry for each cycle in which something was decided.
     """
-    decider = pipeline or Pipeline()
-    again = []
+    decides, again = system or System(), []
     carried = PairFilter()
     for cycle in read_run(folder).cycles:
         carried = carried.predict(cycle.unchanged, cycle.near)
         if cycle.decision is None or cycle.target is None:
             continue
         then = cycle.decision
-        choice = choose(decider, cycle.scene, cycle.target, frozenset(), carried=carried)
-        now = choice.decision
-        carried = carried.after(choice.result.beliefs) if choice.result else carried
+        view = replace(System(GIVEN, NONE, NONE).look(cycle.scene), memory=Memory(pairs=carried))
+        now = decides.decide(view, cycle.target, tau=then.tau if system is None else None).decision
+        assert now is not None and view.memory is not None
+        carried = view.memory.pairs
         objects = {*then.scores, *now.scores}
         apart = max((abs(then.scores.get(k, 0.0) - now.scores.get(k, 0.0)) for k in objects), default=0.0)
         again.append(Replayed(cycle.index, then.action, now, apart))

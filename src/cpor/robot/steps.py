@@ -1,23 +1,20 @@
 """The steps of a cycle in which nothing moves: take a frame, decide, hear a person, check a delivery."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from cpor.answer import Answer
 from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CameraError, InvalidSettingError
 from cpor.inference.decide import LISTING
-from cpor.perception.segmenter import Segmenter
-from cpor.pipeline import Pipeline
-from cpor.records.pair_belief import PairBelief
-from cpor.relations import ObstructionPosterior
-from cpor.robot.carry_over import AskOnlyNew, Memory
-from cpor.robot.choose import Decider, choose
+from cpor.robot.choose import choose
 from cpor.robot.confirm import Delivery, confirm_delivery
-from cpor.robot.cycle import Cycle, LoopSettings, Stopwatch, as_recorded, scores_used
+from cpor.robot.cycle import Cycle, LoopSettings, as_recorded
 from cpor.robot.protocol import Outcome, Robot
 from cpor.scene import Observation, Scene
+from cpor.system import System
+from cpor.tracking.memory import Memory
 
 CLOCK_ERROR_S = 0.05
 """A frame may be this much older than the moment it was asked for, by the camera's clock. [s]"""
@@ -93,35 +90,26 @@ def why_stale(
     return "the depth is equal to that before, to the last pixel" if repeats else None
 
 
-def require_strict(decider: Pipeline | Decider | None, settings: LoopSettings) -> None:
-    """Refuse Algorithm 1, and a prior for missing answers unless somebody signed it off for this run.
-
-    A decider that does not say what it does is taken to assume something.
+def require_strict(system: System, settings: LoopSettings) -> None:
+    """Refuse Algorithm 1, and a prior for missing answers unless a person signed it off for this run.
 
     Raises:
-        InvalidSettingError: Nobody did, or the method is `topk`.
+        InvalidSettingError: The method is `topk`, or the prior is not signed off.
     """
-    policy: Any = _pipeline_of(decider) or decider
-    if (method := getattr(policy, "method", None)) in LISTING:
+    if (method := system.settings.method) in LISTING:
         raise InvalidSettingError(f"the method {method} is for comparison only; an arm needs auto or exact")
-    if settings.sign_off_prior is not None:
-        return
-    if not (hasattr(policy, "prior") and hasattr(policy, "method")):
+    if system.settings.prior is not None and settings.sign_off_prior is None:
         raise InvalidSettingError(
-            "the decider does not say what it assumes where no source has an answer; use a System, put it in "
-            "cpor.robot.choose.Declared, or sign it off for this run with LoopSettings(sign_off_prior=...)"
-        )
-    if policy.prior is not None:
-        raise InvalidSettingError(
-            f"the decider assumes {policy.prior:.3g} where no source has an answer, which must not move an "
-            "arm; leave the prior out, or sign it off for this run with LoopSettings(sign_off_prior=...)"
+            f"the system assumes {system.settings.prior:.3g} where no source has an answer, which must not "
+            "move an arm; leave the prior out, or sign it off for this run with "
+            "LoopSettings(sign_off_prior=...)"
         )
 
 
 def check_delivery(
     robot: Robot,
     frames: Frames,
-    segmenter: Segmenter,
+    system: System,
     before: Memory,
     target: int,
     outcome: Outcome,
@@ -131,9 +119,9 @@ def check_delivery(
     """What is known of a target that the robot says it delivered, and the last look at it.
 
     Args:
-        robot: Who says so.
+        robot: The robot.
         frames: Of its camera.
-        segmenter: Finds the objects of a frame.
+        system: Finds the objects of a frame.
         before: What was known before the attempt.
         target: The target's id then.
         outcome: What the robot says.
@@ -141,8 +129,7 @@ def check_delivery(
         notes: Takes what each look says.
     """
     for is_last in (*[False] * (settings.looks_for_target - 1), True):
-        seen = segmenter.segment(frames.take(notes))
-        seen = replace(seen, observation=as_recorded(seen.observation))
+        seen = system.parts.segment(Scene(as_recorded(frames.take(notes))))[0]
         delivery = confirm_delivery(before, target, seen, settings.ids_are_kept, outcome, robot.status())
         notes.append(f"the robot says that it has the target; {delivery.why}")
         if delivery.known != "not_known" or is_last:
@@ -152,59 +139,32 @@ def check_delivery(
     return delivery, now.frame
 
 
-def decide_cycle(
-    cycle: Cycle, target: int, decider: Pipeline | Decider, memory: Memory, settings: LoopSettings
-) -> tuple[Cycle, Memory, ObstructionPosterior | None]:
-    """The cycle with its decision, the memory with what was learnt, and what was decided from where told.
+def decide_cycle(cycle: Cycle, answer: Answer, memory: Memory, settings: LoopSettings) -> Cycle:
+    """The cycle with its decision, and with the action that follows from it.
 
     Args:
         cycle: What was seen.
-        target: Whom it is about.
-        decider: Who decides.
+        answer: What the system decides.
         memory: What is known after this frame.
         settings: When an object is left alone.
     """
-    watch = Stopwatch(cycle.times_s)
     limit = settings.failures_before_exclusion
     excluded = frozenset(k for k, known in memory.known.items() if known.failures >= limit)
     hopeless = frozenset(k for k in excluded if memory.known[k].failures >= settings.failures_before_asking)
-    choice = choose(decider, cycle.scene, target, excluded, settings.make_room, hopeless, memory.pairs)
-    scene = cycle.scene
-    if choice.result is not None:
-        scene = replace(scene, semantic_scores=scores_used(scene, choice.result))
-    carried = memory.carried if _uses_given_scores(decider) else frozenset()
-    beliefs: tuple[PairBelief, ...] = ()
-    if choice.result is not None:
-        seen, n = choice.result.beliefs, len(choice.result.beliefs.ids)
-        beliefs = tuple(seen.list_pairs(choice.result.posterior.p_obstructs[:n, :n], carried))
-    memory = memory.learn(scene.semantic_scores, choice.result.beliefs if choice.result else None)
-    watch.lap("decide")
-    decided = replace(
+    action, note = choose(answer, excluded, settings.make_room, hopeless)
+    assert answer.view is not None and answer.view.believed is not None and answer.posterior is not None
+    beliefs, n = answer.view.believed.beliefs, len(answer.view.believed.beliefs.ids)
+    believed, same = answer.view.believed, answer.decision is not None and action == answer.decision.action
+    return replace(
         cycle,
-        scene=scene,
-        decision=choice.decision,
-        action=choice.action,
-        p_success=choice.p_success,
-        beliefs=beliefs,
-        promise=choice.answer.promise if choice.answer else None,
-        checks=choice.answer.checks if choice.answer else (),
-        notes=(*cycle.notes, *choice.notes),
-        times_s=watch.times_s,
-    )
-    return decided, memory, choice.result.posterior if choice.result else None
-
-
-def _pipeline_of(decider: Pipeline | Decider | None) -> Pipeline | None:
-    """The pipeline that decides, also where its `run` was given."""
-    owner = getattr(decider, "__self__", decider)
-    return owner if isinstance(owner, Pipeline) else None
-
-
-def _uses_given_scores(decider: Pipeline | Decider) -> bool:
-    """Whether it is known to decide by the semantic scores that come with a scene, and not to ask anew."""
-    pipeline = _pipeline_of(decider)
-    return pipeline is not None and (
-        isinstance(pipeline.score, AskOnlyNew) or pipeline.score is Pipeline.score
+        scene=replace(cycle.scene, semantic_scores=believed.semantic, sources=believed.sources),
+        decision=answer.decision,
+        action=action,
+        p_success=answer.p_success if same else None,
+        beliefs=tuple(beliefs.list_pairs(answer.posterior.p_obstructs[:n, :n], believed.kept)),
+        promise=answer.promise,
+        checks=answer.checks,
+        notes=(*cycle.notes, *((note,) if note else ())),
     )
 
 

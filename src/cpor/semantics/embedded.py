@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -42,6 +42,8 @@ class EmbeddedScorer:
     """
 
     path: Path = PACKAGED / "scorer.onnx"
+    is_free: ClassVar[bool] = True
+    """Asking costs no money and little time: the loop scores every pair anew in each look."""
 
     @cached_property
     def name(self) -> str:

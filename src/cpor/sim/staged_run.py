@@ -11,11 +11,10 @@ from jaxtyping import Int32
 from scipy import ndimage
 
 from cpor.decision import Defer, Grasp, Remove
+from cpor.parts import NONE
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
-from cpor.pipeline import Pipeline
 from cpor.risk.modes import DEFAULT_MODE, Mode
-from cpor.robot.choose import Decider, SystemDecider
 from cpor.robot.cycle import Ask, Cycle, LoopSettings, Retarget, RunResult
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
@@ -63,10 +62,11 @@ class DemoSettings:
     tau: float | None = None
     look_cost: float = LoopSettings.look_cost
 
-    def decider(self, model: Path | None = None) -> SystemDecider:
+    def system(self, segmenter: Segmenter, model: Path | None = None) -> System:
         """A system of a model; of the bundled one that was fitted to such eyes by default."""
-        scorer = None if self.eyes == "networks" else "none"
-        return SystemDecider(System(scorer=scorer, model=model, mode=self.mode), self.tau)
+        scorer = None if self.eyes == "networks" else NONE
+        second_look = None if self.eyes == "networks" else False  # true masks need none
+        return System(segmenter, scorer, model, self.mode, second_look=second_look, tau=self.tau)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def set_stage(
 def demonstrate(
     stage: Stage,
     settings: DemoSettings,
-    decider: Pipeline | Decider | None = None,
+    system: System | None = None,
     record: RunFolder | None = None,
     on_decision: Callable[[Cycle], None] = lambda cycle: None,
     on_cycle: Callable[[Cycle, Verdict | None], None] = lambda cycle, verdict: None,
@@ -244,7 +244,7 @@ def demonstrate(
     Args:
         stage: As `set_stage` left it.
         settings: How many attempts.
-        decider: Who decides; by default a system for the stage's eyes.
+        system: Looks and decides; by default one for the stage's eyes.
         record: Where every cycle is written.
         on_decision: Called before the arm moves.
         on_cycle: Called after, with what the truth says.
@@ -272,9 +272,8 @@ def demonstrate(
     pointer = Pointer(stage)
     result = retrieve(
         stage.robot,
-        stage.segmenter,
+        system or settings.system(stage.segmenter),
         stage.heap.target if stage.ids_are_kept else pointer,
-        decider or settings.decider(),
         LoopSettings(
             budget=settings.budget,
             ids_are_kept=stage.ids_are_kept,

@@ -17,6 +17,7 @@ from cpor.words.grounding_answers import (
     Found,
     Grounding,
     NotFound,
+    Request,
     say_objects,
 )
 from cpor.words.request_words import parse_request
@@ -55,9 +56,7 @@ def ground(
     Raises:
         InvalidSettingError: It is asked for in several ways.
     """
-    ways = [way for way in (target, point, words) if way is not None]
-    if len(ways) > 1:
-        raise InvalidSettingError("ask in one way only: by id, by a point, or in words")
+    Request(target, point, words)  # refuses several ways
     if target is not None:
         return _within_given(scene, ground_id(scene, target))
     if point is not None:

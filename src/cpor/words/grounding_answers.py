@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from cpor.errors import InvalidSettingError
+from cpor.scene import PixelPoint
 from cpor.words.vocabulary import vocabulary
 
 LEAST_FIT = 0.35
@@ -95,6 +97,62 @@ class Exchange:
         if isinstance(meant, AmbiguousRequest):
             return replace(self, candidates=tuple(each.id for each in meant.candidates))
         return self
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which object is asked for: an id, a point, or words; nothing means the request the scene came with.
+
+    Attributes:
+        id: Its id.
+        point: A pixel that shows it. [px]
+        words: What it looks like.
+        before: What was said before, for words that point to it; None: as the view remembers.
+
+    Raises:
+        InvalidSettingError: The object is named in several ways.
+    """
+
+    id: int | None = None
+    point: PixelPoint | None = None
+    words: str | None = None
+    before: Exchange | None = None
+
+    def __post_init__(self) -> None:
+        if self.ways > 1:
+            raise InvalidSettingError("name the object in one way only: by its id, by a point, or in words")
+        if self.point is not None:
+            object.__setattr__(self, "point", PixelPoint(*self.point))
+
+    @property
+    def ways(self) -> int:
+        """In how many ways the object is named."""
+        return sum(way is not None for way in (self.id, self.point, self.words))
+
+    def required(self) -> "Request":
+        """The request, which must name the object.
+
+        Raises:
+            InvalidSettingError: It does not.
+        """
+        if not self.ways:
+            raise InvalidSettingError("name the object in one way: by its id, by a point, or in words")
+        return self
+
+
+Asked: TypeAlias = Request | int | str | tuple[float, float] | None
+"""A request, or one given as an id, as words, as a pixel x, y, or not at all."""
+
+
+def as_request(asked: Asked) -> Request:
+    """The request that a plain value means."""
+    if isinstance(asked, Request):
+        return asked
+    if asked is None:
+        return Request()
+    if isinstance(asked, str):
+        return Request(words=asked)
+    return Request(point=PixelPoint(*asked)) if isinstance(asked, tuple) else Request(int(asked))
 
 
 def weigh(words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str]) -> Grounding:

@@ -19,11 +19,12 @@ from cpor.files.strict_json import parse_strict
 from cpor.fusion.prior import shift_for_decoding
 from cpor.inference.decide import MethodChoice
 from cpor.model import FittedModel
+from cpor.parts import GIVEN
 from cpor.records.decision import FileLabel, PairRecord
 from cpor.relations import Label, ObstructionPosterior
 from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.scene import BlockedBy, Scene
-from cpor.system import GIVEN, System
+from cpor.system import System
 from cpor.truth import right_actions
 
 Missing: TypeAlias = Literal["error", "unobstructed"]

@@ -24,7 +24,7 @@ from cpor.serve.api.messages import (
     SceneReply,
 )
 from cpor.serve.api.object_outlines import describe_objects
-from cpor.serve.api.view_decisions import decide_on_view, pointed_at
+from cpor.serve.api.view_decisions import asked_of, decide_on_view
 from cpor.serve.http.uploads import Received, Upload, UploadLimits, read_upload
 from cpor.system import System
 
@@ -76,7 +76,7 @@ def look_and_decide(
 
 def look_closer(system: System, kept: KeptView, request: SceneDecideRequest) -> KeptView:
     """A view with what shows where a request points, if the segmenter saw it faintly."""
-    point = pointed_at(kept, request)
+    point = asked_of(request, kept.shrunk).point
     if point is None or (view := system.look_closer(kept.view, point)) is kept.view:
         return kept
     believe_all(system, view)

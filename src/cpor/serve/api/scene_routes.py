@@ -20,7 +20,7 @@ from cpor.serve.api.messages import (
     SceneDecideRequest,
     SceneReply,
 )
-from cpor.serve.api.view_decisions import check_asked_once, points_at_nothing
+from cpor.serve.api.view_decisions import asked_of, points_at_nothing
 from cpor.serve.http.form import ASK_PARTS, SCENE_PARTS, read_form
 from cpor.serve.http.openapi import multipart_body
 from cpor.serve.http.settings import ServeSettings
@@ -61,7 +61,7 @@ def add_scene_routes(
         form = await read_form(http, SCENE_PARTS + ASK_PARTS)
         if masks_needed and form.upload.instances is None:
             raise InvalidSettingError("the part instances is missing: a PNG of the id that each pixel shows")
-        check_asked_once(form.request)
+        asked_of(form.request)
         said, kept = await looking.run(look_and_decide, form.upload, limits, form.request)
         return as_json(said | {"id": shelf.put(kept), "notes": warn(kept) + said["notes"]})
 

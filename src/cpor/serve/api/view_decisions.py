@@ -4,46 +4,43 @@ import time
 from typing import Any
 
 from cpor.answer import Answer, DecideSettings
-from cpor.errors import InvalidSettingError
+from cpor.parts import GIVEN
 from cpor.scene import PixelPoint
 from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.api.kept_views import KeptView
 from cpor.serve.api.messages import SceneDecideRequest
-from cpor.system import GIVEN, System
+from cpor.system import System
 from cpor.words.grounding import shows_nothing
+from cpor.words.grounding_answers import Request
 
 _DESCRIBING_S = 1.0
 """Time for the likeliest graphs and posteriors of relations; the decision itself has no deadline, since the
 promise was tested without one: its work is counted instead. [s]"""
 
 
-def check_asked_once(request: SceneDecideRequest) -> None:
-    """Refuse a request that names its object in no way, or in several."""
-    if sum(way is not None for way in (request.target, request.point, request.request)) != 1:
-        raise InvalidSettingError("say which object in one way: target, point or request")
+def asked_of(request: SceneDecideRequest, shrunk: int = 1) -> Request:
+    """The object that a request names, in pixels of a view that was made so many times smaller.
 
-
-def pointed_at(kept: KeptView, request: SceneDecideRequest) -> PixelPoint | None:
-    """The point of a request in the view."""
-    return None if request.point is None else PixelPoint(*(side / kept.shrunk for side in request.point))
+    Raises:
+        InvalidSettingError: It is named in no way, or in several.
+    """
+    point = None if request.point is None else PixelPoint(*(side / shrunk for side in request.point))
+    return Request(request.target, point, request.request).required()
 
 
 def points_at_nothing(kept: KeptView, request: SceneDecideRequest) -> bool:
     """Whether a request points at a place of the picture that no object of the view shows."""
-    point = pointed_at(kept, request)
+    point = asked_of(request, kept.shrunk).point
     return point is not None and shows_nothing(kept.view.seen, point)
 
 
 def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
     """Decide for an object of a view."""
     assert kept.view.believed is not None
-    check_asked_once(request)
     # Beliefs are there, so that no network is loaded.
     return System(GIVEN, model=kept.model).decide(
         kept.view,
-        request.target,
-        point=pointed_at(kept, request),
-        request=request.request,
+        asked_of(request, kept.shrunk),
         mode=request.mode,
         tau=request.tau,
         relations={(each.blocked, each.blocker): each.p for each in request.relations},

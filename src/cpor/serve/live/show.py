@@ -70,7 +70,6 @@ class Show:
         done = demonstrate(
             stage,
             settings,
-            settings.decider(),
             on_decision=self._decided,
             on_cycle=lambda cycle, verdict: self._over(stage, cycle, verdict),
             ask=self._ask,

@@ -1,9 +1,9 @@
-"""What was learnt in one cycle and still holds in the next: who is who, semantic scores, failed attempts.
+"""What was learnt in one look and still holds in the next: ids, names, semantic scores, failed attempts.
 
 An object is *the same* when it is recognised, and keeps its id; it is *unchanged* when, on top of that, it
 lies where it lay and looks as it looked when something was last learnt about it. Scores of pairs of unchanged
-objects are kept, so a costly scorer is not asked twice. Only raw scores are: what a calibrator that sees the
-target said (`p_on_chain`) holds for that target in that scene alone and is computed anew in every cycle.
+objects are kept, so that a costly scorer is not asked twice. Only raw scores are kept: what a calibrator that
+sees the target says (`p_on_chain`) holds for that target in that scene alone and is computed anew.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from cpor.pipeline import PairBeliefs
 from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
-from cpor.semantics.scorer import RelationScorer
 from cpor.tracking.identity import SURE, identify
 from cpor.tracking.looks import Look, are_near, is_unchanged, look_at, look_at_spot
 from cpor.tracking.numbers import give_numbers, renumber
@@ -29,7 +28,7 @@ class Known:
 
     Attributes:
         last: How it looked when it was last seen.
-        since: How it looked when it last changed; slow drift is told against this one.
+        since: How it looked when it last changed; slow drift is measured against this one.
         sure: How it looked when it was last sure to be itself.
         p_same: Probability that it is the object that got this id.
         failures: Attempts on it that changed nothing, neither it nor what lies near it.
@@ -49,22 +48,23 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What the loop knows after a look; an id stays with a thing as long as it is known.
+    """What is known after a look; an id stays with a thing as long as it is known.
 
     Attributes:
         known: What is known of each object of the last look.
         lost: What is known of those that were seen before, and not in the last look.
         new: Objects that were not known before the last look.
-        scores: Semantic scores that came as numbers. A pair without answer is not remembered: it is
-            asked again.
-        scorer: Who said so.
+        scores: Semantic scores that still hold. A pair without an answer is not among them: it is asked
+            again.
+        scorer: The name of the scorer that gave them.
         unchanged: The objects that did not change since the frame before.
-        carried: The pairs whose scores were kept from the frame before, as this one brings none of its own.
         near: Those of them near to something that changed, came or went.
         pairs: What the looks so far say of each pair that did not change.
         events: What is to be said of who is who, in sentences.
         frame: The last look, by these ids; None before the first.
         made_here: What of the last look the segmenter made: its masks, unless one is from an earlier look.
+        names: What each object was called, by id; it stays.
+        numbers: The id of each object of the last look, by the number it had before.
     """
 
     known: Mapping[int, Known] = field(default_factory=dict)
@@ -73,12 +73,13 @@ class Memory:
     scores: Mapping[BlockedBy, float] = field(default_factory=dict)
     scorer: str | None = None
     unchanged: frozenset[int] = frozenset()
-    carried: frozenset[BlockedBy] = frozenset()
     near: frozenset[int] = frozenset()
     pairs: PairFilter = field(default_factory=PairFilter)
     events: tuple[str, ...] = ()
     frame: Scene | None = None
     made_here: frozenset[str] = frozenset({"masks"})
+    names: Mapping[int, str] = field(default_factory=dict)
+    numbers: Mapping[int, int] = field(default_factory=dict)
 
     def carry_to(self, seen: Scene, ids_are_kept: bool = False) -> "Memory":
         """What still holds in the next look.
@@ -121,7 +122,6 @@ class Memory:
         for k in moved:
             known[k] = replace(known[k], failures=0)  # there may be room for the fingers now
         kept = {pair: score for pair, score in self.scores.items() if unchanged.issuperset(pair)}
-        own = scene.semantic_scores.scores if scene.semantic_scores else {}
         return Memory(
             known,
             {k: replace(o, taken=o.taken or k in who.joined) for k, o in before.items() if k not in known},
@@ -129,7 +129,6 @@ class Memory:
             kept,
             self.scorer,
             frozenset(unchanged),
-            frozenset(pair for pair in kept if own.get(pair) is None),
             frozenset(moved),
             self.pairs.predict(frozenset(unchanged), frozenset(moved)),
             (
@@ -138,7 +137,15 @@ class Memory:
             ),
             scene,
             frozenset() if still else frozenset({"masks"}),
+            self.names,
+            numbers,
         )
+
+    @property
+    def shown(self) -> list[int]:
+        """The objects that show in the last look; all of them where it has no masks."""
+        masked = self.frame is not None and self.frame.visible_ids is not None
+        return [k for k, known in self.known.items() if known.last.area or not masked]
 
     @property
     def p_same(self) -> dict[int, float]:
@@ -155,6 +162,7 @@ class Memory:
             lost={k: each for k, each in self.lost.items() if k != known_as},
             new=self.new - {obj},
             frame=renumber(self.frame, numbers),
+            numbers=numbers,
         )
 
     def trust(self, obj: int, place: PixelPoint | None = None) -> "Memory":
@@ -164,14 +172,28 @@ class Memory:
         told = replace(known, p_same=1.0, sure=known.last, spot=spot)
         return replace(self, known={**self.known, obj: told})
 
-    def learn(self, semantic: SemanticScores | None, beliefs: PairBeliefs | None = None) -> "Memory":
-        """With the semantic scores of this frame, and what is believed of its pairs."""
-        if beliefs is not None:
-            return replace(self, pairs=self.pairs.after(beliefs)).learn(semantic)
-        if semantic is None:
-            return self
-        answered = {pair: score for pair, score in semantic.scores.items() if score is not None}
-        return replace(self, scores=answered, scorer=semantic.scorer or self.scorer)
+    def learn(self, beliefs: PairBeliefs, scores: SemanticScores | None = None) -> "Memory":
+        """With what is believed of the pairs of this look, and the semantic scores that are to be kept."""
+        answered = {pair: s for pair, s in (scores.scores if scores else {}).items() if s is not None}
+        scorer = scores.scorer if scores else None
+        return replace(self, pairs=self.pairs.after(beliefs), scores=answered, scorer=scorer)
+
+    def add(self, scene: Scene) -> "Memory":
+        """With the objects that a closer look at the last frame shows besides; they get free ids."""
+        free = max((*self.known, *self.lost, 0)) + 1
+        new = [k for k in scene.ids if k not in self.known]
+        numbers = {k: k for k in scene.ids} | {k: free + n for n, k in enumerate(new)}
+        scene = renumber(scene, numbers)
+        looks = look_at(scene)
+        added = {numbers[k]: Known(*(looks[numbers[k]],) * 3) for k in new}
+        return replace(
+            self,
+            known={**self.known, **added},
+            new=self.new | added.keys(),
+            frame=scene,
+            made_here=frozenset(),
+            numbers=numbers,
+        )
 
     def failed(self, obj: int) -> "Memory":
         """With one more attempt on an object that changed nothing."""
@@ -181,41 +203,3 @@ class Memory:
     def taken(self, obj: int) -> "Memory":
         """With an object that the robot says it took away."""
         return replace(self, known={**self.known, obj: replace(self.known[obj], taken=True)})
-
-    def add_to(self, scene: Scene) -> Scene:
-        """The scene with the remembered scores where it has none of its own."""
-        if not self.scores:
-            return scene
-        own = scene.semantic_scores
-        scores: dict[BlockedBy, float | None] = dict(self.scores)
-        for pair, score in (own.scores if own else {}).items():
-            if score is not None or pair not in scores:
-                scores[pair] = score
-        scorer = own.scorer if own and own.scorer else self.scorer
-        return replace(scene, semantic_scores=SemanticScores(scores, scorer))
-
-
-@dataclass(frozen=True)
-class AskOnlyNew:
-    """A semantic stage for `Pipeline(score=...)` that asks only about pairs without a score.
-
-    Attributes:
-        scorer: Asked once a scene, or not at all where each of its own pairs has a score.
-    """
-
-    scorer: RelationScorer
-
-    def __call__(self, scene: Scene) -> SemanticScores:
-        """The scores of all pairs that matter, old and new."""
-        given = scene.semantic_scores
-        known = {p: s for p, s in (given.scores if given else {}).items() if s is not None}
-        wanted = frozenset(self.scorer.pairs(scene))
-        missing = sorted(wanted.difference(known))
-        # Kept pairs that matter no more are no answer anybody needs.
-        scores: dict[BlockedBy, float | None] = {pair: known[pair] for pair in sorted(wanted & set(known))}
-        scorer = given.scorer if given else None
-        if missing:
-            said = self.scorer.score(scene, missing)
-            scores |= {pair: said.scores[pair] for pair in missing}
-            scorer = said.scorer
-        return SemanticScores(scores, scorer)

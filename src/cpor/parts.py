@@ -1,0 +1,144 @@
+"""The parts of a System: segmenter, scorer and model, given by name or object, chosen where none is given."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from cpor.answer import View
+from cpor.errors import InvalidSceneError
+from cpor.evidence.merged import find_merged
+from cpor.evidence.source import Source, load_sources
+from cpor.model import Bundled, FittedModel, bundled_model
+from cpor.paper_model import load_model
+from cpor.perception.mask_files import GivenMasks
+from cpor.perception.network_file import MissingExtraError
+from cpor.perception.registry import DEFAULT, make_segmenter
+from cpor.perception.segmenter import Segmenter
+from cpor.pipeline import PairBeliefs, Pipeline
+from cpor.promise import Makers
+from cpor.scene import Scene, SemanticScores
+from cpor.semantics.registry import load_scorer
+from cpor.semantics.scorer import RelationScorer
+from cpor.sources import fingerprint, verified_sources
+
+NONE = "none"
+"""In place of a scorer or a model: go without."""
+
+GIVEN = "given"
+"""Name of the masks that a scene came with."""
+
+
+class Parts:
+    """Segmenter, scorer and model; the arguments are those of `System`.
+
+    Attributes:
+        segmenter: The segmenter that was asked for; None: the masks of the scene, else ours.
+        only_given: Whether only masks that a scene came with are taken.
+        scorer: The scorer that was asked for; None: the scores of the scene, else ours.
+        no_scorer: Whether to go without a scorer.
+        model: The model that was asked for; None: the bundled one that was fitted to such scores.
+    """
+
+    def __init__(
+        self,
+        segmenter: Segmenter | str | None,
+        scorer: RelationScorer | str | None,
+        model: FittedModel | str | Path | None,
+        sources: Sequence[Source | str] = (),
+    ) -> None:
+        self._sources = load_sources(sources)
+        self._segmenter_name = segmenter if isinstance(segmenter, str) else None
+        self.only_given = segmenter == GIVEN
+        self.segmenter = (
+            segmenter
+            if not isinstance(segmenter, str)
+            else None
+            if self.only_given
+            else make_segmenter(segmenter)
+        )
+        self.no_scorer, self._no_model = scorer == NONE, model == NONE
+        self.scorer = (
+            scorer if not isinstance(scorer, str) else None if self.no_scorer else load_scorer(scorer)
+        )
+        if isinstance(model, str | Path):
+            model = None if self._no_model else load_model(model)
+        self.model = model
+
+    def segment(self, given: Scene) -> tuple[Scene, str, str | None]:
+        """The scene with masks, the name of their source, and the fingerprint of what made them."""
+        if given.visible_ids is None and self.only_given:
+            raise InvalidSceneError("the scene has no masks; give some, or let a segmenter find them")
+        if given.visible_ids is not None and self.segmenter is None:
+            recorded = verified_sources(given)
+            maker = recorded.segmenter if recorded is not None else None
+            return GivenMasks(given).segment(given.observation), GIVEN, maker
+        segmenter = self.segmenter or own_segmenter()
+        found = segmenter.segment(given.observation)
+        maker = fingerprint(segmenter)
+        own = getattr(segmenter, "name", type(segmenter).__name__)
+        name = maker.split(" @")[0] if maker else self._segmenter_name or own
+        # Scores that came with other masks are about other objects.
+        return replace(found, request=given.request, sources=None), name, maker
+
+    def scorer_for(self, scene: Scene) -> RelationScorer | None:
+        """The scorer to ask; None if the scene has its own scores, or no scorer is wanted or installed."""
+        if self.scorer is not None:
+            return self.scorer
+        if self.no_scorer or scene.semantic_scores is not None:
+            return None
+        try:
+            scorer = own_scorer()
+            _ = scorer.name
+        except MissingExtraError:
+            return None  # masks and depth decide alone, and the notes say so
+        return scorer
+
+    def model_for(self, semantic: SemanticScores | None) -> FittedModel | None:
+        """The model that was asked for, else the bundled one that was fitted to such scores, if any."""
+        if self.model is not None or self._no_model:
+            return self.model
+        if semantic is None:
+            return _bundled("geometry")
+        embedded = _bundled("embedded")
+        return embedded if semantic.scorer == embedded.scorer else None
+
+    def pipeline_for(self, semantic: SemanticScores | None) -> Pipeline:
+        """The stages for such scores: those of the model, else uncalibrated ones."""
+        model = self.model_for(semantic)
+        return Pipeline(sources=self._sources) if model is None else model.pipeline(sources=self._sources)
+
+
+def doubt_merged(view: View, beliefs: PairBeliefs, pipeline: Pipeline) -> PairBeliefs:
+    """The beliefs without an answer for objects whose masks hold two, by a second look of our segmenter."""
+    if "masks" in view.sources.made_here and view.sources.segmenter == fingerprint(own_segmenter()):
+        return beliefs
+    try:
+        second = own_segmenter().segment(view.seen.observation)
+    except MissingExtraError:
+        return beliefs  # without our network there is no second look
+    merged = find_merged(view.seen, second, pipeline.measure(second))
+    return replace(beliefs, p_unseen=np.where(merged, np.nan, beliefs.p_unseen))
+
+
+@cache
+def _bundled(kind: Bundled) -> FittedModel:
+    return FittedModel.load(bundled_model(kind))
+
+
+@cache
+def own_segmenter() -> Segmenter:
+    """Our segmenter; its network is read when first used."""
+    return make_segmenter(DEFAULT)
+
+
+@cache
+def own_scorer() -> RelationScorer:
+    """Our scorer; its network is read when first used."""
+    return load_scorer("embedded")
+
+
+OWN: Makers = (own_segmenter, own_scorer)
+"""What can make our masks and scores again."""
