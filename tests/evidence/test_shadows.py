@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cpor.evidence.shadows import fill_shadows, find_shadows
+from cpor.evidence.shadows import fill_shadows, find_shadow
 from cpor.gate.frame import check_frame
 from cpor.gate.setup import setup_figures
 from cpor.model import FittedModel, bundled_model
@@ -67,7 +67,7 @@ def with_shadow(baseline=0.2, turn=lambda image: image):
 @pytest.mark.parametrize("baseline", [0.1, 0.3])
 def test_side_and_baseline_are_found_and_the_floor_is_filled_in(turn, axis, after, baseline):
     depth, dark, scene = with_shadow(baseline, turn)
-    (side,) = find_shadows(scene.observation.depth)
+    side = find_shadow(scene.observation.depth)
     assert (side.axis, side.after) == (axis, after)
     assert side.k == pytest.approx(baseline * FOCAL, rel=0.15)
     filled = fill_shadows(scene).observation.depth
@@ -84,7 +84,7 @@ def test_nothing_is_changed_where_readings_are_lost_on_both_sides_of_every_edge(
     for _ in range(4):
         step |= np.roll(step, 1, axis=1) | np.roll(step, -1, axis=1)
     scene = scene_of(np.where(step, np.float32(np.nan), depth), ids)
-    assert find_shadows(scene.observation.depth) == ()
+    assert find_shadow(scene.observation.depth) is None
     assert fill_shadows(scene) is scene
     bare = replace(scene, observation=Observation(scene.observation.rgb))
     assert fill_shadows(bare) is bare
@@ -104,7 +104,7 @@ def test_under_a_mask_that_swallows_its_shadow_nothing_is_filled_nearer_than_the
     _, dark, scene = with_shadow()
     ids = np.array(scene.visible_ids)
     ids[dark & (np.arange(320) < 170)] = 2  # the shadows of the first two boxes
-    k = find_shadows(scene.observation.depth)[0].k
+    k = find_shadow(scene.observation.depth).k
     filled = fill_shadows(scene_of(np.array(scene.observation.depth), ids)).observation.depth
     there = dark & (ids == 2) & np.isfinite(filled)
     rows, cols = np.nonzero(there)

@@ -7,9 +7,17 @@ import pytest
 from support.hand_made import at, on_table, single, thrown
 
 from cpor.errors import SimulationError
+from cpor.evidence.shadows import find_shadow
 from cpor.sim.camera.look import plain_look
 from cpor.sim.camera.photograph import photograph
-from cpor.sim.camera.sensor import DEFAULT_SENSOR, HARSH_SENSOR, sense, sensor_preset, shine_image
+from cpor.sim.camera.sensor import (
+    DEFAULT_SENSOR,
+    HARSH_SENSOR,
+    lit_image,
+    sense,
+    sensor_preset,
+    shine_image,
+)
 from cpor.sim.camera.shading import render_rgb
 from cpor.sim.camera.views import cast_views, overhead_camera
 from cpor.sim.objects.shapes import Surface
@@ -171,3 +179,74 @@ def test_the_same_rng_gives_the_same_photograph():
     )
     assert first == again
     assert first != other
+
+
+def photo(name, world, seed=0, size=(320, 240)):
+    camera = overhead_camera(*size)
+    return photograph(
+        world, camera, plain_look(), sensor_preset(name), np.random.default_rng(seed)
+    ).observation
+
+
+@pytest.mark.parametrize("baseline", [0.06, 0.3, -0.3])
+def test_a_shadow_is_as_wide_as_the_rays_make_it(baseline):
+    world, camera = block(z=0.04), overhead_camera(640, 480)
+    views = cast_views(world, camera)
+    dark = ~lit_image(world, views, baseline)
+    row = dark[240]
+    top, table = views.depth[240, 320], views.depth[240, 40]
+    width = camera.intrinsics.fx * abs(baseline) * (1.0 / top - 1.0 / table)
+    assert row.sum() == pytest.approx(width, abs=2.0) and width > 5.0
+    columns, block_columns = np.flatnonzero(row), np.flatnonzero(views.visible_ids[240] > 0)
+    assert columns.max() - columns.min() + 1 == row.sum(), "one strip"
+    left = columns.max() < block_columns.min() + 1
+    assert left == (baseline > 0), "it lies on the side away from the projector"
+    assert not dark[views.visible_ids > 0].any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "side"), [("realsense", False), ("phoxi", True)])
+def test_the_shadow_of_a_named_sensor_is_found_where_it_stands(name, side):
+    baseline, focal = sensor_preset(name).baseline_m, overhead_camera(640, 480).intrinsics.fx
+    for seed in (1, 2):
+        found = find_shadow(photo(name, thrown(seed), seed, (640, 480)).depth)
+        assert (found.axis, found.after) == (1, side)
+        assert found.k == pytest.approx(abs(baseline) * focal, rel=0.25)
+
+
+def test_the_default_sensor_has_no_shadow():
+    assert find_shadow(photo("default", thrown(1), 1, (640, 480)).depth) is None
+
+
+def test_a_projector_alone_leaves_colour_black_where_depth_is_missing_and_fewer_readings():
+    seen = photo("phoxi", block())
+    missing = np.isnan(seen.depth)
+    assert missing.mean() > 0.01 and not seen.rgb[missing].any()
+    assert seen.rgb[~missing].mean() < 0.6 * photo("default", block()).rgb.mean()
+    assert np.array_equal(seen.depth[::2, ::2], seen.depth[1::2, 1::2], equal_nan=True)
+
+
+def test_readings_at_an_edge_are_mixed_and_hollows_read_too_deep(rng):
+    sensor = replace(LOSSLESS, noise_at_1m=0.0, depth_unit_m=1e-6)
+    world = block(z=0.04)
+    mixed, views, _ = frame(world, replace(sensor, mixed=1.0), rng)
+    low, high = np.nanmin(views.depth), np.nanmax(views.depth)
+    between = (mixed.depth > low + 0.01) & (mixed.depth < high - 0.01)
+    assert (
+        between.sum() > 100 and np.nanmin(mixed.depth) > low - 1e-5 and np.nanmax(mixed.depth) < high + 1e-5
+    )
+    hollow, views, _ = frame(world, replace(sensor, hollow_m=0.006), rng)
+    deeper = hollow.depth - views.depth
+    beside = (views.visible_ids == 0) & (np.roll(views.visible_ids, 4, axis=1) > 0)
+    assert deeper[beside].mean() > 0.002 and abs(deeper[:10].mean()) < 1e-4
+    assert deeper.min() > -1e-5 and deeper.max() < 0.0061
+
+
+def test_surfaces_without_a_pattern_have_no_depth_in_passive_stereo(rng):
+    sensor, world = replace(LOSSLESS, even_loss=0.5), block(z=-0.1)
+    camera = overhead_camera(320, 240)
+    views = cast_views(world, camera)
+    even = np.full((240, 320, 3), 120, np.uint8)
+    patterned = rng.integers(60, 180, even.shape, dtype=np.uint8)
+    lost = [np.isnan(sense(views, rgb, camera, sensor, rng).depth).mean() for rgb in (even, patterned)]
+    assert lost[0] == pytest.approx(0.5, abs=0.1) and lost[1] < 0.01

@@ -46,7 +46,11 @@ def simulate(
         str, typer.Option(rich_help_panel=MORE, help="Number of objects: loose, dense or heaped.")
     ] = "dense",
     sensor: Annotated[
-        str, typer.Option(rich_help_panel=MORE, help="Camera faults: none, default or harsh.")
+        str,
+        typer.Option(
+            rich_help_panel=MORE,
+            help="Camera faults: none, default, harsh, realsense, phoxi, kinect or zed.",
+        ),
     ] = "default",
     size: Annotated[str, typer.Option(rich_help_panel=MORE, help="Image size in pixels.")] = "640x480",
     lift: Annotated[

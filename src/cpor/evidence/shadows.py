@@ -36,9 +36,6 @@ OVER_OPPOSITE = 5.0
 """How many times more pixels agree than on the opposite side. In 50 simulated heaps without a shadow: at most
 3.4; with a projector 5 cm aside at least 5.8, 15 cm aside at least 27."""
 
-LEAST_OF_LARGEST = 0.25
-"""Agreeing pixels of a second side, over those of the first: wide shadows cut runs along the other axis."""
-
 FRINGE_PX = 2
 """Missing pixels this close to a shadow, along the row, belong to it: edges lose readings. [px]"""
 
@@ -69,13 +66,13 @@ class ShadowSide(NamedTuple):
         ]
 
 
-def find_shadows(depth: Float32[np.ndarray, "h w"]) -> tuple[ShadowSide, ...]:
-    """The sides on which near surfaces cast depth shadows; empty where there are none.
+def find_shadow(depth: Float32[np.ndarray, "h w"]) -> ShadowSide | None:
+    """The side on which near surfaces cast depth shadows; None where there is none.
 
     Args:
         depth: NaN where there is no reading. Shape (h, w). [m]
     """
-    found: dict[ShadowSide, float] = {}
+    found: dict[float, ShadowSide] = {}
     for axis in (1, 0):
         length, before, after = _runs(depth if axis else depth.T)
         counts = (length >= LEAST_RUN) & (np.abs(before - after) > STEP_M)
@@ -87,9 +84,9 @@ def find_shadows(depth: Float32[np.ndarray, "h w"]) -> tuple[ShadowSide, ...]:
             opposite = ~here & (k >= best) & (k <= SAME_K * best)
             least = max(LEAST_SHARE * depth.size, OVER_OPPOSITE * float(length[opposite].sum()))
             if agree >= least:
-                found[ShadowSide(axis, is_after, best * SAME_K**0.5)] = agree
-    largest = max(found.values(), default=0.0)
-    return tuple(side for side, agree in found.items() if agree >= LEAST_OF_LARGEST * largest)
+                found[agree] = ShadowSide(axis, is_after, best * SAME_K**0.5)
+    # Wide shadows cut runs along the other axis: only the side that explains most counts.
+    return found[max(found)] if found else None
 
 
 def fill_shadows(scene: Scene) -> Scene:
@@ -100,24 +97,23 @@ def fill_shadows(scene: Scene) -> Scene:
     shadow where that is nearer. Pixels that are not in a shadow stay without a reading.
     """
     depth, ids = scene.observation.depth, scene.visible_ids
-    sides = () if depth is None or ids is None else find_shadows(depth)
-    if depth is None or ids is None or not sides:
+    side = None if depth is None or ids is None else find_shadow(depth)
+    if depth is None or ids is None or side is None:
         return scene
     supported = np.where(_is_supported(depth), depth, np.float32(np.nan))
-    own = _own_depth(supported, ids)
     filled = depth.copy()
-    for axis, is_after, k in sides:
-        z, near, mine, out = (each if axis else each.T for each in (depth, supported, own, filled))
-        if not is_after:
-            z, near, mine, out = (each[:, ::-1] for each in (z, near, mine, out))
-        columns = np.arange(z.shape[1])
-        seen = np.where(np.isnan(near), -np.inf, columns + k / near)
-        room = np.maximum.accumulate(seen, axis=1) - columns
-        missing, beyond = np.isnan(z), _next_reading(near)
-        is_own = _with_fringe(k / mine - room, missing)
-        is_other = _with_fringe(k / beyond - room, missing) & ~is_own
-        out[is_own] = mine[is_own]
-        out[is_other] = np.minimum(k / room[is_other].clip(1e-6), beyond[is_other])
+    images = (depth, supported, _own_depth(supported, ids), filled)
+    z, near, own, out = (each if side.axis else each.T for each in images)
+    if not side.after:
+        z, near, own, out = (each[:, ::-1] for each in (z, near, own, out))
+    columns = np.arange(z.shape[1])
+    seen = np.where(np.isnan(near), -np.inf, columns + side.k / near)
+    room = np.maximum.accumulate(seen, axis=1) - columns
+    missing, beyond = np.isnan(z), _next_reading(near)
+    is_own = _with_fringe(side.k / own - room, missing)
+    is_other = _with_fringe(side.k / beyond - room, missing) & ~is_own
+    out[is_own] = own[is_own]
+    out[is_other] = np.minimum(side.k / room[is_other].clip(1e-6), beyond[is_other])
     return replace(scene, observation=replace(scene.observation, depth=filled))
 
 

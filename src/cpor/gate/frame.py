@@ -7,7 +7,7 @@ frames, 4 MetaGraspNet views and 69 simulated frames. docs/gate.md has the rates
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from cpor.evidence.shadows import find_shadows
+from cpor.evidence.shadows import find_shadow
 from cpor.gate.check import Check, CheckState, graded
 from cpor.gate.depth_unit import SURE
 from cpor.gate.edges import colour_strength, compare_edges, depth_edges, work_factor
@@ -179,9 +179,13 @@ def _registration(rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h
 
 def _shadows(depth: Float32[np.ndarray, "h w"]) -> list[Check]:
     """Shadows are no fault; whether a promise holds with them is for `as_set_up` to say."""
-    where = " and ".join(side.in_words() for side in find_shadows(depth))
-    says = f"Depth is missing {where} near surfaces, in a projector's shadow; relations take it as filled."
-    return [Check("depth_shadows", "pass", says)] if where else []
+    side = find_shadow(depth)
+    if side is None:
+        return []
+    says = (
+        f"Depth is missing {side.in_words()} near surfaces, in a projector's shadow; relations use it filled."
+    )
+    return [Check("depth_shadows", "pass", says)]
 
 
 def _exposure(rgb: UInt8[np.ndarray, "h w 3"]) -> Check:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpor.evidence.shadows import find_shadows
+from cpor.evidence.shadows import find_shadow
 from cpor.gate.middle import middle_of
 from cpor.scene import Scene
 
@@ -42,7 +42,8 @@ def setup_figures(scene: Scene) -> dict[str, float]:
     if seen.depth is None:
         return figures | {"unread": 1.0, "shadow": 0.0}
     focal = seen.shape[1] if seen.camera.intrinsics is None else seen.camera.intrinsics.fx
-    figures["shadow"] = max((side.k for side in find_shadows(seen.depth)), default=0.0) / focal
+    side = find_shadow(seen.depth)
+    figures["shadow"] = 0.0 if side is None else side.k / focal
     depth, third = seen.depth, seen.shape[0] // 3
     figures["unread"] = float(np.isnan(depth).mean())
     parts = (middle_of(depth), depth[:third], depth[-third:])

@@ -4,7 +4,7 @@ import numpy as np
 
 from cpor.scene import DetectedObject, Scene
 from cpor.sim.camera.look import Look
-from cpor.sim.camera.sensor import SensorModel, sense, shine_image
+from cpor.sim.camera.sensor import SensorModel, lit_image, sense, shine_image
 from cpor.sim.camera.shading import render_rgb
 from cpor.sim.camera.views import CameraSetup, Views, cast_views
 from cpor.sim.physics.world import World
@@ -36,7 +36,8 @@ def photograph(
         views = cast_views(world, camera, threads)
     rgb = render_rgb(world, camera, views, look, supersample, threads)
     shine = None if sensor is None else shine_image(world, views, look)
-    observation = sense(views, rgb, camera, sensor, rng, shine)
+    lit = lit_image(world, views, sensor.baseline_m) if sensor is not None and sensor.baseline_m else None
+    observation = sense(views, rgb, camera, sensor, rng, shine, lit)
     objects = tuple(
         DetectedObject(obj, views.amodal[obj], world.objects[obj].name) for obj in sorted(world.objects)
     )

@@ -3,6 +3,10 @@
 Noise that grows with the square of the distance (stereo and structured light both triangulate), steps of
 the depth unit, and readings that are missing: at depth edges, at grazing angles, and in blobs on dark or
 shiny surfaces. The colour image is out of register with depth by a pixel or two, blurred and noisy.
+
+Sensors by name add what their principle brings: shadows where a projector or second camera does not see the
+surface (cast by a second ray), readings between two surfaces, hollows that look too deep, even surfaces
+without readings, a depth picture with fewer pixels, and colour lit by the projector.
 """
 
 from dataclasses import dataclass
@@ -11,10 +15,13 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 from scipy import ndimage
 
+from cpor.data.depth import resize_depth
 from cpor.errors import SimulationError
-from cpor.scene import Observation
+from cpor.scene import Intrinsics, Observation
 from cpor.sim.camera.look import Look
+from cpor.sim.camera.rays import FAR, cast_depth, gather_geometry
 from cpor.sim.camera.views import CameraSetup, Views
+from cpor.sim.dataset.manifest import SensorName
 from cpor.sim.objects.textures import list_surfaces
 from cpor.sim.physics.world import World
 
@@ -37,6 +44,14 @@ class SensorModel:
         shift_px: Standard deviation of the misregistration of colour against depth, a frame each. [px]
         blur_px: Standard deviation of the blur of the colour image. [px]
         rgb_noise: Standard deviation of the noise of a grey value of 128. [levels]
+        baseline_m: Place of the projector or second camera: to the right of the camera, negative to the left;
+            0: at the camera. [m]
+        mixed: Chance that a reading next to a depth edge lies between the two surfaces.
+        hollow_m: How much too deep a hollow 3 cm below its surroundings reads, by light on detours. [m]
+        even_loss: Share of a surface without any pattern that is missing.
+        coarse: Pixels of the colour picture for each pixel of the depth picture, along a side.
+        projector_light: Share of the light that comes from the projector.
+        colour_lost: Whether colour is black where depth is missing.
     """
 
     noise_at_1m: float
@@ -52,6 +67,13 @@ class SensorModel:
     shift_px: float
     blur_px: float
     rgb_noise: float
+    baseline_m: float = 0.0
+    mixed: float = 0.0
+    hollow_m: float = 0.0
+    even_loss: float = 0.0
+    coarse: int = 1
+    projector_light: float = 0.0
+    colour_lost: bool = False
 
 
 # Like an Intel RealSense D435 at 0.5 to 0.8 m: 1 to 2 mm of noise, millimetre steps.
@@ -66,21 +88,88 @@ HARSH_SENSOR = SensorModel(
     shift_px=1.6, blur_px=0.9, rgb_noise=6.0,
 )  # fmt: skip
 
-_PRESETS: dict[str, SensorModel | None] = {"none": None, "default": DEFAULT_SENSOR, "harsh": HARSH_SENSOR}
+# Active stereo; shadows, noise and holes as on five tables of a D415 (0.7 mm at 1 m, 6 cm, 4 % missing).
+_REALSENSE = SensorModel(
+    noise_at_1m=0.0015, noise_grain=1.2, depth_unit_m=0.001, edge_loss=0.35, edge_width=1.5, grazing_loss=0.6,
+    dark_loss=0.15, shiny_loss=0.25, stray_loss=0.002, blob_px=5.0, shift_px=0.8, blur_px=0.6, rgb_noise=2.5,
+    baseline_m=0.055,
+)  # fmt: skip
+# Structured light that lights the scene alone; as in five bins of a PhoXi (0.4 mm, half of the size, dark).
+_PHOXI = SensorModel(
+    noise_at_1m=0.0004, noise_grain=0.5, depth_unit_m=0.0001, edge_loss=0.3, edge_width=1.0, grazing_loss=0.7,
+    dark_loss=0.35, shiny_loss=0.4, stray_loss=0.002, blob_px=2.5, shift_px=0.2, blur_px=0.5, rgb_noise=2.0,
+    baseline_m=-0.30, coarse=2, projector_light=1.0, colour_lost=True,
+)  # fmt: skip
+# Time of flight, whose light comes from beside the lens.
+_KINECT = SensorModel(
+    noise_at_1m=0.0015, noise_grain=1.0, depth_unit_m=0.001, edge_loss=0.25, edge_width=1.5, grazing_loss=0.5,
+    dark_loss=0.5, shiny_loss=0.3, stray_loss=0.002, blob_px=4.0, shift_px=1.0, blur_px=0.5, rgb_noise=2.5,
+    baseline_m=0.02, mixed=0.5, hollow_m=0.006, coarse=2,
+)  # fmt: skip
+# Passive stereo: nothing projected, so that even surfaces have no depth.
+_ZED = SensorModel(
+    noise_at_1m=0.0050, noise_grain=2.5, depth_unit_m=0.001, edge_loss=0.5, edge_width=4.0, grazing_loss=0.5,
+    dark_loss=0.3, shiny_loss=0.3, stray_loss=0.002, blob_px=8.0, shift_px=0.1, blur_px=0.5, rgb_noise=2.5,
+    baseline_m=0.12, mixed=0.3, even_loss=0.35,
+)  # fmt: skip
+
+_PRESETS: dict[SensorName, SensorModel | None] = {
+    "none": None, "default": DEFAULT_SENSOR, "harsh": HARSH_SENSOR,
+    "realsense": _REALSENSE, "phoxi": _PHOXI, "kinect": _KINECT, "zed": _ZED,
+}  # fmt: skip
+
+_HOLLOW_M = 0.03
+"""Depth below the surroundings at which `hollow_m` is reached. [m]"""
+
+_PATTERN = 6.0
+"""Standard deviation of grey around a pixel from which on a surface is not even. [levels]"""
+
+_SHADOW_STEP_M = 0.004
+"""How much nearer what the projector meets must be for a point to lie in its shadow. [m]"""
+
+_PROJECTOR_GAIN = 0.6
+"""Brightness under the projector alone, over that of a lit room: 40 of 255 in five bins, half of it black."""
 
 _EDGE_STEP = 0.015
 """A step in depth between neighbours that counts as an edge, at 1 m; objects lie on each other. [m]"""
 
 
 def sensor_preset(name: str) -> SensorModel | None:
-    """A sensor by name: `none` (None, perfect), `default`, `harsh`.
+    """A sensor by name, see `SensorName`; None for `none`, which is perfect.
 
     Raises:
         SimulationError: There is no such preset.
     """
-    if name not in _PRESETS:
-        raise SimulationError(f"unknown sensor {name!r}; there are: {', '.join(_PRESETS)}")
-    return _PRESETS[name]
+    for known, sensor in _PRESETS.items():
+        if known == name:
+            return sensor
+    raise SimulationError(f"unknown sensor {name!r}; there are: {', '.join(_PRESETS)}")
+
+
+def lit_image(world: World, views: Views, baseline_m: float) -> Bool[np.ndarray, "h w"]:
+    """What a projector or second camera sees of each pixel's surface, by a second ray. Shape (h, w).
+
+    Args:
+        world: As it stood when `views` were cast.
+        views: What the camera sees.
+        baseline_m: Where the other one stands: to the right, negative to the left. [m]
+    """
+    z = np.where(np.isfinite(views.depth), views.depth, FAR)
+    fx, fy, cx, cy = views.camera.intrinsics
+    pose = np.array(views.camera.T_world_camera)
+    pose[:3, 3] += baseline_m * pose[:3, 0]
+    height, width = z.shape
+    shift = fx * baseline_m / z  # to the left, in the picture of the other one
+    room = int(np.ceil(np.abs(shift).max())) + 1
+    seen = cast_depth(
+        gather_geometry(world), pose, Intrinsics(fx, fy, cx + room, cy), (height, width + 2 * room)
+    )
+    columns = np.arange(width) + room - shift
+    # A point between two columns is lit where either is: pixels are not points.
+    rows, left = np.arange(height)[:, None], np.floor(columns).astype(np.intp)
+    met = np.maximum(seen[rows, left], seen[rows, left + 1])
+    lit: np.ndarray = z - met <= _SHADOW_STEP_M
+    return lit
 
 
 def shine_image(world: World, views: Views, look: Look) -> Float32[np.ndarray, "h w"]:
@@ -97,6 +186,7 @@ def sense(
     sensor: SensorModel | None,
     rng: np.random.Generator,
     shine: Float32[np.ndarray, "h w"] | None = None,
+    lit: Bool[np.ndarray, "h w"] | None = None,
 ) -> Observation:
     """The frame a sensor makes of a view.
 
@@ -107,16 +197,43 @@ def sense(
         sensor: None for a perfect one.
         rng: Where the errors come from.
         shine: See `shine_image`; None: nothing shines. Shape (h, w).
+        lit: See `lit_image`; None: there are no shadows. Shape (h, w).
     """
     if sensor is None:
         return Observation(rgb, np.array(views.depth), camera.describe())
     missing = _lost_readings(views, rgb, sensor, rng, shine)
     depth = _noisy_depth(views.depth, sensor, rng)
     depth[missing] = np.nan
-    return Observation(_noisy_colour(rgb, sensor, rng), depth, camera.describe(sensor.depth_unit_m))
+    if lit is not None:
+        depth[~lit] = np.nan
+    if sensor.coarse > 1:
+        depth = resize_depth(depth[:: sensor.coarse, :: sensor.coarse], depth.shape)
+    rgb = _noisy_colour(_relit(rgb, lit, sensor.projector_light), sensor, rng)
+    if sensor.colour_lost:
+        rgb[np.isnan(depth)] = 0
+    return Observation(rgb, depth, camera.describe(sensor.depth_unit_m))
+
+
+def _relit(rgb: np.ndarray, lit: np.ndarray | None, share: float) -> np.ndarray:
+    """The picture with a share of its light from the projector, which fades towards the corners."""
+    if share == 0.0:
+        return rgb
+    height, width = rgb.shape[:2]
+    off = np.hypot((np.arange(height)[:, None] / height - 0.5), np.arange(width) / width - 0.5)
+    beam = _PROJECTOR_GAIN * (1.0 - off * off) * (1.0 if lit is None else lit)
+    relit: np.ndarray = np.round(rgb * (1.0 - share + share * beam)[..., None]).astype(np.uint8)
+    return relit
 
 
 def _noisy_depth(depth: np.ndarray, sensor: SensorModel, rng: np.random.Generator) -> np.ndarray:
+    if sensor.hollow_m > 0.0:
+        known = np.nan_to_num(depth, nan=np.nanmax(depth, initial=0.0))
+        below = known - ndimage.gaussian_filter(known, depth.shape[0] / 32.0)
+        depth = depth + np.float32(sensor.hollow_m) * np.clip(below / np.float32(_HOLLOW_M), 0.0, 1.0)
+    if sensor.mixed > 0.0:
+        at_edge = (_edge_nearness(depth, 1.0) > 0.0) & (rng.random(depth.shape) < sensor.mixed)
+        near, far = ndimage.minimum_filter(depth, 3), ndimage.maximum_filter(depth, 3)
+        depth = np.where(at_edge, near + rng.random(depth.shape, np.float32) * (far - near), depth)
     noise = _grain(rng, depth.shape, sensor.noise_grain)
     measured = depth + np.float32(sensor.noise_at_1m) * depth * depth * noise
     unit = np.float32(sensor.depth_unit_m)
@@ -137,6 +254,11 @@ def _lost_readings(
     if shine is not None:
         # Most where the mirror image of the camera itself is seen, some anywhere.
         kept *= 1.0 - sensor.shiny_loss * np.clip(2.0 * shine - 0.5, 0.0, 1.0) * (0.5 + 0.5 * facing**8)
+    if sensor.even_loss > 0.0:
+        grey = rgb.mean(axis=2, dtype=np.float32)
+        variance = ndimage.uniform_filter(grey * grey, 9) - ndimage.uniform_filter(grey, 9) ** 2
+        spread = np.sqrt(np.maximum(variance, 0.0))
+        kept *= 1.0 - sensor.even_loss * np.clip(1.0 - spread / _PATTERN, 0.0, 1.0)
     kept *= 1.0 - sensor.stray_loss
     # Holes are blobs: one smooth field, made uniform over the image by its rank, decides for all causes.
     chance = _uniform_field(rng, views.depth.shape, sensor.blob_px)

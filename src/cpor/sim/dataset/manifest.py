@@ -24,6 +24,9 @@ Tier: TypeAlias = Literal["easy", "medium", "hard"]
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
 
+SensorName: TypeAlias = Literal["none", "default", "harsh", "realsense", "phoxi", "kinect", "zed"]
+"""Cameras by how they fail, see `cpor.sim.camera.sensor`; `none` is perfect."""
+
 _STRICT = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
 
@@ -50,7 +53,7 @@ class DatasetSettings(BaseModel):
     density: Literal["loose", "dense", "heaped"] = "dense"
     width: Annotated[int, Field(ge=64, le=4096)] = 640
     height: Annotated[int, Field(ge=48, le=4096)] = 480
-    sensor: Literal["none", "default", "harsh"] = "default"
+    sensor: SensorName = "default"
     lift: bool = False
     removed: Annotated[int, Field(ge=0, le=30)] = 0
 
