@@ -1,6 +1,7 @@
 """`cpor evaluate`: damaged prediction files are counted as asked, listed, and never better for it."""
 
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -159,3 +160,12 @@ def test_bad_options_are_refused(tmp_path, truth):
     write_unograsp(path, CASES, PERFECT)
     with pytest.raises(CporError, match="unknown tier field"):
         run(path, truth, "--tiers", "easy")
+
+
+def test_the_example_files_are_read():
+    examples = Path(__file__).parents[2] / "examples"
+    found = score(examples / "predictions.jsonl", examples / "truth.jsonl")
+    assert found["answered"] == 3 and not found["problems"]
+    assert found["tiers"]["Hard"]["object_f1"] == found["tiers"]["Easy"]["object_f1"] == 1.0
+    assert found["overall"]["object_f1"] == pytest.approx(2 / 3)
+    assert found["balanced"]["object_f1"] is None  # the example has no case of the tier Hard

@@ -3,7 +3,6 @@
 import gzip
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.data.score_log import ScoreLogError, read_score_log
 from cpor.evidence import GeometrySettings
 from cpor.experiments.chain import STEPS, measure_chain
+from cpor.experiments.everything import SHIPPED
 from cpor.experiments.first_decisions import LabelledCase, measure_first_decisions
 from cpor.experiments.mask_table import measure_masks
 from cpor.experiments.pair_log import LoggedCase, log_pairs, read_pair_log, write_pair_log
@@ -26,8 +26,6 @@ from cpor.pipeline import Pipeline
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset, write_dataset
 from cpor.sim.dataset.manifest import read_manifest, read_split
 from cpor.truth import right_actions
-
-SHIPPED = Path(__file__).parents[2] / "examples" / "scores" / "simulated_test.csv.gz"
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,9 @@ def perception(
     )
     with progress_bars(quiet=as_json) as progress:
         seen = perceive_split(split, out, settings, workers, progress, engine)
-        write_pair_log(log_pairs(seen, progress, LearntGeometry()), out / "scores.csv.gz")
+        geometry = LearntGeometry()
+        made = {"segmenter": seen.masks, "scorer": seen.scorer, "geometry": geometry.fingerprint}
+        write_pair_log(log_pairs(seen, progress, geometry), out / "scores.csv.gz", made)
     figures = measure_masks(seen.records, np.random.default_rng(0))
     if as_json:
         about = {"masks": seen.masks, "scorer": seen.scorer, "n": len(seen.records)}
@@ -63,18 +65,23 @@ def chain(
     model: Annotated[
         Path | None, typer.Option(help="Model file. (default: the bundled model for our networks)")
     ] = None,
+    any_versions: Annotated[
+        bool, typer.Option("--any-versions", help="Accept a log of other networks than the model's.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare raw, calibrated, fused, summed and acyclic scores (Table cpor-ablation, panel A)."""
     import numpy as np
 
     from cpor.experiments.chain import measure_chain
-    from cpor.experiments.pair_log import read_pair_log
+    from cpor.experiments.pair_log import read_pair_log, refuse_other_versions
     from cpor.model import FittedModel, bundled_model
     from cpor.viz.progress import progress_bars
 
     cases = read_pair_log(scores)
     fitted = FittedModel.load(model or bundled_model("embedded"))
+    if not any_versions:
+        refuse_other_versions(scores, fitted)
     done = 0
 
     def tell() -> None:

@@ -81,6 +81,42 @@ def reproduce(
         typer.echo(f"Wrote {out}: every figure with a verdict.")
 
 
+def paper(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the released files. (default: our simulated benchmark instead)"),
+    ] = None,
+    scenes: Annotated[
+        Path | None, typer.Option(help="Labelled scene folders, for the table of geometry alone.")
+    ] = None,
+    robot: Annotated[
+        Path | None, typer.Option(help="Records of `cpor experiment robot`, for the robot table.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE.html", help="Page to write.")] = Path("paper.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Compute every table and figure of the paper that the data allow, and write one page.
+
+    The page shows our figures beside the paper's. Fig. selective also goes to FILE_selective.csv.
+    """
+    from cpor.experiments.everything import paper_tables
+    from cpor.experiments.selective import curves_csv
+    from cpor.files.whole_files import write_text
+    from cpor.viz.paper_page import paper_page
+
+    say = None if as_json else (lambda step: typer.echo(f"computing: {step}", err=True))
+    found = paper_tables(data, scenes, robot, say or (lambda step: None))
+    write_text(out, paper_page(found.tables, found.first, found.selective))
+    write_text(out.with_name(f"{out.stem}_selective.csv"), curves_csv(found.selective))
+    if as_json:
+        tables = {table.label: table.to_json() for table in found.tables}
+        print_json({"first": found.first, "tables": tables})
+        return
+    typer.echo(found.first)
+    _print_tables(found.tables, as_json=False)
+    typer.echo(f"Wrote {out}.")
+
+
 def evaluate(
     predictions: Annotated[
         Path,
@@ -228,14 +264,40 @@ def mechanism(
     _print_tables([conflict_table(solved), mu_table(mu)], as_json)
 
 
+def independence(
+    scores: Annotated[Path | None, typer.Option(help="Score log; needs --truth.")] = None,
+    truth: Annotated[Path | None, typer.Option(help="Ground truth of the score log.")] = None,
+    pairs: Annotated[Path | None, typer.Option(help="Log of pairs instead.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how independent relations are that share an object (Assumption 1)."""
+    import numpy as np
+
+    from cpor.data.unobench import read_fused_scores, read_truth
+    from cpor.experiments.independence import independence_table
+    from cpor.experiments.pair_log import read_pair_log
+    from cpor.experiments.simulated import to_benchmark
+
+    if pairs is not None and scores is None and truth is None:
+        found = to_benchmark(read_pair_log(pairs), occlusion_only=False)
+        cases, log = found.cases, found.scores
+    elif pairs is None and scores is not None and truth is not None:
+        cases = read_truth(truth)
+        log = read_fused_scores(scores, len(cases))
+    else:
+        raise InvalidSettingError("give either --scores together with --truth, or --pairs")
+    _print_tables([independence_table(cases, log, np.random.default_rng(0))], as_json)
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
+    app.command(rich_help_panel=DATA_SETS)(paper)
     app.command(rich_help_panel=DATA_SETS)(reproduce)
     app.command(rich_help_panel=DATA_SETS)(evaluate)
     experiment = typer.Typer(
         no_args_is_help=True, help="Compute one table of the paper, and print its figures beside ours."
     )
-    for command in (probability_ablation, cross_scorer, geometry, selective, mechanism):
+    for command in (probability_ablation, cross_scorer, geometry, selective, mechanism, independence):
         experiment.command()(command)
     robot.add_to(experiment)
     perception.add_to(experiment)

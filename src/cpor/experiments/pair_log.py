@@ -13,8 +13,9 @@ blocked_is, blocker_is    the true objects; empty: background, or an object nobo
 import csv
 import gzip
 import io
+import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +27,7 @@ from cpor.data.scene_folder import read_scene_folder
 from cpor.data.score_log import ScoreLogError
 from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
 from cpor.experiments.perceived import CaseRecord, Perceived
+from cpor.model import FittedModel
 from cpor.pipeline import LEAST_RELIABILITY
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import truth_of
@@ -140,14 +142,52 @@ def rows_of(
         )
 
 
-def write_pair_log(rows: Iterable[PairRow], path: Path) -> None:
-    """Write a log; compressed where the name ends in .gz. The same rows give the same bytes."""
+def write_pair_log(
+    rows: Iterable[PairRow], path: Path, made_with: Mapping[str, str | None] | None = None
+) -> None:
+    """Write a log; compressed where the name ends in .gz. The same rows give the same bytes.
+
+    Args:
+        rows: The pairs.
+        path: The file.
+        made_with: What made masks, scores and geometry, by fingerprint; kept in the first line.
+    """
     text = io.StringIO()
+    if made_with is not None:
+        text.write(f"# {json.dumps(made_with)}\n")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(PairRow._fields)
     writer.writerows([_cell(value) for value in row] for row in rows)
     content = text.getvalue().encode()
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+
+
+def read_made_with(path: Path) -> dict[str, str | None] | None:
+    """What made a log; None where it does not say."""
+    first = _text_of(path).partition("\n")[0]
+    if not first.startswith("# "):
+        return None
+    try:
+        return dict(json.loads(first[2:]))
+    except ValueError:
+        raise ScoreLogError(f"{path}: the first line does not say what made the log; restore it") from None
+
+
+def refuse_other_versions(path: Path, model: FittedModel) -> None:
+    """Refuse a log of other networks than the model was fitted with.
+
+    Raises:
+        ScoreLogError: They differ, or the log does not say.
+    """
+    made, tested = read_made_with(path), model.tested_with
+    wanted = None if tested is None else {"segmenter": tested.segmenter, "scorer": tested.scorer}
+    if made is not None and wanted is not None and wanted.items() <= made.items():
+        return
+    said = "does not say what made it" if made is None else f"was made with {made}"
+    raise ScoreLogError(
+        f"{path} {said}, but the model was fitted with {wanted}; a table would mix versions. Make the "
+        "log anew with `cpor experiment perception`, or accept it with --any-versions"
+    )
 
 
 def read_pair_log(path: Path) -> list[LoggedCase]:
@@ -157,9 +197,9 @@ def read_pair_log(path: Path) -> list[LoggedCase]:
         ScoreLogError: It cannot be read as one.
     """
     try:
-        content = path.read_bytes()
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-        rows = [_read(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+        text = _text_of(path)
+        table = text.partition("\n")[2] if text.startswith("# ") else text
+        rows = [_read(row) for row in csv.DictReader(io.StringIO(table, newline=""))]
     except (OSError, EOFError, KeyError, TypeError, ValueError) as problem:
         raise ScoreLogError(
             f"{path} is no log of pairs ({problem}); `cpor experiment perception` writes one"
@@ -172,6 +212,16 @@ def read_pair_log(path: Path) -> list[LoggedCase]:
         pairs = tuple(row for row in found if row.blocked != row.blocker)
         cases.append(LoggedCase(image, found[0].tier, found[0].target, pairs))
     return cases
+
+
+def _text_of(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+    except (OSError, EOFError, ValueError) as problem:
+        raise ScoreLogError(
+            f"{path} is no log of pairs ({problem}); `cpor experiment perception` writes one"
+        ) from None
 
 
 def _cell(value: object) -> str:

@@ -15,6 +15,7 @@ from cpor.errors import CporError, InvalidSettingError
 from cpor.experiments.deciders import METHODS, MethodName
 from cpor.experiments.runs.report import wilson_interval
 from cpor.experiments.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
+from cpor.experiments.table import Figures, Table, paper_rows
 from cpor.files.locks import held_alone
 from cpor.files.pool import Pool, make_pool
 from cpor.files.resumable import refuse_other
@@ -31,6 +32,15 @@ DEV_SEED = 3_500_000
 """Seeds of scenarios to choose with, far from those that are reported."""
 
 REFERENCE: MethodName = "cpor"
+
+METHOD_NAMES: Mapping[MethodName, str] = {
+    "geometry_argmax": "geometry + argmax",
+    "raw_argmax": "raw scores + argmax",
+    "no_acyclicity": "no acyclicity",
+    "single_map": "single MAP",
+    "cpor": "CPOR",
+    "oracle": "true relations",
+}
 
 
 class RobotTableError(CporError, ValueError):
@@ -188,6 +198,23 @@ def summarise(records: Sequence[ScenarioRecord], rng: np.random.Generator) -> di
         for method in METHODS
         if method in by_method
     }
+
+
+def paper_table(rows: Mapping[MethodName, RobotRow]) -> Table:
+    """Table robot: our simulated arm's rows below the paper's."""
+    names = {"easy": "easy", "medium": "medium", "hard": "hard", "average": "all"}
+    ours: dict[str, Figures] = {
+        METHOD_NAMES[method]: {figure: row.success[tier].share for figure, tier in names.items()}
+        for method, row in rows.items()
+    }
+    counted = [f"{METHOD_NAMES[m]}: {row.success['all'].n} scenarios" for m, row in rows.items()]
+    notes = [
+        "The paper: a UR3, 45 real scenarios. Ours: a simulated arm, our networks' masks and scores.",
+        "; ".join(counted) if counted else "Not run: `cpor experiment robot --out FILE`, then --robot FILE.",
+        "Rows of VLM backbones need a key: `cpor experiment robot` takes our scorer alone.",
+    ]
+    table = paper_rows("robot", ours, {}, "Needs their arm and objects.")
+    return Table("robot", "Robot", table, notes)
 
 
 def table_to_json(rows: Mapping[MethodName, RobotRow]) -> dict[str, Any]:

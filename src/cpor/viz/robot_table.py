@@ -8,23 +8,16 @@ from rich.text import Text
 
 from cpor.experiments.deciders import MethodName
 from cpor.experiments.first_decisions import REFERENCE, FirstDecisions
-from cpor.experiments.robot_table import Rate, RobotRow
+from cpor.experiments.robot_table import METHOD_NAMES, Rate, RobotRow
 from cpor.metrics import Interval, PairedComparison
 from cpor.sim.dataset.manifest import TIERS
 
-METHOD_NAMES: Mapping[MethodName, str] = {
-    "geometry_argmax": "geometry + argmax",
-    "raw_argmax": "raw scores + argmax",
-    "no_acyclicity": "no acyclicity",
-    "single_map": "single MAP",
-    "cpor": "CPOR",
-    "oracle": "true relations",
-}
 TRUTH_NAMES = {"occlusion": "occlusion", "any": "occlusion or sweep"}
 
 _PAPER = (
     "The paper's robot (UR3, 45 real scenarios, easy / medium / hard / average): "
-    "CPOR-Grasp 93.3 / 73.3 / 66.7 / 77.8 %, UNOGrasp 86.7 / 66.7 / 33.3 / 62.2 %."
+    "CPOR-Grasp 93.3 / 73.3 / 66.7 / 77.8 %, Gemini Robotics-ER-1.6 86.7 / 60.0 / 53.3 / 66.7 %, "
+    "UNOGrasp 86.7 / 66.7 / 33.3 / 62.2 %. Rows of VLM backbones need a key."
 )
 
 
