@@ -3,8 +3,10 @@ import json
 import pickle
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
+import onnxruntime
 import pytest
 from support.networks import PALETTE, paint, write_colour_segmenter
 
@@ -161,6 +163,48 @@ def test_a_network_of_another_kind_is_named(tmp_path):
     silent = write_colour_segmenter(tmp_path / "silent.onnx", notes={"version": "1"})
     with pytest.raises(WeightsError, match=r"silent\.onnx does not say the size"):
         OnnxSegmenter(silent).segment(Observation(paint(**BOXES)))
+
+
+@pytest.mark.parametrize(
+    ("device", "installed", "asked", "warns"),
+    [
+        ("cpu", ["CUDAExecutionProvider"], [], False),
+        ("cuda", ["CUDAExecutionProvider"], ["CUDAExecutionProvider"], True),  # which then does not load
+        ("cuda", [], [], True),
+        ("auto", [], [], False),
+        ("auto", ["TensorrtExecutionProvider", "CUDAExecutionProvider"], ["CUDAExecutionProvider"], False),
+        ("openvino", ["OpenVINOExecutionProvider"], ["OpenVINOExecutionProvider"], True),
+    ],
+)
+def test_a_device_that_cannot_be_used_gives_way_to_the_cpu(
+    tmp_path, monkeypatch, caplog, device, installed, asked, warns
+):
+    opened, session = [], onnxruntime.InferenceSession
+
+    def open_here(content, options, providers):
+        opened.append(providers)
+        return session(content, options, providers=["CPUExecutionProvider"])
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [*installed, "CPUExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", open_here)
+    path = write_colour_segmenter(tmp_path / "s.onnx")
+    segmenter = OnnxSegmenter(path, device=device)
+    assert len(segmenter.segment(Observation(paint(**BOXES))).objects) == 3
+    assert opened == [[*asked, "CPUExecutionProvider"]]
+    assert (f"cannot use {device} here; s.onnx runs on the CPU" in caplog.text) == warns
+    assert segmenter.fingerprint == OnnxSegmenter(path).fingerprint, "the same masks"
+
+
+def test_masks_of_another_device_have_another_fingerprint(tmp_path):
+    path = write_colour_segmenter(tmp_path / "s.onnx")
+    other = OnnxSegmenter(path, device="cuda")
+    here = other._session
+    other.__dict__["_session"] = SimpleNamespace(
+        get_providers=lambda: ["CUDAExecutionProvider"], get_modelmeta=here.get_modelmeta
+    )
+    assert other.fingerprint != OnnxSegmenter(path).fingerprint
+    with pytest.raises(InvalidSettingError, match="cpu, cuda"):
+        OnnxSegmenter(path, device="gpu")
 
 
 def test_a_missing_extra_comes_with_its_remedy(tmp_path, monkeypatch):

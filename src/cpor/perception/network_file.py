@@ -3,10 +3,13 @@
 import hashlib
 import importlib
 import json
+import logging
 from pathlib import Path
 from typing import Any, Protocol
 
-from cpor.errors import CporError
+from cpor.errors import CporError, one_of
+
+log = logging.getLogger(__name__)
 
 PACKAGED = Path(__file__).parent / "weights"
 """Where the networks lie that come with the package."""
@@ -16,6 +19,19 @@ CHECKSUMS = "checksums.json"
 
 THREADS = 2
 """Of one network: what a small robot computer spares."""
+
+
+CPU = "CPUExecutionProvider"
+"""Execution provider that every onnxruntime has."""
+
+DEVICES: dict[str, tuple[str, ...]] = {
+    "cpu": (),
+    "cuda": ("CUDAExecutionProvider",),
+    "tensorrt": ("TensorrtExecutionProvider", "CUDAExecutionProvider"),
+    "coreml": ("CoreMLExecutionProvider",),
+    "openvino": ("OpenVINOExecutionProvider",),
+}
+"""Execution providers of onnxruntime that make up a device, the first choice first."""
 
 
 class WeightsError(CporError):
@@ -39,6 +55,10 @@ class Session(Protocol):
 
     def get_outputs(self) -> list[Any]:
         """Descriptions of the outputs."""
+        ...
+
+    def get_providers(self) -> list[str]:
+        """Execution providers in use, the first choice first."""
         ...
 
     def get_modelmeta(self) -> Any:
@@ -74,8 +94,26 @@ def read_network(path: Path) -> bytes:
     return content
 
 
-def open_network(path: Path, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Session:
+def parse_device(name: str) -> str:
+    """The device of a name: one of `DEVICES`, or `auto` for the best one that is installed.
+
+    Raises:
+        InvalidSettingError: There is no such device.
+    """
+    return one_of("device", name, ("auto", *DEVICES))
+
+
+def open_network(
+    path: Path, inputs: tuple[str, ...], outputs: tuple[str, ...], device: str = "cpu"
+) -> Session:
     """Open a network that has the given inputs and outputs.
+
+    Args:
+        path: The file.
+        inputs: Names of the inputs.
+        outputs: Names of the outputs.
+        device: See `parse_device`. Where onnxruntime cannot use it the CPU runs the network, and a logged
+            warning says so.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.
@@ -95,19 +133,25 @@ def open_network(path: Path, inputs: tuple[str, ...], outputs: tuple[str, ...]) 
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # it writes warnings about the graph to stderr otherwise
     content = read_network(path)
+    # Not tensorrt by itself: it compiles for minutes.
+    wanted = ("cuda", "coreml", "openvino") if device == "auto" else (device,)
+    installed = ort.get_available_providers()
+    providers = [each for name in wanted for each in DEVICES[name] if each in installed]
     try:
-        session: Session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session: Session = ort.InferenceSession(content, options, providers=[*providers, CPU])
     except _failures() as error:
         reason = str(error).splitlines()[0][:200]
         raise WeightsError(
             f"{path} is not an ONNX file that runs here ({reason}); export it again"
         ) from error
-    for kind, wanted, there in (
+    if device not in ("auto", "cpu") and session.get_providers()[0] == CPU:
+        log.warning("onnxruntime cannot use %s here; %s runs on the CPU", device, path.name)
+    for kind, needed, there in (
         ("input", inputs, session.get_inputs()),
         ("output", outputs, session.get_outputs()),
     ):
         names = [each.name for each in there]
-        if lacking := [name for name in wanted if name not in names]:
+        if lacking := [name for name in needed if name not in names]:
             raise WeightsError(f"{path} has no {kind} {lacking[0]!r}; it has: {', '.join(names)}")
     return session
 

@@ -14,7 +14,7 @@ from cpor.errors import InvalidSettingError
 from cpor.perception.colour_alone import join_sizes, smaller
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, select_objects
-from cpor.perception.network_file import PACKAGED, Session, WeightsError, open_network
+from cpor.perception.network_file import CPU, PACKAGED, Session, WeightsError, open_network, parse_device
 from cpor.scene import Observation, PixelPoint, Scene
 from cpor.sources import fingerprint_settings
 
@@ -51,14 +51,19 @@ class OnnxSegmenter:
         path: The network; the one that comes with the package by default.
         settings: What counts as an object.
         score_threshold, mask_threshold: Those of the file by default.
+        device: What runs the network: `cpu`, `cuda`, `tensorrt`, `coreml`, `openvino`, or `auto`, the best
+            one that is installed. Another device rounds differently and so makes other masks: it has another
+            fingerprint, and no promise of the bundled models holds there.
     """
 
     path: Path = PACKAGED / "segmenter.onnx"
     settings: MaskSettings = field(default_factory=MaskSettings)
     score_threshold: float | None = None
     mask_threshold: float | None = None
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
+        parse_device(self.device)
         for name in ("score_threshold", "mask_threshold"):
             value = getattr(self, name)
             if value is not None and not 0.0 < value < 1.0:
@@ -93,6 +98,8 @@ class OnnxSegmenter:
     def fingerprint(self) -> str:
         """Name, version, and a digest of weights and thresholds."""
         settings = asdict(self.settings) | {"thresholds": (self.score_threshold, self.mask_threshold)}
+        if (provider := self._session.get_providers()[0]) != CPU:
+            settings["provider"] = provider
         return fingerprint_settings(f"embedded {self.notes.version}", settings, self.path)
 
     @cached_property
@@ -118,7 +125,7 @@ class OnnxSegmenter:
 
     @cached_property
     def _session(self) -> Session:
-        return open_network(self.path, _INPUTS, _OUTPUTS)
+        return open_network(self.path, _INPUTS, _OUTPUTS, self.device)
 
     @property
     def _mask_settings(self) -> MaskSettings:
