@@ -44,12 +44,21 @@ def test_a_dry_run_says_what_it_would_do(cell, tmp_path):
     run = read_run(tmp_path / "run")
     assert run.cycles[0].outcome.kind == "done" and "a dry run" in " ".join(run.cycles[0].notes)
     words = retrieve("--robot", UR, "--config", cell, "--point", "60,48")
-    assert words.exit_code == 0 and "1. Grasp " in words.output
+    assert words.exit_code == 0 and "1. It would grasp " in words.output
+
+
+def test_a_fault_says_its_cause_first_and_has_an_exit_code_of_its_own(cell, tmp_path):
+    outside = retrieve("--robot", UR, "--config", cell, "--point", "9999,48")
+    assert outside.exit_code == 2 and "lies outside of the" in outside.output
+    for frame in (tmp_path / "frames").iterdir():
+        (frame / "camera.json").unlink()
+    no_unit = retrieve("--robot", UR, "--config", cell, "--point", "60,48")
+    assert no_unit.exit_code == 2 and "depth.png has no unit" in no_unit.output
 
 
 def test_live_comes_after_a_dry_run_and_a_yes(cell):
     ran = retrieve("--robot", UR, "--config", cell, "--point", "60,48", "--live", input="n\n")
-    assert ran.exit_code == 1 and "Move the arm now?" in ran.output and "1. Grasp" in ran.output
+    assert ran.exit_code == 1 and "Move the arm now?" in ran.output and "1. It would grasp" in ran.output
 
 
 class Bold:

@@ -1,5 +1,6 @@
 """The command `retrieve`: the loop on any robot, dry first."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from cpor.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cpor.robot.cycle import Cycle
+    from cpor.robot.cycle import Cycle, RunResult
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,7 +59,8 @@ def retrieve(
     """Run the loop on a robot: perceive, decide, act, look again, until the target is out.
 
     Without --live nothing moves: it looks once and says what it would do. With --live that comes first, then
-    it asks. The exit code is 1 where the target is not out.
+    it asks. Exit codes: 0 retrieved, or the dry run came to a decision; 1 asked, stopped or not found; 2 the
+    input is wrong; 3 camera, robot or program failed.
 
     An arm needs proven scores: with --pipeline paper the beliefs are the paper's, and inference is exact.
     """
@@ -75,7 +77,7 @@ def retrieve(
     system = make_system(segmenter, scorer, choose_pipeline(pipeline, model)[0], mode)
     asked = Request(target, None if point is None else parse_point(point), request).required()
 
-    def run(is_live: bool, folder: Path | None) -> tuple[bool, dict[str, object]]:
+    def run(is_live: bool, folder: Path | None) -> tuple[int, dict[str, object]]:
         arm = open_robot(robot, options, is_live)
         dry = arm.status().dry_run
         result = run_loop(
@@ -84,23 +86,46 @@ def retrieve(
             asked,
             replace(settings, budget=1, max_deferrals=1) if dry else settings,
             None if folder is None else RunFolder(folder, {"robot": robot, "request": request or ""}),
-            None if as_json else _say,
+            None if as_json else partial(_say, dry=dry),
             confirm=_confirm,
         )
         said = {"ended": result.ended, "detail": result.detail, "actions": result.actions, "dry_run": dry}
+        code = _exit_code(result, dry)
         if not as_json:
-            typer.echo(f"Ended: {result.ended}. {sentence(result.detail)}")
-        return dry or result.retrieved, said
+            went_well = dry and code == 0
+            typer.echo(
+                "Dry run: nothing moved."
+                if went_well
+                else f"Ended: {result.ended}. {sentence(result.detail)}"
+            )
+        return code, said
 
     if live and can_run_dry(robot):
-        run(False, None)
+        code, _ = run(False, None)
+        if code in (INPUT, FAULT):
+            raise typer.Exit(code)
         if not yes and not typer.confirm("That was a dry run. Move the arm now?"):
-            raise typer.Exit(1)
-    fine, said = run(live, record)
+            raise typer.Exit(ASKED)
+    code, said = run(live, record)
     if as_json:
         print_json(said)
-    if not fine:
-        raise typer.Exit(1)
+    if code:
+        raise typer.Exit(code)
+
+
+ASKED, INPUT, FAULT = 1, 2, 3
+"""Exit codes, besides 0; see `retrieve`."""
+
+
+def _exit_code(result: "RunResult", dry: bool) -> int:
+    from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError
+    from cpor.robot.cycle import Ended
+
+    if result.ended == Ended.FAULT:
+        wrong_input = InvalidSceneError, InvalidSettingError, SceneFileError
+        cause = result.error and (result.error.__cause__ or result.error)
+        return INPUT if isinstance(cause, wrong_input) else FAULT
+    return 0 if dry or result.retrieved else ASKED
 
 
 def _confirm(question: str) -> bool:
@@ -111,16 +136,18 @@ def _confirm(question: str) -> bool:
         return False
 
 
-def _say(cycle: "Cycle") -> None:
-    """One line on a cycle that is over."""
+def _say(cycle: "Cycle", dry: bool) -> None:
+    """One line on a cycle that is over; in a dry run, on what it would do."""
     from cpor.decision import Defer
     from cpor.viz.words import namer, say_step, say_why, sentence, with_names
 
     name = namer(cycle.scene)
-    said = ["Nothing was decided" if cycle.action is None else say_step(cycle.action, name)]
+    step = "Nothing was decided" if cycle.action is None else say_step(cycle.action, name)
+    acts = cycle.action is not None and not isinstance(cycle.action, Defer)
+    said = [f"It would {step[0].lower()}{step[1:]}" if dry and acts else step]
     if isinstance(cycle.action, Defer) and cycle.decision is not None and cycle.target is not None:
         said.append(say_why(cycle.decision, cycle.target, name))
-    if cycle.outcome is not None:
+    if cycle.outcome is not None and not (dry and cycle.outcome.kind == "done"):
         said.append(f"{cycle.outcome.kind}: {with_names(cycle.outcome.detail, name)}")
     said += [with_names(note, name) for note in cycle.notes]
     typer.echo(f"{cycle.index + 1}. {' '.join(sentence(each) for each in said)}")

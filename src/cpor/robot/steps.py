@@ -38,14 +38,17 @@ class Frames:
         """A frame; one that was lost is noted and tried again.
 
         Raises:
-            CameraError: The last try brought none either.
+            CameraError: The last try failed too. It is the first error: later ones may be its consequences.
         """
-        for _ in range(self._settings.camera_retries):
+        first: CameraError | None = None
+        for _ in range(self._settings.camera_retries + 1):
             try:
                 return self._look()
             except CameraError as error:
+                first = first or error
                 notes.append(f"a frame was lost: {error}")
-        return self._look()
+        assert first is not None
+        raise first
 
     def _look(self) -> Observation:
         asked_at = self._robot.status().time_s
