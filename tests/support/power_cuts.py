@@ -1,0 +1,153 @@
+"""One life of a program that drives an arm, ended by a power cut: the process is killed at a random motion.
+
+The world (boxes, what the gripper holds, where the tool is) lies in a file, since it outlives the program.
+Run: python -m support.power_cuts WORLD.json RECORD TARGET CUT_AT tells|blind, where CUT_AT counts calls of
+arm and gripper (0: no cut), and a blind gripper cannot tell whether it holds something.
+"""
+
+import json
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpor.pipeline import Pipeline
+from cpor.robot.arm import DryRunArm
+from cpor.robot.cycle import LoopSettings
+from cpor.robot.loop import retrieve
+from cpor.robot.protocol import RobotStatus
+from cpor.robot.run_folder import RunFolder
+from cpor.robot.ur import Station, UniversalRobot
+from support.box_table import Box, BoxTable, OverTheTable, TableMasks
+
+BOXES = {
+    1: Box((40, 56), (54, 66), 0.04, (200, 30, 30)),
+    2: Box((40, 56), (24, 36), 0.04, (30, 30, 200)),
+}
+TRAYS = {"deliver": Station().T_world_deliver, "discard": Station().T_world_discard}
+NEAR_M = 0.02
+
+
+class World:
+    """What is there, written down before and after every motion."""
+
+    def __init__(self, path: Path, cut_at: int, can_tell: bool) -> None:
+        self.path, self.cut_at, self.calls = path, cut_at, 0
+        first = {"boxes": sorted(BOXES), "held": None, "trays": {}, "dropped": [], "asked": 0, "unasked": 0}
+        first |= {"tool": Station().T_world_look.tolist(), "closed": 0}
+        self.now: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else first
+        self.allowed = (
+            can_tell and self.now["held"] is None
+        )  # whether the arm may move without a person's leave
+        self.table = BoxTable({k: BOXES[k] for k in self.now["boxes"]})
+
+    def write(self) -> None:
+        """Keep it."""
+        scratch = self.path.with_suffix(".tmp")
+        scratch.write_text(json.dumps(self.now))
+        scratch.replace(self.path)
+
+    def count(self) -> None:
+        """One call of arm or gripper; the power may go now."""
+        self.calls += 1
+        self.now["unasked"] += not self.allowed
+        self.write()
+        if self.calls == self.cut_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class RealArm(DryRunArm):
+    """An arm of the world."""
+
+    host = "192.0.2.9"
+    world: World
+
+    def status(self) -> RobotStatus:
+        return replace(super().status(), dry_run=False)
+
+    def _say(self, motion: str) -> None:
+        super()._say(motion)
+        self.world.count()
+
+    def move_line(self, T_base_tool: np.ndarray, speed: float, acceleration: float) -> None:
+        super().move_line(T_base_tool, speed, acceleration)
+        self.world.now["tool"] = self.T_base_tool.tolist()
+
+    def move_joints(self, joints: tuple[float, ...], speed: float, acceleration: float) -> None:
+        super().move_joints(joints, speed, acceleration)
+        self.world.now["tool"] = self.T_base_tool.tolist()
+
+
+class Gripper:
+    """Takes the box between its fingers; lets it fall where it opens."""
+
+    def __init__(self, world: World, can_tell: bool) -> None:
+        self.world, self.can_tell = world, can_tell
+
+    def open(self, width: float | None = None) -> None:
+        now = self.world.now
+        if now["held"] is not None:
+            here = np.array(now["tool"])[:3, 3]
+            over = [k for k, T in TRAYS.items() if np.linalg.norm(here - T[:3, 3]) < NEAR_M]
+            if over:
+                now["trays"][str(now["held"])] = over[0]
+            else:
+                now["dropped"].append(now["held"])
+            now["held"] = None
+        self.world.count()
+
+    def close(self) -> None:
+        now, boxes = self.world.now, self.world.table.boxes
+        camera = OverTheTable(self.world.table).frame().camera
+        x, y, z = (np.linalg.inv(camera.T_world_camera) @ np.array(now["tool"])[:, 3])[:3]
+        row, col = round(camera.intrinsics.cy + 200.0 * y / z), round(camera.intrinsics.cx + 200.0 * x / z)
+        here = [k for k, box in boxes.items() if box.mask()[row, col]]
+        if here:
+            del boxes[here[0]]
+            now["boxes"].remove(here[0])
+            now["held"] = here[0]
+        now["closed"] += 1
+        self.world.count()
+
+    def holding(self) -> bool | None:
+        return self.world.now["held"] is not None if self.can_tell else None
+
+
+def live_once(world: World, record: Path, target: int, can_tell: bool) -> str:
+    """Drive the arm until the run ends, or the power goes; how it ended."""
+    table = world.table
+    look = Station().T_world_look
+    arm = RealArm(np.array(world.now["tool"]), look)
+    arm.world = world
+    robot = UniversalRobot(arm, OverTheTable(table), Gripper(world, can_tell))
+
+    def confirm(question: str) -> bool:
+        world.now["asked"] += 1
+        world.allowed = True
+        world.write()
+        return True
+
+    masks = TableMasks(table)
+    result = retrieve(
+        robot, masks, masks.find(BOXES[target].colour), Pipeline(), LoopSettings(budget=2),
+        RunFolder(record), confirm=confirm,
+    )  # fmt: skip
+    return str(result.ended)
+
+
+def main() -> None:
+    """Command line."""
+    path, record, target, cut_at, can_tell = sys.argv[1:]
+    world = World(Path(path), int(cut_at), can_tell == "tells")
+    world.now["ended"] = None
+    world.write()
+    world.now["ended"] = live_once(world, Path(record), int(target), can_tell == "tells")
+    world.write()
+
+
+if __name__ == "__main__":
+    main()
