@@ -1,9 +1,11 @@
 """The tools of an agent, called by the official client: three states, pictures, limits, nonsense, an arm."""
 
 import base64
+import functools
 import json
 import random
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -70,7 +72,7 @@ def test_look_decide_explain_plan_ask_over_the_wire(tmp_path):
 
     async def talk(client, call):
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(listed) == ["look", "decide", "explain", "plan", "what_to_ask"]
+        assert list(listed) == ["look", "decide", "answer", "correct", "explain", "plan", "what_to_ask"]
         assert "no_answer: do not move anything" in listed["decide"].description
         assert "at most a share `alpha` is wrong" in listed["decide"].description
         got, seen = await call("look", scene="heap")
@@ -85,6 +87,19 @@ def test_look_decide_explain_plan_ask_over_the_wire(tmp_path):
         assert (await call("explain", **asked))[1]["what_would_change_it"]
         assert (await call("plan", **asked))[1]["steps"][0]["remove"] == decided["action"]["object"]
         assert (await call("what_to_ask", **asked))[1]["question"].endswith("?")
+        blocker, target = decided["action"]["object"], decided["target"]
+        await call("decide", **asked, mode="balanced")
+        _, told = await call("answer", view=seen["view"], says=f"not {blocker} on {target}")
+        assert told["action"] == {"type": "grasp", "object": target, "reason": None} and not told["promise"]
+        _, told = await call("answer", view=seen["view"], says=f"{blocker} on {target}")
+        assert told["action"]["object"] == blocker and told["action"]["type"] == "remove"
+        both = [f"not {blocker} on {target}", f"{blocker} on {target}"]
+        assert (await call("decide", **asked, mode="balanced", answers=both))[1]["scores"] == told["scores"]
+        gone = {"tool": "delete", "object": blocker}
+        _, corrected = await call("correct", view=seen["view"], correction=gone)
+        assert str(target) in corrected["scores"] and str(blocker) not in corrected["scores"]
+        picture = (await client.read_resource(f"cpor://views/{seen['view']}/picture.webp")).contents[0]
+        assert base64.b64decode(picture.blob).startswith(b"RIFF") and picture.mime_type == "image/webp"
 
     with_client(process, talk)
 
@@ -132,6 +147,47 @@ def test_limits_and_nonsense(tmp_path, evidence):
     for name in ("..", "/etc", "a\0b", ""):
         with pytest.raises(ValueError, match="no scene"):
             outside.look(scene=name)
+
+
+def test_replies_that_mean_nothing_are_refused():
+    async def talk(client, call):
+        _, seen = await call("look", **sent())
+        view, known = seen["view"], seen["objects"][0]["id"]
+        got, said = await call("answer", view=view, says="yes")
+        assert got.is_error and "call decide first" in said
+        await call("decide", view=view, target=known)
+        for says, why in (
+            ("", "at least 1 char"),
+            ("99 on 1", "unknown object 99"),
+            ("1 on 1", "itself"),
+            ("hm", "3"),
+        ):
+            got, said = await call("answer", view=view, says=says)
+            assert got.is_error and why in said, said
+        for correction in ({}, {"tool": "delete", "object": 99}, {"tool": "cut"}):
+            assert (await call("correct", view=view, correction=correction))[0].is_error
+        with pytest.raises(MCPError):
+            await client.read_resource("cpor://views/none/picture.webp")
+
+    with_client(make_mcp_server(tools()), talk)
+
+
+def test_a_call_that_takes_long_reports_progress(monkeypatch):
+    monkeypatch.setattr("cpor.bridges.mcp_server.PROGRESS_S", 0.05)
+    slow, heard = tools(), []
+    look = slow.look
+    monkeypatch.setattr(
+        slow, "look", functools.wraps(look)(lambda **given: (time.sleep(0.3), look(**given))[1])
+    )
+
+    async def note(progress, total, message):
+        heard.append((progress, message))
+
+    async def talk(client, call):
+        await client.call_tool("look", sent(), progress_callback=note)
+
+    with_client(make_mcp_server(slow), talk)
+    assert len(heard) >= 3 and heard == sorted(heard) and heard[0][1] == "look: working"
 
 
 def test_no_error_names_a_folder_of_the_machine(tmp_path):

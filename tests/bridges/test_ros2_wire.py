@@ -131,7 +131,16 @@ def test_topics_service_and_the_action_decide():
             assert said.object == 1 and len(said.p) == len(said.blocker) > 0
             reply = service.call(target=2, x=-1.0)
             assert reply.decision.target == 2 and reply.decision.state == "not_obstructed"
-            asked, accepted = action.send(target=2, x=-1.0)
+            # Ask, answer, act: a person says that 1 obstructs 2, then takes it back.
+            told = service.call(target=2, x=-1.0, mode="bold", answers=["1 on 2"]).decision
+            assert (told.state, told.action, told.object, told.promised) == ("obstructed", "remove", 1, False)
+            both = ["1 on 2", "not 1 on 2"]
+            assert service.call(target=2, x=-1.0, mode="bold", answers=both).decision.action == "grasp"
+            which = service.call(request="the box", x=-1.0).decision
+            assert which.state == "no_answer" and which.question
+            assert service.call(request="the box", x=-1.0, answers=["2"]).decision.target == 2
+            assert "unknown object 7" in service.call(target=2, x=-1.0, answers=["7 on 2"]).decision.reason
+            asked, accepted = action.send(target=2, x=-1.0, answers=["not 1 on 2"])
             status, result = action.result(asked)
             assert accepted and status == SUCCEEDED and result.decision.object == 2
             wait_for(lambda: [each.stage for each in action.feedback(asked)][-1:] == ["deciding"])

@@ -137,6 +137,26 @@ def test_what_is_changed_by_hand_is_not_promised_and_can_be_explained(client):
         client.decide_scene(seen.id, target=target, relations={(target, 999): 0.5})
 
 
+def test_a_question_is_answered_and_the_next_decision_follows(client):
+    seen = client.look_at_example("touching-toys")
+    ids = [each.id for each in seen.objects]
+    target = ids[0]
+    free = [f"not {other} on {target}" for other in ids[1:]]
+    assert client.decide_scene(seen.id, target=target, mode="bold", answers=free).action.type == "grasp"
+    held = client.decide_scene(seen.id, target=target, mode="bold", answers=[*free, f"{ids[1]} on {target}"])
+    assert held.action.type != "grasp" and held.promise is None
+    unclear = client.decide_scene(seen.id, "the thing there", ask=True)
+    assert unclear.action is None and unclear.ask.question == unclear.question
+    assert client.decide_scene(seen.id, "the thing there", answers=[str(target)]).target == target
+    doubtful = {(target, ids[1]): 0.5} | {(target, other): 0.0 for other in ids[2:]}
+    asks = client.decide_scene(seen.id, target=target, tau=0.9, relations=doubtful, ask=True)
+    assert asks.action.type == "defer" and asks.ask.question.startswith("Does ")
+    after = client.decide_scene(seen.id, target=target, tau=0.9, relations=doubtful, answers=["yes"])
+    assert after.scores != asks.scores
+    with pytest.raises(ServiceError, match="no question is open"):
+        client.decide_scene(seen.id, target=target, mode="bold", answers=[*free, "yes"])
+
+
 def test_outlines_and_points_lie_where_the_objects_are(client):
     scene = two_boxes()
     seen = client.look(scene)

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from cpor.pipeline import Pipeline
 from cpor.robot.arm import DryRunArm
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import RobotStatus
 from cpor.robot.run_folder import RunFolder
 from cpor.robot.ur import Station, UniversalRobot
+from cpor.system import System
 from support.box_table import Box, BoxTable, OverTheTable, TableMasks
 
 BOXES = {
@@ -133,7 +133,7 @@ def live_once(world: World, record: Path, target: int, can_tell: bool) -> str:
 
     masks = TableMasks(table)
     result = retrieve(
-        robot, masks, masks.find(BOXES[target].colour), Pipeline(), LoopSettings(budget=2),
+        robot, System(masks, "none"), masks.find(BOXES[target].colour), LoopSettings(budget=2),
         RunFolder(record), confirm=confirm,
     )  # fmt: skip
     return str(result.ended)

@@ -1,4 +1,4 @@
-"""What an agent may call: look, decide, explain, plan, what to ask; and a simulated arm to try it on.
+"""What an agent may call: look, decide, answer, correct, explain, plan, what to ask.
 
 Plain methods that take and give JSON values and pictures; `mcp_server` puts them on the wire. The limits are
 those of the web service. A failure is an error, never "free to grasp".
@@ -9,20 +9,25 @@ import binascii
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
 from cpor.answer import Answer, View
 from cpor.bridges.states import state_of
+from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.errors import InvalidSettingError, SceneFileError
 from cpor.inference.explain import Explanation, explain
 from cpor.planning.plan import Plan, plan
 from cpor.relations import Label
-from cpor.scene import PixelPoint
+from cpor.serve.api.correct_jobs import correct
 from cpor.serve.api.decide_jobs import describe_answer, say_effect
 from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.api.look_jobs import look
+from cpor.serve.api.messages import CorrectRequest, SceneDecideRequest
+from cpor.serve.api.view_decisions import asked_of
 from cpor.serve.http.refusals import Busy, TooMuch
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.uploads import Upload, UploadLimits
@@ -38,6 +43,7 @@ MOST_EFFECTS = 8
 """Relations that an explanation lists."""
 
 _Found = TypeVar("_Found")
+_Message = TypeVar("_Message", bound=BaseModel)
 
 
 class Told(NamedTuple):
@@ -102,14 +108,16 @@ class AgentTools:
 
     def keep(self, kept: KeptView) -> Told:
         """Keep a view to be asked about, and tell what is in it."""
+        return Told(self._describe(self.shelf.put(kept), kept), _draw(kept.view, Marks()))
+
+    def _describe(self, name: str, kept: KeptView) -> dict[str, Any]:
         view = kept.view
-        content = {
-            "view": self.shelf.put(kept),
+        return {
+            "view": name,
             "objects": [_in_picture(dict(each), kept.shrunk) for each in view.objects],
             "checks": [check.to_json() for check in view.checks if check.state != "pass"],
             "notes": list(view.notes),
         }
-        return Told(content, _draw(view, Marks()))
 
     def decide(
         self,
@@ -118,17 +126,53 @@ class AgentTools:
         point: tuple[float, float] | None = None,
         request: str | None = None,
         mode: str | None = None,
+        answers: list[str] | None = None,
     ) -> Told:
         """Whether the object asked for may be grasped, what to remove first, or what to ask."""
+        asked = _as_request(target, point, request, mode, answers)
         with self.one_at_a_time():
-            answer, kept = self._answer(view, target, point, request, mode)
-        said = describe_answer(answer, 0, None, namer(kept.scene))
+            return self._decide(view, self.shelf.get(view), asked)
+
+    def answer(self, view: str, says: str) -> Told:
+        """The decision after one more reply of a person."""
+        with self.one_at_a_time():
+            kept = self.shelf.get(view)
+            if kept.asked is None:
+                raise InvalidSettingError("nothing was asked in this view yet; call decide first")
+            asked = kept.asked.model_dump() | {"answers": [*kept.asked.answers, says]}
+            return self._decide(view, kept, _validated(SceneDecideRequest, asked))
+
+    def correct(self, view: str, correction: dict[str, Any]) -> Told:
+        """Correct what was seen, and decide again where something was asked."""
+        made = _validated(CorrectRequest, {"correction": correction})
+        with self.one_at_a_time():
+            before = self.shelf.get(view)
+            kept, asked = correct(self.system, before, made)[0].kept, before.asked
+            if asked is not None and kept.history is not None and kept.history.changes_masks:
+                asked = asked.model_copy(update={"answers": []})  # they were about other objects
+            kept = replace(kept, asked=asked)
+            self.shelf.replace(view, before, kept)
+            if kept.asked is not None:
+                return self._decide(view, kept, kept.asked)
+        return Told(self._describe(view, kept), _draw(kept.view, Marks()))
+
+    def picture(self, view: str) -> bytes:
+        """The photograph of a view with the numbers of its objects, as WebP."""
+        return _draw(self.shelf.get(view).view, Marks())
+
+    def _decide(self, view: str, kept: KeptView, asked: SceneDecideRequest) -> Told:
+        answer = self._answer(kept, asked)
+        seen = answer.view or kept.view
+        self.shelf.replace(view, kept, replace(kept, view=seen, asked=asked))
+        said = describe_answer(answer, 0, None, namer(seen.scene))
         content: dict[str, Any] = {"state": state_of(answer.action)}
         content |= {key: said[key] for key in _DECIDED if key in said}
         if answer.action is None:
             content |= _unclear(answer)
+        ask = next_question(answer)
+        content["ask"] = None if ask is None else asdict(ask)
         content["checks"] = [check.to_json() for check in answer.checks if check.state != "pass"]
-        return Told(content, _draw(kept, _marks(answer)))
+        return Told(content, _draw(seen, _marks(answer)))
 
     def explain(
         self,
@@ -193,25 +237,21 @@ class AgentTools:
         mode: str | None = None,
     ) -> tuple[Answer, _Found | None, Callable[[Label], str]]:
         """An answer, what was worked out from it (None where it is not clear who is meant), and the names."""
+        asked = _as_request(target, point, request, mode)
         with self.one_at_a_time():
-            answer, kept = self._answer(view, target, point, request, mode)
-            return answer, work(answer), namer(kept.scene)
+            kept = self.shelf.get(view)
+            if kept.asked is not None and _same_object(kept.asked, asked):
+                asked = asked.model_copy(update={"answers": kept.asked.answers})
+            answer = self._answer(kept, asked)
+            seen = answer.view or kept.view
+            self.shelf.replace(view, kept, replace(kept, view=seen, asked=asked))
+            return answer, work(answer), namer(seen.scene)
 
-    def _answer(
-        self,
-        view: str,
-        target: int | None,
-        point: tuple[float, float] | None,
-        request: str | None,
-        mode: str | None,
-    ) -> tuple[Answer, View]:
-        kept = self.shelf.get(view)
-        place = None if point is None else PixelPoint(point[0] / kept.shrunk, point[1] / kept.shrunk)
-        answer = self.system.decide(kept.view, Request(target, place, request).required(), mode=mode)
-        if answer.view is None or answer.view is kept.view:
-            return answer, kept.view
-        self.shelf.replace(view, kept, replace(kept, view=answer.view))
-        return answer, answer.view
+    def _answer(self, kept: KeptView, asked: SceneDecideRequest) -> Answer:
+        def decides(request: Request, said: Relations) -> Answer:
+            return self.system.decide(kept.view, request, mode=asked.mode, relations=said)
+
+        return decide_after(decides, asked_of(asked, kept.shrunk), asked.answers)
 
     def _decode(self, name: str, text: str) -> bytes:
         most = self.settings.most_upload_bytes
@@ -247,6 +287,30 @@ class AgentTools:
         finally:
             with self._count:
                 self._waiting -= 1
+
+
+def _as_request(
+    target: int | None,
+    point: tuple[float, float] | None,
+    request: str | None,
+    mode: str | None,
+    answers: list[str] | None = None,
+) -> SceneDecideRequest:
+    said = {"target": target, "point": point, "request": request, "mode": mode, "answers": answers or []}
+    return _validated(SceneDecideRequest, said)
+
+
+def _same_object(a: SceneDecideRequest, b: SceneDecideRequest) -> bool:
+    return (a.target, a.point, a.request) == (b.target, b.point, b.request)
+
+
+def _validated(kind: type[_Message], content: dict[str, Any]) -> _Message:
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise InvalidSettingError(f"{where}: {first['msg']}") from None
 
 
 def whole(view: View) -> KeptView:

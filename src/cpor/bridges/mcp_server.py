@@ -3,7 +3,10 @@
 Needs the extra `mcp`. Over HTTP the token and host rules are those of `cpor serve`.
 """
 
+import asyncio
 import functools
+import inspect
+import itertools
 import json
 import logging
 from collections.abc import Callable
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
     from cpor.bridges.agent_arm import AgentArm
 
 _LOG = logging.getLogger("cpor.serve")
+
+PROGRESS_S = 1.0
+"""How often a call that takes longer reports progress, to a client that wants it. [s]"""
+
+PICTURE_URI = "cpor://views/{view}/picture.webp"
 
 _STATES = """\
 `state` is one of three. not_obstructed: grasp it. obstructed: remove the object that `action` names first,
@@ -44,7 +52,18 @@ other tools, the objects with a pixel `point` of each, doubts about the picture,
     "decide": f"""\
 May this object be grasped now? Say which by `target` (id), `point` (x, y) or `request` (words).
 {_STATES}
-{_PROMISE} A `mode` other than cautious takes more risk, without a promise.""",
+{_PROMISE} A `mode` other than cautious takes more risk, without a promise.
+`ask` is the question to a person that helps most; give the reply to `answer`. `answers` are replies that are
+known already, in order: yes, no, "1 on 7" (1 obstructs 7), "not 1 on 7", "3" (it is meant), "not 3".""",
+    "answer": """\
+Decide again after a reply of a person: `says` is yes or no to the last `ask`, or a correction: "1 on 7" (1
+obstructs 7), "not 1 on 7", "3" (that one is meant), "not 3", or other words for the object. Gives what decide
+gives. Pass on what the person said; never answer in its place.""",
+    "correct": """\
+Correct what was seen, as a person says: `correction` is {"tool": "delete", "object": 3}, {"tool": "rename",
+"object": 3, "name": "mug"}, {"tool": "add", "point": [x, y]}, {"tool": "merge", "objects": [1, 2]}, {"tool":
+"split", "object": 3, "a": [x, y], "b": [x, y]} or {"tool": "relate", "blocked": 7, "blocker": 1, "p": 1.0}.
+Decides again where something was asked.""",
     "explain": """\
 Why it was decided so, and which relation would have to be otherwise to change it. Takes what decide does.""",
     "plan": """\
@@ -52,7 +71,7 @@ The sequence of removals that most likely leads to the target, with the probabil
 first step is worth acting on: look and decide again after each.""",
     "what_to_ask": """\
 The one question to a person that would help this decision most; none where no answer about a pair would
-change what to do. Where it is not clear which object is meant, it asks that.""",
+change what to do. Where it is not clear which object is meant, it asks that. Give the reply to `answer`.""",
 }
 _ARM = {
     "arm_reset": "Put a new heap before the simulated arm; gives the first look and what is asked for.",
@@ -96,7 +115,26 @@ def make_mcp_server(tools: AgentTools, arm: "AgentArm | None" = None) -> "MCPSer
     for name, says in _ARM.items() if arm is not None else ():
         call = getattr(arm, name.removeprefix("arm_"))
         server.add_tool(_on_wire(call), name, description=says, structured_output=False)
+    server.resource(
+        PICTURE_URI,
+        name="picture",
+        title="A look, drawn",
+        description="The photograph of a `view` with the numbers of its objects.",
+        mime_type="image/webp",
+    )(_picture_of(tools))
     return server
+
+
+def _picture_of(tools: AgentTools) -> Callable[[str], bytes]:
+    from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+
+    def picture(view: str) -> bytes:
+        try:
+            return tools.picture(view)
+        except CporError as error:
+            raise ResourceNotFoundError(str(error)) from error
+
+    return picture
 
 
 def serve_mcp(
@@ -129,7 +167,6 @@ def http_app(server: "MCPServer[Any]", settings: ServeSettings) -> "ASGIApp":
     app = server.streamable_http_app(
         streamable_http_path=MCP_PATH,
         stateless_http=True,
-        json_response=True,
         max_request_body_size=most_mcp_bytes(settings),
         # The gate checks host and origin, as for every other request.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
@@ -146,16 +183,21 @@ def http_app(server: "MCPServer[Any]", settings: ServeSettings) -> "ASGIApp":
 
 
 def _on_wire(call: Callable[..., Told]) -> Callable[..., Any]:
-    """A tool as the SDK wants it: text and a picture; errors of ours reach the agent in their own words."""
-    from mcp.server.mcpserver import Image
+    """A tool as the SDK wants it: text and a picture, errors of ours in their own words, and progress."""
+    import anyio
+    from mcp.server.mcpserver import Context, Image
     from mcp.server.mcpserver.exceptions import ToolError
 
     from cpor.serve.http.refusals import Failed, as_refusal, say_refusal
 
-    @functools.wraps(call)
-    def told(**arguments: Any) -> list[Any]:
+    async def report(context: Context) -> None:
+        for second in itertools.count(1):
+            await asyncio.sleep(PROGRESS_S)
+            await context.report_progress(second * PROGRESS_S, None, f"{call.__name__}: working")
+
+    def called(arguments: dict[str, Any]) -> Told:
         try:
-            said = call(**arguments)
+            return call(**arguments)
         except (RobotError, SimulationError) as error:  # of the simulated arm; they name no file
             raise ToolError(str(error)) from error
         except CporError as error:
@@ -163,8 +205,21 @@ def _on_wire(call: Callable[..., Told]) -> Callable[..., Any]:
             if isinstance(refusal, Failed):
                 _LOG.error("failed: %s", error)
             raise ToolError(say_refusal(refusal).message) from error
+
+    @functools.wraps(call)
+    async def told(*, context: Context, **arguments: Any) -> list[Any]:
+        reporting = asyncio.create_task(report(context))
+        try:
+            said = await anyio.to_thread.run_sync(called, arguments)
+        finally:
+            reporting.cancel()
         text = json.dumps(said.content, ensure_ascii=False, allow_nan=False)
         return [text] if said.picture is None else [text, Image(data=said.picture, format="webp")]
 
-    told.__annotations__ = {k: v for k, v in told.__annotations__.items() if k != "return"}
+    given = inspect.signature(call)
+    extra = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=Context)
+    told.__signature__ = given.replace(parameters=[*given.parameters.values(), extra])  # type: ignore[attr-defined]
+    told.__annotations__ = {k: v for k, v in call.__annotations__.items() if k != "return"} | {
+        "context": Context
+    }
     return told

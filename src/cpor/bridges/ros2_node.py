@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -23,6 +23,7 @@ from cpor.bridges.ros2_retrieve import Attached, serve_retrieve
 from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
 from cpor.bridges.ros2_transport import Reply, Transport
 from cpor.bridges.ros_images import CameraModel, read_camera, read_colour, read_depth
+from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.data.frame_files import make_observation
 from cpor.errors import CporError, InvalidSettingError
 from cpor.scene import Camera, Observation, PixelPoint
@@ -232,20 +233,30 @@ class DecideNode:
         frame: Frame,
         request: Request,
         mode: str | None,
+        answers: Sequence[str] = (),
     ) -> tuple[Answer | None, str]:
-        """The answer, or None and why there is none."""
-        assert frame.seen is not None
+        """The answer after what a person replied, or None and why there is none."""
+        view = frame.seen
+        assert view is not None
+
+        def decides(asked: Request, said: Relations) -> Answer:
+            return self._system.decide(view, asked, mode=mode, relations=said)
+
         try:
             with self._deciding:
-                answer = self._system.decide(frame.seen, request, mode=mode)
+                answer = decide_after(decides, request, answers)
         except CporError as error:
             return None, str(error)
         return answer, ""
 
-    def _said(self, answer: Answer | None, frame: Frame | None, why: str) -> SimpleNamespace:
+    def _said(
+        self, answer: Answer | None, frame: Frame | None, why: str, asks: bool = False
+    ) -> SimpleNamespace:
         """The message of an answer; `no_answer` where the picture is too old by now."""
         header = None if frame is None else frame.color.header
         said = ros2_answers.say_decision(answer, header, why)
+        if asks and answer is not None and (ask := next_question(answer)) is not None:
+            said.question = ask.question
         late = 0.0 if frame is None else time.monotonic() - frame.sent_s
         if said.state != "no_answer" and late > self.settings.max_age_s:
             old = f"the picture is {late:.1f} s old; that is too old to act on"
@@ -262,7 +273,7 @@ class DecideNode:
         answer, why = None, f"there is no picture newer than {self.settings.max_age_s:g} s"
         if frame is not None and age <= self.settings.max_age_s:
             answer, why = self._decide_asked(frame, call)
-        return new("cpor_msgs/srv/Decide_Response", decision=self._said(answer, frame, why))
+        return new("cpor_msgs/srv/Decide_Response", decision=self._said(answer, frame, why, asks=True))
 
     def _decide_asked(self, frame: Frame, asked: SimpleNamespace) -> tuple[Answer | None, str]:
         place = PixelPoint(asked.x, asked.y) if asked.x >= 0 else None
@@ -270,7 +281,7 @@ class DecideNode:
             request = Request(asked.target or None, place, asked.request or None).required()
         except InvalidSettingError as error:
             return None, str(error)
-        return self._decide(frame, request, asked.mode or self.settings.mode)
+        return self._decide(frame, request, asked.mode or self.settings.mode, asked.answers)
 
     def _run_goal(self, goal: Goal) -> tuple[int, SimpleNamespace]:
         """Decide on the first frame that is sent after the goal; it may be cancelled while it waits."""
@@ -295,7 +306,7 @@ class DecideNode:
         waited = time.monotonic() - began
         goal.tell(new("cpor_msgs/action/Decide_Feedback", stage="deciding", waited_s=waited))
         answer, why = self._decide_asked(frame, goal.asked)
-        result = new("cpor_msgs/action/Decide_Result", decision=self._said(answer, frame, why))
+        result = new("cpor_msgs/action/Decide_Result", decision=self._said(answer, frame, why, asks=True))
         if goal.cancelled.is_set():
             return CANCELED, _nothing("cancelled")
         return (SUCCEEDED if answer is not None else ABORTED), result

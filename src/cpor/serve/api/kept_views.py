@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from cpor.answer import View
 from cpor.corrections.history import Corrections
 from cpor.model import FittedModel
+from cpor.serve.api.messages import SceneDecideRequest
 from cpor.serve.http.refusals import Conflict, NotKept
 
 
@@ -23,6 +24,7 @@ class KeptView:
         seen: The view before any correction; None: there was none.
         history: What was corrected; None: nothing.
         model: The model that was asked for; None: the bundled ones.
+        asked: What a conversation is about, which `answers` of it go on with; None: nothing yet.
     """
 
     view: View
@@ -31,6 +33,7 @@ class KeptView:
     seen: View | None = None
     history: Corrections | None = None
     model: FittedModel | None = None
+    asked: SceneDecideRequest | None = None
 
     @property
     def n_bytes(self) -> int:

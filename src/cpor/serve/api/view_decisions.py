@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from cpor.answer import Answer, DecideSettings
+from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.parts import GIVEN
 from cpor.scene import PixelPoint
 from cpor.serve.api.decide_jobs import describe_answer
@@ -35,23 +36,31 @@ def points_at_nothing(kept: KeptView, request: SceneDecideRequest) -> bool:
 
 
 def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
-    """Decide for an object of a view."""
+    """Decide for an object of a view, after what a person replied."""
     assert kept.view.believed is not None
-    # Beliefs are there, so that no network is loaded.
-    return System(GIVEN, model=kept.model).decide(
-        kept.view,
-        asked_of(request, kept.shrunk),
-        mode=request.mode,
-        tau=request.tau,
-        relations={(each.blocked, each.blocker): each.p for each in request.relations},
-        settings=DecideSettings(ignore_checks=request.ignore_checks),
-    )
+    system = System(GIVEN, model=kept.model)  # beliefs are there, so that no network is loaded
+    by_hand = {(each.blocked, each.blocker): each.p for each in request.relations}
+    settings = DecideSettings(ignore_checks=request.ignore_checks)
+
+    def decides(asked: Request, said: Relations) -> Answer:
+        return system.decide(
+            kept.view,
+            asked,
+            mode=request.mode,
+            tau=request.tau,
+            relations={**by_hand, **said},
+            settings=settings,
+        )
+
+    return decide_after(decides, asked_of(request, kept.shrunk), request.answers)
 
 
 def decide_on_view(kept: KeptView, request: SceneDecideRequest) -> dict[str, Any]:
     """The same; the reply as `DecideReply` has it."""
     answer = answer_on_view(kept, request)
     said = describe_answer(answer, request.graphs, time.perf_counter() + _DESCRIBING_S)
+    if request.ask or request.answers:
+        said["ask"] = next_question(answer)
     return said if kept.shrunk == 1 else said | {"objects": _enlarged(said["objects"], kept.shrunk)}
 
 

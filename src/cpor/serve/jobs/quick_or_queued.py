@@ -51,6 +51,7 @@ async def run_decide_on_view(
     scene, believed = kept.view.scene, kept.view.believed
     assert believed is not None
     looks_at_pixels = request.target is None or scene.observation.camera.workspace is not None
+    looks_at_pixels |= request.ask or bool(request.answers)  # these decide several times, and explain
     p = believed.beliefs.p_fused.copy()
     place = {label: k for k, label in enumerate(believed.beliefs.ids)}
     for each in request.relations:

@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias
 
+from cpor.corrections.replies import OpenQuestion
 from cpor.records.answer import AnswerRecord, PromiseRecord
 from cpor.records.decision import ActionRecord, CheckRecord, PairRecord
 from cpor.records.pair_belief import PairBelief
@@ -41,15 +42,17 @@ class EdgeMessage(Message):
 
 
 class DecideReply(AnswerRecord):
-    """An answer in the one form that every surface gives, and two fields for those who show it.
+    """An answer in the one form that every surface gives, and what a page shows besides.
 
     Attributes:
         words: The decision in sentences.
         edges: `relations` with what the page shows of each.
+        ask: What to ask a person; null where nothing helps, or a request did not want to know.
     """
 
     words: WordsMessage
     edges: list[EdgeMessage]
+    ask: OpenQuestion | None = None
 
 
 class SceneDecideReply(DecideReply):

@@ -6,6 +6,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from cpor.answer import N_GRAPHS
 from cpor.corrections.history import Correction
+from cpor.corrections.replies import LONGEST_REPLY, MOST_REPLIES
 from cpor.decision import COST_ASK
 from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.serve.api.messages.base import (
@@ -20,6 +21,7 @@ from cpor.serve.api.messages.base import (
 
 GraphCount: TypeAlias = Annotated[int, Field(ge=0, le=20, strict=True)]
 ObjectId: TypeAlias = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
+Reply: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_REPLY)]
 
 
 class RelationMessage(Message):
@@ -109,6 +111,10 @@ class SceneDecideRequest(RiskSetting):
         point: A pixel that shows it, in the picture as it was sent.
         request: What it looks like, in words.
         relations: Relations changed by hand; nothing is promised then.
+        answers: What a person replied since, in order: "yes" or "no" to the question `ask` of the decision
+            before, "1 on 7", "not 1 on 7", "3", "not 3". Nothing is promised of what is decided from replies
+            about pairs.
+        ask: Also say which question to a person would help most.
         graphs: How many of the likeliest graphs to list.
         ignore_checks: Act although a check of the input failed; nothing is promised then.
     """
@@ -119,6 +125,10 @@ class SceneDecideRequest(RiskSetting):
     relations: Annotated[list[OverrideMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)] = Field(
         default_factory=list
     )
+    answers: Annotated[list[Reply], Field(max_length=MOST_REPLIES, fail_fast=True)] = Field(
+        default_factory=list
+    )
+    ask: StrictBool = False
     graphs: GraphCount = N_GRAPHS
     ignore_checks: StrictBool = False
 
