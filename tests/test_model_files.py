@@ -66,7 +66,7 @@ FORGERIES = {
     "negative counts": {"promise": {"n_wrong": -1}},
     "an infinite number": {"promise": {"tau": float("inf")}},
     "a mode that is never wrong": {"modes": {"bold": {**BUNDLED["modes"]["bold"], "n_wrong": 0}}},
-    "a sharper calibrator": {"calibration": sharper("geometry", a=80.0)},
+    "a sharper calibrator": {"calibration": sharper("geometry", theta=[4.4, 0.0])},
     "another fusion": {"fusion": {"beta": {"semantic": 0.2, "geometry": 30.0}}},
     "other rates": {"rate": None},
     "no unseen blockers": {"unseen": None},

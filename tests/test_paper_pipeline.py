@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cpor import CporError, System
 from cpor.answer import DecideSettings
-from cpor.calibration import ScenePlattCalibrator
+from cpor.calibration import LogisticCalibrator
 from cpor.cli.app import app
 from cpor.data.scene_folder import read_scene_folder
 from cpor.evidence.source import GEOMETRY, SEMANTIC
@@ -32,9 +32,10 @@ def fused_by_hand(fit, scene, scores):
     """Eq. geometry-score, calibration and fusion as printed, pair by pair."""
     found = paper_evidence(scene)
     place = {label: k for k, label in enumerate(scene.ids)}
-    phi = (np.log1p(len(scores)) - fit.calibration.mu_phi) / fit.calibration.sigma_phi
-    scale = np.exp(np.clip(fit.calibration.alpha_0 + fit.calibration.alpha_n * phi, -5, 5))
-    bias = fit.calibration.c_0 + fit.calibration.c_n * phi
+    alpha_0, alpha_n, c_0, c_n = fit.calibration.theta
+    phi = (np.log1p(len(scores)) - fit.calibration.mean[0]) / fit.calibration.scale[0]
+    scale = np.exp(np.clip(alpha_0 + alpha_n * phi, -5, 5))
+    bias = c_0 + c_n * phi
     expected = np.zeros((len(place), len(place)))
     for i, j in np.ndindex(expected.shape):
         if i == j:
@@ -104,7 +105,7 @@ def test_the_command_decides_by_algorithm_1(scene):
     ]
     ran = CliRunner().invoke(app, command, catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
-    found = json.loads(ran.output)
+    found = json.loads(ran.stdout)
     p = load_model("paper").pipeline().believe(scene).p_fused
     expected = run_algorithm1(p, scene.ids.index(3), 0.5, TopKSettings())
     scores = [found["scores"][str(label)] for label in scene.ids]
@@ -142,7 +143,8 @@ def test_fit_writes_what_the_pipeline_reads(tmp_path):
     command = ["decide", str(SIM / "scene_00002"), "--target", "3", "--scorer", "none", "--pipeline", "paper"]
     ran = CliRunner().invoke(app, [*command, "--model", str(out), "--json"], catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
-    assert isinstance(PaperFit.load(PAPER_FILE).calibration, ScenePlattCalibrator)
+    calibration = PaperFit.load(PAPER_FILE).calibration
+    assert isinstance(calibration, LogisticCalibrator) and calibration.sees == "scene"
 
 
 def test_an_unknown_pipeline_is_refused():

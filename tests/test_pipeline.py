@@ -8,7 +8,7 @@ from support.labelled import draw_labelled_scene
 from support.layered import draw_layered_scene
 
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, decide
-from cpor.calibration import PlattCalibrator, UnseenCalibrator
+from cpor.calibration import LogisticCalibrator, UnseenCalibrator
 from cpor.evidence import PairState
 from cpor.evidence.source import PairScores
 from cpor.fitting.labelled import drop_objects
@@ -38,7 +38,7 @@ def test_every_intermediate_result_is_kept(scene):
 def test_fused_log_odds_by_hand(scene):
     # Pairs on which the sources contradict each other are not the fusion's alone.
     fusion = gated(-0.4, 0.7, 0.5)
-    calibrate = {"semantic": PlattCalibrator(a=0.8, c=-0.5)}
+    calibrate = {"semantic": LogisticCalibrator(theta=(float(np.log(0.8)), -0.5))}
     beliefs = Pipeline(calibrate=calibrate, fuse=fusion).believe(scene)
     said = beliefs.scores["semantic"].score
 

@@ -10,11 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validato
 
 from cpor.calibration import (
     ActionCalibrator,
-    GraphPlattCalibrator,
     IsotonicCalibrator,
-    PlattCalibrator,
-    ScenePlattCalibrator,
-    TemperatureCalibrator,
+    LogisticCalibrator,
     UnseenCalibrator,
 )
 from cpor.calibration.versioned import VersionedModel
@@ -30,10 +27,7 @@ from cpor.risk.drift import DriftReport, check_drift
 from cpor.risk.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau, percent
 from cpor.truth import TruthKind
 
-PairCalibration = Annotated[
-    TemperatureCalibrator | PlattCalibrator | IsotonicCalibrator | ScenePlattCalibrator,
-    Field(discriminator="kind"),
-]
+PairCalibration = Annotated[LogisticCalibrator | IsotonicCalibrator, Field(discriminator="kind")]
 
 _BUNDLED = Path(__file__).parent / "models"
 
@@ -46,8 +40,8 @@ Bundled: TypeAlias = Literal["geometry", "embedded"]
 
 
 BUNDLED_DIGESTS: dict[Bundled, str] = {
-    "geometry": "1a0c2988a24bfbb4c3eaa7ca76e30ebe5887f7d98250394df9daead50511e913",
-    "embedded": "f93c4303c7668a0e018b8b1a8fdd66349a587d70eca173f73047f482b9060b18",
+    "geometry": "e7ccb496ecfa36c9ab555ce6527924d390e82ec1add91b4b8392fdf9e1ef7075",
+    "embedded": "865ae482dc575561b36a129cc800e4055710a5d3bab3f287d748017e80859caf",
 }
 """Digest of the content of each bundled model: what came with the package needs no seal."""
 
@@ -131,7 +125,7 @@ class FittedModel(VersionedModel):
     geometry_weights: str | None = None
     calibration: dict[str, PairCalibration]
     fusion: GatedFusion
-    condition: GraphPlattCalibrator | None
+    condition: LogisticCalibrator | None
     rate: ActionCalibrator | None
     promise: RiskPromise
     modes: dict[Mode, ModeFigures] = Field(default_factory=dict)

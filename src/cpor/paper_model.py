@@ -20,10 +20,10 @@ from typing import Literal
 
 import numpy as np
 
-from cpor.calibration import ScenePlattCalibrator
+from cpor.calibration import LogisticCalibrator
 from cpor.calibration.versioned import VersionedModel, kind_of, read_text, read_versioned
 from cpor.evidence import GEOMETRY_PRESETS, GeometricEvidence, PairState, UnseenEvidence, geometric_evidence
-from cpor.evidence.source import SEMANTIC, Source
+from cpor.evidence.source import SEMANTIC, Source, sources_of_model
 from cpor.fusion import GatedFusion
 from cpor.model import FittedModel, GeometryNumbers
 from cpor.pipeline import Pipeline
@@ -68,7 +68,7 @@ class PaperFit(VersionedModel):
     kind: Literal["paper-fit"] = "paper-fit"
     version: Literal[1] = 1
     scorer: str | None
-    calibration: ScenePlattCalibrator | None
+    calibration: LogisticCalibrator | None
     fusion: GatedFusion
     n_scenes: int
     n_pairs: int
@@ -103,6 +103,7 @@ class PaperModel(FittedModel):
         """The paper's stages; arguments as for `FittedModel.pipeline`."""
         return Pipeline(
             measure=paper_evidence,
+            sources=sources_of_model(self.fusion.beta, sources),
             calibrate=self.calibration,
             least_reliability=0.0,
             fuse=self.fusion,

@@ -6,7 +6,7 @@ sources    the scene                  -> scores of further sources   (ours); the
 calibrate  scores of each source      -> probabilities               (eq. calibration)
 fuse       all sources                -> one probability a pair      (eq. fusion)
 guard      fused and each source      -> what geometry saw stays     (ours); no answer where they contradict
-condition  the target's candidates    -> p_on_chain, this target     (ours); what nobody segmented joins in
+condition  the target's candidates    -> p_on_chain, this target     (ours); and a node for what has no mask
 decide     relation probabilities     -> action with certificate     (eq. graph-posterior … policy)
 rate       the action's score         -> how often it succeeds       (ours)
 """
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -24,7 +24,7 @@ from cpor.calibration import (
     ActionCalibrator,
     Calibrator,
     GraphFeatures,
-    GraphPlattCalibrator,
+    LogisticCalibrator,
     UnseenCalibrator,
     graph_features,
 )
@@ -39,8 +39,6 @@ from cpor.records.pair_belief import PairBelief, SourceBelief, StateName
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene, SemanticScores
 
-PairCalibrator: TypeAlias = Calibrator[Float[np.ndarray, " n"]]
-
 LEAST_RELIABILITY = 0.1
 """Share of either object's visible pixels with a depth reading below which geometry has no answer by itself.
 
@@ -48,7 +46,7 @@ The gate of eq. fusion would leave next to nothing of it, and the base rate woul
 """
 
 UNSEEN = 0
-"""Label of whatever nobody segmented: the id of the background. It may obstruct, and is never acted on."""
+"""Label of anything without a mask: the id of the background. It may obstruct, and is never acted on."""
 
 STATE_NAMES: tuple[StateName, ...] = get_args(StateName)
 """By `PairState`."""
@@ -66,7 +64,7 @@ class PairBeliefs:
         scores: Raw scores of each source, by its name: `geometry`, `semantic`, and those of one's own.
         p: The same, calibrated where a calibrator is given. Shape (n, n) each.
         p_fused: One probability a pair; 0 where it is known not to obstruct. Shape (n, n).
-        p_unseen: Probability that something nobody segmented obstructs each object; 0 where all that is
+        p_unseen: Probability that something without a mask obstructs each object; 0 where all that is
             hidden of it is accounted for. Shape (n,).
         scorer: Name of the relation scorer, where known.
         p_look: What this look alone says, where `p_fused` includes earlier looks; None: it does not.
@@ -142,7 +140,7 @@ class Pipeline:
         score: Semantic scores of a scene; those that came with it by default.
         sources: Further sources of belief, beside geometry and semantic scores.
         calibrate: A calibrator for each source by its name; scores of others count as probabilities.
-        calibrate_unseen: For what nobody segmented; without, such evidence is no answer.
+        calibrate_unseen: For what has no mask; without it, such evidence is no answer.
         least_reliability: Geometry has no answer where less than this share of either object's visible pixels
             has a depth reading.
         fuse: All sources into one probability.
@@ -150,7 +148,7 @@ class Pipeline:
         condition: For what lies on this target's chain.
         rate: From an action's score to how often such actions succeeded; told, not decided by.
         tau: Act only above this score.
-        method: Of inference.
+        method: Method of inference.
         prior: Probability to assume where no source has an answer.
         most_mu: Defer where more belief than this had to be discarded as contradictory.
     """
@@ -158,12 +156,12 @@ class Pipeline:
     measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
     score: Callable[[Scene], SemanticScores | None] = field(default=lambda scene: scene.semantic_scores)
     sources: tuple[Source, ...] = ()
-    calibrate: Mapping[str, PairCalibrator] = field(default_factory=dict)
+    calibrate: Mapping[str, Calibrator] = field(default_factory=dict)
     calibrate_unseen: UnseenCalibrator | None = None
     least_reliability: float = LEAST_RELIABILITY
     fuse: AnyFusion = field(default_factory=NaiveFusion)
     guard: Guard | None = field(default_factory=Guard)
-    condition: GraphPlattCalibrator | None = None
+    condition: LogisticCalibrator | None = None
     rate: ActionCalibrator | None = None
     tau: float = 0.5
     method: MethodChoice = "auto"
@@ -255,7 +253,7 @@ class Pipeline:
             known = ObstructionPosterior(beliefs.ids, target, beliefs.p_fused)
         else:
             features = pair_features(beliefs, target)
-            known = self.condition.apply(features.score, graph=features).posterior(beliefs.ids)
+            known = self.condition.on_chain(features).posterior(beliefs.ids)
         return add_unseen(known, beliefs.p_unseen)
 
     def decide(
@@ -325,7 +323,7 @@ def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _calibrate(calibrator: PairCalibrator | None, scores: PairScores) -> Float[np.ndarray, "n n"]:
+def _calibrate(calibrator: Calibrator | None, scores: PairScores) -> Float[np.ndarray, "n n"]:
     """Calibrate the scores of one source; the scene's size is the number of pairs it was asked about."""
     if calibrator is None or not scores.asked.any():
         return scores.score
@@ -351,6 +349,6 @@ class Stopwatch:
         self.add({stage: 1e3 * (time.perf_counter() - self._last)})
 
     def add(self, times_ms: Mapping[str, float]) -> None:
-        """Take over what somebody else measured up to now. [ms]."""
+        """Add times that were measured elsewhere. [ms]."""
         self.times_ms |= times_ms
         self._last = time.perf_counter()

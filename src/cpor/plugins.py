@@ -44,7 +44,7 @@ def load_plugin(group: PluginGroup, name: str) -> object:
 
     Args:
         group: Where to look.
-        name: Of an entry point, or `module:attribute`.
+        name: Name of an entry point, or `module:attribute`.
 
     Raises:
         InvalidSettingError: There is no such plug-in, or it cannot be imported.

@@ -39,8 +39,8 @@ class ObstructionPosterior:
         p_obstructs: `p_obstructs[i, j]` is the probability that object j obstructs object i.
             NaN: no answer. Shape (n, n), read-only. The constructor also takes a mapping
             `(blocked, blocker) -> probability or None`.
-        unseen: The label that stands for what nobody segmented; None: everything has been. It may obstruct,
-            nothing obstructs it, and nobody acts on it.
+        unseen: The label that stands for what has no mask; None: everything has one. It may obstruct,
+            nothing obstructs it, and it is never acted on.
     """
 
     objects: tuple[Label, ...]

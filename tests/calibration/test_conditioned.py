@@ -8,18 +8,14 @@ from scipy.optimize import check_grad
 
 from cpor.calibration import (
     CalibrationInputError,
-    PlattCalibrator,
-    ScenePlattCalibrator,
-    TemperatureCalibrator,
+    LogisticCalibrator,
 )
 from cpor.calibration.conditioned import conditioned_platt, conditioned_platt_loss, fit_conditioned_platt
 from cpor.errors import InvalidSettingError
 
 
 def test_calibration_by_hand():
-    fitted = ScenePlattCalibrator(
-        alpha_0=-0.3, alpha_n=0.2, c_0=-0.6, c_n=0.1, mu_phi=1.5, sigma_phi=0.5, penalty=1.0, objective=0.0
-    )
+    fitted = LogisticCalibrator(sees="scene", theta=(-0.3, 0.2, -0.6, 0.1), mean=(1.5,), scale=(0.5,))
     # N = 6: phi = (log 7 - 1.5) / .5 = .89182, a = e^(-.121636) = .885470, c = -.510818
     # score .8: logit = 1.386294, a u + c = .716704, p = .671881
     assert fitted.apply(np.array([0.8]), n_candidates=np.array([6]))[0] == pytest.approx(0.671881, abs=1e-6)
@@ -62,20 +58,19 @@ def test_recovers_what_made_the_labels():
     rng = np.random.default_rng(1)
     score = rng.uniform(0.05, 0.95, 60_000)
     counts = rng.integers(1, 15, score.size)
-    made = ScenePlattCalibrator(
-        alpha_0=-0.4, alpha_n=0.3, c_0=0.5, c_n=-0.2, mu_phi=1.9, sigma_phi=0.6, penalty=0.0, objective=0.0
-    )
+    made = LogisticCalibrator(sees="scene", theta=(-0.4, 0.3, 0.5, -0.2), mean=(1.9,), scale=(0.6,))
     p = made.apply(score, n_candidates=counts)
     label = rng.random(score.size) < p
-    fitted = ScenePlattCalibrator.fit(score, label, n_candidates=counts, penalty=0.0)
+    fitted = LogisticCalibrator.fit(score, label, sees="scene", n_candidates=counts)
     assert np.abs(fitted.apply(score, n_candidates=counts) - p).max() < 0.02
 
 
 def test_temperature_by_hand():
     # Half of the .8 and .2 scores are wrong the other way: P = .6 needs T = logit .8 / logit .6.
     score, label = np.repeat([0.8, 0.2], 10), np.array([1] * 6 + [0] * 4 + [0] * 6 + [1] * 4)
-    fitted = TemperatureCalibrator.fit(score, label)
-    assert fitted.temperature == pytest.approx(math.log(4.0) / math.log(1.5), abs=1e-6)
+    fitted = LogisticCalibrator.fit(score, label, with_bias=False)
+    assert fitted.bias == 0.0
+    assert 1.0 / fitted.slope == pytest.approx(math.log(4.0) / math.log(1.5), abs=1e-6)
     assert fitted.apply(np.array([0.8, 0.5])) == pytest.approx([0.6, 0.5])
 
 
@@ -83,14 +78,14 @@ def test_platt_by_hand():
     # Rates .7 at score .8 and .4 at .2 are met exactly by two parameters.
     score = np.repeat([0.8, 0.2], 10)
     label = np.array([1] * 7 + [0] * 3 + [1] * 4 + [0] * 6)
-    fitted = PlattCalibrator.fit(score, label)
+    fitted = LogisticCalibrator.fit(score, label)
     assert fitted.apply(np.array([0.8, 0.2])) == pytest.approx([0.7, 0.4], abs=1e-6)
-    assert fitted.a == pytest.approx((math.log(7 / 3) - math.log(2 / 3)) / (2 * math.log(4)), abs=1e-6)
+    assert fitted.slope == pytest.approx((math.log(7 / 3) - math.log(2 / 3)) / (2 * math.log(4)), abs=1e-6)
 
 
 def test_scores_that_point_the_wrong_way_are_flattened_not_turned_round():
     score, label = np.repeat([0.8, 0.2], 10), np.repeat([0, 1], 10)
-    for fitted in (PlattCalibrator.fit(score, label), TemperatureCalibrator.fit(score, label)):
+    for fitted in (LogisticCalibrator.fit(score, label, with_bias=yes) for yes in (True, False)):
         low, high = fitted.apply(np.array([0.2, 0.8]))
         assert low <= high < low + 0.01
 
@@ -99,17 +94,19 @@ def test_scenes_of_one_size_teach_nothing_about_size():
     score = np.array([0.8, 0.7, 0.3, 0.4, 0.6, 0.2])
     label = np.array([1, 0, 0, 1, 1, 0])
     counts = np.full(6, 4)
-    scene = ScenePlattCalibrator.fit(score, label, n_candidates=counts, penalty=0.0)
+    scene = LogisticCalibrator.fit(score, label, sees="scene", n_candidates=counts)
     assert scene.apply(score, n_candidates=counts) == pytest.approx(
-        PlattCalibrator.fit(score, label).apply(score)
+        LogisticCalibrator.fit(score, label).apply(score)
     )
-    assert scene.alpha_n == scene.c_n == 0.0
+    assert scene.theta[1] == scene.theta[3] == 0.0
 
 
 def test_says_what_it_needs():
     with pytest.raises(CalibrationInputError, match="n_candidates"):
-        ScenePlattCalibrator.fit(np.array([0.2, 0.8]), np.array([0, 1]))
+        LogisticCalibrator.fit(np.array([0.2, 0.8]), np.array([0, 1]), sees="scene")
     with pytest.raises(CalibrationInputError, match="at least that one pair"):
-        ScenePlattCalibrator.fit(np.array([0.2, 0.8]), np.array([0, 1]), n_candidates=np.array([0, 1]))
+        LogisticCalibrator.fit(
+            np.array([0.2, 0.8]), np.array([0, 1]), sees="scene", n_candidates=np.array([0, 1])
+        )
     with pytest.raises(InvalidSettingError, match="penalty is -1"):
         fit_conditioned_platt(np.zeros(2), np.zeros((2, 1)), np.array([True, False]), penalty=-1.0)

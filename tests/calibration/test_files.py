@@ -4,51 +4,50 @@ import json
 
 import pytest
 
-from cpor.calibration import ModelFileError, PlattCalibrator, calibrator_from_json, load_calibrator
+from cpor.calibration import LogisticCalibrator, ModelFileError
 
 
 @pytest.fixture
 def content():
-    return json.loads(PlattCalibrator(a=0.7, c=-0.6).to_json())
+    return json.loads(LogisticCalibrator(theta=(-0.35, -0.6)).to_json())
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (
-            {"kind": "plat"},
-            "unknown kind 'plat'; known kinds: action, graph-platt, isotonic, platt, scene-platt",
-        ),
+        ({"kind": "logistik"}, "unknown kind 'logistik'; known kinds: logistic"),
         ({"kind": None}, "unknown kind None"),
-        ({"kind": ["platt"]}, "unknown kind"),
+        ({"kind": ["logistic"]}, "unknown kind"),
         ({"version": 2}, "version 2, written by a newer release; this one reads 1"),
         ({"version": "1"}, "versions are numbers"),
-        ({"a": "steep"}, "a: Input should be a valid number"),
-        ({"a": -1.0}, "a: Input should be greater than 0"),
+        ({"theta": ["steep", 0.0]}, "theta.0: Input should be a valid number"),
+        ({"theta": [0.0]}, "theta, mean and scale must hold 2, 0 and 0 numbers"),
+        ({"sees": "scene", "theta": [0.0] * 4, "mean": [1.0], "scale": [-1.0]}, "should be greater than 0"),
+        ({"sees": "everything"}, "sees: Input should be 'score', 'scene' or 'graph'"),
         ({"b": 1.0}, "b: Extra inputs are not permitted"),
     ],
 )
 def test_refuses(content, change, says):
     with pytest.raises(ModelFileError, match=says):
-        calibrator_from_json(json.dumps(content | change))
+        LogisticCalibrator.from_json(json.dumps(content | change))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null"])
 def test_refuses_what_is_no_object(text):
     with pytest.raises(ModelFileError):
-        calibrator_from_json(text)
+        LogisticCalibrator.from_json(text)
 
 
 def test_another_kind_is_not_read_as_this_one(content):
-    with pytest.raises(ModelFileError, match="unknown kind 'temperature'; known kinds: platt"):
-        PlattCalibrator.from_json(json.dumps(content | {"kind": "temperature"}))
+    with pytest.raises(ModelFileError, match="unknown kind 'temperature'; known kinds: logistic"):
+        LogisticCalibrator.from_json(json.dumps(content | {"kind": "temperature"}))
 
 
 def test_files_are_written_whole(tmp_path):
     path = tmp_path / "model.json"
-    PlattCalibrator(a=0.1 + 0.2, c=1 / 3).save(path)
-    PlattCalibrator(a=0.7, c=1 / 3).save(path)
-    assert load_calibrator(path) == PlattCalibrator(a=0.7, c=1 / 3)
+    LogisticCalibrator(theta=(0.1 + 0.2, 1 / 3)).save(path)
+    LogisticCalibrator(theta=(0.7, 1 / 3)).save(path)
+    assert LogisticCalibrator.load(path) == LogisticCalibrator(theta=(0.7, 1 / 3))
     assert [file.name for file in tmp_path.iterdir()] == ["model.json"]
     with pytest.raises(ModelFileError, match="cannot read the model file"):
-        load_calibrator(tmp_path / "other.json")
+        LogisticCalibrator.load(tmp_path / "other.json")

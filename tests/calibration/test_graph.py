@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from cpor.calibration import (
     CalibrationInputError,
-    GraphPlattCalibrator,
+    LogisticCalibrator,
     OnChainProbabilities,
     WrongTargetError,
     cross_fit_on_chain,
     graph_features,
 )
 from cpor.calibration.graph_features import CONDITIONS, condition_matrix
+from cpor.calibration.logistic import CHAIN_PENALTY
 
 # target a <- b, c; b <- d, a; d has no answer about c; e <- f lies apart
 BLOCKED = ["a", "a", "b", "b", "d", "e"]
@@ -128,11 +129,10 @@ def test_learns_that_only_the_chain_counts(scenes):
 
 def test_probabilities_stay_with_their_target(scenes):
     graphs, labels = scenes
-    fitted = GraphPlattCalibrator.fit(
-        np.concatenate([graph.score for graph in graphs]), np.concatenate(labels), graph=graphs
-    )
+    score, label = np.concatenate([graph.score for graph in graphs]), np.concatenate(labels)
+    fitted = LogisticCalibrator.fit(score, label, sees="graph", graph=graphs, penalty=CHAIN_PENALTY)
     features = graph_features(BLOCKED, BLOCKER, "a", SCORE)
-    found = fitted.apply(SCORE, graph=features)
+    found = fitted.on_chain(features)
     assert isinstance(found, OnChainProbabilities)
     assert np.isnan(found.p_on_chain("a")).tolist() == np.isnan(SCORE).tolist()
     with pytest.raises(WrongTargetError, match="chain of 'a'; for 'b'"):
@@ -151,6 +151,34 @@ def test_says_when_graph_and_scores_do_not_belong_together(scenes):
     graphs, labels = scenes
     score, label = np.concatenate([graph.score for graph in graphs]), np.concatenate(labels)
     with pytest.raises(CalibrationInputError, match="needs `graph`"):
-        GraphPlattCalibrator.fit(score, label)
+        LogisticCalibrator.fit(score, label, sees="graph")
     with pytest.raises(CalibrationInputError, match="other scores"):
-        GraphPlattCalibrator.fit(score, label, graph=graphs[::-1])
+        LogisticCalibrator.fit(score, label, sees="graph", graph=graphs[::-1])
+
+
+def test_conditions_are_standardised_over_those_that_are_known(scenes):
+    graphs, labels = scenes
+    score, label = np.concatenate([graph.score for graph in graphs]), np.concatenate(labels)
+    lost = score.copy()
+    lost[::7] = np.nan  # also the reciprocal scores of their opposite pairs are not known then
+    blank = [
+        graph_features(graph.blocked, graph.blocker, 0, part)
+        for graph, part in zip(graphs, np.split(lost, np.cumsum([len(g) for g in graphs])[:-1]), strict=True)
+    ]
+    fitted = LogisticCalibrator.fit(lost, label, sees="graph", graph=blank, penalty=CHAIN_PENALTY)
+    condition = np.concatenate([condition_matrix(each) for each in blank])[~np.isnan(lost)]
+    assert np.isnan(condition).any()
+    assert fitted.mean == pytest.approx(np.nanmean(condition, axis=0))
+    assert fitted.scale == pytest.approx(np.nanstd(condition, axis=0))
+    assert not fitted.monotone
+
+
+def test_each_form_is_asked_in_its_own_way(scenes):
+    graphs, _ = scenes
+    plain = LogisticCalibrator(theta=(0.0, 0.0))
+    k = len(CONDITIONS)
+    chain = LogisticCalibrator(sees="graph", theta=(0.0,) * (2 * k + 2), mean=(0.0,) * k, scale=(1.0,) * k)
+    with pytest.raises(CalibrationInputError, match="use `apply`"):
+        plain.on_chain(graphs[0])
+    with pytest.raises(CalibrationInputError, match="use `on_chain`"):
+        chain.apply(graphs[0].score)

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from cpor.calibration import IsotonicCalibrator, PlattCalibrator, ScenePlattCalibrator
+from cpor.calibration import IsotonicCalibrator, LogisticCalibrator
+from cpor.calibration.logistic import PAPER_PENALTY
 from cpor.metrics import brier, ece, nll
 
 
 def test_scene_platt(vlm_pairs, evidence):
-    fitted = ScenePlattCalibrator.fit(
-        vlm_pairs.score, vlm_pairs.label, n_candidates=vlm_pairs.n_candidates, penalty=1.0
+    fitted = LogisticCalibrator.fit(
+        vlm_pairs.score, vlm_pairs.label, sees="scene", n_candidates=vlm_pairs.n_candidates, penalty=1.0
     )
     published = {
         "mu_phi": 1.57988,
@@ -21,7 +22,8 @@ def test_scene_platt(vlm_pairs, evidence):
         "c_n": 0.04537,
         "objective": 0.568809,
     }
-    found = {name: getattr(fitted, name) for name in published}
+    values = (*fitted.mean, *fitted.scale, *fitted.theta, fitted.objective)
+    found = dict(zip(published, values, strict=True))
     worst = max(abs(found[name] - published[name]) for name in published)
     evidence("paper", "published parameters of eq. calibration, worst difference", "<= 1e-4", worst)
     assert found == pytest.approx(published, abs=1e-5)
@@ -29,7 +31,9 @@ def test_scene_platt(vlm_pairs, evidence):
 
 def test_figures_before_and_after(vlm_pairs, evidence):
     score, label = vlm_pairs.score, vlm_pairs.label
-    fitted = ScenePlattCalibrator.fit(score, label, n_candidates=vlm_pairs.n_candidates)
+    fitted = LogisticCalibrator.fit(
+        score, label, sees="scene", n_candidates=vlm_pairs.n_candidates, penalty=PAPER_PENALTY
+    )
     p = fitted.apply(score, n_candidates=vlm_pairs.n_candidates)
     after = [round(figure(p, label), 4) for figure in (nll, brier, ece)]
     evidence("paper", "NLL, Brier and ECE after calibration", ".5665 / .1916 / .0286", after)
@@ -39,14 +43,14 @@ def test_figures_before_and_after(vlm_pairs, evidence):
 
 
 def test_platt(vlm_pairs):
-    fitted = PlattCalibrator.fit(vlm_pairs.score, vlm_pairs.label)
-    assert (fitted.a, fitted.c) == pytest.approx((0.71812, -0.58848), abs=1e-5)
+    fitted = LogisticCalibrator.fit(vlm_pairs.score, vlm_pairs.label)
+    assert (fitted.slope, fitted.bias) == pytest.approx((0.71812, -0.58848), abs=1e-5)
 
 
 def test_penalty_chosen_beside_the_published_one(vlm_pairs, evidence):
     """The paper's folds chose 1.0; other folds mostly choose 0.1 or 0.01, on a flat curve."""
     for number, rng in enumerate((None, np.random.default_rng(0), np.random.default_rng(1))):
-        curve = ScenePlattCalibrator.penalty_curve(
+        curve = LogisticCalibrator.penalty_curve(
             vlm_pairs.score,
             vlm_pairs.label,
             vlm_pairs.image,

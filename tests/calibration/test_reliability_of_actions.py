@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cpor.calibration import ActionCalibrator, GraphPlattCalibrator, cross_fit, cross_fit_on_chain
+from cpor.calibration import ActionCalibrator, LogisticCalibrator, cross_fit, cross_fit_on_chain
 from cpor.inference.decide import decide_many
 from cpor.metrics import auroc, ece
 
@@ -71,7 +71,7 @@ def test_relations(synthetic_cases, on_chain, evidence):
 @pytest.mark.slow
 def test_penalty_of_the_graph_calibrator(synthetic_cases):
     graph = [case.graph for case in synthetic_cases]
-    curve = GraphPlattCalibrator.penalty_curve(
+    curve = LogisticCalibrator.penalty_curve(
         np.concatenate([each.score for each in graph]),
         np.concatenate([case.label for case in synthetic_cases]),
         np.concatenate([np.full(len(case.graph), case.image) for case in synthetic_cases]),

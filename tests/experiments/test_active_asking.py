@@ -5,7 +5,7 @@ from support.labelled import draw_labelled_scene
 from support.sizes import sized
 
 from cpor.asking import AskingSettings
-from cpor.calibration import PlattCalibrator
+from cpor.calibration import LogisticCalibrator
 from cpor.data.unobench import read_fused_scores, read_truth
 from cpor.errors import InvalidSceneError
 from cpor.experiments.active_asking import (
@@ -38,7 +38,7 @@ def fit_stages(scenes):
     score, geometry, reliability, label = (
         np.concatenate(each) for each in (score, geometry, reliability, label)
     )
-    platt = PlattCalibrator.fit(score, label)
+    platt = LogisticCalibrator.fit(score, label)
     p = {"semantic": platt.apply(score), "geometry": geometry}
     fusion = GatedFusion.fit(label, p, {"geometry": reliability}, penalty=0.001)
     return Pipeline(calibrate={"semantic": platt}, fuse=fusion)

@@ -15,7 +15,7 @@ from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Grasp, Remove
 from cpor.evidence.source import PairScores
 from cpor.fitting import FitSettings, fit_model
-from cpor.fitting.fit import tested_with_of
+from cpor.fitting.fit import tested_with_of as makers_of
 from cpor.fitting.labelled import LabelledScene
 from cpor.gate.check import Check
 from cpor.model import FittedModel, TestedWith
@@ -263,7 +263,7 @@ def test_further_sources_are_calibrated_and_weighed_by_what_they_know(with_sourc
     figures = {data.name: data.summary for data in report.reliability}
     assert figures["tells, calibrated"].auroc > 0.9 > 0.6 > figures["guesses, calibrated"].auroc
     # A calibrator gives a guess the base rate, so its log-odds say nothing, whatever the weight.
-    spread = {name: report.model.calibration[name].a * beta[name] for name in ("tells", "guesses")}
+    spread = {name: report.model.calibration[name].slope * beta[name] for name in ("tells", "guesses")}
     assert spread["tells"] > 10.0 * spread["guesses"]
     assert figures["fused"].nll < min(figures[f"{name}, calibrated"].nll for name in ("geometry", "semantic"))
 
@@ -295,9 +295,9 @@ def test_without_a_fingerprint_of_every_source_nothing_is_promised(scenes):
         LabelledScene.read(name, recorded(scene), Pipeline()) for name, scene in list(scenes.items())[:2]
     ]
     anonymous = Told("tells", 1.0)
-    assert tested_with_of(labelled, [anonymous]).sources == {"tells": f"{__name__}.Told: told 1"}
+    assert makers_of(labelled, [anonymous]).sources == {"tells": f"{__name__}.Told: told 1"}
     anonymous.fingerprint = None
-    assert tested_with_of(labelled, [anonymous]) is None
+    assert makers_of(labelled, [anonymous]) is None
 
 
 def test_a_model_of_an_older_release_is_refused_in_plain_words(report):

@@ -67,7 +67,7 @@ def test_labels_that_geometry_gets_right_do_not_make_it_surer(prior, lab):
     ]
     start, moved = prior.pipeline(), move(prior.pipeline(), flawless, 0.3)
     assert moved != start
-    assert moved.calibrate["geometry"].a <= start.calibrate["geometry"].a
+    assert moved.calibrate["geometry"].slope <= start.calibrate["geometry"].slope
     assert moved.fuse.beta["geometry"] <= start.fuse.beta["geometry"]
 
 

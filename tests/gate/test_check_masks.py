@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from support.noisy_table import Table, with_depth
 
+from cpor.gate import masks
+from cpor.gate.edges import Agreement
 from cpor.gate.masks import check_masks
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 
@@ -125,3 +127,31 @@ def test_masks_of_any_size_are_looked_at(shape):
     seen = Observation(np.zeros((*shape, 3), np.uint8), depth)
     scene = Scene(seen, (DetectedObject(1),), np.ones(shape, np.int32))
     assert states(scene)["mask_coverage"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "state", "says"),
+    [
+        (1.0, 1.3, "fail", "shifted by"),  # elsewhere is strong enough to count, at the very limit
+        (1.0, 1.29, "fail", "times as strong"),  # here is too weak by itself
+        (1.4, 1.37, "pass", "times as strong"),
+        (1.4, 1.39, "doubt", "shifted by"),  # hardly better than elsewhere
+        (1.53, 1.5, "pass", "times as strong"),  # 1.02 times as good as elsewhere, at the very limit
+        (1.2, 1.0, "doubt", "times as strong"),
+        (0.39, 0.2, "pass", "Too few edges"),
+        (0.2, 0.39, "pass", "Too few edges"),
+        (0.4, 0.2, "fail", "times as strong"),
+    ],
+)
+def test_masks_are_compared_with_the_best_fit_elsewhere(here, elsewhere, state, says, monkeypatch):
+    agreement = Agreement(here, elsewhere, 500, (3, 4))
+    monkeypatch.setattr(masks, "compare_edges", lambda edges, strength, factor: agreement)
+    check = masks._fit("masks_fit_picture", "colour", 1, None, None, masks.ON_COLOUR)
+    assert check.state == state and says in check.says
+
+
+@pytest.mark.parametrize(("count", "compared"), [(99, False), (100, True)])
+def test_too_few_edges_are_not_compared(count, compared, monkeypatch):
+    monkeypatch.setattr(masks, "compare_edges", lambda *_: Agreement(0.5, 0.1, count, (0, 0)))
+    check = masks._fit("masks_fit_depth", "depth", 1, None, None, masks.ON_DEPTH)
+    assert ("Too few" not in check.says) == compared

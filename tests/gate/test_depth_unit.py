@@ -48,3 +48,10 @@ def test_only_the_middle_with_readings_counts():
 )
 def test_no_unit_fits(steps):
     assert guess_depth_unit(steps) == DepthUnit(None, 0.0)
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.float32])
+def test_centimetres_are_found_where_no_other_unit_fits(kind):
+    """75 cm are 75 steps: as millimetres the scene would touch the lens."""
+    found = guess_depth_unit((100.0 * picture(0.75)).astype(kind))
+    assert found.unit_m == 0.01 and found.sure

@@ -214,3 +214,18 @@ def test_the_program_decides_as_algorithm_1_does(rng):
             assert list(solver.scores.values()) == pytest.approx(list(ours.scores.values()), abs=1e-9)
     empty = ObstructionPosterior(["mug"], "mug", {})
     assert decide(empty, 0.5, "milp").action == decide(empty, 0.5).action
+
+
+def test_a_certain_relation_leaves_its_bounds_a_last_doubt():
+    p = np.array([[0.0, 1.0], [0.0, 0.0]])
+    low, high = local_score_bounds(p, 0, zeta=1e-3)
+    assert low == pytest.approx([1e-3, 1.0 - 1e-3]) and (low <= high).all() and (low > 0.0).all()
+
+
+def test_bounds_of_every_score_by_hand():
+    p = np.zeros((3, 3))
+    p[0, 1], p[1, 2], p[2, 1] = 0.6, 0.3, 0.2
+    # N = .4, .7, .8; M = 1, .4 * .8 = .32, .7; s = 1, .7 + .3 * .32 = .796, .8 + .2 * .7 = .94
+    low, high = local_score_bounds(p, 0)
+    assert low == pytest.approx([0.4, 0.7 * 0.6, 0.0])
+    assert high == pytest.approx([0.4, 0.7 / 0.796 * 0.6, 0.8 / 0.94 * 0.3])

@@ -140,3 +140,24 @@ def test_one_case_per_image():
     assert kept == {(0, 1, 3), (1, 2, 3), (1, 3, 4)}
     first = one_case_per_image(image, np.random.default_rng(7))
     assert np.array_equal(first, one_case_per_image(image, np.random.default_rng(7)))
+
+
+@pytest.mark.parametrize("step", [-1, 0, 1])
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
+def test_the_most_errors_are_those_of_the_test_itself_at_its_very_limit(alpha, step):
+    """The inverse of the binomial distribution is solved in floating point; the test has the last word."""
+    for n in (1, 5, 22, 45, 300):
+        counts = np.arange(n + 1)
+        p = error_p_value(counts, np.full(n + 1, n), alpha)
+        for wrong in (0, 1, n // 10, n // 3):
+            delta = float(np.nextafter(p[wrong], p[wrong] + step))
+            if 0.0 < delta < 0.9:
+                passing = counts[p <= delta]
+                expected = int(passing.max()) if passing.size else -1
+                assert most_wrong(np.array([n]), alpha, delta)[0] == expected
+
+
+def test_a_promise_of_a_large_error_rate_is_one_too():
+    score, wrong = np.full(40, 0.9), np.arange(40) % 2 == 0
+    promise = control_risk(score, wrong, 0.7, 0.1, np.array([0.5]))
+    assert promise.tau == 0.5 and promise.alpha == 0.7 and promise.n_wrong == 20

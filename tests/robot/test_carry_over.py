@@ -7,7 +7,7 @@ import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
 from support.plain_system import plain_system
 
-from cpor.calibration import GraphPlattCalibrator
+from cpor.calibration import LogisticCalibrator
 from cpor.calibration.graph_features import CONDITIONS
 from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
@@ -150,7 +150,7 @@ def test_scores_of_another_scorer_are_not_kept():
 def test_what_was_conditioned_on_the_target_is_never_carried():
     k = len(CONDITIONS)
     theta = (0.0, *[0.0] * k, -1.5, *[0.0] * k)  # shifts every pair by -1.5 in log-odds
-    chain = GraphPlattCalibrator(theta=theta, mean=(0.0,) * k, scale=(1.0,) * k, penalty=0.0, objective=0.0)
+    chain = LogisticCalibrator(sees="graph", theta=theta, mean=(0.0,) * k, scale=(1.0,) * k)
     scorer = Quoting({BlockedBy(1, 2): 0.8, BlockedBy(2, 3): 0.7})
     table = BoxTable(misses={3: 2})
     system = plain_system(TableMasks(table), scorer)

@@ -7,9 +7,19 @@ import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
 
-from cpor.scene import DetectedObject, PixelPoint
-from cpor.tracking.identity import SURE, identify, marginals
-from cpor.tracking.looks import _hues, alike, look_at, look_at_spot
+from cpor.scene import Camera, DetectedObject, Intrinsics, MaskCrop, PixelPoint
+from cpor.tracking.identity import SURE, _find_spots, _was_one, identify, marginals
+from cpor.tracking.looks import (
+    Found,
+    _hues,
+    _project,
+    alike,
+    covered,
+    find_in,
+    is_unchanged,
+    look_at,
+    look_at_spot,
+)
 from cpor.tracking.memory import Memory
 
 
@@ -199,3 +209,97 @@ def test_things_are_recognised_from_another_place_of_the_camera():
     who = match(before, now)
     assert {k: m.known for k, m in who.same.items()} == {1: 1, 2: 2}
     assert all(m.p > SURE for m in who.same.values())
+
+
+def found(stays, gone, **more):
+    nothing = dict.fromkeys((1, 2), 0.0)
+    given = {
+        "on": {1: stays},
+        "recoloured": nothing,
+        "alike": nothing,
+        "same_hues": nothing,
+        "relit": nothing,
+    }
+    return Found(stays, gone, 0, **{**given, **more}, centre=np.zeros(2))
+
+
+@pytest.mark.parametrize(("gone", "left"), [(49, False), (50, False), (51, True)])
+def test_a_spot_is_gone_when_more_than_half_of_it_shows_something_deeper(gone, left, monkeypatch):
+    scene = see(stack())
+    spot = replace(look_at(scene)[1], pixels=np.zeros((100, 2), np.int64))
+    monkeypatch.setattr("cpor.tracking.identity.find_in", lambda spot, scene: found(100 - gone, gone))
+    shown, gone_from = _find_spots({7: spot}, scene)
+    assert gone_from == (frozenset({7}) if left else frozenset()) and not shown
+
+
+@pytest.mark.parametrize(("stays", "there"), [(69, False), (70, True), (71, True)])
+def test_a_spot_still_shows_an_object_when_seven_tenths_of_it_stayed(stays, there, monkeypatch):
+    scene = see(stack())
+    spot = replace(look_at(scene)[1], pixels=np.zeros((100, 2), np.int64))
+    for on in ({1: 10, 2: stays - 10}, {}):
+        seen = found(stays, 100 - stays, on=on)
+        monkeypatch.setattr("cpor.tracking.identity.find_in", lambda spot, scene, seen=seen: seen)
+        assert _find_spots({7: spot}, scene)[0] == ({7: 2} if there and on else {})
+
+
+@pytest.mark.parametrize(
+    ("rival", "matched", "doubted"),
+    [(0.3, True, False), (0.31, True, True), (0.29, True, False), (0.3, False, True), (0.1, False, True)],
+)
+def test_a_mask_that_may_have_held_two_things_doubts_the_smaller_share(rival, matched, doubted):
+    """A rival counts where it has more of the old mask, or where no other known object explains it."""
+    looks = list(look_at(see(stack())).values())[:2]
+    assert alike(looks[0].histogram, looks[1].histogram) < 0.25
+    shares = np.array([[[0.3, 0.9], [rival, 0.9]]])
+    pairs = [(0, 0), (1, 1)] if matched else [(0, 0)]
+    p = _was_one(0, 0, pairs, shares, np.zeros((2, 2)), looks)
+    apart = 1.0 - 2.0 * alike(looks[0].histogram, looks[1].histogram)
+    assert p == (pytest.approx(0.3 / (0.3 + rival * apart / 2.0)) if doubted else 1.0)
+
+
+def test_the_share_that_covers_is_of_the_smaller_mask():
+    large, small = np.zeros((20, 20), bool), np.zeros((20, 20), bool)
+    large[2:18, 2:18] = True
+    small[4:8, 4:8] = True
+    for a, b in ((large, small), (small, large)):
+        assert covered(MaskCrop.from_mask(a), MaskCrop.from_mask(b)) == 1.0
+
+
+def test_a_pixel_is_projected_into_another_camera_as_by_hand():
+    """A camera moved by 8 cm to the right and 4 cm down sees a thing 1 m away by f * shift / depth aside."""
+    scene = see(stack())
+    there = np.eye(4)
+    there[:2, 3] = 0.08, 0.04
+    lens = Intrinsics(100.0, 50.0, 64.0, 48.0)
+    look = replace(
+        look_at(scene)[1],
+        pixels=np.array([[58, 84]]),
+        depths=np.array([1.0]),
+        colours=np.zeros((1, 3)),
+        camera=Camera(lens, np.eye(4)),
+    )
+    pixels, depth, _ = _project(look, Camera(lens, there))
+    assert pixels.tolist() == [[58 - 2, 84 - 8]] and depth.tolist() == [1.0]
+    zoomed = Intrinsics(200.0, 25.0, 64.0, 48.0)
+    assert _project(look, Camera(zoomed, there))[0].tolist() == [[48 + 4, 64 + 24]]
+
+
+@pytest.mark.parametrize(("shows", "gone"), [(0, True), (1, False), (9, False)])
+def test_without_a_reading_a_thing_is_gone_where_no_object_shows(shows, gone):
+    scene = see(stack())
+    look = look_at(scene)[1]
+    depth, ids = scene.observation.depth.copy(), scene.visible_ids.copy()
+    rows, cols = look.pixels.T
+    depth[rows, cols], ids[rows, cols] = np.nan, shows
+    objects = (*scene.objects, DetectedObject(9))
+    blind = replace(scene.observation, depth=depth)
+    found = find_in(look, replace(scene, observation=blind, visible_ids=ids, objects=objects))
+    assert (found.gone, found.stays) == ((len(look.pixels), 0) if gone else (0, len(look.pixels)))
+
+
+@pytest.mark.parametrize(("rise", "same"), [(0.0, True), (0.004, True), (0.006, False), (np.nan, False)])
+def test_a_thing_is_unchanged_when_its_depth_moved_by_less_than_5_mm(rise, same):
+    look = look_at(see(stack()))[1]
+    assert is_unchanged(look, replace(look, depth=look.depth + rise)) == same
+    blind = replace(look, depth=np.nan)
+    assert is_unchanged(blind, blind)

@@ -69,8 +69,8 @@ def fit_lab(
         drawn: Names of those drawn at random; None: all were.
         progress: Told of each step.
     """
-    system = System()
-    raw = Pipeline(measure=prior.pipeline().measure)
+    system, stages = System(), prior.pipeline()
+    raw = Pipeline(measure=stages.measure, sources=stages.sources)
     read = []
     for name, scene in scenes:
         by_hand = is_labelled_by_hand(scene)

@@ -71,7 +71,6 @@ class IsotonicCalibrator(VersionedModel):
         label: Shaped[np.ndarray, " n"],
         *,
         n_candidates: object = None,
-        graph: object = None,
     ) -> "IsotonicCalibrator":
         """Fit by pooling adjacent violators; see `Calibrator.fit`."""
         _, values, truth = answered_pairs(score, label)
@@ -79,7 +78,7 @@ class IsotonicCalibrator(VersionedModel):
         return cls(score_knots=score_knots, p_knots=p_knots)
 
     def apply(
-        self, score: Shaped[np.ndarray, " n"], *, n_candidates: object = None, graph: object = None
+        self, score: Shaped[np.ndarray, " n"], *, n_candidates: object = None
     ) -> Float[np.ndarray, " n"]:
         """Probabilities, shape (n,), clipped to [zeta, 1 - zeta]; see `Calibrator.apply`."""
         # np.interp lets NaN through as NaN.

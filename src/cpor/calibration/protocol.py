@@ -1,30 +1,24 @@
 """What every calibrator is: fitted to labelled pairs, applied to scores, kept as JSON."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Shaped
-
-from cpor.calibration.graph_features import GraphFeatures
-
-PT_co = TypeVar("PT_co", covariant=True)
-"""What `apply` gives: an array, or, where it holds for one target only, `OnChainProbabilities`."""
+from jaxtyping import Float, Shaped
 
 
 @runtime_checkable
-class Calibrator(Protocol[PT_co]):
+class Calibrator(Protocol):
     """Turns raw scores of pairs into probabilities.
 
     One call pattern for all: pass what you have; a calibrator ignores what it does not look at and says
     so when something it needs is missing. A NaN score, which means no answer, stays NaN.
-
-    Attributes:
-        monotone: Whether, all else equal, a higher score never gets a lower probability.
     """
 
-    monotone: ClassVar[bool]
+    @property
+    def monotone(self) -> bool:
+        """Whether, all else equal, a higher score never gets a lower probability."""
+        ...
 
     @classmethod
     def fit(
@@ -33,15 +27,13 @@ class Calibrator(Protocol[PT_co]):
         label: Shaped[np.ndarray, " n"],
         *,
         n_candidates: Shaped[np.ndarray, " n"] | None = None,
-        graph: Sequence[GraphFeatures] | None = None,
-    ) -> "Calibrator[PT_co]":
+    ) -> "Calibrator":
         """Fit to labelled pairs of many scenes.
 
         Args:
             score: In [0, 1], NaN = no answer. Shape (n,).
             label: 0 / 1 or bool. Shape (n,).
             n_candidates: Number of scored pairs in each pair's scene. Shape (n,).
-            graph: What the candidate graphs say, one a scene, in the order of the scores.
         """
         ...
 
@@ -50,14 +42,12 @@ class Calibrator(Protocol[PT_co]):
         score: Shaped[np.ndarray, " n"],
         *,
         n_candidates: Shaped[np.ndarray, " n"] | None = None,
-        graph: GraphFeatures | None = None,
-    ) -> PT_co:
+    ) -> Float[np.ndarray, " n"]:
         """Probabilities for raw scores.
 
         Args:
             score: In [0, 1], NaN = no answer. Shape (n,).
             n_candidates: Number of scored pairs in each pair's scene. Shape (n,).
-            graph: What the candidate graph of the one scene says that the scores belong to.
         """
         ...
 
@@ -70,6 +60,6 @@ class Calibrator(Protocol[PT_co]):
         ...
 
     @classmethod
-    def load(cls, path: str | Path) -> "Calibrator[PT_co]":
+    def load(cls, path: str | Path) -> "Calibrator":
         """Read what `save` wrote."""
         ...

@@ -1,4 +1,4 @@
-"""How likely something that nobody segmented obstructs an object, learnt from scenes with masks dropped.
+"""How likely something without a mask obstructs an object, learnt from scenes with masks dropped.
 
 With x_k = log(1 + s_k / s_0) for the shares s of `UnseenEvidence` and x_flag its flag, 0 or 1:
 

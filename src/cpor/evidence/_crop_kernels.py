@@ -1,4 +1,4 @@
-"""Compiled loops that cut pictures of pairs and tell who is near whom: numba only, no policy.
+"""Compiled loops that cut pictures of pairs and find neighbouring objects: numba only, no policy.
 
 `boxes` holds, by id, first row, end row, first column, end column of what shows of an object and, in
 `geometry` pictures, of its hidden part too. `places` holds, by id, first row, first column, rows and columns
@@ -14,13 +14,13 @@ from numba import njit
 @no_type_check
 @njit(cache=True, nogil=True)
 def mark_near(obj, ids, box, place, amodal, reach, near):
-    """Mark in `near`, by id, who shows within `reach` rows and columns of an object's masks.
+    """Mark in `near`, by id, the objects that show within `reach` rows and columns of an object's masks.
 
     Args:
         obj: Id of the object.
         ids: Shape (h, w).
-        box: Of what shows of it and of its amodal mask. Shape (4,). [px]
-        place: Of its amodal mask. Shape (5,).
+        box: Box around its visible and amodal mask. Shape (4,). [px]
+        place: Place of its amodal mask. Shape (5,).
         amodal: Shape (pixels of all amodal masks,).
         reach: How near. [px]
         near: Filled. Shape (largest id + 1,).

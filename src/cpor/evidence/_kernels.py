@@ -13,7 +13,7 @@ from numba import njit
 @no_type_check
 @njit(cache=True)
 def survey_visible(visible_ids, index_of_id, depth, n):
-    """One pass over the image: who shows where, and how much of it has a depth reading.
+    """One pass over the image: which object shows where, and how much of it has a depth reading.
 
     Args:
         visible_ids: Shape (h, w).
@@ -79,7 +79,7 @@ def gather_readings(index_image, depth, readings):
 def count_contacts(
     i, crop, top, left, box, index_image, depth, half_width, bounds, hidden, ring, readings, unowned
 ):
-    """Who shows on the hidden part of object i and on the ring around it; what depth says where nobody does.
+    """Objects that show on the hidden part of i and on its ring; what depth says where none does.
 
     The ring is dilated from runs of mask pixels: a run in one row covers a longer run, by the disk's half
     width there, in each row within its radius. Starts and ends are marked, a running sum gives the rest.

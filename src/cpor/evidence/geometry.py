@@ -54,7 +54,7 @@ class GeometricEvidence:
         logit_geometry: u_ij where scored, NaN elsewhere.
         p_geometry: sigmoid(u_ij) where scored: a bounded confidence, not calibrated. 0 without contact,
             NaN without answer, as `ObstructionPosterior` reads them.
-        unseen: What speaks for something that nobody segmented before each object.
+        unseen: What speaks for something without a mask before each object.
     """
 
     ids: tuple[int, ...]
@@ -146,7 +146,7 @@ class _Measured:
         hidden: |IV_i n V_j|. Shape (n, n). [px]
         ring: |R_i n V_j|. Shape (n, n). [px]
         touch_readings: Pixels of both that have a depth reading. Shape (n, n). [px]
-        unowned: Pixels of IV_i and R_i that show nobody, by what depth says there. Shape (n, 2, 4). [px]
+        unowned: Pixels of IV_i and R_i that show no object, by what depth says there. Shape (n, 2, 4). [px]
         has_amodal: Whether the hidden part is known. Shape (n,).
         amodal_area: |A_i|, |V_i| where it is not known. Shape (n,). [px]
         ring_area: |R_i|, inside the image. Shape (n,). [px]

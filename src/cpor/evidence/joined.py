@@ -7,7 +7,7 @@ With u the log-odds of the network, u' those of eq. geometry-score within +-LARG
     u_jk := max(u_jk, u_ik)                                   where i is a piece of j
 
 The segmenter cuts objects with prints, lids or edges in two. The hidden part that it guesses for a piece i is
-then the rest of the same object: j covers most of it, yet the network sees nobody in front. What stands
+then the rest of the same object: j covers most of it, yet the network sees nothing in front. What stands
 before a piece stands before the whole; the last rule only adds obstructions.
 
 On 44 photographs (110 targets, our masks) the network alone erred in five targets, all cut into pieces (three
@@ -24,7 +24,7 @@ from scipy.special import expit
 from cpor.evidence.geometry import GeometricEvidence, PairState
 
 PAPER_SHARE = 0.1
-"""Of the paper's log-odds. On 500 scenes of `dev` (our masks) 0 to 0.1 are alike, 0.3 costs a point."""
+"""Share of the paper's log-odds. On 500 scenes of `dev` (our masks) 0 to 0.1 are alike, 0.3 costs a point."""
 
 LARGEST = 6.0
 """Log-odds of the paper's formula beyond this are a figure of speech: it was never calibrated there."""

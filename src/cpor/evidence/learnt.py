@@ -37,7 +37,7 @@ RELATIONS: tuple[RelationKind, ...] = get_args(RelationKind)
 """What a relation network tells of a direction, in the order of its outputs."""
 
 GeometryKind: TypeAlias = Literal["paper", "learnt", "both"]
-"""Whose geometric evidence: that of the paper's formula, that of the network, or both joined."""
+"""Geometric evidence by the paper's formula, by the network, or by both joined."""
 
 MOST_AT_ONCE = 64
 """Pairs in one batch; more would only take memory."""
@@ -68,7 +68,7 @@ class LearntGeometry:
         path: The network; the one that comes with the package by default.
         kind: Which relation its probability is of.
         joined: Whether the paper's formula has a say, as `join_geometry` does it.
-        settings: Of the cues that go with it, and of the paper's formula, which takes the network's place
+        settings: Settings of the cues and of the paper's formula, which takes the network's place
             where onnxruntime or the weights are absent; `fallback` then says so.
     """
 

@@ -31,7 +31,7 @@ def find_merged(scene: Scene, second: Scene, geometry: GeometricEvidence) -> Boo
     Args:
         scene: The masks in question.
         second: The same frame as another segmenter sees it.
-        geometry: Of the second look.
+        geometry: Geometric evidence of the second look.
     """
     merged = np.zeros(len(scene.objects), np.bool_)
     if scene.visible_ids is None or second.visible_ids is None or not geometry.ids:

@@ -1,4 +1,4 @@
-r"""Evidence of blockers that nobody segmented: hidden pixels that no known object accounts for.
+r"""Evidence of blockers without a mask: hidden pixels that no known object accounts for.
 
 With V and A the visible and amodal masks, R_i the ring around A_i, and U the pixels that show no object, the
 hidden part over the background is H_i = (A_i \ V_i) n U. Depth z there is compared with the readings of V_i:
@@ -54,12 +54,12 @@ class UnseenEvidence:
     """What speaks for something unsegmented before each object. All arrays have shape (n,), read-only.
 
     Attributes:
-        before: Share of the amodal mask where nobody shows and something stands before the object. NaN, as
+        before: Share of the amodal mask where no object shows and something stands before the object. NaN, as
             are the next five, where the object shows no pixel.
         level: The same, at the depth of the object's own surface.
         behind: The same, behind the object.
         unread: The same, without a depth reading there or on the object.
-        ring_before: Share of the ring where nobody shows and something stands higher than the object.
+        ring_before: Share of the ring where no object shows and something stands higher than the object.
         ring_unread: The same, without a depth reading there or on the object.
         cut: Pixels of the visible mask on the image border, over the square root of its area.
         shows: Whether the object shows at all.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from cpor.calibration import PlattCalibrator
+from cpor.calibration import LogisticCalibrator
 from cpor.data.unobench import Case, FusedScores
 from cpor.experiments.stages import FUSED, cross_fit
 from cpor.experiments.table import Row, Table
@@ -30,7 +30,7 @@ def independence_table(cases: tuple[Case, ...], log: FusedScores, rng: np.random
     if log.sources:
         p, fit = cross_fit(cases, log)[FUSED], "Calibrated and fused, cross-fitted by image."
     else:
-        p = PlattCalibrator.fit(log.p, log.label).apply(log.p)
+        p = LogisticCalibrator.fit(log.p, log.label).apply(log.p)
         fit = "Platt scaling fitted to the log itself."
     p = np.clip(p, CLIP, 1.0 - CLIP)
     residual = (log.label - p) / np.sqrt(p * (1.0 - p))

@@ -13,9 +13,7 @@ from jaxtyping import Bool, Float
 
 from cpor.calibration import (
     IsotonicCalibrator,
-    PlattCalibrator,
-    ScenePlattCalibrator,
-    TemperatureCalibrator,
+    LogisticCalibrator,
 )
 from cpor.data.unobench import SOURCE_COLUMNS, Case, FusedScores
 from cpor.errors import InvalidSettingError, list_labels
@@ -29,7 +27,7 @@ PENALTY = 1.0
 FUSED = "adaptive-platt + fusion"
 """The stage whose probabilities the paper decides from."""
 
-Calibrator = TemperatureCalibrator | PlattCalibrator | IsotonicCalibrator | ScenePlattCalibrator
+Calibrator = LogisticCalibrator | IsotonicCalibrator
 Stages = Mapping[str, Float[np.ndarray, " n"]]
 
 
@@ -64,11 +62,15 @@ def fit_stages(
     score, count, geometry, gate = _columns(log)
     label = log.label
     fitted: dict[str, Calibrator] = {
-        "temperature": TemperatureCalibrator.fit(score[calibrate], label[calibrate]),
-        "platt": PlattCalibrator.fit(score[calibrate], label[calibrate]),
+        "temperature": LogisticCalibrator.fit(score[calibrate], label[calibrate], with_bias=False),
+        "platt": LogisticCalibrator.fit(score[calibrate], label[calibrate]),
         "isotonic": IsotonicCalibrator.fit(score[calibrate], label[calibrate]),
-        "adaptive-platt": ScenePlattCalibrator.fit(
-            score[calibrate], label[calibrate], n_candidates=count[calibrate], penalty=PENALTY
+        "adaptive-platt": LogisticCalibrator.fit(
+            score[calibrate],
+            label[calibrate],
+            sees="scene",
+            n_candidates=count[calibrate],
+            penalty=PENALTY,
         ),
     }
     fusions = {

@@ -45,11 +45,11 @@ class FitSettings:
     Attributes:
         alpha: Allowed rate of wrong actions among those executed.
         delta: Allowed probability, over the draw of the scenes, of a broken promise.
-        seed: Of the split and of the targets.
+        seed: Random seed for the split and the targets.
         condition: Whether to fit the stage that conditions on the target's chain. It sharpens relations,
             but on 550 simulated scenes it cost right actions (0.78 instead of 0.88), so it is left out.
         geometry: Settings of the geometric evidence.
-        geometry_kind: Whose geometric evidence: the paper's formula, our network's, or both joined.
+        geometry_kind: Geometric evidence by the paper's formula, by our network, or by both joined.
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
         sources: Further sources of belief to calibrate and to weigh, beside geometry and semantic scores.
@@ -83,7 +83,7 @@ class FitReport:
 
     Attributes:
         model: The model.
-        reliability: Of each stage.
+        reliability: Reliability of each stage.
         n_empty: Scenes without objects, which teach nothing and were left out.
     """
 
@@ -196,11 +196,11 @@ def tested_with_of(labelled: Sequence[LabelledScene], sources: Sequence[Source])
     made = {
         None if each.sources is None else (each.sources.segmenter, each.sources.scorer) for each in labelled
     }
-    who = made.pop() if len(made) == 1 else None
-    if who is None or who[0] is None or (who[1] is None) != (_scorer(labelled) is None):
+    both = made.pop() if len(made) == 1 else None
+    if both is None or both[0] is None or (both[1] is None) != (_scorer(labelled) is None):
         return None
     known = {name: value for name, value in others.items() if value is not None}
-    return TestedWith(segmenter=who[0], scorer=who[1], sources=known) if len(known) == len(others) else None
+    return TestedWith(segmenter=both[0], scorer=both[1], sources=known) if len(known) == len(others) else None
 
 
 def mode_figures(

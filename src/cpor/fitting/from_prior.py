@@ -51,7 +51,7 @@ class LabFigures:
     Attributes:
         right: Share of the first actions that are right, whatever the threshold.
         right_interval: Where that share lies among all scenes, pictures resampled.
-        nll, ece: Of the fused probabilities of pairs.
+        nll, ece: Figures of the fused probabilities of pairs.
     """
 
     right: float
@@ -99,7 +99,7 @@ class _Case:
 
     @property
     def score(self) -> float:
-        """Of its action; NaN: no answer."""
+        """Score of its action; NaN: no answer."""
         action = self.decision.action
         return math.nan if isinstance(action, Defer) else self.decision.scores[action.obj]
 

@@ -47,7 +47,7 @@ class LabelledScene:
         beliefs: What the stages say of each pair.
         truth: The true relations.
         look: Coarse signs of the picture's gradients, by which near-copies are told.
-        sources: Who made masks and scores for this very frame; None where that is not recorded.
+        sources: What made masks and scores for this very frame; None where that is not recorded.
         dropped: Evidence of unseen blockers with masks dropped, and whether there is one before each object.
         setup: Figures of the camera's set-up, by name.
         unlabelled: Objects that no label is about, such as masks on what a person took for background: nobody
@@ -116,7 +116,7 @@ class LabelledScene:
 
     @property
     def targets(self) -> tuple[int, ...]:
-        """Objects that somebody may ask for."""
+        """Objects that can be asked for."""
         return tuple(each for each in self.beliefs.ids if each not in self.unlabelled)
 
     @property
@@ -131,7 +131,7 @@ class LabelledScene:
         place = {label: k for k, label in enumerate(self.beliefs.ids)}
         label = np.zeros((len(place), len(place)), np.bool_)
         for blocked, blocker in self.truth:
-            if blocked in place and blocker in place:  # the truth may know objects that nobody saw
+            if blocked in place and blocker in place:  # the truth may list objects that were not seen
                 label[place[blocked], place[blocker]] = True
         return label
 
@@ -143,7 +143,7 @@ def group_copies(scenes: Sequence[LabelledScene]) -> list[LabelledScene]:
 
 
 def drop_objects(scene: Scene, labels: Collection[int]) -> Scene:
-    """The scene as if nobody had segmented these objects: their pixels are background."""
+    """The scene as if these objects had no mask: their pixels are background."""
     gone = frozenset(labels)
     assert scene.visible_ids is not None  # fitting needs masks
     visible = np.where(np.isin(scene.visible_ids, list(gone)), 0, scene.visible_ids).astype(np.int32)

@@ -8,13 +8,13 @@ The weight is chosen by cross-validation over images; infinity, the prior model 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import minimize
 
-from cpor.calibration import PlattCalibrator, ScenePlattCalibrator
+from cpor.calibration import Calibrator, LogisticCalibrator
 from cpor.calibration.cross_validation import N_FOLDS, fold_of
 from cpor.evidence.source import GEOMETRY, PairScores
 from cpor.fitting.labelled import LabelledScene
@@ -25,16 +25,6 @@ from cpor.pipeline import Pipeline
 
 WEIGHTS = (0.3, 3.0, 30.0, 300.0, math.inf)
 """Weights of the prior model that are tried, in pictures' worth of evidence; infinity leaves it as it is."""
-
-MOVED: dict[type, tuple[str, ...]] = {
-    PlattCalibrator: ("a", "c"),
-    ScenePlattCalibrator: ("alpha_0", "alpha_n", "c_0", "c_n"),
-}
-"""Numbers of a calibrator that move; one of another kind stays as it is.
-
-The slope of Platt scaling and the weight in the fusion may only fall for geometry: a few labels that it gets
-right by chance do not make it surer.
-"""
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 
@@ -80,31 +70,33 @@ def move(start: Pipeline, part: Sequence[LabelledScene], weight: float) -> Pipel
 
 def _move_calibrator(
     name: str,
-    stage: Any,
+    stage: Calibrator,
     given: Sequence[PairScores],
     label: Bool[np.ndarray, " n"],
     known: Bool[np.ndarray, " n"],
     pull: float,
-) -> Any:
+) -> Calibrator:
     """The calibrator of one source, moved; `given` are its scores of each scene."""
     score = np.concatenate([each.score.ravel() for each in given])
     count = np.concatenate([np.full(each.asked.size, float(each.asked.sum())) for each in given])
     there = known & ~np.isnan(score)
-    if type(stage) not in MOVED or not there.any():
+    if not isinstance(stage, LogisticCalibrator) or not there.any():
         return stage
-    names = MOVED[type(stage)]
-    start = np.array([getattr(stage, each) for each in names])
+    plain = stage.sees == "score"  # then the slope itself moves, else its logarithm
+    start = np.array([stage.slope, stage.bias] if plain else stage.theta)
+    bounds: list[Bounds] = [(None, None)] * start.size
+    # A few labels that geometry gets right by chance do not make it surer.
+    steepest = stage.theta[0] if name == GEOMETRY else math.inf
+    if plain:
+        bounds[0] = 1e-2, stage.slope if name == GEOMETRY else None
 
-    def with_numbers(theta: Float[np.ndarray, " k"]) -> Any:
-        return stage.model_copy(update=dict(zip(names, theta.tolist(), strict=True)))
+    def with_numbers(theta: Float[np.ndarray, " k"]) -> LogisticCalibrator:
+        by_slope = min(float(np.log(theta[0])), steepest), float(theta[-1])
+        return stage.model_copy(update={"theta": by_slope if plain else tuple(theta.tolist())})
 
     def predict(theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
         return np.asarray(with_numbers(theta).apply(score[there], n_candidates=count[there]))
 
-    slopes = {
-        each: (1e-2, getattr(stage, each) if name == GEOMETRY else None) for each in names if each == "a"
-    }
-    bounds = [slopes.get(each, (None, None)) for each in names]
     return with_numbers(_moved_numbers(predict, start, bounds, label[there], pull))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from cpor.calibration import ScenePlattCalibrator
+from cpor.calibration import LogisticCalibrator
 from cpor.calibration.cross_validation import N_FOLDS
 from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.fitting.labelled import FittingError, LabelledScene, gather, group_copies, images
@@ -41,9 +41,10 @@ def fit_paper(scenes: Iterable[tuple[str, Scene]], truth: TruthKind = "occlusion
 
     calibration = None
     if any(scored(each).any() for each in first):
-        calibration = ScenePlattCalibrator.fit(
+        calibration = LogisticCalibrator.fit(
             gather(first, lambda each: each.beliefs.scores[SEMANTIC].score, scored),
             gather(first, lambda each: each.label, scored),
+            sees="scene",
             n_candidates=gather(
                 first, lambda each: np.full(each.label.shape, float(scored(each).sum())), scored
             ),

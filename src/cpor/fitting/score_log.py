@@ -6,10 +6,8 @@ import numpy as np
 
 from cpor.calibration import (
     IsotonicCalibrator,
+    LogisticCalibrator,
     PenaltyCurve,
-    PlattCalibrator,
-    ScenePlattCalibrator,
-    TemperatureCalibrator,
 )
 from cpor.calibration.cross_validation import N_FOLDS
 from cpor.data.score_log import ScoreLog
@@ -18,7 +16,7 @@ from cpor.metrics import ReliabilitySummary, summarise_reliability
 
 METHODS = ("adaptive-platt", "platt", "temperature", "isotonic")
 
-LogCalibrator = TemperatureCalibrator | PlattCalibrator | IsotonicCalibrator | ScenePlattCalibrator
+LogCalibrator = LogisticCalibrator | IsotonicCalibrator
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,24 +38,27 @@ class LogCalibration:
     after: ReliabilitySummary
 
     @property
+    def penalty(self) -> float | None:
+        """lambda_cal; None for methods without one."""
+        fit = self.calibrator
+        return fit.penalty if isinstance(fit, LogisticCalibrator) and fit.sees == "scene" else None
+
+    @property
     def parameters(self) -> dict[str, float | list[float]]:
         """The fitted numbers under the names the paper gives them."""
         fit = self.calibrator
-        if isinstance(fit, ScenePlattCalibrator):
-            return {
-                "mu_phi": fit.mu_phi,
-                "sigma_phi": fit.sigma_phi,
-                "alpha0": fit.alpha_0,
-                "alphaN": fit.alpha_n,
-                "c0": fit.c_0,
-                "cN": fit.c_n,
-                "objective": fit.objective,
-            }
-        if isinstance(fit, PlattCalibrator):
-            return {"a": fit.a, "c": fit.c}
-        if isinstance(fit, TemperatureCalibrator):
-            return {"T": fit.temperature}
-        return {"score_knots": list(fit.score_knots), "p_knots": list(fit.p_knots)}
+        if isinstance(fit, IsotonicCalibrator):
+            return {"score_knots": list(fit.score_knots), "p_knots": list(fit.p_knots)}
+        if fit.sees == "score":
+            return {"T": 1.0 / fit.slope} if self.method == "temperature" else {"a": fit.slope, "c": fit.bias}
+        names = ("alpha0", "alphaN", "c0", "cN")
+        assert fit.objective is not None
+        return {
+            "mu_phi": fit.mean[0],
+            "sigma_phi": fit.scale[0],
+            **dict(zip(names, fit.theta, strict=True)),
+            "objective": fit.objective,
+        }
 
 
 def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> LogCalibration:
@@ -77,7 +78,7 @@ def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> L
         counts = log.n_candidates
         folds = min(N_FOLDS, np.unique(log.image).size)
         if folds > 1:
-            curve = ScenePlattCalibrator.penalty_curve(
+            curve = LogisticCalibrator.penalty_curve(
                 log.score, log.label, log.image, n_candidates=counts, n_folds=folds
             )
         if curve is None and penalty is None:
@@ -86,11 +87,11 @@ def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> L
             )
         chosen = curve.best if penalty is None and curve is not None else penalty
         assert chosen is not None
-        fit = ScenePlattCalibrator.fit(log.score, log.label, n_candidates=counts, penalty=chosen)
+        fit = LogisticCalibrator.fit(log.score, log.label, sees="scene", n_candidates=counts, penalty=chosen)
     elif method == "platt":
-        fit = PlattCalibrator.fit(log.score, log.label)
+        fit = LogisticCalibrator.fit(log.score, log.label)
     elif method == "temperature":
-        fit = TemperatureCalibrator.fit(log.score, log.label)
+        fit = LogisticCalibrator.fit(log.score, log.label, with_bias=False)
     else:
         fit = IsotonicCalibrator.fit(log.score, log.label)
     after = fit.apply(log.score, n_candidates=log.n_candidates)

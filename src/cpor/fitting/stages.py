@@ -10,20 +10,20 @@ from jaxtyping import Bool, Float, Shaped
 from cpor.calibration import (
     ActionCalibrator,
     CalibrationInputError,
-    GraphPlattCalibrator,
-    PlattCalibrator,
-    ScenePlattCalibrator,
+    Calibrator,
+    LogisticCalibrator,
     UnseenCalibrator,
     cross_fit_on_chain,
 )
 from cpor.calibration.cross_validation import N_FOLDS
+from cpor.calibration.logistic import BASE_PENALTY
 from cpor.decision import Decision, Defer
 from cpor.evidence.source import SEMANTIC
 from cpor.fitting.labelled import FittingError, LabelledScene, Of, gather, images
 from cpor.fusion import GatedFusion, Guard, learn_most_disagreement
 from cpor.inference.decide import decide_many
 from cpor.metrics import ReliabilitySummary, summarise_reliability
-from cpor.pipeline import UNSEEN, PairCalibrator, Pipeline, add_unseen, pair_features
+from cpor.pipeline import UNSEEN, Pipeline, add_unseen, pair_features
 from cpor.truth import is_wrong, on_chain, right_actions
 
 
@@ -32,9 +32,6 @@ def _label(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
 
 
 LABEL: Of = _label
-
-BASE_PENALTY = 1e-3
-"""Keeps a fit finite where scores tell the labels apart completely; too small to matter elsewhere."""
 
 CHAIN_PENALTIES = (0.001, 0.01, 0.1, 1.0)
 """Penalties tried for conditioning on the chain; with none at all a separable condition has no best fit."""
@@ -51,7 +48,7 @@ class ReliabilityData:
     """Probabilities and outcomes on scenes that the stage in question was not fitted to.
 
     Attributes:
-        name: Of the stage.
+        name: Name of the stage.
         p: Shape (n,).
         label: Shape (n,).
     """
@@ -89,7 +86,7 @@ def fit_calibration(
     """
     part, other = parts["calibration"], parts["fusion"]
     names = list(part[0].beliefs.scores)
-    calibrate: dict[str, PairCalibrator] = {}
+    calibrate: dict[str, Calibrator] = {}
     for name in names:
         answered = _answered_by(name)
         if not any(answered(each).any() for each in part):
@@ -98,15 +95,15 @@ def fit_calibration(
         label = gather(part, LABEL, answered)
         with _naming(f"calibration part, {name} scores"):
             if name != SEMANTIC:
-                calibrate[name] = PlattCalibrator.fit(score, label, penalty=BASE_PENALTY)
+                calibrate[name] = LogisticCalibrator.fit(score, label, base_penalty=BASE_PENALTY)
                 continue
             counts = gather(part, _n_asked, answered)
             group = images(part, answered)
-            penalty = ScenePlattCalibrator.penalty_curve(
+            penalty = LogisticCalibrator.penalty_curve(
                 score, label, group, n_candidates=counts, n_folds=_folds(group)
             ).best
-            calibrate[name] = ScenePlattCalibrator.fit(
-                score, label, n_candidates=counts, penalty=penalty, base_penalty=BASE_PENALTY
+            calibrate[name] = LogisticCalibrator.fit(
+                score, label, sees="scene", n_candidates=counts, penalty=penalty, base_penalty=BASE_PENALTY
             )
     fitted = replace(raw, calibrate=calibrate)
     later = [each.believed_by(fitted) for each in other]
@@ -141,7 +138,7 @@ def _n_asked(each: LabelledScene) -> Float[np.ndarray, "n n"]:
 def fit_unseen(
     fitted: Pipeline, parts: Mapping[str, list[LabelledScene]]
 ) -> tuple[Pipeline, list[ReliabilityData]]:
-    """What masks that were dropped teach of blockers nobody segmented; the strict rule where too few were."""
+    """Learn from dropped masks how likely an unseen blocker is; the strict rule where they are too few."""
     part, other = (
         [dropped for each in parts[name] for dropped in each.dropped] for name in ("calibration", "fusion")
     )
@@ -200,10 +197,10 @@ def fit_selection(
         group = np.repeat(pictures, [len(f) for f in features])
         with _naming("selection part, target's chain"):
             folds = _folds(np.array(pictures))
-            curve = GraphPlattCalibrator.penalty_curve(
+            curve = LogisticCalibrator.penalty_curve(
                 score, label, group, graph=features, grid=CHAIN_PENALTIES, n_folds=_folds(group)
             )
-            chain = GraphPlattCalibrator.fit(score, label, graph=features, penalty=curve.best)
+            chain = LogisticCalibrator.fit(score, label, sees="graph", graph=features, penalty=curve.best)
             # Scenes it was fitted to would flatter it: judge actions by fits that have not seen the picture.
             chained = cross_fit_on_chain(features, labels, pictures, penalty=curve.best, n_folds=folds)
         fitted = replace(fitted, condition=chain)

@@ -38,7 +38,7 @@ class Badge:
         number: What it says.
         x, y: Its centre. [px]
         anchor_x, anchor_y: A pixel of the object, to which a line leads. [px]
-        radius: Of the disc. [px]
+        radius: Radius of the disc. [px]
         beside: Whether it lies beside its object.
     """
 

@@ -16,7 +16,7 @@ from cpor.semantics.secrets import holds_secret
 
 
 class _Table(BaseModel):
-    # Input is hidden in messages: somebody may have put a key where none belongs.
+    # Input is hidden in messages: there may be a key where none belongs.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
 
@@ -54,11 +54,11 @@ class ScorerConfig(_Table):
         max_output_tokens: Most tokens of a reply.
         picture_tokens: Most tokens a picture can cost; what the budget reserves for it.
         least_yes_no: Least probability that yes and no have together for an answer to count.
-        timeout_s: Of one call. [s]
+        timeout_s: Time limit of one call. [s]
         attempts, first_wait_s, longest_wait_s, at_once, rest_after, rest_s: See `Patience`.
         cache: File of remembered replies; false remembers nothing; left out, the user's cache folder.
         budget: Limits of one run.
-        prices: Of tokens.
+        prices: Prices of tokens.
         options: What only this kind knows.
     """
 

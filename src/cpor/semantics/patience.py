@@ -80,7 +80,7 @@ class PatientCaller:
     """Puts questions to a provider.
 
     Attributes:
-        provider: Whom to ask.
+        provider: The provider to ask.
         patience: How long to try.
         purse: Pays.
         cache: Remembers; None remembers nothing.
@@ -133,7 +133,9 @@ class PatientCaller:
         for attempt in range(1, self.patience.attempts + 1):
             if stop.is_set():
                 return Asked(
-                    last, (*problems, "given up: nobody was reached, or a call failed for good"), attempt - 1
+                    last,
+                    (*problems, "given up: the server was not reached, or a call failed for good"),
+                    attempt - 1,
                 )
             if (resting := self._breaker.why_not(self.clock())) is not None:
                 return Asked(last, (*problems, resting), attempt - 1)

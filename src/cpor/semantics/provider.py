@@ -17,7 +17,7 @@ TRANSIENT: frozenset[FailureKind] = frozenset({"rate_limit", "server", "timeout"
 """Failures after which the same question may be asked again."""
 
 UNREADABLE = (AttributeError, TypeError, KeyError, IndexError, RecursionError)
-"""What comes of looking into a reply that has not the form it should; nobody checked it before."""
+"""Errors from reading a reply that does not have the expected form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class Readiness:
     Attributes:
         installed: Whether what it needs is installed; else how to install it.
         configured: Whether keys and files are there; else what is missing.
-        address: Host and port it calls; None where it calls nobody.
+        address: Host and port it calls; None where it makes no call.
     """
 
     installed: str | None = None

@@ -62,7 +62,7 @@ def make_scorer(config: ScorerConfig) -> RelationScorer:
     """Make the scorer of a configuration.
 
     Raises:
-        ScorerError: Nobody makes this kind, or what does cannot be imported.
+        ScorerError: The kind is unknown, or its module cannot be imported.
     """
     try:
         made = load_plugin(SCORERS, config.kind)

@@ -1,7 +1,7 @@
-"""Recorded replies, offline: what a model said once is read again by the same code, without asking anybody.
+"""Recorded replies, offline: what a model said once is read again by the same code, without a call.
 
-A recording is a file of JSON lines: first the configuration it was made with and whom it asked, then one line
-a reply. It holds no key and no picture.
+A recording is a file of JSON lines: first the configuration it was made with and the server it asked, then
+one line a reply. It holds no key and no picture.
 """
 
 import json

@@ -27,7 +27,7 @@ class Reading:
     """What a reply says.
 
     Attributes:
-        scores: Of every pair asked about; None where the reply does not settle it.
+        scores: Score of every pair asked about; None where the reply does not settle it.
         problems: What was wrong, in words.
     """
 
@@ -122,7 +122,7 @@ def objects_with(text: str, fields: tuple[str, ...]) -> list[dict[str, Any]]:
         try:
             found, at = _DECODER.raw_decode(text, start.start())
         except RecursionError:
-            return []  # nobody who answers nests so deep
+            return []  # no answer is nested so deep
         except ValueError:  # not JSONDecodeError: a number of too many digits is none
             at = start.start() + 1  # prose, or a list that was cut off: look at what is inside
             left -= len(text)  # it may have been read to its end

@@ -38,7 +38,7 @@ class ScoredPairs:
 
     Attributes:
         scores: Raw score in [0, 1] of every pair asked about; None where no answer came.
-        scorer: Who said it.
+        scorer: Name of the scorer.
         replies: The replies behind the scores.
         spent: Calls, tokens and money they took.
     """

@@ -42,7 +42,7 @@ def within(limit_s: float, key: str | None, ask: Callable[[], T]) -> T:
         ask: The call, and the parsing of its reply.
 
     Raises:
-        ProviderFailure: It took too long, nobody was reached, or the reply was refused here.
+        ProviderFailure: It took too long, the server was not reached, or the reply was refused here.
     """
     call = _Call()
     found: Future[T] = Future()
@@ -51,7 +51,7 @@ def within(limit_s: float, key: str | None, ask: Callable[[], T]) -> T:
         _CALL.set(call)  # a thread has a context of its own
         try:
             found.set_result(ask())
-        except BaseException as problem:  # handed on to whoever waits
+        except BaseException as problem:  # handed on to the waiting caller
             found.set_exception(call.refusal or call.failure_in(problem, limit_s, key) or problem)
         finally:
             call.forget()
@@ -106,7 +106,7 @@ class _Call:
         return self.refusal
 
     def timeout(self, limit_s: float) -> ProviderFailure:
-        """What to say when the time is up; nobody charges for what was never sent."""
+        """What to say when the time is up; a call that was never sent costs nothing."""
         return ProviderFailure("timeout", f"no reply in {limit_s:g} s", None, self._connected)
 
     def failure_in(self, problem: BaseException, limit_s: float, key: str | None) -> ProviderFailure | None:

@@ -21,7 +21,7 @@ def calibration_to_json(found: LogCalibration) -> dict[str, Any]:
         "method": found.method,
         "n": found.before.n,
         "n_unanswered": found.before.n_unanswered,
-        "penalty": getattr(found.calibrator, "penalty", None),
+        "penalty": found.penalty,
         "parameters": found.parameters,
         "before": _figures(found.before),
         "after": _figures(found.after),
@@ -54,9 +54,7 @@ def calibration_table(found: LogCalibration) -> Group:
         parts.append(
             Text(f"Held-out NLL by penalty (5 folds by image): {curve}; least at {found.curve.best:g}.")
         )
-        parts.append(
-            Text(f"Used: {getattr(found.calibrator, 'penalty', 0.0):g} (the paper: 1).", style="dim")
-        )
+        parts.append(Text(f"Used: {found.penalty or 0.0:g} (the paper: 1).", style="dim"))
     return Group(*parts)
 
 
