@@ -71,6 +71,7 @@ LONG = {
     "bridges": "benchmarks/evidence_bridges.py",
     "ros2": "benchmarks/evidence_ros2.py",
     "hostile": "benchmarks/evidence_hostile.py",
+    "mcp": "benchmarks/evidence_mcp.py",
     "power_cuts": "benchmarks/evidence_power_cuts.py",
     "words": "benchmarks/evidence_words.py",
     "unseen": "benchmarks/evidence_unseen.py",

@@ -199,7 +199,7 @@ def test_who_has_gone_is_not_served(tmp_path):
             gone.append(True)
             (tmp_path / "go").touch()
             await first
-            with pytest.raises(Busy, match="nobody waits"):
+            with pytest.raises(Busy, match="the caller has gone"):
                 await second
             assert (await workers.run(jobs.add, 1, 1))[0] == 2
 

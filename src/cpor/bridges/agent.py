@@ -57,8 +57,8 @@ class AgentTools:
     """The tools over one system.
 
     Args:
-        system: Who looks and decides.
-        settings: How much of anything is taken.
+        system: Looks and decides.
+        settings: The limits.
         root: Folder of scene folders that may be named instead of sending a picture; None: none may.
     """
 
@@ -236,7 +236,7 @@ class AgentTools:
         request: str | None,
         mode: str | None = None,
     ) -> tuple[Answer, _Found | None, Callable[[Label], str]]:
-        """An answer, what was worked out from it (None where it is not clear who is meant), and the names."""
+        """An answer, what was worked out from it (None where the request is not clear), and the names."""
         asked = _as_request(target, point, request, mode)
         with self.one_at_a_time():
             kept = self.shelf.get(view)

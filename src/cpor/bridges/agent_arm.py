@@ -19,11 +19,11 @@ MOST_ACTIONS = 40
 
 
 class AgentArm:
-    """A heap with an arm beside it, and whoever drives it.
+    """A heap and a simulated arm, which an agent drives.
 
     Args:
         tools: Keeps the views; its system decides on them.
-        eyes: Who finds the objects: our networks, or true masks without scores.
+        eyes: What finds the objects: our networks, or true masks without scores.
     """
 
     def __init__(self, tools: AgentTools, eyes: Eyes = "networks") -> None:
@@ -52,7 +52,7 @@ class AgentArm:
         return self.look()
 
     def look(self) -> Told:
-        """A look now, kept as a view; `target` is the object asked for, as somebody who points at it says."""
+        """A look now, kept as a view; `target` is the object asked for."""
         with self._turn(), self._tools.one_at_a_time():
             stage = self._there()
             view = self._system.look(stage.robot.observe())
@@ -66,7 +66,7 @@ class AgentArm:
         """Do what is decided for a target in the newest look, if that is to act.
 
         Args:
-            view: Of the newest look; an older one is refused.
+            view: The newest look; an older one is refused.
             target: The object asked for, by its id there.
             mode: The risk setting.
         """

@@ -96,7 +96,7 @@ def _camera(reader: Any, topic: str) -> CameraModel | None:
     }
     fitting = [space for space in infos if topic.startswith(f"{space}/")]
     if fitting == [""] and len(infos) > 1 and topic.count("/") > 1:
-        return None  # of whom the one at the root is, nobody says
+        return None  # the bag does not say which one is at the root
     for space in sorted(fitting, key=len)[-1:]:
         for connection, _, raw in reader.messages([infos[space]]):
             return read_camera(reader.deserialize(raw, connection.msgtype), connection.topic)
@@ -104,7 +104,7 @@ def _camera(reader: Any, topic: str) -> CameraModel | None:
 
 
 def _between(reader: Any, color: str, depth: str, frames: tuple[str, str]) -> np.ndarray | None:
-    """Pose of the depth camera in the photograph's frame; None where nobody says. Shape (4, 4). [m]."""
+    """Pose of the depth camera in the photograph's frame; None where unknown. Shape (4, 4). [m]."""
     own = [_stream_pose(reader, topic) for topic in (color, depth)]
     if own[0] is not None and own[1] is not None:
         return np.asarray(own[0] @ np.linalg.inv(own[1]))

@@ -34,10 +34,10 @@ LEAST_POINTS = 4
 """Fewer points of an object in the way are taken for noise of the depth camera."""
 
 MOST_REPLY_BYTES = 4 * 2**20
-"""Of a grasp server's reply: some ten thousand poses. A longer one closes the connection."""
+"""Size of a grasp server's reply: some ten thousand poses. A longer one closes the connection."""
 
 LEAST_SHARE = 0.6
-"""Of the points between the fingers that one object must have for the grasp to be its own."""
+"""Share of the points between the fingers that the object of a grasp must have."""
 
 Refused: TypeAlias = Literal["not_its_own", "blocked", "no_answer"]
 
@@ -94,7 +94,7 @@ class GraspGenServer:
     """A GraspGen server over ZMQ: it is sent the points of one object and gives poses of the gripper's base.
 
     Attributes:
-        address: Of the server.
+        address: Address of the server.
         tip_m: From the gripper's base to the finger tips, along z. [m]
         closing: Axis of its gripper along which the fingers close.
         width: Opening before closing; the server gives none. [m]
@@ -171,8 +171,8 @@ class PlannedGrasps:
     """Grasps of a planner that may be used; in place of `find_grasps` in a robot.
 
     Attributes:
-        planner: Who finds grasps.
-        system: Who says what obstructs what; `System()` by default.
+        planner: Finds grasps.
+        system: Believes what obstructs what; `System()` by default.
         gripper: The hand, to see what it meets on its way.
         most_blocked: Refuse above this probability that what is met obstructs the object.
         refused: How many were refused for which reason, since the last call.
@@ -224,7 +224,7 @@ class PlannedGrasps:
 
 
 def owner(grasp: GraspPose, local: Float[np.ndarray, "n 3"], ids: np.ndarray) -> int | None:
-    """Whose the points between the fingers are; None where no object has most of them.
+    """The object that has most points between the fingers; None without one.
 
     Args:
         grasp: The grasp.

@@ -146,7 +146,7 @@ def serve_mcp(
         server: From `make_mcp_server`.
         settings: Host, port, token and limits.
         http: Over HTTP; else over standard input and output, where nothing else may be printed.
-        tell: Is given lines for the person who started it.
+        tell: Prints a line for the person who started the server.
     """
     if not http:
         server.run("stdio")

@@ -11,13 +11,13 @@ from cpor.bridges.ros2_messages import new
 from cpor.bridges.ros2_transport import Reply, Transport
 
 UNKNOWN, ACCEPTED, EXECUTING, CANCELING, SUCCEEDED, CANCELED, ABORTED = range(7)
-"""Of action_msgs/GoalStatus."""
+"""States of action_msgs/GoalStatus."""
 
 NONE, REJECTED, UNKNOWN_GOAL, TERMINATED = range(4)
-"""Of action_msgs/CancelGoal: what came of a wish to cancel."""
+"""Return codes of action_msgs/CancelGoal."""
 
 MOST_KEPT = 32
-"""Results of so many goals are kept for who asks later."""
+"""Goals whose results are kept for later requests."""
 
 
 @dataclass(eq=False)
@@ -25,9 +25,9 @@ class Goal:
     """A goal under way.
 
     Attributes:
-        id: Chosen by who sent it. 16 bytes.
+        id: Chosen by the client. 16 bytes.
         asked: The goal's fields.
-        cancelled: Set where somebody wants it to end.
+        cancelled: Set to end the goal.
         tell: Sends feedback.
     """
 
@@ -51,7 +51,7 @@ class ActionServer:
 
     Args:
         transport: How it hears and speaks.
-        name: Of the action, such as `/cpor/decide`.
+        name: Name of the action, such as `/cpor/decide`.
         kind: Such as `cpor_msgs/action/Decide`.
         run: Works on a goal.
         nothing: The result of a goal that came to nothing, and why.

@@ -21,7 +21,7 @@ def say_decision(answer: Answer | None, header: SimpleNamespace | None, why: str
 
     Args:
         answer: What was decided; None: nothing.
-        header: Of the photograph; None: there is none.
+        header: Header of the photograph; None: there is none.
         why: Why there is no answer.
     """
     said = new("cpor_msgs/Decision", state="no_answer", action="ask", reason=why)

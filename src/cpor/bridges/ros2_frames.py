@@ -15,7 +15,7 @@ LARGEST_GAP_NS = 40_000_000
 """Colour and depth of one frame may be this far apart. [ns]"""
 
 WAKE_S = 0.25
-"""Who waits for a frame looks up so often. [s]"""
+"""Polling interval. [s]"""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Frame:
     seen: View | None = None
 
 
-class Frames:
+class FramePairs:
     """Pairs photographs with their depth, and keeps the newest whole frame until it is taken.
 
     Args:
@@ -62,7 +62,7 @@ class Frames:
         self._pair()
 
     def end(self) -> None:
-        """No more frames: who waits goes on."""
+        """No more frames: release all waiters."""
         with self._change:
             self.ended = True
             self._change.notify_all()

@@ -1,7 +1,7 @@
 """ROS 2 messages without ROS 2, in XCDR1, the form in which they travel.
 
 A message is a namespace with the fields of its definition; `uint8[]` is bytes (a view of what came, no copy),
-other numbers are lists. What does not fit its definition is a `WireError`, also where somebody sends garbage.
+other numbers are lists. What does not fit its definition is a `WireError`, also for garbage.
 """
 
 import struct
@@ -61,7 +61,7 @@ def decode(data: bytes, kind: str) -> SimpleNamespace:
     """
     if len(data) < 4 or data[0] != 0 or data[1] not in (0, 1):
         raise WireError(f"{len(data)} bytes that are no {kind} in plain CDR")
-    reader = _Reader(memoryview(data)[4:], "<" if data[1] else ">")
+    reader = _CdrReader(memoryview(data)[4:], "<" if data[1] else ">")
     try:
         found: SimpleNamespace = reader.read(FieldType(kind))
     except (struct.error, UnicodeDecodeError, IndexError) as error:
@@ -101,7 +101,7 @@ def _number(out: bytearray, code: str, value: Any) -> None:
     out += bytes(-len(out) % size) + struct.pack(f"<{code}", value)
 
 
-class _Reader:
+class _CdrReader:
     """Reads values one after the other, each at its alignment."""
 
     def __init__(self, data: memoryview, order: str) -> None:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from cpor.answer import Answer
 from cpor.bridges import ros2_answers
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
-from cpor.bridges.ros2_frames import Frame, Frames, stamp_of
+from cpor.bridges.ros2_frames import Frame, FramePairs, stamp_of
 from cpor.bridges.ros2_messages import WireError, new
 from cpor.bridges.ros2_parameters import ParameterServer, Value
 from cpor.bridges.ros2_retrieve import Attached, serve_retrieve
@@ -63,7 +63,7 @@ class DecideNode:
     Args:
         transport: How it hears and speaks.
         settings: What.
-        system: Who looks and decides; `System()` by default.
+        system: Looks and decides; `System()` by default.
         attached: A robot for the action `retrieve`; None: there is no such action.
     """
 
@@ -131,7 +131,7 @@ class DecideNode:
         s, hear = self.settings, self._transport.subscribe
         with self._change:
             self._camera: CameraModel | None = None
-            self._frames = Frames(self._change, s.depth is not None)
+            self._frames = FramePairs(self._change, s.depth is not None)
             self._newest: Frame | None = None  # the last one that was looked at
             self._problem = "no picture has come yet"
         if s.info is not None:
@@ -193,7 +193,7 @@ class DecideNode:
             told_at = time.monotonic()
             self._tell_health()
 
-    def _look(self, frame: Frame, of: Frames) -> None:
+    def _look(self, frame: Frame, of: FramePairs) -> None:
         """Look and decide; the decision is sent first, what others want to see after it."""
         s, before = self.settings, self._newest
         try:
@@ -208,7 +208,7 @@ class DecideNode:
             return
         with self._change:
             if of is not self._frames:
-                return  # a picture of a camera that nobody wants any more
+                return  # a picture of a former camera
             self._newest = frame
             self._change.notify_all()
         answer = None

@@ -20,7 +20,7 @@ class RclpyTransport:
     """The middleware over rclpy: a node of its own, and a thread that spins it.
 
     Args:
-        name: Of the node, with its namespace, such as `/cpor`.
+        name: Name of the node, with its namespace, such as `/cpor`.
         domain: `ROS_DOMAIN_ID`.
 
     Raises:

@@ -26,7 +26,7 @@ class Attached:
 
     Attributes:
         robot: Sees and acts.
-        settings: Of the loop.
+        settings: Settings of the loop.
     """
 
     robot: Robot
@@ -38,7 +38,7 @@ def serve_retrieve(transport: Transport, name: str, attached: Attached, system: 
 
     Args:
         transport: How it hears and speaks.
-        name: Of the action.
+        name: Name of the action.
         attached: The robot.
         system: Looks and decides.
     """

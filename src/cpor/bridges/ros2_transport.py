@@ -1,7 +1,7 @@
 """What the ROS 2 node needs of a middleware, and that over DDS (Cyclone), without rclpy.
 
 ROS 2 names a topic `/a/b` `rt/a/b` on the wire, and the halves of a service `rq/a/bRequest` and
-`rr/a/bReply`. Services travel as rmw_cyclonedds has them: who asked and the number of the request stand
+`rr/a/bReply`. Services travel as rmw_cyclonedds has them: the client and the number of the request stand
 before each half. `cpor.bridges.ros2_rclpy` is the same over rclpy.
 """
 
@@ -39,7 +39,7 @@ MATCH_S = 1.0
 """A caller whose end for replies is not found by then gets none. [s]"""
 
 _HEADER = 16
-"""Bytes before each half of a service: who asked, and the number of the request."""
+"""Bytes before each half of a service: the client, and the number of the request."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Transport(Protocol):
         ...
 
     def publish(self, topic: str, kind: str, latched: bool = False) -> Publisher:
-        """Speak on a topic; `latched`: who comes later hears the last message too."""
+        """Speak on a topic; `latched`: later subscribers get the last message too."""
         ...
 
     def serve(self, name: str, kind: str, answers: Answers) -> None:
@@ -162,7 +162,7 @@ class DdsTransport:
         def came(sample: Any) -> None:
             raw = sample.raw
             if len(raw) < 4 + _HEADER:
-                return  # nobody to answer: who asked stands in what is missing
+                return  # the client is not known: it stands in the missing part
             header = struct.unpack_from("<Qq" if raw[1] else ">Qq", raw, 4)
             try:
                 request = decode(raw[:4] + raw[4 + _HEADER :], asked)
@@ -229,7 +229,7 @@ class _Writer:
         self._writer, self._kind = writer, kind
 
     def __call__(self, message: SimpleNamespace, header: bytes = b"") -> None:
-        """Send one, its header before it; what nobody takes in time is lost, and logged."""
+        """Send one, its header before it; what is not taken in time is lost, and logged."""
         from cyclonedds.core import DDSException
 
         made = wire_type(self._kind)
@@ -259,7 +259,7 @@ def _wait_for_reader(writer: Any, participant: Any) -> None:
 
 @cache
 def wire_type(kind: str) -> Any:
-    """A type of Cyclone's for a kind, whose samples keep their bytes: reading them is ours."""
+    """The Cyclone type of a kind; its samples keep their bytes, which we read."""
     plain = _struct(kind)
 
     def serialize(self: Any, *_: object, **__: object) -> bytes:

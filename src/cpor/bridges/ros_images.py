@@ -50,7 +50,7 @@ class CameraModel:
 
     Attributes:
         shape: Height and width. [px]
-        intrinsics: Of the image.
+        intrinsics: Intrinsics of the image.
         distorted: Whether the lens bends lines; no pixel is moved for it here.
     """
 

@@ -44,7 +44,7 @@ NAMESPACE = "cpor"
 KEYS = ("view", "target", "answer", "next", "action", "outcome")
 
 AskFor: TypeAlias = Callable[[Answer | None], Action | None]
-"""Asks a person; may take its time. None, or a deferral: nobody knows."""
+"""Asks a person; may take its time. None, or a deferral: no answer."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Cell:
     find: TargetFinder | int
 
 
-class _Worker(Behaviour):
+class _ThreadLeaf(Behaviour):
     """A leaf whose work runs in a thread."""
 
     def __init__(self, name: str, cell: Cell) -> None:
@@ -113,7 +113,7 @@ class _Worker(Behaviour):
             self._failed = error
 
 
-class Look(_Worker):
+class Look(_ThreadLeaf):
     """Take a picture and find the objects; FAILURE where no picture comes or the target is not seen."""
 
     def work(self) -> Status:
@@ -127,7 +127,7 @@ class Look(_Worker):
         return Status.SUCCESS if board.target is not None else Status.FAILURE
 
 
-class DecideNext(_Worker):
+class DecideNext(_ThreadLeaf):
     """Decide what is next: `next` on the blackboard is grasp, remove or ask. SUCCESS in all three."""
 
     def work(self) -> Status:
@@ -143,8 +143,8 @@ class DecideNext(_Worker):
         return Status.SUCCESS
 
 
-class AskPerson(_Worker):
-    """Ask a person what to do where `next` is ask; FAILURE where nobody knows."""
+class AskPerson(_ThreadLeaf):
+    """Ask a person what to do where `next` is ask; FAILURE without an answer."""
 
     def __init__(self, name: str, cell: Cell, ask: AskFor) -> None:
         super().__init__(name, cell)
@@ -165,7 +165,7 @@ class AskPerson(_Worker):
         return Status.SUCCESS
 
 
-class Act(_Worker):
+class Act(_ThreadLeaf):
     """Carry out `action`; SUCCESS where the robot says that it is done. One look serves one action."""
 
     def __init__(self, name: str, cell: Cell) -> None:
@@ -178,7 +178,7 @@ class Act(_Worker):
         super().initialise()
 
     def work(self) -> Status:
-        """Move, with a heartbeat as long as the tree is alive and nobody cancels."""
+        """Move, with a heartbeat as long as the tree is alive and not cancelled."""
         board, robot = self.board, checked(self.cell.robot)
         action, view = board.action, board.view
         board.outcome = board.action = board.view = None

@@ -73,7 +73,10 @@ def mcp(
     model: ModelFile = None,
     eyes: Annotated[
         str,
-        typer.Option(rich_help_panel=MORE, help="Of the arm. networks: ours; truth: true masks, no scores."),
+        typer.Option(
+            rich_help_panel=MORE,
+            help="What finds the objects for the arm. networks: ours; truth: true masks, no scores.",
+        ),
     ] = "networks",
     token_env: TokenEnv = None,
     token_file: TokenFile = None,

@@ -105,7 +105,7 @@ def label(
     ] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:
-    """Label photographs of your lab in the page; those whose labels teach most come first. Then: cpor fit."""
+    """Label photographs of your lab in the page; the most instructive first. Then: cpor fit."""
     _check_installed()
     from cpor.apps.label_queue import plan_queue
     from cpor.serve.http.server import serve as run_server

@@ -44,7 +44,7 @@ _SAFETY_BITS |= {10: "stopped due to safety"}
 
 
 class MotionStoppedError(RobotError):
-    """A motion ended early because somebody called `stop`."""
+    """A motion ended early because `stop` was called."""
 
 
 class ArmFaultError(RobotError):
@@ -285,7 +285,7 @@ class RtdeArm:
                     ended = begun and now.isAsyncOperationRunning() is False
                     if not ended:
                         time.sleep(POLL_S)
-                self._require_free()  # whoever ended the program ended the motion too
+                self._require_free()  # ending the program ends the motion too
         finally:
             if not ended:
                 self._brake(brake)
@@ -322,7 +322,7 @@ class RtdeArm:
             # An arm that stopped itself, or whose program was ended, has no script left to take the order.
             is_moot = self._ended_program or self.status().state in ("protective_stop", "disconnected")
         except RobotError:
-            is_moot = False  # nobody knows how it is: the order can do no harm
+            is_moot = False  # its state is not known: the order can do no harm
         if not is_moot:
             brake()
 
@@ -347,7 +347,7 @@ class _Link:
     """An interface of ur-rtde whose errors are ours: where the connection breaks it raises RuntimeError.
 
     Args:
-        interface: Of ur-rtde.
+        interface: An interface of ur-rtde.
         host: Address of the controller.
     """
 

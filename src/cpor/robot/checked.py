@@ -63,7 +63,7 @@ def why_it_must_stay(robot: Robot, left: str | None, confirm: Callable[[str], bo
     Args:
         robot: From `checked`.
         left: What the last program left behind, from `safe_stop.stopping`.
-        confirm: Asks a person a question with yes or no; None: nobody is there.
+        confirm: Asks a person a question with yes or no; None: no person is there.
     """
     status = robot.status()
     if status.dry_run:

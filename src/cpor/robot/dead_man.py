@@ -1,4 +1,4 @@
-"""A dead man's switch: motion goes on only while somebody feeds a heartbeat, and else ends by itself."""
+"""A dead man's switch: motion goes on only while a heartbeat comes, and else ends by itself."""
 
 import threading
 import time
@@ -34,12 +34,12 @@ class DeadMan:
         self._beat = time.monotonic()
 
     def tick(self) -> None:
-        """Say that whoever looks after the motion still does."""
+        """Report that the thread that watches the motion is alive."""
         self._tick = time.monotonic()
 
     def is_fed(self) -> bool:
         """Whether a heartbeat came in time, or comes within that time now."""
-        # Whoever feeds may have been kept from it by a long computation of this very process.
+        # A long computation of this very process may have delayed the heartbeat.
         until = time.monotonic() + self._late_s
         while time.monotonic() - self._beat > self._late_s:
             if time.monotonic() > until:

@@ -16,7 +16,7 @@ ROBOTIQ_PORT = 63352
 
 
 class GripperDevice(Protocol):
-    """A parallel gripper that can be told to open and close."""
+    """A parallel gripper."""
 
     def open(self, width: float | None = None) -> None:
         """Open, to a width [m] where it can."""
@@ -106,7 +106,7 @@ class RobotiqGripper:
 
     Args:
         host: Address of the robot's controller.
-        port: Of the URCap.
+        port: Port of the URCap.
         stroke: Distance of the fingers when open: 0.085 for a 2F-85, 0.140 for a 2F-140. [m]
         speed: 0 to 255.
         force: 0 to 255.

@@ -25,7 +25,7 @@ _ENDS = {signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SI
 
 
 def is_stopped(robot: Robot) -> bool:
-    """Whether the robot says that somebody stopped it; False where it cannot say."""
+    """Whether the robot reports that it was stopped; False where it cannot tell."""
     try:
         return robot.status().state == "stopped"
     except CporError:
@@ -36,9 +36,9 @@ def leave_safe(robot: Robot, may_move: bool, stop: threading.Event) -> None:
     """Bring the arm to rest, at home where it may still move.
 
     Args:
-        robot: Whose arm.
+        robot: The robot.
         may_move: Whether nothing speaks against going home.
-        stop: Set where somebody wants it to stand still; then it does not go home.
+        stop: While it is set, the arm stands still and does not go home.
 
     An error that is neither ours nor a Ctrl-C is raised once the arm was told to stop.
     """
@@ -54,7 +54,7 @@ def leave_safe(robot: Robot, may_move: bool, stop: threading.Event) -> None:
 
 
 def stop_for_sure(robot: Robot) -> None:
-    """Stop, also where somebody presses Ctrl-C again or the connection fails once."""
+    """Stop, also when Ctrl-C is pressed again or the connection fails once."""
     for is_last in (False, False, True):
         try:
             robot.stop()
@@ -149,7 +149,7 @@ def _told_to_end() -> Iterator[_Told]:
     is_main = threading.current_thread() is threading.main_thread()
     if is_main:
         told.forward_to = signal.set_wakeup_fd(told.write.fileno(), warn_on_full_buffer=False)
-        # What is ignored, as SIGHUP under nohup, stays so; who handles it otherwise is asked after the run.
+        # An ignored signal, as SIGHUP under nohup, stays so; other handlers are restored after the run.
         for number in _ENDS - {signal.SIGINT}:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, _interrupt)

@@ -32,7 +32,7 @@ class Station:
         T_world_look: The tool in that posture. Shape (4, 4). [m]
         T_world_deliver: Where the target is let go. Shape (4, 4). [m]
         T_world_discard: Where everything else is let go. Shape (4, 4). [m]
-        travel_height: Of the tool above the table while it carries something. [m]
+        travel_height: Height of the tool above the table while it carries something. [m]
         clearance: Between pre-grasp and grasp. [m]
     """
 
@@ -68,7 +68,7 @@ class UniversalRobot:
         limits: Where and how fast.
         station: Where things are.
         shape: The gripper's fingers, to find grasps.
-        grasps: Who finds grasps; `find_grasps` by default.
+        grasps: Finds grasps; `find_grasps` by default.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class UniversalRobot:
         self.arm.stop()
 
     def heartbeat(self) -> None:
-        """Say that whoever wants the arm to move is alive."""
+        """Report that the program that moves the arm is alive."""
         self.arm.heartbeat()
 
     def status(self) -> RobotStatus:
@@ -322,7 +322,7 @@ def connect_ur(
             z, a Robotiq 2F-85 nearly closed. Shape (4, 4). [m]
         payload_kg: Mass of the gripper. [kg]
         dry_run: Move nothing.
-        grasps: Who finds grasps; `find_grasps` by default.
+        grasps: Finds grasps; `find_grasps` by default.
 
     Raises:
         RobotError: The controller cannot be reached, or there is no gripper to work with.

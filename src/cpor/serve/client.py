@@ -33,7 +33,6 @@ from cpor.serve.api.messages import (
     PlanRequest,
     RunEvent,
     RunReply,
-    RunRequest,
     SceneDecideReply,
     SceneDecideRequest,
     SceneReply,
@@ -55,7 +54,7 @@ class ServiceError(CporError):
     """The service refused, failed, or cannot be reached.
 
     Attributes:
-        status: Of HTTP; None where no answer came.
+        status: HTTP status; None where no answer came.
         code: For programs; None where the answer was none of the service's.
     """
 
@@ -211,10 +210,6 @@ class Client:
         path = "/v1/decide/masks" if "instances" in parts else "/v1/decide/rgbd"
         return self._ask(SceneDecideReply, "POST", path, files=parts)
 
-    def start_run(self, request: RunRequest | None = None, **settings: Any) -> RunReply:
-        """Begin a run of the simulated arm; `settings` are fields of `RunRequest`."""
-        return self._post(RunReply, "/v1/runs", request or RunRequest(**settings))
-
     def run(self, run_id: str) -> RunReply:
         """How a run stands."""
         return self._ask(RunReply, "GET", f"/v1/runs/{run_id}")
@@ -223,10 +218,6 @@ class Client:
         """Control a run; see `ControlRequest`."""
         request = ControlRequest.model_validate({"do": do, "obj": obj})
         return self._post(RunReply, f"/v1/runs/{run_id}/control", request)
-
-    def forget_run(self, run_id: str) -> None:
-        """Stop a run and forget it."""
-        self._send("DELETE", f"/v1/runs/{run_id}")
 
     def picture(self, path: str) -> bytes:
         """A picture of a run, by the path that an event gives."""

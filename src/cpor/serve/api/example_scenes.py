@@ -33,7 +33,7 @@ class Examples:
         return (self._find(name) / "rgb.png").read_bytes()
 
     def upload(self, name: str, with_masks: bool) -> Upload:
-        """An example as if somebody had uploaded it, with or without its masks."""
+        """An example in the form of an upload, with or without its masks."""
         folder = self._find(name)
         return Upload(
             rgb=(folder / "rgb.png").read_bytes(),

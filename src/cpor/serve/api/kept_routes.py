@@ -68,7 +68,7 @@ def add_kept_routes(app: FastAPI, looking: WorkerPool[System], shelf: ViewShelf)
 
     @app.post("/v1/scenes/{id}/corrections", response_model=CorrectReply)
     async def correct_scene(id: _Id, request: CorrectRequest) -> Response:
-        """Correct what was seen: objects, names, workspace, who lies on whom; or undo and redo."""
+        """Correct what was seen: objects, names, workspace, relations; or undo and redo."""
         kept = shelf.get(id)
         seen, decision = await looking.run(correct, kept, request)
         shelf.replace(id, kept, seen.kept)

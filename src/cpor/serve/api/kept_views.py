@@ -50,7 +50,7 @@ class ViewShelf:
 
     Attributes:
         most: How many are kept.
-        most_bytes: Of all together.
+        most_bytes: Memory of all together.
         keep_s: How long one is kept after it was last asked about. [s]
         clock: Seconds that only grow.
     """
@@ -92,7 +92,7 @@ class ViewShelf:
         """Keep a corrected view in place of the one that was corrected.
 
         Raises:
-            Conflict: Somebody else corrected it meanwhile.
+            Conflict: It was corrected meanwhile.
             NotKept: It is not there any more.
         """
         if self.get(name) is not before:

@@ -69,7 +69,7 @@ def add_queue_routes(
 
 
 def _save(_: System, kept: KeptView, request: AcceptRequest, folder: Path) -> None:
-    """Write a labelled scene folder; a pair of which nobody knows is refused."""
+    """Write a labelled scene folder; refuse a pair without a label."""
     believed = kept.view.believed
     assert believed is not None
     said = dict(kept.view.relations) | {(each.blocked, each.blocker): each.p for each in request.relations}

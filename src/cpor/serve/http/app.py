@@ -1,13 +1,16 @@
 """The application: routes, what stands before them, and what runs beside them."""
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request as HttpRequest
@@ -16,6 +19,7 @@ from starlette.responses import Response
 import cpor
 from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError
+from cpor.files.strict_json import StrictJsonError, parse_strict
 from cpor.model import FittedModel
 from cpor.serve.api.camera_routes import LiveCamera
 from cpor.serve.api.decide_routes import add_decide_routes
@@ -33,12 +37,14 @@ from cpor.serve.http.page_routes import add_page_routes
 from cpor.serve.http.refusals import FAILED, Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
 from cpor.serve.http.security import refuse
 from cpor.serve.http.settings import ServeSettings
-from cpor.serve.http.strict_json import StrictRoute
 from cpor.serve.jobs.quick_or_queued import prepare_deciding
 from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 from cpor.serve.live.routes import add_run_routes
 
 _LOG = logging.getLogger("cpor.serve")
+
+_MOST_KEYS = 32
+"""Keys of one object of JSON; no message has as many, and each unknown one costs time to report."""
 
 
 def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None = None) -> FastAPI:
@@ -85,7 +91,7 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
         redirect_slashes=False,
         middleware=[Middleware(Counting, metrics=metrics), Middleware(guarded, settings=settings)],
     )
-    app.router.route_class = StrictRoute
+    app.router.route_class = _StrictRoute
     _answer_errors(app)
     add_decide_routes(app, settings, deciding, explaining)
     watch = None if settings.model is None else DriftWatch(FittedModel.load(settings.model))
@@ -167,3 +173,27 @@ class _OtherType(Unsupported):
 
 
 _FRAMEWORK: dict[int, type[Refusal]] = {404: _NoSuchPage, 405: _NotAllowed, 413: _TooLong, 415: _OtherType}
+
+
+class _StrictRequest(HttpRequest):
+    """A request whose JSON is unambiguous."""
+
+    async def json(self) -> Any:
+        """The body; reject duplicate keys, of which readers silently keep the last."""
+        try:
+            return parse_strict(await self.body(), _MOST_KEYS)
+        except StrictJsonError as error:
+            raise json.JSONDecodeError(str(error), "", 0) from None
+
+
+class _StrictRoute(APIRoute):
+    """A route that reads JSON strictly."""
+
+    def get_route_handler(self) -> Callable[[HttpRequest], Coroutine[Any, Any, Response]]:
+        """The handler, given such requests."""
+        handler = super().get_route_handler()
+
+        async def strictly(request: HttpRequest) -> Response:
+            return await handler(_StrictRequest(request.scope, request.receive))
+
+        return strictly

@@ -1,4 +1,7 @@
-"""Multipart requests: parts in memory, counted, known by name; names and types of files are ignored."""
+"""Multipart requests: parts in memory, counted, known by name; names and types of files are ignored.
+
+FastAPI's own forms guard less: they write files to disk, ignore unknown parts and keep the last of two.
+"""
 
 from dataclasses import dataclass, field
 
@@ -66,7 +69,7 @@ async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> AskedForm:
 
 @dataclass
 class _Collector:
-    """What the parser tells of one part after the other."""
+    """Collects the parts that the parser finds."""
 
     known: tuple[str, ...]
     parts: dict[str, bytes] = field(default_factory=dict)

@@ -36,7 +36,10 @@ _PARTS: dict[str, dict[str, Any]] = {
     "depth_unit_m": {"type": "number", "description": "Metres of one step of depth. [default: guessed]"},
     "objects": {"type": "string", "description": "JSON as objects.json of a scene folder has it."},
     "scores": {"type": "string", "description": "JSON as scores.json has it: what a scorer said."},
-    "sources": {"type": "string", "description": "JSON as sources.json has it: who made masks and scores."},
+    "sources": {
+        "type": "string",
+        "description": "JSON as sources.json has it: the makers of masks and scores.",
+    },
     "target": {"type": "integer", "description": "Id of the object asked for."},
     "point": {"type": "string", "description": "A pixel that shows it: X,Y."},
     "request": {"type": "string", "description": "What it looks like, in words."},

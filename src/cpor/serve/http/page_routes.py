@@ -39,12 +39,12 @@ def add_page_routes(
     """Add the routes.
 
     Args:
-        app: Where to.
-        metrics: What is counted.
-        pools: Who does the work.
+        app: The application.
+        metrics: The counters.
+        pools: The worker pools.
         labelling: Whether photographs wait to be labelled.
         camera: Kind of the service's camera; empty without one.
-        watch: Of drift, where there is one.
+        watch: The watch for drift; None without a model.
     """
 
     @app.get("/healthz")

@@ -59,7 +59,7 @@ class Conflict(Refusal):
 
 
 class Busy(Refusal):
-    """As many requests wait already as may."""
+    """The queue is full."""
 
     status = 503
     code = "busy"

@@ -1,4 +1,4 @@
-"""Who may ask: the gate before every request, and the headers after it.
+"""The gate before every request, and the headers after it.
 
 Localhost is no protection against the pages that a person has open: a page of another site can post to it
 (refused by origin), and a name that is pointed at 127.0.0.1 can read from it (refused by host).
@@ -18,14 +18,14 @@ from cpor.serve.http.refusals import Forbidden, Refusal, Unauthorised, say_refus
 from cpor.serve.http.settings import ServeSettings
 
 COOKIE = "cpor_page"
-"""Of the page, with the port behind it: cookies do not know ports, and there may be two services. Its value
-follows from the token, which cannot be told from it."""
+"""Cookie of the page, followed by the port: cookies ignore ports, and there may be two services. Its value
+follows from the token, which cannot be derived from it."""
 
 PAGES = ("/", "/live", "/docs")
 """Pages of ours: a link to one may carry the token."""
 
 OPEN_PATHS = (*PAGES, "/healthz", "/favicon.ico")
-"""Need no token: the pages, which everybody may have from our package, and the sign of life."""
+"""Need no token: the pages, which are public in our package, and the sign of life."""
 
 _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 

@@ -1,4 +1,4 @@
-"""How the service runs: where it listens, who may ask, and how much of anything it takes."""
+"""Settings of a server: address, token, and limits."""
 
 import ipaddress
 import re
@@ -28,11 +28,11 @@ class ServeSettings:
         time_limit_s: Longest that a request may take to arrive, wait and be worked on, together; also the
             longest that a worker works at one. [s]
         deadline_ms: Time after which a decision makes do with what is known. [ms]
-        most_upload_bytes: Of one request with pictures.
-        most_json_bytes: Of any other request.
-        most_bytes_in_flight: Of all requests that are being received or answered.
-        most_pixels: Of one picture.
-        most_mask_pixels: Of all amodal masks of a scene together.
+        most_upload_bytes: Size of one request with pictures.
+        most_json_bytes: Size of any other request.
+        most_bytes_in_flight: Size of all requests that are being received or answered.
+        most_pixels: Pixels of one picture.
+        most_mask_pixels: Pixels of all amodal masks of a scene together.
         most_scenes: Scenes kept to be asked about.
         most_scene_bytes: Memory of all scenes kept.
         keep_scenes_s: How long a scene is kept. [s]

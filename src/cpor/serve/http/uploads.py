@@ -37,7 +37,7 @@ class Upload:
         depth_unit_m: Metres of one step of depth; None: what `camera` says, else it is guessed. [m]
         objects: JSON as `objects.json` has it, with names.
         scores: JSON as `scores.json` has it: what a scorer said.
-        sources: JSON as `sources.json` has it: who made masks and scores.
+        sources: JSON as `sources.json` has it: the makers of masks and scores.
     """
 
     rgb: bytes
@@ -146,7 +146,7 @@ def _refusing() -> Iterator[None]:
 
 
 def _read_camera(upload: Upload, shape: tuple[int, int]) -> tuple[Camera, float | None]:
-    """The camera, and the metres of one step of depth; None where nobody said."""
+    """The camera, and the metres of one step of depth; None where unknown."""
     file = files.CameraFile()
     if upload.camera is not None and upload.camera.strip():
         file = files.parse_json(upload.camera, files.CameraFile, "camera")

@@ -8,7 +8,7 @@ from cpor.errors import CporError
 from cpor.files.pool import end_with_parent
 
 _ALARM_S = 2.0
-"""How much longer than its limit a worker may go on that nobody ends, since the service is gone. [s]"""
+"""How much longer than its limit a worker runs when the service is gone and cannot end it. [s]"""
 
 BEGUN = "begun"
 """What a worker says before it works, so that a job which it never got can be given to another."""

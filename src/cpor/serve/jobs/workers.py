@@ -59,7 +59,7 @@ class WorkerPool(Generic[_Tools]):
     """Runs functions in worker processes; arguments and results are pickled.
 
     Attributes:
-        settings: Of the pool.
+        settings: Settings of the pool.
         waiting: Requests that wait for a worker now.
     """
 
@@ -127,7 +127,7 @@ class WorkerPool(Generic[_Tools]):
             self.waiting -= 1
         if await gone():
             self._free.put_nowait(worker)
-            raise Busy("nobody waits for the answer any more")
+            raise Busy("the caller has gone")
         loop = asyncio.get_running_loop()
         late = until - loop.time() < limit / 2  # then it is not its own fault where the time is too short
         work = loop.run_in_executor(self._threads, worker.call, job, args, kwargs)
@@ -141,7 +141,7 @@ class WorkerPool(Generic[_Tools]):
             raise (Busy(_TOO_LATE) if late else TooSlow(_TOO_SLOW)) from None
 
     def _hand_back(self, worker: "_Worker") -> None:
-        """Whoever has ended is started anew before its turn comes, so that no caller's time goes into it."""
+        """Restart a dead worker before reuse, so that no caller waits for it."""
         if worker.is_ready or worker.is_closed:
             self._free.put_nowait(worker)
             return
@@ -149,7 +149,7 @@ class WorkerPool(Generic[_Tools]):
         start.add_done_callback(lambda _: self._free.put_nowait(worker))
 
     async def _replace_dead(self) -> None:
-        """Start idle workers anew that have died, before somebody needs them."""
+        """Restart idle workers that have died."""
         while True:
             await asyncio.sleep(_LOOK_S)
             for _ in range(self._free.qsize()):

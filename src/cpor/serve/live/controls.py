@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 from cpor.serve.api.messages import RunState
-from cpor.serve.live.pipe_messages import Order
+from cpor.serve.live.pipe_messages import RunOrder
 
 
 class RunControls:
@@ -26,18 +26,18 @@ class RunControls:
         self._on_state = on_state
         self._change = threading.Condition()
 
-    def obey(self, order: Order) -> str | None:
+    def obey(self, order: RunOrder) -> str | None:
         """Carry out an order; why not, where it is refused."""
         with self._change:
             refused = self._obey(order)
             if refused is None and self._waits_for is not None and not self._must_wait(self._waits_for):
-                # Said here and not by the waiting thread, so that whoever ordered it sees it at once.
+                # Set here and not by the waiting thread, so that the order shows at once.
                 self._waits_for = None
                 self._on_state("running")
             self._change.notify_all()
         return refused
 
-    def _obey(self, order: Order) -> str | None:
+    def _obey(self, order: RunOrder) -> str | None:
         if order.do == "stop":
             self.stop.set()
         elif order.do == "pause":
@@ -64,7 +64,7 @@ class RunControls:
                 self._steps -= 1
 
     def wait_for_answer(self) -> int | None:
-        """The object to act on, as a person says; None where nobody does."""
+        """The object to act on, as a person says; None without an answer."""
         with self._change:
             self._answer, self._answered = None, False
             self._wait("asking")

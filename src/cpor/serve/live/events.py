@@ -18,8 +18,8 @@ class Event(NamedTuple):
     text: bytes
 
 
-class Listener:
-    """Somebody who follows a run; `offer` never waits.
+class RunListener:
+    """One follower of a run; `offer` never waits.
 
     Args:
         most: Events that may wait; one more, and the listener is dropped.
@@ -72,7 +72,7 @@ class EventLog:
         self._bytes = 0
         self._last_frame: Event | None = None
         self._number = 0
-        self._listeners: set[Listener] = set()
+        self._listeners: set[RunListener] = set()
         self._closed = False
         self._lock = threading.Lock()
 
@@ -104,7 +104,7 @@ class EventLog:
             for listener in self._listeners:
                 listener.offer(None)
 
-    def subscribe(self, after: int) -> Listener | None:
+    def subscribe(self, after: int) -> RunListener | None:
         """A listener that first gets what is kept and newer than `after`; None where nothing will come.
 
         Raises:
@@ -116,7 +116,7 @@ class EventLog:
                 return None
             if len(self._listeners) >= self._limits.most_listeners:
                 raise Busy(f"{len(self._listeners)} follow this run already; try again later")
-            listener = Listener(len(missed) + self._limits.most_waiting_events)
+            listener = RunListener(len(missed) + self._limits.most_waiting_events)
             for event in missed:
                 listener.offer(event)
             if self._closed:
@@ -124,7 +124,7 @@ class EventLog:
             self._listeners.add(listener)
             return listener
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: RunListener) -> None:
         """Forget a listener."""
         with self._lock:
             self._listeners.discard(listener)

@@ -13,7 +13,7 @@ from cpor.sim.physics.world import World
 from cpor.sim.staged_run import Stage
 
 _LATE_S = 0.3
-"""A motion this late begins its own time anew: nobody wants to see it hurry after a pause. [s]"""
+"""A motion this late begins its own time anew: the film does not hurry after a pause. [s]"""
 
 
 class LiveFilm:
@@ -22,7 +22,7 @@ class LiveFilm:
     Args:
         speed: How many times as fast as its own clock the arm may move.
         frames_per_s: Pictures, on the clock on the wall. [1/s]
-        stop: Set where nobody wants to wait any more.
+        stop: Ends the wait when set.
         on_frame: Called with each JPEG, in the film's own thread.
     """
 

@@ -14,13 +14,13 @@ class RunLimits:
         most_kept: Runs kept in memory, those that are over among them; the oldest is forgotten first.
         most_listeners: Listeners to one run.
         most_waiting_events: Events that a listener may lag behind before it is dropped.
-        most_events: Events kept for those who come back; of the film only the last one is.
-        most_event_bytes: Of all events kept.
+        most_events: Events kept for followers that come back; of the film only the last one is.
+        most_event_bytes: Size of all events kept.
         most_frames: Frames of the film kept.
         most_pictures: Pictures of cycles kept.
-        frames_per_s: Of the film, on the clock on the wall. [1/s]
+        frames_per_s: Rate of the film, in real time. [1/s]
         heartbeat_s: Silence after which a sign of life is sent. [s]
-        abandoned_s: A run that nobody listens to or asks about is stopped after this. [s]
+        abandoned_s: Time without a follower or a request after which a run is stopped. [s]
         stop_s: A run that does not end this long after it was told to is killed. [s]
     """
 

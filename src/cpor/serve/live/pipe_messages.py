@@ -46,7 +46,7 @@ Told: TypeAlias = StateTold | CycleTold | FrameTold | Done
 
 
 @dataclass(frozen=True)
-class Order:
+class RunOrder:
     """What the run is told to do.
 
     Attributes:

@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 from cpor.serve.api.messages import RunRequest
 from cpor.serve.live.limits import RunLimits
-from cpor.serve.live.pipe_messages import Done, Order, Told
+from cpor.serve.live.pipe_messages import Done, RunOrder, Told
 
 
 def live(pipe: Connection, request: RunRequest, limits: RunLimits, pictures: str) -> None:
@@ -36,9 +36,9 @@ def live(pipe: Connection, request: RunRequest, limits: RunLimits, pictures: str
     def obey() -> None:
         while True:
             try:
-                order: Order = pipe.recv()
+                order: RunOrder = pipe.recv()
             except (EOFError, OSError):
-                os._exit(0)  # the service is gone, and nobody watches
+                os._exit(0)  # the service is gone
             tell(Done(order.number, show.controls.obey(order)))
 
     threading.Thread(target=obey, name="cpor-orders", daemon=True).start()

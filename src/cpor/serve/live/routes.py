@@ -29,7 +29,7 @@ def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
 
     Args:
         app: The service; it must answer a `Refusal` with its status and an `ErrorReply`.
-        limits: Of runs.
+        limits: Limits of runs.
 
     Returns:
         The runs; close them when the service ends.
@@ -43,7 +43,7 @@ def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
     }
     cannot: dict[int | str, dict[str, object]] = {
         501: {"model": ErrorReply, "description": "The simulator is not installed."},
-        503: {"model": ErrorReply, "description": "As many runs go on as may."},
+        503: {"model": ErrorReply, "description": "As many runs are active as are allowed."},
     }
 
     async def in_thread(work: Callable[[_Asked], _T], asked: _Asked) -> _T:
@@ -93,7 +93,7 @@ def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
         responses=gone
         | {
             200: {"content": {"text/event-stream": {}}, "description": "`data` of each is a RunEvent."},
-            204: {"description": "The run is over, and nothing is left to be told."},
+            204: {"description": "The run is over, and all events were sent."},
         },
         tags=["runs"],
     )

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from cpor.robot.cycle import Ended
 from cpor.serve.api.messages import ControlRequest, FilmMessage, RunEvent, RunReply, RunRequest
 from cpor.serve.http.refusals import Busy, Conflict, NotKept, Refusal, TooSlow
-from cpor.serve.live.events import EventLog, Listener, Pictures
+from cpor.serve.live.events import EventLog, Pictures, RunListener
 from cpor.serve.live.limits import RunLimits
-from cpor.serve.live.pipe_messages import CycleTold, FrameTold, Order, StateTold, Told
+from cpor.serve.live.pipe_messages import CycleTold, FrameTold, RunOrder, StateTold, Told
 from cpor.serve.live.process import live
 
 _LOOK_S = 0.25
@@ -91,11 +91,11 @@ class Run:
             raise NotKept("this picture is not kept, or not any more; events name the newest ones")
         return found
 
-    def listen(self, after: int) -> Listener | None:
+    def listen(self, after: int) -> RunListener | None:
         """Follow the events after a number; None where no more will come."""
         return self.events.subscribe(after)
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: RunListener) -> None:
         """Follow no longer."""
         self.events.leave(listener)
         with self._change:
@@ -132,7 +132,7 @@ class Run:
             if self._orders - self._obeyed >= _MOST_ORDERS:
                 raise Conflict(f"the run has not yet obeyed the last {_MOST_ORDERS} orders; wait for it")
             self._orders += 1
-            order = Order(self._orders, do, obj)  # type: ignore[arg-type]
+            order = RunOrder(self._orders, do, obj)  # type: ignore[arg-type]
             try:
                 self._pipe.send(order)
             except OSError:
@@ -179,15 +179,15 @@ class Run:
         return StateTold("failed", last.cycle, last.target, last.target_name, None, detail)
 
     def _look_after(self) -> None:
-        """Stop what nobody follows; kill what does not stop."""
+        """Stop runs without a follower; kill those that do not stop."""
         now = time.monotonic()
         listeners = self.events.listeners
         with self._change:
             unheeded = not listeners and now - self._interest_s > self._limits.abandoned_s
             if unheeded and self._why_stopped is None and self._reply.state not in _OVER:
                 self._is_abandoned = True
-                self._must_end(f"stopped, since nobody has followed it for {self._limits.abandoned_s:g} s")
-                self._pipe.send(Order(0, "stop"))
+                self._must_end(f"stopped, since it had no follower for {self._limits.abandoned_s:g} s")
+                self._pipe.send(RunOrder(0, "stop"))
             late = self._stop_by_s is not None and now > self._stop_by_s
         if late:
             self._process.kill()

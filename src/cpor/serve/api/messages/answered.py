@@ -1,4 +1,4 @@
-"""What callers are told; decisions are the records that every surface writes, see `cpor.records.answer`."""
+"""Replies; decisions are the records that every surface writes, see `cpor.records.answer`."""
 
 from typing import Literal, TypeAlias
 
@@ -116,7 +116,7 @@ class ObjectMessage(Message):
     """One object of a picture.
 
     Attributes:
-        name: What it is called, such as "red, round"; null where nobody said.
+        name: What it is called, such as "red, round"; null where it has no name.
         point: A pixel well inside of what shows.
         box: Left, top, right and bottom of what shows, the last two exclusive.
         visible: Outlines of what shows, each a closed polygon.
@@ -142,10 +142,10 @@ class SceneReply(Message):
 
     Attributes:
         id: Names the scene to `/v1/scenes/{id}/decide` for a while.
-        width, height: Of the picture.
+        width, height: Size of the picture.
         has_depth: Whether depth came with it.
-        masks: Whose masks: `given`, or a segmenter's name.
-        scorer: Who scored relations; null where geometry alone decides.
+        masks: Source of the masks: `given`, or a segmenter's name.
+        scorer: Scorer of the relations; null where geometry alone decides.
         objects: What was found, by id.
         evidence: Every pair that may obstruct.
         relations: The same as `DecideRequest` wants them; what a person said counts.
@@ -190,7 +190,7 @@ class QueueReply(Message):
     """The photograph to label now; null where all are labelled.
 
     Attributes:
-        name: Of its folder.
+        name: Name of its folder.
         left, total: Photographs.
         minutes_left: About how long those left take.
         scene: What was seen in it.

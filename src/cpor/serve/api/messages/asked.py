@@ -1,4 +1,4 @@
-"""What callers ask."""
+"""Requests."""
 
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -57,7 +57,7 @@ class GivenScene(RiskSetting):
         objects: Labels of all objects.
         target: The one asked for.
         relations: Every pair that may obstruct; one that is left out is known not to.
-        unseen: The label of what nobody segmented, which nobody can remove; null: there is no such label.
+        unseen: The label of what was not segmented and cannot be removed; null: there is no such label.
         prior: Probability to assume where there was no answer; null defers instead.
     """
 
@@ -171,9 +171,9 @@ class RunRequest(Message):
     """Begin a run of the simulated arm.
 
     Attributes:
-        seed: Of the heap.
+        seed: Random seed for the heap.
         tier: How deep the target lies.
-        eyes: Who finds the objects: our networks, or the simulator's truth.
+        eyes: What finds the objects: our networks, or the simulator's truth.
         mode: The risk setting.
         paused: Wait before every action until told to go on.
         speed: How many times as fast as its own clock the arm moves at most.

@@ -1,4 +1,4 @@
-"""What callers are told of live runs."""
+"""Replies and events of live runs."""
 
 from typing import Literal, TypeAlias
 
