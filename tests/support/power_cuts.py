@@ -21,8 +21,8 @@ from cpor.robot.loop import retrieve
 from cpor.robot.protocol import RobotStatus
 from cpor.robot.run_folder import RunFolder
 from cpor.robot.ur import Station, UniversalRobot
-from cpor.system import System
 from support.box_table import Box, BoxTable, OverTheTable, TableMasks
+from support.plain_system import plain_system
 
 BOXES = {
     1: Box((40, 56), (54, 66), 0.04, (200, 30, 30)),
@@ -133,7 +133,7 @@ def live_once(world: World, record: Path, target: int, can_tell: bool) -> str:
 
     masks = TableMasks(table)
     result = retrieve(
-        robot, System(masks, "none"), masks.find(BOXES[target].colour), LoopSettings(budget=2),
+        robot, plain_system(masks), masks.find(BOXES[target].colour), LoopSettings(budget=2),
         RunFolder(record), confirm=confirm,
     )  # fmt: skip
     return str(result.ended)
