@@ -91,8 +91,10 @@ def _move_calibrator(
         bounds[0] = 1e-2, stage.slope if name == GEOMETRY else None
 
     def with_numbers(theta: Float[np.ndarray, " k"]) -> LogisticCalibrator:
-        by_slope = min(float(np.log(theta[0])), steepest), float(theta[-1])
-        return stage.model_copy(update={"theta": by_slope if plain else tuple(theta.tolist())})
+        numbers = tuple(theta.tolist())
+        if plain:
+            numbers = min(float(np.log(theta[0])), steepest), float(theta[1])
+        return stage.model_copy(update={"theta": numbers})
 
     def predict(theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
         return np.asarray(with_numbers(theta).apply(score[there], n_candidates=count[there]))
