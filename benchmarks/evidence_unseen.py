@@ -46,7 +46,7 @@ def before(pipeline: Pipeline) -> Pipeline:
     def measure(scene: Scene) -> GeometricEvidence:
         geometry = pipeline.measure(scene)
         n = len(geometry.ids)
-        nothing = UnseenEvidence(*np.zeros((7, n)), np.ones(n, bool), np.ones(n, bool), np.zeros(n, bool))
+        nothing = UnseenEvidence(*np.zeros((7, n)), *np.ones((2, n), bool), *np.zeros((2, n), bool))
         return replace(geometry, unseen=nothing)
 
     return replace(pipeline, measure=measure, calibrate_unseen=None, guard=Guard(float("inf")), most_mu=1.0)

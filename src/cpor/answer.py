@@ -150,6 +150,13 @@ class View:
         return named
 
     @cached_property
+    def setup(self) -> Mapping[str, float]:
+        """Figures of the camera's set-up (`cpor.gate.setup`); told once."""
+        from cpor.gate.setup import setup_figures
+
+        return setup_figures(self.seen)
+
+    @cached_property
     def objects(self) -> "tuple[ListedObject, ...]":
         """The objects as other programs want them; looked up once."""
         from cpor.perception.object_list import list_objects

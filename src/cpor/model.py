@@ -40,8 +40,8 @@ Bundled: TypeAlias = Literal["geometry", "embedded"]
 
 
 BUNDLED_DIGESTS: dict[Bundled, str] = {
-    "geometry": "e7ccb496ecfa36c9ab555ce6527924d390e82ec1add91b4b8392fdf9e1ef7075",
-    "embedded": "865ae482dc575561b36a129cc800e4055710a5d3bab3f287d748017e80859caf",
+    "geometry": "4c200dbecbe5abf7be1fef03ea59191139ccb72858790974b0f718ad948b81c7",
+    "embedded": "536f107189d9884d9a6cd1de8dee5aab647465daaca50d178b43231221c88e0b",
 }
 """Digest of the content of each bundled model: what came with the package needs no seal."""
 

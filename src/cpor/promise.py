@@ -10,7 +10,7 @@ from cpor.decision import Action, Defer
 from cpor.evidence.source import GEOMETRY
 from cpor.gate.check import Check
 from cpor.gate.masks import MASK_CHECKS, check_masks
-from cpor.gate.setup import BEFORE, LESS_IS_SAFE, SETUP_FIGURES, setup_figures
+from cpor.gate.setup import LESS_IS_SAFE, SETUP_FIGURES
 from cpor.model import FittedModel, belief_features
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import Segmenter
@@ -28,6 +28,9 @@ LIKE_MARGIN = 0.05
 
 With 0.25, 43 of 108 targets on sparse tables passed for the dense bins of the bundled model; now 2 do.
 """
+
+ODD_SHARE = 0.001
+"""Share of the tested scenes, at either end, that does not widen their range: one odd scene in a thousand."""
 
 SAME_SETUP = 0.01
 """A figure of the camera that was the same in all tested scenes may differ by this share of it, or by as much
@@ -140,7 +143,7 @@ def _unlike(
     known = [v for v in tested if v is not None]
     if not known:
         return f"The model does not say what the {figure} was in the tested scenes."
-    low, high = min(known), max(known)
+    low, high = (float(each) for each in np.quantile(known, (ODD_SHARE, 1.0 - ODD_SHARE), method="nearest"))
     span = _figure(low) if low == high else f"{_figure(low)} to {_figure(high)}"
     if np.isnan(value):
         is_new = len(known) == len(tested)
@@ -158,18 +161,22 @@ def _figure(value: float) -> str:
 def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict[str, str]:
     """The figures of a camera's set-up that no tested scene had, each in a sentence."""
     found = {
-        name: _unlike(what, figures[name], tested, SAME_SETUP, name in LESS_IS_SAFE)
+        name: _unlike(what, figures[name], model.setup.get(name, ()), SAME_SETUP, name in LESS_IS_SAFE)
         for name, what in SETUP_FIGURES.items()
-        for tested in (model.setup.get(name, BEFORE.get(name, ())),)
     }
     return {name: says for name, says in found.items() if says is not None}
 
 
-def check_as_set_up(model: FittedModel | None, scene: Scene) -> tuple[Check, ...]:
-    """Whether the camera stands and sees as in the scenes that the model was tested on."""
+def check_as_set_up(model: FittedModel | None, figures: Mapping[str, float]) -> tuple[Check, ...]:
+    """Whether the camera stands and sees as in the scenes that the model was tested on.
+
+    Args:
+        model: The fitted model; None: there is nothing to compare with.
+        figures: Of the camera at hand, see `cpor.gate.setup.setup_figures`.
+    """
     if model is None:
         return ()
-    for says in differs_from_setup(model, setup_figures(scene)).values():
+    for says in differs_from_setup(model, figures).values():
         remedy = "Nothing is promised for another camera; fit a model to scenes of yours with `cpor fit`."
         return (Check("as_set_up", "doubt", says, remedy),)
     return (Check("as_set_up", "pass", "The camera stands and sees as in the tested scenes."),)
@@ -178,7 +185,7 @@ def check_as_set_up(model: FittedModel | None, scene: Scene) -> tuple[Check, ...
 def check_used(view: View, believed: Believed, model: FittedModel | None) -> tuple[Check, ...]:
     """The checks of a view, and those of the scores and the model used on it."""
     made = check_scores_source(view.seen, believed.semantic, believed.sources.scorer)
-    tested = (*check_like_tested(model, believed.beliefs), *check_as_set_up(model, view.seen))
+    tested = (*check_like_tested(model, believed.beliefs), *check_as_set_up(model, view.setup))
     return (*view.checks, made, *tested)
 
 

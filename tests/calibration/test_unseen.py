@@ -17,7 +17,7 @@ def draw(rng, n=400):
     ring = np.where(label, rng.uniform(0.0, 0.3, n), rng.exponential(0.004, n))
     yes, no = np.ones(n, bool), np.zeros(n, bool)
     cues = (before, zeros, zeros.copy(), zeros.copy(), ring, zeros.copy(), zeros.copy())
-    return UnseenEvidence(*cues, shows=yes, has_amodal=yes.copy(), flagged=no), label
+    return UnseenEvidence(*cues, shows=yes, has_amodal=yes.copy(), flagged=no, crossed=no.copy()), label
 
 
 def test_probabilities_mean_what_they_say_on_new_objects(rng):

@@ -136,13 +136,13 @@ def test_the_frame_says_what_was_filled_and_a_model_without_shadows_promises_not
     assert "depth_shadows" not in {check.name for check in check_frame(lit.observation)}
     model = FittedModel.load(bundled_model("embedded"))
     known = {name: None if np.isnan(value) else value for name, value in setup_figures(lit).items()}
-    figures = {name: [value, 0.0] for name, value in known.items() if name != "shadow"}
+    figures = {name: [value, 0.0] for name, value in known.items()}
     model = model.model_copy(update={"setup": figures})
-    assert check_as_set_up(model, lit)[0].state == "pass"
+    assert check_as_set_up(model, setup_figures(lit))[0].state == "pass"
     unread = model.setup["unread"] + [1.0]
     wider = model.model_copy(update={"setup": figures | {"unread": unread}})
-    (doubt,) = check_as_set_up(wider, scene)
+    (doubt,) = check_as_set_up(wider, setup_figures(scene))
     assert doubt.state == "doubt" and "by its shadows" in doubt.says
     own = setup_figures(scene)["shadow"]
     fitted = wider.model_copy(update={"setup": wider.setup | {"shadow": [own, 0.0]}})
-    assert check_as_set_up(fitted, scene)[0].state == "pass"
+    assert check_as_set_up(fitted, setup_figures(scene))[0].state == "pass"

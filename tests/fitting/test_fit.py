@@ -15,6 +15,7 @@ from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Grasp, Remove
 from cpor.evidence.source import PairScores
 from cpor.fitting import FitSettings, fit_model
+from cpor.fitting.fit import promise_by_stratum
 from cpor.fitting.fit import tested_with_of as makers_of
 from cpor.fitting.labelled import LabelledScene
 from cpor.gate.check import Check
@@ -144,6 +145,27 @@ def test_a_promise_is_an_equality_over_what_was_tested(report, scenes):
     assert make_promise(model, sources, {"geometry": "network @3"}, fine, as_tested=True)[0] is None
     for none in (None, model.model_copy(update={"tested_with": None})):
         assert make_promise(none, sources, FORMULA, fine, as_tested=True)[0] is None
+
+
+def test_a_model_earns_its_promise_again_for_free_and_buried_targets(report):
+    rng = np.random.default_rng(12)
+    raw = FitSettings().raw_stages()
+    fresh = [LabelledScene.read(f"new {k}", recorded(draw_labelled_scene(rng)), raw) for k in range(80)]
+    settings = FitSettings(alpha=0.3, delta=0.1)
+    model = promise_by_stratum(report.model, fresh, settings, worked={each.name for each in fresh[::2]})
+    promise = model.promise
+    assert set(promise.strata) == {
+        f"{which} targets, {heap} heaps" for which in ("free", "buried") for heap in ("worked", "untouched")
+    }
+    assert len(model.parts["promise"]) == len(model.setup["width"]) == len(model.reference["n_objects"]) == 80
+    assert model.fusion == report.model.fusion and model.unproven is None
+    assert promise.tau == report.model.promise.tau and promise.n <= 2 * 80
+    assert max(each.p_value(promise.alpha) for each in promise.strata.values()) <= 0.1
+    assert (
+        max(each.p_value(promise.alpha - 0.01) for each in promise.strata.values()) > 0.1
+    )  # not more than needed
+    twice = promise_by_stratum(report.model, fresh, settings, looks=2).promise
+    assert set(twice.strata) == {"free targets", "buried targets"} and twice.p_value <= 0.05
 
 
 def test_scenes_copied_with_a_changed_bit_earn_no_promise_that_they_alone_do_not(scenes):

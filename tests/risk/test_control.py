@@ -7,7 +7,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from cpor.errors import InvalidSettingError
-from cpor.risk.binomial import RiskInputError, error_p_value, least_executed, most_wrong
+from cpor.risk.binomial import RiskInputError, error_p_value, least_executed, least_rate, most_wrong
 from cpor.risk.control import RiskPromise, control_risk
 from cpor.risk.tau_grid import choose_tau_grid
 from cpor.risk.thinning import one_case_per_image
@@ -24,6 +24,13 @@ def test_p_value_by_hand():
 def test_fewest_scenes_that_can_support_a_promise(alpha, delta, n):
     assert least_executed(alpha, delta) == n
     assert (1 - alpha) ** n <= delta < (1 - alpha) ** (n - 1)
+
+
+@pytest.mark.parametrize("n", [1, 11, 45, 300])
+def test_the_least_rate_is_the_one_that_so_many_scenes_just_support(n):
+    rate = least_rate(n, 0.1)
+    assert (1.0 - rate) ** n == pytest.approx(0.1)
+    assert least_executed(rate * (1.0 + 1e-9), 0.1) == n and least_rate(0, 0.1) == 1.0
 
 
 def test_most_errors_that_pass():
@@ -66,6 +73,25 @@ def test_a_later_tau_that_would_pass_does_not_help():
     assert promise.coverage == 0.0
     assert promise.reason.startswith("too many errors: 10 of 20 actions")
     assert control_risk(SCORE, wrong, 0.2, 0.1, np.array([0.0])).promised
+
+
+def test_a_tau_passes_only_where_it_passes_for_every_kind():
+    # 60 free cases without an error; 30 buried ones, one of them wrong: 29 and 30 are too few for 1 of 10.
+    score = np.linspace(0.5, 0.9, 90)
+    kind = ["free", "free", "buried"] * 30
+    wrong = np.zeros(90, bool)
+    wrong[2] = True
+    together = control_risk(score, wrong, 0.1, 0.1, np.array([0.1]))
+    apart = control_risk(score, wrong, 0.1, 0.1, np.array([0.1]), kind)
+    assert together.promised and not apart.promised and not together.strata
+    assert apart.strata == {"buried": (30, 30, 1), "free": (60, 60, 0)}
+    assert (
+        apart.p_value == pytest.approx(apart.strata["buried"].p_value(0.1)) and "for buried" in apart.reason
+    )
+    above = control_risk(score, wrong, 0.1, 0.1, np.array([0.55, 0.1]), kind)
+    assert above.tau == 0.55 and above.n_wrong == 0
+    with pytest.raises(ValueError, match="do not add up"):
+        RiskPromise.model_validate(above.model_dump() | {"strata": {"free": (60, 60, 0)}})
 
 
 def test_a_score_equal_to_tau_defers_and_so_does_no_answer():

@@ -68,6 +68,51 @@ def test_promises_are_made(rate, alpha, evidence):
     assert broken <= DELTA + 2.0 * np.sqrt(DELTA * (1.0 - DELTA) / RUNS)
 
 
+KINDS = {
+    # Error rate of each kind of cases, and how many of them a test has.
+    "one kind just too high": ({"free": 0.2, "buried": 1.0 + 1e-9}, (400, 400)),
+    "a rare kind too high": ({"free": 0.1, "buried": 1.5}, (700, 100)),
+    "four kinds, all just too high": (dict.fromkeys("abcd", 1.0 + 1e-9), (200, 200, 200, 200)),
+}
+
+
+def draw_kinds(rng, rates, counts, alpha):
+    """Scores, errors and kinds; within a kind errors do not depend on the score."""
+    kind, rate = np.repeat([*rates], counts), np.repeat([*rates.values()], counts)
+    return rng.random(kind.size), rng.random(kind.size) < alpha * rate, kind.tolist()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_promises_by_kind_are_kept_in_every_kind(name, evidence):
+    rates, counts = KINDS[name]
+    rng, alpha, broken, pooled = np.random.default_rng(23), 0.1, 0, 0
+    for run in range(RUNS):
+        chosen, tested = (draw_kinds(rng, rates, counts, alpha) for _ in range(2))
+        if run % 10 == 0:
+            grids = {k: choose_tau_grid(*chosen[:2], alpha, DELTA, stratum=chosen[2] * k) for k in (0, 1)}
+        for by_kind in (1, 0):
+            promise = control_risk(*tested[:2], alpha, DELTA, grids[by_kind], tested[2] * by_kind)
+            broken += by_kind and promise.tau is not None  # one kind is wrong too often at any score
+            pooled += not by_kind and promise.tau is not None
+    evidence("calibrated", f"broken promises in {RUNS:,} runs, by kind: {name}", "<= 0.119", broken / RUNS)
+    assert broken / RUNS <= DELTA + 2.0 * np.sqrt(DELTA * (1.0 - DELTA) / RUNS)
+    if min(rates.values()) < 0.5:  # a test of all together hides the kind that is wrong too often
+        assert pooled / RUNS > 0.5
+
+
+def test_promises_by_kind_are_made():
+    rng, made = np.random.default_rng(29), 0
+    rates, counts = dict.fromkeys("abcd", 0.5), (500,) * 4
+    for run in range(RUNS):
+        chosen, tested = (draw_kinds(rng, rates, counts, 0.1) for _ in range(2))
+        if run % 10 == 0:
+            grid = choose_tau_grid(*chosen[:2], 0.1, DELTA, stratum=chosen[2])
+        promise = control_risk(*tested[:2], 0.1, DELTA, grid, tested[2])
+        made += promise.tau is not None
+        assert sum(each.n for each in promise.strata.values()) == promise.n
+    assert made / RUNS >= 0.90
+
+
 @pytest.mark.parametrize("rate", [name for name in RATES if name.startswith("half of alpha")])
 def test_the_populations_are_what_they_are_called(rate):
     assert RATES[rate](SCORES).mean() == pytest.approx(0.5, abs=1e-4)

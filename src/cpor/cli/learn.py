@@ -1,5 +1,6 @@
 """The commands `fit`, `calibrate` and `drift`: learn from labelled scenes, and notice when they change."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -128,7 +129,9 @@ def fit(
         else:
             typer.echo(f"Fitted to {found.n_scenes} scenes, {found.n_pairs} pairs. Wrote {out}.")
         return
-    if (start := _prior(scenes, prior)) is not None:
+    start = _prior(scenes, prior)
+    typer.echo(_say_labels(scenes, settings, from_prior=start is not None), err=True)
+    if start is not None:
         if condition or geometry != "both" or sources:
             raise InvalidSettingError(
                 "--condition, --geometry and --source are those of the model it starts from; drop them"
@@ -159,6 +162,24 @@ def _prior(scenes: Path, prior: str | None) -> "FittedModel | None":
     if prior == "none":
         return None
     return FittedModel.load(bundled_model("embedded") if prior == "bundled" else Path(prior))
+
+
+def _say_labels(scenes: Path, settings: "FitSettings", from_prior: bool) -> str:
+    """How many labels the promise needs, what those at hand can support, and what ten more would buy."""
+    from cpor.data.scene_set import list_scene_folders
+    from cpor.fitting.from_prior import FIT_SHARE
+    from cpor.fitting.labelled import SHARES
+    from cpor.risk.binomial import least_executed, least_rate
+    from cpor.risk.modes import percent
+
+    n, share = len(list_scene_folders(scenes)), 1.0 - FIT_SHARE if from_prior else SHARES[-1]
+    needed = least_executed(settings.alpha, settings.delta)
+    best, more = (percent(least_rate(int(share * labels), settings.delta)) for labels in (n, n + 10))
+    return (
+        f"{n} labelled scenes, of which about {int(share * n)} test the promise. A promise of "
+        f"{percent(settings.alpha)} needs {needed} tested scenes acted on without an error, so at least "
+        f"{math.ceil(needed / share)} labelled ones. At best these support {best}; with ten more {more}."
+    )
 
 
 def _save(model: "FittedModel", out: Path, sign: Path | None) -> None:

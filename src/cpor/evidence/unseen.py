@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
+from cpor.evidence.crossing import crossed_objects
 from cpor.scene import Scene
 
 SURFACE_MARGIN = 0.005
@@ -66,6 +67,7 @@ class UnseenEvidence:
         has_amodal: Whether its hidden part is known; where not, the shares are of the visible mask.
         flagged: Whether it is said to be hidden, by its detector or by its masks, and no known object hides
             it.
+        crossed: Whether a line that no mask explains runs across its outline (`cpor.evidence.crossing`).
     """
 
     before: Float[np.ndarray, " n"]
@@ -78,6 +80,7 @@ class UnseenEvidence:
     shows: Bool[np.ndarray, " n"]
     has_amodal: Bool[np.ndarray, " n"]
     flagged: Bool[np.ndarray, " n"]
+    crossed: Bool[np.ndarray, " n"]
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -85,9 +88,9 @@ class UnseenEvidence:
 
     @property
     def is_unknowable(self) -> Bool[np.ndarray, " n"]:
-        """Objects nothing can be said of: no pixel, cut by the border, or neither hidden part nor depth."""
+        """Objects nothing can be said of: no pixel, cut off, crossed, or neither hidden part nor depth."""
         blind = ~self.has_amodal & (self.ring_unread > RING_UNREAD)
-        return np.asarray(~self.shows | (self.cut > CUT) | blind)
+        return np.asarray(~self.shows | (self.cut > CUT) | self.crossed | blind)
 
     @property
     def is_unexplained(self) -> Bool[np.ndarray, " n"]:
@@ -144,6 +147,7 @@ def unseen_evidence(
         shows=shows,
         has_amodal=has_amodal.copy(),
         flagged=(said | largely) & ~explained,
+        crossed=crossed_objects(scene.observation.rgb, scene.visible_ids, scene.ids),
     )
 
 

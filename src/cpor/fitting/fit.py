@@ -4,13 +4,14 @@ Every purpose has a part of the scenes to itself, split by image: semantic and g
 fusion, selection (conditioning on the chain, success rates, the taus to test), and the promise.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.decision import Decision
+from cpor.decision import Decision, Defer
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
@@ -30,12 +31,12 @@ from cpor.model import PARTS, FittedModel, GeometryNumbers, TestedWith, scene_fe
 from cpor.pipeline import Pipeline, PipelineResult, measure_with
 from cpor.relations import ObstructionPosterior
 from cpor.risk.binomial import check_levels
-from cpor.risk.control import control_risk, count_executed
-from cpor.risk.modes import MODES, Mode, ModeFigures, mode_tau
+from cpor.risk.control import by_kind, control_risk, count_executed, least_supported
+from cpor.risk.modes import DEFAULT_MODE, LEAST_SCORE, MODES, Mode, ModeFigures, mode_tau, percent
 from cpor.risk.tau_grid import choose_tau_grid
 from cpor.scene import Scene
 from cpor.sources import fingerprint
-from cpor.truth import TruthKind
+from cpor.truth import TruthKind, is_wrong
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,86 @@ def fit_labelled(
         seed=settings.seed,
     )
     return FitReport(model.sealed(), tuple(reliability), len(read) - len(labelled))
+
+
+def promise_by_stratum(
+    model: FittedModel,
+    read: Sequence[LabelledScene],
+    settings: FitSettings,
+    worked: Collection[str] = (),
+    looks: int = 1,
+) -> FittedModel:
+    """The model with its stages and its threshold as they are, and the error rate of the worst kind of cases.
+
+    Each scene is asked for one free object and for one buried one, both drawn at random. Free and buried
+    targets are tested apart, and so are untouched and worked heaps where there are both. The rate is the
+    largest of the exact upper bounds, in whole percent. It needs no correction for the number of kinds: for
+    it to be too low, the bound of the one kind that errs most must be too low.
+
+    Args:
+        model: Neither its stages nor its threshold are chosen again, so all scenes serve the test.
+        read: Scenes that nothing was fitted to or chosen on, measured as the model measures.
+        settings: The confidence and the seed.
+        worked: Names of scenes from which objects were taken before.
+        looks: How many tests these scenes serve; each gets its share of delta.
+    """
+    labelled = group_copies([each for each in read if each.targets])
+    rng = np.random.default_rng(settings.seed)
+    stages = model.pipeline(tau=0.0)
+    testing = [each.believed_by(stages) for each in {each.image: each for each in labelled}.values()]
+    score, wrong, kind = _forced_by_kind(stages, testing, worked, rng)
+    tau = model.promise.tau if model.promise.tau is not None else LEAST_SCORE[DEFAULT_MODE]
+    bounds = {
+        name: least_supported(score[at], wrong[at], tau, settings.delta / looks) or 1.0
+        for name, at in by_kind(kind, len(kind)).items()
+    }
+    worst = max(bounds, key=lambda name: bounds[name])
+    rate = min(math.ceil(100.0 * bounds[worst]) / 100.0, 0.99)
+    promise = control_risk(score, wrong, rate, settings.delta, np.array([tau]), kind)
+    promise = promise.model_copy(
+        update={"reason": f"tau {tau:.4g} was fixed beforehand; {worst} support {percent(bounds[worst])}"}
+    )
+    tested_with = tested_with_of(testing, stages.sources)
+    targets = {each.name: int(rng.choice(each.targets)) for each in testing}
+    posteriors = [stages.posterior(each.beliefs, targets[each.name]) for each in testing]
+    decisions = [stages.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
+    selection = model.parts.get("selection", ())
+    kept = {name: target for name, target in model.targets.items() if name in selection}
+    return model.model_copy(
+        update={
+            "tested_with": tested_with,
+            "promise": promise,
+            "modes": mode_figures(promise.tau if tested_with is not None else None, score, wrong),
+            "parts": {**model.parts, "promise": [each.name for each in testing]},
+            "targets": kept | targets,
+            "reference": reference_of(testing, posteriors, decisions),
+            "setup": setup_of(testing),
+        }
+    ).sealed()
+
+
+def _forced_by_kind(
+    stages: Pipeline, part: Sequence[LabelledScene], worked: Collection[str], rng: np.random.Generator
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"], list[str]]:
+    """Score, error and kind of the forced action for one free and one buried target of each scene."""
+    cases, kinds = [], []
+    for each in part:
+        heap = "worked" if each.name in worked else "untouched"
+        blocked = {pair.blocked for pair in each.truth}
+        for name, is_free in (("free", True), ("buried", False)):
+            targets = [target for target in each.targets if (target not in blocked) == is_free]
+            if targets:
+                cases.append((each, int(rng.choice(targets))))
+                kinds.append(f"{name} targets" + (f", {heap} heaps" if worked else ""))
+    posteriors = [stages.posterior(each.beliefs, target) for each, target in cases]
+    decisions = [stages.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
+    score = np.array([
+        np.nan if isinstance(d.action, Defer) else d.scores[d.action.obj] for d in decisions
+    ])  # fmt: skip
+    wrong = [
+        is_wrong(d.action, target, each.truth) for d, (each, target) in zip(decisions, cases, strict=True)
+    ]
+    return score, np.array(wrong, np.bool_), kinds
 
 
 def unanswered_rate(labelled: Sequence[LabelledScene]) -> float | None:

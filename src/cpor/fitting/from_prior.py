@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.special import betaincinv
 
 from cpor.calibration import (
     ActionCalibrator,
@@ -30,7 +29,7 @@ from cpor.metrics.reliability import ece
 from cpor.model import FittedModel
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.risk.control import control_risk, count_executed
+from cpor.risk.control import control_risk, least_supported
 from cpor.risk.tau_grid import choose_tau_grid
 from cpor.truth import is_wrong, right_actions
 
@@ -161,16 +160,6 @@ def fit_models_from_prior(
     fit, held, _, own, cross = _fit(read, prior, settings[0], None)
     cases = _forced(own, held, seed, most=1)
     return [_promise(prior, own, each, fit, held, cross, cases) for each in settings]
-
-
-def least_supported(
-    score: Float[np.ndarray, " n"], wrong: Bool[np.ndarray, " n"], tau: float, delta: float
-) -> float | None:
-    """The error rate that is not exceeded with confidence 1 - delta at a threshold fixed before (exact)."""
-    executed, errors = (int(each[0]) for each in count_executed(score, wrong, np.array([tau])))
-    if not executed:
-        return None
-    return 1.0 if errors == executed else float(betaincinv(errors + 1, executed - errors, 1.0 - delta))
 
 
 def _fit(

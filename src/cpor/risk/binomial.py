@@ -35,6 +35,11 @@ def least_executed(alpha: float, delta: float) -> int:
     return n
 
 
+def least_rate(n_executed: int, delta: float) -> float:
+    """The least error rate that so many executed scenes without an error support: 1 - delta^(1/n)."""
+    return 1.0 if n_executed < 1 else -math.expm1(math.log(delta) / n_executed)
+
+
 def error_p_value(
     n_wrong: Int[np.ndarray, "*shape"], n_executed: Int[np.ndarray, "*shape"], alpha: float
 ) -> Float[np.ndarray, "*shape"]:

@@ -4,21 +4,36 @@ For scenes drawn independently from where the calibration scenes came: with prob
 over that draw, P(wrong | executed) <= alpha for the tau that is promised. It rests on three things: the taus
 and their order are fixed before the test looks at its scenes; given how many scenes a tau executes, their
 errors are binomial, so each test is exact; the sequence stops at its first failure, so a false promise
-takes one false test, at level delta.
+takes one false test, at level delta. Where several kinds of cases are tested apart, a tau passes only if it
+passes in each of them (an intersection-union test).
 """
 
 import math
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from pydantic import Field, model_validator
+from scipy.special import betaincinv
 
 from cpor.calibration.versioned import VersionedModel
 from cpor.risk.binomial import MOST_DELTA, RiskInputError, check_levels, error_p_value, least_executed
 
 COVERAGE_LEVEL = 0.95
 """Confidence of the interval around the coverage."""
+
+
+class Stratum(NamedTuple):
+    """One kind of cases that is tested apart: how many, in how many it acted, how often wrongly."""
+
+    n: int
+    n_executed: int
+    n_wrong: int
+
+    def p_value(self, alpha: float) -> float:
+        """P(Bin(n_executed, alpha) <= n_wrong)."""
+        return float(error_p_value(np.array(self.n_wrong), np.array(self.n_executed), alpha))
 
 
 class RiskPromise(VersionedModel):
@@ -36,6 +51,7 @@ class RiskPromise(VersionedModel):
         n_wrong: Wrong actions among these.
         p_value: Of the test that tau passed; without a promise, of the first test, which failed.
         n_tested: Taus tested, the failed one included.
+        strata: Kinds of cases that were tested apart, by name: the promise holds in each. Empty: none were.
         reason: Why tau was chosen, or why nothing is promised.
     """
 
@@ -52,15 +68,18 @@ class RiskPromise(VersionedModel):
     p_value: float = Field(ge=0.0, le=1.0)
     n_tested: int = Field(ge=1)
     reason: str
+    strata: dict[str, Stratum] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _test_again(self) -> "RiskPromise":
         """The counts must pass the test that they claim to have passed."""
-        if not self.n_wrong <= self.n_executed <= self.n:
-            raise ValueError(
-                f"{self.n_wrong} wrong of {self.n_executed} actions in {self.n} scenes is no count"
-            )
-        p_value = float(error_p_value(np.array(self.n_wrong), np.array(self.n_executed), self.alpha))
+        whole = Stratum(self.n, self.n_executed, self.n_wrong)
+        strata = [*self.strata.values()] or [whole]
+        if tuple(map(sum, zip(*strata, strict=True))) != whole:
+            raise ValueError("the counts of the strata do not add up")
+        if not all(0 <= each.n_wrong <= each.n_executed <= each.n for each in strata):
+            raise ValueError("more errors than actions, or more actions than cases")
+        p_value = max(each.p_value(self.alpha) for each in strata)
         if not math.isclose(p_value, self.p_value, rel_tol=1e-6, abs_tol=1e-12):
             raise ValueError(f"the test of its counts gives p = {p_value:.4g}, not {self.p_value:.4g}")
         if (self.tau is not None) != (p_value <= self.delta):
@@ -92,6 +111,7 @@ def control_risk(
     alpha: float,
     delta: float,
     tau_grid: Shaped[np.ndarray, " t"],
+    stratum: Sequence[str] = (),
 ) -> RiskPromise:
     """Choose tau so that at most a share alpha of the executed actions is wrong, or say that none will do.
 
@@ -104,6 +124,9 @@ def control_risk(
         alpha: Allowed rate of wrong actions among those executed.
         delta: Allowed probability of a broken promise.
         tau_grid: Decreasing taus, tested in this order; see `choose_tau_grid`. Shape (t,).
+        stratum: The kind of each case, to promise the rate in each kind: a tau passes where it passes in
+            all of them. That needs no correction, since to pass wrongly takes a false pass of the one kind
+            whose rate is too high. Cases must be independent within a kind. Empty: all are tested together.
     """
     check_levels(alpha, delta)
     values, errors = check_outcomes(score, wrong)
@@ -111,10 +134,18 @@ def control_risk(
     if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or np.any(np.diff(grid) >= 0.0):
         raise RiskInputError("the tau grid must hold at least one number, all finite and decreasing")
     n = values.size
-    n_executed, n_wrong = count_executed(values, errors, grid)
-    p_value = error_p_value(n_wrong, n_executed, alpha)
+    kinds = by_kind(stratum, n)
+    counts = {name: count_executed(values[at], errors[at], grid) for name, at in kinds.items()}
+    p_value = np.max([error_p_value(wrong, acted, alpha) for acted, wrong in counts.values()], axis=0)
+    n_executed, n_wrong = np.sum(list(counts.values()), axis=0)
     n_passed = int(np.logical_and.accumulate(p_value <= delta).sum())
     n_tested = min(n_passed + 1, grid.size)
+    last = max(n_passed - 1, 0)
+    tested = {
+        name: Stratum(int(kinds[name].sum()), int(acted[last]), int(errors[last]))
+        for name, (acted, errors) in counts.items()
+    }
+    strata = tested if stratum else {}
     if n_passed == 0:
         return RiskPromise(
             tau=None,
@@ -127,9 +158,9 @@ def control_risk(
             n_wrong=int(n_wrong[0]),
             p_value=float(p_value[0]),
             n_tested=n_tested,
-            reason=_explain_refusal(int(n_executed[0]), int(n_wrong[0]), float(grid[0]), alpha, delta),
+            reason=_explain_refusal(tested, float(grid[0]), alpha, delta),
+            strata=strata,
         )
-    last = n_passed - 1
     coverage = int(n_executed[last]) / n
     stopped = "the whole grid passed" if n_passed == grid.size else f"tau {grid[n_passed]:.4g} failed"
     return RiskPromise(
@@ -144,7 +175,14 @@ def control_risk(
         p_value=float(p_value[last]),
         n_tested=n_tested,
         reason=f"tau {grid[last]:.4g} is the last of {n_passed} that passed in order; {stopped}",
+        strata=strata,
     )
+
+
+def by_kind(stratum: Sequence[str], n: int) -> dict[str, Bool[np.ndarray, " n"]]:
+    """Which of n cases are of each kind; one kind without a name where none are told apart."""
+    names = np.array(stratum or [""] * n)
+    return {str(name): names == name for name in np.unique(names)}
 
 
 def count_executed(
@@ -157,6 +195,16 @@ def count_executed(
     wrong_above = np.concatenate([np.cumsum(wrong[answered][order][::-1])[::-1], [0]])
     first = np.searchsorted(ranked, tau, side="right")
     return ranked.size - first, wrong_above[first]
+
+
+def least_supported(
+    score: Float[np.ndarray, " n"], wrong: Bool[np.ndarray, " n"], tau: float, delta: float
+) -> float | None:
+    """The error rate that is not exceeded with confidence 1 - delta at a threshold fixed before (exact)."""
+    executed, errors = (int(each[0]) for each in count_executed(score, wrong, np.array([tau])))
+    if not executed:
+        return None
+    return 1.0 if errors == executed else float(betaincinv(errors + 1, executed - errors, 1.0 - delta))
 
 
 def check_outcomes(
@@ -181,15 +229,17 @@ def check_outcomes(
     return values, errors.astype(bool)
 
 
-def _explain_refusal(n_executed: int, n_wrong: int, tau: float, alpha: float, delta: float) -> str:
+def _explain_refusal(tested: Mapping[str, Stratum], tau: float, alpha: float, delta: float) -> str:
     least = least_executed(alpha, delta)
+    name, (_, n_executed, n_wrong) = max(tested.items(), key=lambda item: item[1].p_value(alpha))
+    above = f"tau {tau:.4g}" + (f" for {name}" if name else "")
     if n_executed < least:
         return (
-            f"too few scenes: above tau {tau:.4g}, the first tested, the robot acts in {n_executed}; to "
+            f"too few scenes: above {above}, the first tested, the robot acts in {n_executed}; to "
             f"promise {alpha:g} with confidence {1.0 - delta:g} it must act in {least} without an error; "
             "label more scenes"
         )
     return (
-        f"too many errors: {n_wrong} of {n_executed} actions are wrong above tau {tau:.4g}, the first "
+        f"too many errors: {n_wrong} of {n_executed} actions are wrong above {above}, the first "
         f"tested, so the error rate may be above {alpha:g}"
     )

@@ -1,11 +1,13 @@
 """Which taus to test and where to begin: decided on the fitting part, before the test."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float, Shaped
 from scipy.special import bdtr, betaincinv
 
 from cpor.risk.binomial import RiskInputError, check_levels, least_executed, most_wrong
-from cpor.risk.control import check_outcomes, count_executed
+from cpor.risk.control import by_kind, check_outcomes, count_executed
 
 N_TAUS = 100
 """Taus at equal steps of coverage: one percent of the scenes apart."""
@@ -22,6 +24,7 @@ def choose_tau_grid(
     *,
     n_calibration: int | None = None,
     n_taus: int = N_TAUS,
+    stratum: Sequence[str] = (),
 ) -> Float[np.ndarray, " t"]:
     """Decreasing taus for `control_risk`, beginning where the first test is most likely to pass.
 
@@ -37,6 +40,7 @@ def choose_tau_grid(
         delta: Allowed probability of a broken promise.
         n_calibration: Scenes that the test will have; as many as here by default.
         n_taus: Most taus in the grid.
+        stratum: The kind of each case where kinds are tested apart, as in `control_risk`.
     """
     check_levels(alpha, delta)
     score, wrong = check_outcomes(score_fit, wrong_fit)
@@ -49,10 +53,13 @@ def choose_tau_grid(
     everything = max(0.0, float(np.nextafter(answered.min(), -np.inf)))
     levels = np.quantile(answered, np.linspace(0.0, 1.0, n_taus, endpoint=False), method="lower")
     tau = np.unique(np.append(levels, everything))[::-1]
-    n_executed, n_wrong = count_executed(score, wrong, tau)
-    n_test = np.floor(n_executed * ((n_calibration or score.size) / score.size)).astype(np.int64)
-    chance = _chance_to_pass(n_executed, n_wrong, n_test, alpha, delta)
-    feasible = np.flatnonzero(n_test >= least_executed(alpha, delta))
+    chance, is_feasible = np.ones(tau.size), np.ones(tau.size, np.bool_)
+    for at in by_kind(stratum, score.size).values():
+        n_executed, n_wrong = count_executed(score[at], wrong[at], tau)
+        n_test = np.floor(n_executed * ((n_calibration or score.size) / score.size)).astype(np.int64)
+        chance *= _chance_to_pass(n_executed, n_wrong, n_test, alpha, delta)
+        is_feasible &= n_test >= least_executed(alpha, delta)
+    feasible = np.flatnonzero(is_feasible)
     # Where no tau can pass, testing the most scenes at once gives the plainest refusal.
     start = int(feasible[np.argmax(chance[feasible])]) if feasible.size else tau.size - 1
     return np.array(tau[start:])

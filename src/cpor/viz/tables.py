@@ -13,6 +13,7 @@ from cpor.fitting import FitReport
 from cpor.fitting.from_prior import LabReport
 from cpor.fitting.score_log import LogCalibration
 from cpor.metrics import ReliabilitySummary
+from cpor.risk.modes import percent
 
 
 def calibration_to_json(found: LogCalibration) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def fit_table(report: FitReport, out: Path, plots: Path) -> Group:
     promise = report.model.promise
     if promise.tau is not None:
         said = (
-            f"Promised: at most {promise.alpha:.0%} wrong among the actions taken, with confidence "
+            f"Promised: at most {percent(promise.alpha)} wrong among the actions taken, with confidence "
             f"{1 - promise.delta:.0%}, acting above {promise.tau:.3f}; {promise.coverage:.0%} of scenes are "
             f"acted on ({promise.n_wrong} of {promise.n_executed} wrong in {promise.n} test scenes)."
         )
@@ -121,11 +122,11 @@ def lab_table(report: LabReport, out: Path) -> Group:
     ]
     if promise.tau is not None:
         said.append(
-            f"Promised on scenes like these: at most {promise.alpha:.0%} of the actions taken are wrong, "
+            f"Promised on scenes like these: at most {percent(promise.alpha)} of the actions are wrong, "
             f"with confidence {1 - promise.delta:.0%}; {promise.coverage:.0%} of scenes are acted on."
         )
     else:
-        said.append(f"No error rate of {promise.alpha:.0%} can be promised: {promise.reason}.")
+        said.append(f"No error rate of {percent(promise.alpha)} can be promised: {promise.reason}.")
         if report.supported is not None and report.supported < 0.5:
             said.append(f"These scenes support a promise of at most {report.supported:.0%}; see --alpha.")
     return Group(table, *map(Text, said), Text(f"Model: {out}.", style="dim"))
