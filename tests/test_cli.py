@@ -60,6 +60,9 @@ def test_json_has_the_promised_keys():
 def test_the_card_tells_a_person_what_to_do_and_why():
     ran = cpor("decide", HEAP, "--tau", "0.5")
     assert ran.returncode == 0, ran.stderr
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("│")]
+    assert "REMOVE screwdriver" in ran.stdout and "With probability 81.4%" in ran.stdout and len(lines) <= 8
+    ran = cpor("decide", HEAP, "--tau", "0.5", "--why")
     for words in ("REMOVE screwdriver", "81.4%", "Likeliest arrangements", "What would change this", "Exact"):
         assert words in ran.stdout
 
@@ -186,9 +189,14 @@ def test_no_traceback_reaches_a_user(write):
 def test_labels_cannot_act_on_the_terminal(run, write):
     hostile = ["[bold]mug[/bold]", "\x1b[31mred", ":bomb:", "back\\"]
     path = write(
-        scene({"blocked": hostile[0], "blocker": hostile[1], "p": 0.9}, objects=hostile, target=hostile[0])
+        scene(
+            {"blocked": hostile[0], "blocker": hostile[1], "p": 0.9},
+            {"blocked": hostile[0], "blocker": hostile[2], "p": 0.3},
+            objects=hostile,
+            target=hostile[0],
+        )
     )
-    shown = cpor("decide", path, "--tau", "0.5").stdout
+    shown = cpor("decide", path, "--tau", "0.5", "--why").stdout
     assert "\x1b" not in shown
     assert "[bold]mug[/bold]" in shown
     assert ":bomb:" in shown

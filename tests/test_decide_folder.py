@@ -12,13 +12,13 @@ from support.networks import paint, write_area_scorer, write_colour_segmenter
 from typer.testing import CliRunner
 
 from cpor import CporError
-from cpor.answer import DecideSettings
 from cpor.cli.app import app
 from cpor.cli.decide import converse
 from cpor.data.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 from cpor.system import System
+from cpor.words.grounding_answers import Request
 
 SHAPE = (240, 320)
 BOXES = {"red": (0.1, 0.1, 0.5, 0.4), "green": (0.15, 0.42, 0.6, 0.7), "blue": (0.55, 0.2, 0.9, 0.5)}
@@ -131,14 +131,17 @@ def test_what_is_not_clear_is_asked_back(folder, tiny):
 def test_what_is_said_to_a_question_points_to_what_was_asked():
     system = System(model=bundled_model("geometry"))
     view = system.look(with_masks())
-    asked, said = system.decide(view, request="the object"), []
-    replies = iter(["the white one", "the second one"])
-    found = converse(system, asked, None, DecideSettings(), lambda text: said.append(text) or next(replies))
-    assert found.target == asked.candidates[1].id and len(said) == 2
+    decides = lambda request, relations: system.decide(view, request, relations=relations)  # noqa: E731
+    asked, said = Request(words="the object"), []
+    first = decides(asked, {})
+    replies = iter(["the white one", "the second one", ""])
+    found = converse(decides, asked, (), first, lambda text: said.append(text) or next(replies))
+    assert found.target == first.candidates[1].id
     assert "Which one do you mean?" in said[0] and 'No object fits "the white one"' in said[1]
     assert system.decide(view, request="it").target == found.target
-    assert converse(system, asked, None, DecideSettings(), lambda text: "3").target == 3
-    assert converse(system, asked, None, DecideSettings(), lambda text: "") is asked
+    replies = iter(["3", ""])
+    assert converse(decides, asked, (), first, lambda text: next(replies)).target == 3
+    assert converse(decides, asked, (), first, lambda text: "") is first
 
 
 def test_an_object_that_is_not_there_is_not_made_up(folder, tiny):
@@ -313,3 +316,17 @@ def test_without_the_extra_given_masks_and_depth_decide_alone(tmp_path):
     ran = without_the_extra(tmp_path / "masks", "--target", "1", "--json")
     assert ran.returncode == 0, ran.stderr
     assert any("geometry decides alone" in note for note in json.loads(ran.stdout)["notes"])
+
+
+def test_a_question_is_answered_on_the_command_line(folder, tiny):
+    asks = decide(folder, "--request", "the object", *tiny)
+    assert asks.exit_code == 2
+    ids = [o["id"] for o in told(folder, "--request", "the object", *tiny, code=2)["candidates"]]
+    said = told(folder, "--request", "the object", "--tell", str(ids[0]), *tiny)
+    assert said["target"] == ids[0] and said["action"] is not None
+    other = next(o["id"] for o in said["objects"] if o["id"] != ids[0])
+    lies = told(folder, "--target", str(ids[0]), "--tell", f"{other} on {ids[0]}", *tiny)
+    pairs = {(each["blocked"], each["blocker"]): each["p"] for each in lies["relations"]}
+    assert pairs[ids[0], other] == 1.0
+    with pytest.raises(CporError, match="I do not understand the reply"):
+        decide(folder, "--target", str(ids[0]), "--tell", "perhaps", *tiny)

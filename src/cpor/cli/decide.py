@@ -1,8 +1,9 @@
 """The command `decide`: from whatever is given to what to do next, and why."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,8 @@ from cpor.cli.options import (
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
-    from cpor.answer import Answer, DecideSettings
+    from cpor.answer import Answer, DecideSettings, View
+    from cpor.corrections.replies import Decides
     from cpor.system import System
     from cpor.words.grounding_answers import Request
 
@@ -108,20 +110,25 @@ def decide(
         int, typer.Option(min=0, rich_help_panel=MORE, help="List so many of the likeliest arrangements.")
     ] = 3,
     rerun: RerunOption = None,
+    tell: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REPLY",
+            help='Reply to its question: yes, no, 3, "1 on 7", "not 1 on 7", "not 3". May be repeated.',
+        ),
+    ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Show all scores, arrangements and what would change the decision.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Decide what to do about an object of a scene, and say why.
 
-    If the request may mean several objects, or none, the command asks back: on a terminal it reads what you
-    say to that ("the left one", "the second one", a number), else it exits with code 2.
+    If the request may mean several objects, or no action is sure enough, it asks. On a terminal it reads the
+    reply; elsewhere give it with --tell. Without an answer to which object is meant the exit code is 2.
     """
-    from cpor.words.grounding import parse_point
-    from cpor.words.grounding_answers import Request
-
-    place = None if point is None else parse_point(point)
-    asked = Request(target, place, request)
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
-        others = (target, point, request, scorer, questions, model, sources, rerun, out)
+        others = (target, point, request, scorer, questions, model, sources, rerun, out, tell)
         if given != Given() or any(each is not None for each in others):
             raise InvalidSettingError(
                 f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
@@ -146,7 +153,12 @@ def decide(
 
             check_recording(rerun)
         from cpor.answer import DecideSettings
+        from cpor.corrections.replies import decide_after
         from cpor.inference.decide import parse_method
+        from cpor.words.grounding import parse_point
+        from cpor.words.grounding_answers import Request
+
+        asked = Request(target, None if point is None else parse_point(point), request)
 
         model, method = choose_pipeline(pipeline, model, method)
         settings = DecideSettings(
@@ -159,10 +171,11 @@ def decide(
             return
         with waiting("Looking for the objects"):
             view = look(system, source, given)
+        decides = partial(_decide_again, system, view, tau, settings)
         with waiting("Deciding"):
-            answer = system.decide(view, asked, tau=tau, settings=settings)
+            answer = decide_after(decides, asked, tell or ())
         if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
-            answer = converse(system, answer, tau, settings, _read_line)
+            answer = converse(decides, asked, tell or (), answer, _read_line)
     if rerun is not None and answer.decision is not None:
         _write_rerun(rerun, answer)
     if out is not None:
@@ -175,40 +188,67 @@ def decide(
         typer.echo(_ask_back(answer))
     else:
         from cpor.inference.explain import explain
-        from cpor.viz.card import decision_card
+        from cpor.viz.card import decision_card, short_card
 
         assert answer.posterior is not None
-        explanation = explain(answer.posterior, answer.decision, k=graphs, prior=prior)
-        notes = (*_say_checks(answer), *answer.notes)
-        print_rich(decision_card(explanation, answer.p_success, notes, answer.names))
+        explanation = explain(answer.posterior, answer.decision, k=graphs if why else 0, prior=prior)
+        if why:
+            notes = (*_say_checks(answer), *answer.notes)
+            print_rich(decision_card(explanation, answer.p_success, notes, answer.names))
+        else:
+            question = None if answer.view is None else _open_question(answer)
+            print_rich(short_card(answer, explanation, question, "Reply with --tell yes or --tell no."))
+            typer.echo("--why shows all scores and what would change the decision.")
     if not as_json:
         _show(answer, out)
     if answer.decision is None:
         raise typer.Exit(2)
 
 
-def converse(
+def _open_question(answer: "Answer") -> str | None:
+    from cpor.corrections.replies import next_question
+
+    question = next_question(answer)
+    return None if question is None else question.question
+
+
+def _decide_again(
     system: "System",
-    answer: "Answer",
+    view: "View",
     tau: float | None,
     settings: "DecideSettings",
-    read: Callable[[str], str],
+    request: "Request",
+    relations: Mapping[tuple[int, int], float | None],
 ) -> "Answer":
-    """The answer once it is clear which object is meant, or nothing more is said.
+    return system.decide(view, request, tau=tau, relations=relations, settings=settings)
+
+
+def converse(
+    decides: "Decides", asked: "Request", told: Sequence[str], answer: "Answer", read: Callable[[str], str]
+) -> "Answer":
+    """Ask and read replies until it acts, has no question, or nothing more is replied.
 
     Args:
-        system: Who decides.
-        answer: What was said to the request.
-        tau: Act above this score instead.
-        settings: How to decide.
-        read: Shows a question and reads what is said to it; empty: nothing.
+        decides: Decides for a request, with what was replied.
+        asked: The object asked for first.
+        told: Replies given so far.
+        answer: The answer to them.
+        read: Shows a question and reads the reply; empty: none.
     """
-    while answer.decision is None and answer.view is not None:
-        said = read(_ask_back(answer, "Say which one, or nothing to end.")).strip()
-        if not said:
+    from cpor.corrections.replies import decide_after, next_question
+    from cpor.errors import InvalidSettingError
+
+    replies = list(told)
+    note = ""
+    while (question := next_question(answer)) is not None:
+        reply = read(f"{note}{_ask_back(answer) if answer.decision is None else question.question}").strip()
+        if not reply:
             break
-        words = f"object {said}" if said.isdecimal() else said
-        answer = system.decide(answer.view, request=words, tau=tau, settings=settings)
+        try:
+            answer, note = decide_after(decides, asked, (*replies, reply)), ""
+            replies.append(reply)
+        except InvalidSettingError as error:
+            note = f"{error}\n"
     return answer
 
 

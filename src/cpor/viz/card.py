@@ -1,18 +1,21 @@
 """A decision as a card in the terminal: what to do, how sure, why, and what would change it."""
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp
+from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp, Remove
 from cpor.inference.explain import Explanation, RelationEffect
 from cpor.inference.graphs import GraphShare
 from cpor.relations import Label
 from cpor.viz.score_bar import score_bar
+
+if TYPE_CHECKING:
+    from cpor.answer import Answer
 
 
 def clean(label: object) -> str:
@@ -63,13 +66,7 @@ def decision_card(
         notes: What else a person should know, a line each.
         names: What objects are called, by label, where they have names.
     """
-    named = names or {}
-
-    def name(label: Label) -> str:
-        if label == explanation.unseen and label is not None:
-            return NOBODY_SEGMENTED
-        return clean(f"{label} {named[label]}" if label in named else label)
-
+    name = _namer(explanation, names or {})
     decision = explanation.decision
     parts: list[RenderableType] = [
         Text(_reason(explanation, name)),
@@ -101,18 +98,84 @@ def decision_card(
         parts.append(
             Text(f"{explanation.not_examined} relations not examined: the scene is too large", style="dim")
         )
-    color = "yellow" if isinstance(decision.action, Defer) else "green"
-    headline = say_action(decision.action, name)
-    verb, _, rest = headline.partition(" ")
+    return _panel(decision.action, name, parts)
+
+
+def short_card(answer: "Answer", explanation: Explanation, question: str | None, ways: str = "") -> Panel:
+    """The card in five lines: the action, why, the promise, one doubt, the next step.
+
+    Args:
+        answer: The decision with its promise and checks.
+        explanation: Why it was made.
+        question: What to ask a person next; None: nothing.
+        ways: How to reply here.
+    """
+    names, decision = answer.names, explanation.decision
+    name = _namer(explanation, names)
+    lines = [_reason(explanation, name), _say_promise(answer)]
+    lines += [_say_doubt(answer, explanation)]
+    if question is not None:
+        lines.append(f"Question: {question} {ways}".rstrip())
+    elif isinstance(decision.action, Remove):
+        lines.append("Then look again, and decide anew.")
+    return _panel(decision.action, name, [Text(line) for line in lines if line])
+
+
+LEAST_DOUBT = 0.02
+"""Probability of something unsegmented that is worth a line."""
+
+
+def _say_promise(answer: "Answer") -> str:
+    if answer.promise is not None and isinstance(answer.action, Defer):
+        return ""
+    if answer.promise is not None:
+        wrong, sure = f"{answer.promise.alpha:.0%}", f"{answer.promise.confidence:.0%}"
+        return f"Promised: at most {wrong} of such actions are wrong (confidence {sure})."
+    return answer.notes[-1] if answer.notes else "No error rate is promised."
+
+
+def _say_doubt(answer: "Answer", explanation: Explanation) -> str:
+    """The weightiest doubt that the promise does not name already."""
+    failed = [check for check in answer.checks if check.state == "fail"]
+    doubted = [check for check in answer.checks if check.state == "doubt"]
+    for check in (*failed, *doubted):
+        if check.says not in _say_promise(answer):
+            return (
+                f"{'Failed' if check.state == 'fail' else 'In doubt'}: {check.says} {check.remedy}".rstrip()
+            )
+    if explanation.unseen is not None:
+        low, high = explanation.decision.interval(explanation.unseen)
+        if high > 0.99 and low < 0.01:
+            return (
+                "What hides part of it was not segmented, or lies outside of the picture: that is not known."
+            )
+        if high > LEAST_DOUBT:
+            share = _say_score(explanation.decision, explanation.unseen)
+            return f"With probability {share} {NOBODY_SEGMENTED} is in its way."
+    return say_success(answer.p_success, explanation.decision)
+
+
+def _panel(action: Action, name: Namer, parts: Sequence[RenderableType]) -> Panel:
+    color = "yellow" if isinstance(action, Defer) else "green"
+    verb, _, rest = say_action(action, name).partition(" ")
     title = Text(f" {verb.upper()} {rest} ", style=f"bold {color}")
     return Panel(Group(*parts), title=title, title_align="left", width=88)
+
+
+def _namer(explanation: Explanation, names: Mapping[Label, str]) -> Namer:
+    def name(label: Label) -> str:
+        if label == explanation.unseen and label is not None:
+            return NOBODY_SEGMENTED
+        return clean(f"{label} {names[label]}" if label in names else label)
+
+    return name
 
 
 def _reason(explanation: Explanation, name: Namer) -> str:
     decision, target = explanation.decision, name(explanation.target)
     action = decision.action
     if isinstance(action, Defer):
-        return f"Asked for {target}. Not acting: {WHY_DEFERRED[action.reason]}."
+        return f"Asked for {target}. Not acting: {WHY_DEFERRED[action.reason]}.{_say_best(explanation, name)}"
     score = _say_score(decision, action.obj)
     if isinstance(action, Grasp):
         return f"Asked for {target}. Nothing obstructs it with probability {score}."
@@ -120,6 +183,18 @@ def _reason(explanation: Explanation, name: Namer) -> str:
         f"Asked for {target}. With probability {score}, {name(action.obj)} is in its way, "
         "directly or through others, and free to be taken."
     )
+
+
+def _say_best(explanation: Explanation, name: Namer) -> str:
+    """The likeliest action and what it lacks, where the threshold alone is why nothing is done."""
+    decision = explanation.decision
+    doable = [label for label in decision.scores if label != explanation.unseen]
+    if not (isinstance(decision.action, Defer) and decision.action.reason == "weak_evidence" and doable):
+        return ""
+    best = max(doable, key=lambda label: decision.scores[label])
+    verb = "grasp" if best == explanation.target else "remove"
+    score = _say_score(decision, best)
+    return f" The likeliest, {verb} {name(best)}, is right with {score}; it acts above {decision.tau:.1%}."
 
 
 def _score_table(explanation: Explanation, name: Namer) -> Table:
@@ -130,12 +205,13 @@ def _score_table(explanation: Explanation, name: Namer) -> Table:
     table.add_column("", no_wrap=True)
     seen = [label for label in decision.scores if label != explanation.unseen]
     ranked = sorted(seen, key=lambda label: -decision.interval(label)[1])
-    for label in ranked[:10]:
+    likely = [label for label in ranked if decision.interval(label)[1] >= 5e-4] or ranked[:1]
+    for label in likely[:10]:
         verb = "grasp" if label == explanation.target else "remove"
         bar = score_bar(*decision.interval(label), decision.tau)
         table.add_row(Text(f"{verb} {name(label)}"), _say_score(decision, label), bar)
-    if len(ranked) > 10:
-        table.add_row(f"… {len(ranked) - 10} more", "", "")
+    if rest := len(ranked) - len(likely[:10]):
+        table.add_row(f"… {rest} more", "<0.1%" if len(likely) <= 10 else "", "")
     return table
 
 
@@ -178,7 +254,7 @@ def _graph(graph: GraphShare, name: Namer) -> tuple[str, str]:
 
 
 def _question(effect: RelationEffect, name: Namer) -> str:
-    gain = f"a right decision gets {100 * effect.value_of_asking:.0f} points likelier"
+    gain = f"the probability of a right decision grows by {100 * effect.value_of_asking:.0f} points"
     return (
         f"does {name(effect.blocker)} obstruct {name(effect.blocked)}? If yes: "
         f"{say_action(effect.if_true, name)}. If no: {say_action(effect.if_false, name)}. "
