@@ -278,6 +278,7 @@ def main() -> None:
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--scenes", type=int, default=200)
     parser.add_argument("--only", default="names_and_requests,photographs")
+    parser.add_argument("--dry", action="store_true", help="Keep nothing.")
     asked = parser.parse_args()
     rows: list[Row] = []
     if "names_and_requests" in asked.only:
@@ -287,7 +288,7 @@ def main() -> None:
         rows += measure_photographs()
     for row in rows:
         print(" | ".join(row))
-    if asked.split == "test":
+    if asked.split == "test" and not asked.dry:
         keep({"words": rows})
 
 

@@ -25,7 +25,7 @@ TAPS = {2: 24, 4: 40, 10: 112, 15: 320}
 """Blocks whose outputs are used, at strides 4, 8, 16 and 32, and their channels."""
 
 
-class _Conv(nn.Module):
+class Conv(nn.Module):
     """A convolution padded at the end as TensorFlow does, a fixed normalisation, and ReLU6 where wanted."""
 
     def __init__(self, inside: int, outside: int, size: int, stride: int, groups: int, relu: bool) -> None:
@@ -36,13 +36,14 @@ class _Conv(nn.Module):
         total = size - stride  # of the padding along an axis whose length the stride divides
         self.pad = (total // 2, total - total // 2) * 2 if size > 1 else (0, 0, 0, 0)
 
-    def train(self, mode: bool = True) -> "_Conv":
+    def train(self, mode: bool = True) -> "Conv":
         """Normalisations stay as ImageNet left them."""
         super().train(mode)
         self.norm.eval()
         return self
 
     def forward(self, x: Tensor) -> Tensor:
+        """Features from features. Shapes (b, inside, h, w) and (b, outside, h / stride, w / stride)."""
         x = self.norm(self.conv(nn_f.pad(x, self.pad) if any(self.pad) else x))
         return nn_f.relu6(x) if self.relu else x
 
@@ -53,9 +54,9 @@ class _Block(nn.Module):
     def __init__(self, size: int, stride: int, expand: int, inside: int, outside: int) -> None:
         super().__init__()
         wide = inside * expand
-        self.expand = _Conv(inside, wide, 1, 1, 1, True) if expand > 1 else None
-        self.depthwise = _Conv(wide, wide, size, stride, wide, True)
-        self.project = _Conv(wide, outside, 1, 1, 1, False)
+        self.expand = Conv(inside, wide, 1, 1, 1, True) if expand > 1 else None
+        self.depthwise = Conv(wide, wide, size, stride, wide, True)
+        self.project = Conv(wide, outside, 1, 1, 1, False)
         self.straight = stride == 1 and inside == outside
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,7 +70,7 @@ class ColourEncoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = _Conv(3, 32, 3, 2, 1, True)
+        self.stem = Conv(3, 32, 3, 2, 1, True)
         self.blocks = nn.ModuleList(
             _Block(size, stride if k == 0 else 1, expand, inside if k == 0 else outside, outside)
             for size, stride, expand, inside, outside, count in _BLOCKS

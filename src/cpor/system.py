@@ -181,14 +181,14 @@ class System:
         )
         posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
         decision = self.infer(pipeline, posterior, settings)
-        rate = pipeline.success_rate(decision)
+        rate = told.meant.weigh_rate(pipeline.success_rate(decision))
         measured = check_measured(believed.beliefs, target, decision.action)
         checks = (*check_used(view, believed, model), measured)
         if not settings.ignore_checks and any(check.state == "fail" for check in checks):
             decision = replace(decision, action=Defer("failed_check"))
         watch.lap("decide")
         plain = settings == DecideSettings() and chosen == DEFAULT_MODE and not relations
-        plain = plain and believed.asked_all and believed.beliefs.p_look is None
+        plain = plain and believed.asked_all and believed.beliefs.p_look is None and told.meant.p is None
         promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, OWN)
         watch.lap("promise")
         notes += (*believed.notes_on(view.seen), _say_mode(model, chosen), in_words)

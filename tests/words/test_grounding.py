@@ -171,9 +171,9 @@ def test_a_word_that_is_not_known_is_asked_back_with_what_fits_the_others():
     asked = ground_words(scene, "the red gizmo")
     assert isinstance(asked, AmbiguousRequest) and [each.id for each in asked.candidates] == [1]
     assert asked.question == 'I do not know the word "gizmo". Which object do you mean?'
-    asked = ground_words(scene, "the gizmo padlock")
+    asked = ground_words(scene, "the gizmo sprocket")
     assert isinstance(asked, AmbiguousRequest) and len(asked.candidates) == len(PAINTS)
-    assert asked.question == 'I do not know the words "gizmo", "padlock". Which object do you mean?'
+    assert asked.question == 'I do not know the words "gizmo", "sprocket". Which object do you mean?'
     leftmost = ground_words(forms(), "the red gizmo on the left")
     assert [each.id for each in leftmost.candidates] == [5, 4], "a place orders the candidates, no more"
     none = ground_words(forms(), "the purple gizmo")

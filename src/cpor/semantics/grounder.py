@@ -100,23 +100,32 @@ def ground_with(
     by_words = target is None and point is None and said is not None
     # Whoever gives a number needs nobody's eyes; and badges may carry other numbers than objects do.
     if not (by_words and isinstance(asked, Grounder) and scene.objects) or _gives_number(said or ""):
-        return _as_we_read(scene, ground(scene, target, point, words, before))
+        return _as_we_read(scene, said or "", ground(scene, target, point, words, before))
     reply = asked.which_object(scene, said or "")
     if reply is None:
-        return _as_we_read(scene, ground(scene, target, point, words, before))
+        return _as_we_read(scene, said or "", ground(scene, target, point, words, before))
     if reply.fit is None:
         return _without_answer(scene, said or "", reply, before)
     return ToldRequest(_weigh_reply(scene, said or "", reply.fit, reply.grounder), (_say_answered(reply),))
 
 
-def _as_we_read(scene: Scene, meant: Grounding) -> ToldRequest:
-    """What our judge says; that one of several pieces is taken is said."""
-    if not (isinstance(meant, Found) and meant.pieces):
+def _as_we_read(scene: Scene, words: str, meant: Grounding) -> ToldRequest:
+    """What our judge says, with notes: that one of several pieces is taken, and how sure a noun was read."""
+    if not isinstance(meant, Found):
         return ToldRequest(meant)
-    called = {o.id: o.title or "" for o in scene.objects}
-    said = vocabulary().said["one_thing"]
-    objects, obj = say_objects(list(meant.pieces), called), say_objects([meant.id], called)
-    return ToldRequest(meant, (said.format(objects=objects, obj=obj),))
+    called, said = {o.id: o.title or "" for o in scene.objects}, vocabulary().said
+    obj, notes = say_objects([meant.id], called), []
+    if meant.pieces:
+        notes.append(said["one_thing"].format(objects=say_objects(list(meant.pieces), called), obj=obj))
+    if meant.p is not None:
+        others = [each for each in meant.ranked if each.id != meant.id]
+        second = (
+            said["runner_up"].format(obj=say_objects([others[0].id], called), p=others[0].fit)
+            if others
+            else ""
+        )
+        notes.append(said["read"].format(words=words, obj=obj, p=meant.p, second=second))
+    return ToldRequest(meant, tuple(notes))
 
 
 def _gives_number(words: str) -> bool:
@@ -140,7 +149,7 @@ def _without_answer(scene: Scene, words: str, reply: WordsReply, before: Exchang
     """What our judge says; a word that it does not know is asked back."""
     why = f" ({reply.problems[-1]})" if reply.problems else ""
     no_answer = f"{reply.grounder} did not tell which object is meant{why}"
-    ours = _as_we_read(scene, ground_words(scene, words, before))
+    ours = _as_we_read(scene, words, ground_words(scene, words, before))
     told = "Colours, shapes and names did." if isinstance(ours.meant, Found) else "So you are asked."
     return ToldRequest(ours.meant, (f"{no_answer}. {told}{_say_spent(reply)}", *ours.notes))
 

@@ -3,8 +3,11 @@
 import threading
 from functools import cached_property
 
+import numpy as np
+
 from cpor.scene import Scene
 from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.nouns import judge_classes
 from cpor.words.pieces import Reading, read_masks
 from cpor.words.workspace import in_workspace
 
@@ -26,6 +29,11 @@ class Description:
     def looks(self) -> dict[int, Appearance]:
         """Colours, shape and outline of each object that shows, by id."""
         return describe_objects(self._scene)
+
+    @cached_property
+    def classes(self) -> dict[int, np.ndarray]:
+        """How much more than usual each ImageNet class is said of each object. Shape (1000,) each."""
+        return judge_classes(self._scene)
 
     @cached_property
     def inside(self) -> frozenset[int]:

@@ -4,6 +4,7 @@ Only what lies in the workspace may be asked for: see `cpor.words.workspace`.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -172,6 +173,9 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
     if not scene.objects:
         return NotFound("There is no object in the scene.")
     inside = describe(scene).inside
+    before = before or Exchange()
+    if (reply := _read_reply(scene, words, before)) is not None:
+        return reply
     if (exact := _called_so(scene, words)) is not None:
         return _within_given(scene, Found(exact))
     fillers = vocabulary().polite
@@ -185,7 +189,32 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
         return _within_given(scene, Found(request.number))
     if not named:
         return NotFound("No object lies in the workspace. Point at the object, or give another workspace.")
-    return RequestReader(scene, words, named, before or Exchange()).answer(request.wish)
+    if before.asking and (among := {k: named[k] for k in before.candidates if k in named}):
+        wish = request.wish  # "the left one", "the red one": of those that were asked about
+        if not (wish.names or wish.shapes or wish.kinds or wish.pronouns):
+            meant = RequestReader(scene, words, among, before).answer(wish)
+            if isinstance(meant, Found):
+                return meant
+    return RequestReader(scene, words, named, before).answer(request.wish)
+
+
+def _read_reply(scene: Scene, words: str, before: Exchange) -> Grounding | None:
+    """What "yes", "no", or a number means after a question; None: it is no reply, or no question is open."""
+    voc, said = vocabulary(), split_words(words)
+    asked = tuple(k for k in before.candidates if k in scene.ids)
+    if not (before.asking and said and asked):
+        return None
+    alone = voc.reply_fillers.issuperset(said[1:])
+    if said[0] in voc.yes and alone:
+        # Of several candidates a yes means none in particular.
+        return Found(asked[0]) if len(asked) == 1 else None
+    if said[0] in voc.no and not said[-1].isdigit():  # "no. 3" is a number
+        if alone:
+            return NotFound(voc.said["none_of_them"])
+        return ground_words(scene, " ".join(said[1:]), replace(before, asking=False))  # "no, the red one"
+    if len(said) == 1 and said[0].isdigit() and int(said[0]) in asked:
+        return Found(int(said[0]))
+    return None
 
 
 def _called_so(scene: Scene, words: str) -> int | None:

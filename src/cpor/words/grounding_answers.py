@@ -39,12 +39,21 @@ class Found:
         ranked: All objects, the best first; the second is the runner-up.
         margin: Fit of the best less that of the next.
         pieces: Masks that probably show it together, the largest first; none where its own does.
+        p: Probability that it is meant, where nouns were judged by their classes; None: read as tested.
     """
 
     id: int
     ranked: tuple[Candidate, ...] = ()
     margin: float = 1.0
     pieces: tuple[int, ...] = ()
+    p: float | None = None
+
+    def weigh_rate(self, rate: float | None) -> float | None:
+        """How often an action is right, by how often it is where the right object is meant.
+
+        An action for another object than the one meant counts as wrong.
+        """
+        return rate if rate is None or self.p is None else rate * self.p
 
 
 @dataclass(frozen=True)
@@ -84,18 +93,20 @@ class Exchange:
         last: The object meant last: "it", "the other one".
         candidates: The objects that the last question named, in its order: "the second one".
         moved: Objects that were moved, the last one last: "the one that was moved".
+        asking: Whether the last question is still open: "yes", "no", and "the left one" answer it.
     """
 
     last: int | None = None
     candidates: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
+    asking: bool = False
 
     def after(self, meant: Grounding) -> "Exchange":
         """The exchange with what was said now; a question about several objects stays until one is meant."""
         if isinstance(meant, Found):
-            return replace(self, last=meant.id)
+            return replace(self, last=meant.id, asking=False)
         if isinstance(meant, AmbiguousRequest):
-            return replace(self, candidates=tuple(each.id for each in meant.candidates))
+            return replace(self, candidates=tuple(each.id for each in meant.candidates), asking=True)
         return self
 
 
@@ -187,7 +198,12 @@ def ask_which(
     poorly = best.fit < LEAST_FIT or len(several) == 1
     fitting = say_objects([each.id for each in several], called)
     asked = said["fits_poorly" if poorly else "fits"].format(words=words, objects=fitting)
-    return AmbiguousRequest(several, f"{asked} {said['which']}")
+    return AmbiguousRequest(several, f"{asked} {say_question(len(several))}")
+
+
+def say_question(count: int) -> str:
+    """The question about so many candidates: which one, or whether it is the only one."""
+    return vocabulary().said["which" if count > 1 else "is_this"]
 
 
 def say_objects(ids: list[int], called: Mapping[int, str]) -> str:
@@ -205,3 +221,7 @@ def say_words(words: list[str]) -> str:
     """`word "car"`, or `words "toy", "car"`; each once."""
     each = list(dict.fromkeys(words))
     return f"word{'s' if len(each) > 1 else ''} " + ", ".join(f'"{word}"' for word in each)
+
+
+class RefusedError(Exception):
+    """Carries the sentence that says why no object can be meant."""

@@ -41,17 +41,22 @@ class Vocabulary:
         phrases: Meanings of each phrase, as a tuple of words; some phrases have two.
         longest: Words of the longest phrase.
         like: For each shape word, how much objects of other shapes fit it too.
+        classes: ImageNet classes of each noun, by its words; empty where the classifier knows none.
+        shape_words: Words for a shape, such as "box"; other nouns are narrower.
         determiners, anything, bare, coloured_things: Words that the grammar asks for; see the file.
         openers: Words that say nothing at the start of a request, before one of these words.
         polite: Words that say nothing about which object is meant.
         numbered: Words before the number of an object.
         number_ends: What follows 1, 2, 3, and every number from there on, in a row.
+        yes, no: Words that begin the answer to a question; `reply_fillers` say nothing after them.
         said: Sentences, by name.
     """
 
     phrases: Mapping[tuple[str, ...], tuple[Meaning, ...]]
     longest: int
     like: Mapping[str, Mapping[str, float]]
+    classes: Mapping[str, tuple[int, ...]]
+    shape_words: frozenset[str]
     determiners: frozenset[str]
     anything: frozenset[str]
     bare: frozenset[tuple[str, ...]]
@@ -60,6 +65,9 @@ class Vocabulary:
     polite: frozenset[str]
     numbered: frozenset[str]
     number_ends: tuple[str, ...]
+    yes: frozenset[str]
+    no: frozenset[str]
+    reply_fillers: frozenset[str]
     said: Mapping[str, str]
     _spoken: Mapping[tuple[Kind, str], str]
 
@@ -98,6 +106,7 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
     """A vocabulary from the content of its file."""
     phrases: dict[tuple[str, ...], list[Meaning]] = {}
     spoken: dict[tuple[Kind, str], str] = {}
+    classes: dict[str, tuple[int, ...]] = {}
 
     def add(kind: Kind, key: str, words: list[str]) -> None:
         spoken.setdefault((kind, key), words[0])
@@ -111,9 +120,10 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
     for key, words in data["patterns"].items():
         add("pattern", key, words)
     for key, entry in data["shapes"].items():
-        add("shape", key, entry["words"])
-        if entry["kinds"]:
-            add("kind", key, entry["kinds"])
+        for noun in (entry, *entry["kinds"]):
+            add("shape" if noun is entry else "kind", key, noun["words"])
+            for text in noun["words"]:
+                classes[" ".join(split_words(text))] = tuple(noun["classes"])
     grammar: tuple[tuple[Kind, str], ...] = (
         *(("form", "forms"), ("most", "most"), ("relation", "relations"), ("ordinal", "ordinals")),
         ("pronoun", "pronouns"),
@@ -133,6 +143,10 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
     return Vocabulary(
         phrases={phrase: tuple(each) for phrase, each in phrases.items()},
         longest=max(map(len, phrases)),
+        classes=classes,
+        shape_words=frozenset(
+            " ".join(phrase) for phrase, each in phrases.items() if any(m.kind == "shape" for m in each)
+        ),
         like={key: {key: 1.0, **entry["like"]} for key, entry in data["shapes"].items()},
         determiners=frozenset(data["determiners"]),
         anything=frozenset(data["anything"]),
@@ -142,6 +156,9 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
         polite=polite,
         numbered=frozenset(data["numbered"]),
         number_ends=tuple(data["number_ends"]),
+        yes=frozenset(data["yes"]),
+        no=frozenset(data["no"]),
+        reply_fillers=frozenset(split_words(" ".join(data["reply_fillers"]))) | polite,
         said=dict(data["said"]),
         _spoken=spoken,
     )

@@ -5,11 +5,12 @@ read in many worlds: in each, every object has one of its likely shapes, and mas
 meant in most of them is meant.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from cpor.scene import Scene
+from cpor.words.appearance import Appearance
 from cpor.words.description import describe
 from cpor.words.grounding_answers import (
     ASKED_RATIO,
@@ -22,8 +23,10 @@ from cpor.words.grounding_answers import (
     Found,
     Grounding,
     NotFound,
+    RefusedError,
     ask_which,
     say_objects,
+    say_question,
     say_there,
     say_words,
     weigh,
@@ -31,7 +34,20 @@ from cpor.words.grounding_answers import (
 from cpor.words.pieces import Reading
 from cpor.words.request_words import Wish
 from cpor.words.vocabulary import vocabulary
-from cpor.words.word_judge import LEAST_SHOWN, WORLDS, Fit, RefusedError, WordJudge
+from cpor.words.word_judge import WORLDS, Fit, WordJudge
+from cpor.words.word_measures import LEAST_SHOWN
+
+MEANT = 0.8
+"""Probability from which an object is acted on where nouns are judged by their classes."""
+
+AGREED = 0.35
+"""Least probability by nouns of what is meant in most worlds; else the likelier one is asked about too."""
+
+CERTAIN = 0.93
+"""Where what is meant in most worlds fits so well, nouns are not judged by their classes."""
+
+MOST_SURE = 0.98
+"""The most that words tell of one object."""
 
 IN_MOST = 0.8
 """Share of the worlds with an object that fits in which it must be the same one to be acted on."""
@@ -66,6 +82,7 @@ class RequestReader:
         self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
         self.said, self.described = vocabulary().said, describe(scene)
         self._refused: RefusedError | None = None
+        self._of_world = False
         self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
         self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
         # in which no object is meant, none of these since words point to what is not there; several; of all
@@ -74,6 +91,62 @@ class RequestReader:
 
     def answer(self, wish: Wish) -> Grounding:
         """The object that all words together describe; what is not understood is asked back."""
+        told = self._in_worlds(wish)
+        if isinstance(told, Found) and (not self._of_world or told.ranked[0].fit >= CERTAIN):
+            return told
+        fitting = told.candidates if isinstance(told, AmbiguousRequest) else ()
+        if sum(each.fit >= LEAST_FIT for each in fitting) > 1:
+            return told
+        ranked = self._by_nouns(wish)
+        if not ranked:
+            return self._ask_nearly(wish, told)
+        p, best = {each.id: each.fit for each in ranked}, ranked[0]
+        if isinstance(told, Found):
+            if max(p.get(k, 0.0) for k in (told.id, *told.pieces)) >= AGREED:
+                return told
+            several = tuple(sorted({told.id, best.id}, key=lambda k: -p[k]))
+            said = self.said["fits"].format(words=self.words, objects=self._say(several))
+            candidates = tuple(Candidate(k, p[k]) for k in several)
+            return AmbiguousRequest(candidates, f"{said} {say_question(len(several))}")
+        if best.fit >= MEANT:
+            return Found(best.id, ranked, best.fit - (ranked[1].fit if len(ranked) > 1 else 0.0), p=best.fit)
+        if best.fit >= PERHAPS:
+            return ask_which(self.words, ranked, self.called, ASKED_RATIO)
+        return self._ask_nearly(wish, told)
+
+    def _ask_nearly(self, wish: Wish, told: Grounding) -> Grounding:
+        """Where no object fits, the question about those that have the colours of what is not there."""
+        if not (isinstance(told, NotFound) and told.ranked and wish.colours and wish.kinds):
+            return told
+        fit = self._judge(self.scene, lambda: self.described.looks).fit(Wish(colours=wish.colours), 0)
+        candidates = tuple(each for each in _ranked(fit) if each.fit >= LEAST_FIT)
+        if not candidates:
+            return told
+        asked = self.said["fits_poorly"].format(words=self.words, objects=self._say(c.id for c in candidates))
+        return AmbiguousRequest(candidates, f"{asked} {say_question(len(candidates))}")
+
+    def _by_nouns(self, wish: Wish) -> tuple[Candidate, ...]:
+        """Probability that each object is meant, the best first; none where no noun tells.
+
+        Each word gives odds for each object against that none in view is meant; they are compared.
+        """
+        judge = self._judge(self.scene, lambda: self.described.looks)
+        with suppress(RefusedError):
+            fit = judge.fit(wish, None)
+            if not judge.by_noun or judge.unknown or judge.unjudged or judge.narrow:
+                return ()
+            sure = {k: min(value, MOST_SURE) for k, value in fit.items()}
+            odds = {k: value / (1.0 - value) for k, value in sure.items()}
+            total = 1.0 + sum(odds.values())
+            return _ranked({k: value / total for k, value in odds.items()})
+        return ()
+
+    def _judge(self, scene: Scene, looks: Callable[[], Mapping[int, Appearance]]) -> WordJudge:
+        named = {k: words for k, words in self.named.items() if k in scene.ids}
+        return WordJudge(scene, self.words, named, self.before, looks, lambda: self.described.classes)
+
+    def _in_worlds(self, wish: Wish) -> Grounding:
+        """What is meant in most worlds."""
         readings = self._readings(wish)
         for masks in readings:
             judge = self._read(wish, masks)
@@ -116,7 +189,7 @@ class RequestReader:
 
     def _readings(self, wish: Wish) -> list[Reading]:
         """Ways to read the masks; one where no word asks how objects look."""
-        judge = WordJudge(self.scene, self.words, self.named, self.before, lambda: self.described.looks)
+        judge = self._judge(self.scene, lambda: self.described.looks)
         with suppress(RefusedError):
             judge.fit(wish, 0)
         if judge.has_looked and self.scene.visible_ids is not None:
@@ -125,8 +198,7 @@ class RequestReader:
 
     def _read(self, wish: Wish, masks: Reading) -> WordJudge:
         """Read the request in the worlds in which masks are so."""
-        here = {k: words for k, words in self.named.items() if k in masks.scene.ids}
-        judge = WordJudge(masks.scene, self.words, here, self.before, lambda: masks.looks)
+        judge = self._judge(masks.scene, lambda: masks.looks)
         fits: list[Fit | None] = []
         for world in range(WORLDS):
             try:
@@ -136,6 +208,7 @@ class RequestReader:
                 fits.append(None)
             if not judge.of_world:  # the first world tells for all
                 break
+        self._of_world = self._of_world or judge.of_world
         meant = [None if fit is None else weigh(self.words, _ranked(fit), self.called) for fit in fits]
         none = sum(each is None or isinstance(each, NotFound) for each in meant) / len(fits)
         # Whoever asks for a thing sees it: masks with which nothing fits are less likely to be read right.

@@ -3,8 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+import numpy as np
+
+from cpor.words.grounding_answers import CLEAR_RATIO, LEAST_FIT
 from cpor.words.layout import ramp
 from cpor.words.outlines import Outline
+
+LEAST_SHOWN = 0.1
+"""An object that fits worse is not shown where a word is asked back."""
+
+MAYBE = 0.2
+"""An object that fits this much as well as the best may be one of those that are compared or counted."""
 
 Measure: TypeAlias = Callable[[Outline], float | None]
 
@@ -63,3 +72,32 @@ SIZES = frozenset(("big", "small", "longest"))
 
 TWO_SENSES: Mapping[str, tuple[str, str]] = {"top": ("high", "back"), "bottom": ("low", "front")}
 """Words for the heap and for the picture: an object that fits either fits, and two are asked about."""
+
+
+def nth_chance(
+    n: int, obj: int, values: Mapping[int, float], scale: float, fit: Mapping[int, float]
+) -> float:
+    """Probability that n - 1 of the other objects both fit and come before an object."""
+    counts = np.zeros(n)  # of those before it, probability of 0 to n - 1
+    counts[0] = 1.0
+    for k, value in values.items():
+        if k != obj:
+            before = fit[k] / (1.0 + np.exp(np.clip(-4.0 * (value - values[obj]) / scale, -50.0, 50.0)))
+            counts[1:] = counts[1:] * (1.0 - before) + counts[:-1] * before
+            counts[0] *= 1.0 - before
+    return float(counts[-1])
+
+
+def members(fit: dict[int, float], asks: bool) -> tuple[list[int], list[int]]:
+    """Those that fit so far, and those that perhaps do."""
+    most = max(fit.values(), default=0.0)
+    least = LEAST_SHOWN if asks else max(LEAST_FIT, CLEAR_RATIO * most)
+    sure = [k for k, value in fit.items() if value >= least]
+    return sure, [k for k, value in fit.items() if MAYBE * most <= value < least]
+
+
+def add_doubtful(objects: set[int], fit: dict[int, float]) -> None:
+    """Objects that would be meant if they did fit: too good to be passed over without asking."""
+    most = max(fit.values(), default=0.0)
+    for k in objects:
+        fit[k] = max(fit[k], 1.1 * CLEAR_RATIO * most)

@@ -1,0 +1,109 @@
+"""How likely an object is what a noun names, from an ImageNet classifier that sees it alone on grey.
+
+The classifier's first guess for a thing is often odd. What tells is how much more it says of a noun's classes
+than it usually says of any thing, and which of the things in view it says most of.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PIL import Image
+from scipy import ndimage
+
+from cpor.perception.network_file import PACKAGED, MissingExtraError, Session, WeightsError, open_network
+from cpor.scene import Scene
+
+PICTURE_SIZE = 224
+"""Rows and columns of a picture of an object. [px]"""
+
+_ROOM = 1.3
+"""Side of the square around an object, by the longer side of its box."""
+
+_GREY = 128
+"""What shows beside the object is this grey."""
+
+_TURNS = (0, 1)
+"""Quarter turns in which a picture is seen, since things in heaps lie any way round."""
+
+_LEAST_USUAL, _LEAST_TOLD, _LEAST_SHAPE = 1e-3, 1e-2, 1e-3
+"""Added to what is usually said of a class, to how much more is said, and to the probability of a shape."""
+
+SHAPE_ODDS = (3.52, 0.67, 1.18)
+"""Log-odds that a word for a shape holds rather than no object in view: intercept; log of how much more than
+usual is said of its classes; log of what the shape network says. Fitted on the dev photographs and simulated
+dev scenes, as the next: words of objects that are there, and words of none."""
+
+KIND_ODDS = (1.86, 1.15, 0.44)
+"""The same of a noun that is narrower than a shape."""
+
+
+def object_crops(scene: Scene) -> tuple[list[int], UInt8[np.ndarray, "n 3 p p"]]:
+    """Ids of the objects that show, and a picture of each, alone on grey. Shapes (n,) and (n, 3, p, p)."""
+    ids, size = scene.visible_ids, (PICTURE_SIZE, PICTURE_SIZE)
+    shown: list[int] = []
+    crops = np.zeros((len(scene.objects), PICTURE_SIZE, PICTURE_SIZE, 3), np.uint8)
+    if ids is None or not scene.objects:
+        return shown, crops.transpose(0, 3, 1, 2)
+    photograph = Image.fromarray(scene.observation.rgb)
+    for k, box in enumerate(ndimage.find_objects(ids, max_label=scene.objects[-1].id), start=1):
+        if box is None:
+            continue
+        ends = np.array([(each.start, each.stop) for each in box[::-1]])  # of columns, of rows
+        half = 0.5 * _ROOM * np.ptp(ends, axis=1).max()
+        left, top = np.rint(ends.mean(axis=1) - half).astype(int).tolist()
+        right, bottom = np.rint(ends.mean(axis=1) + half).astype(int).tolist()
+        square = left, top, right, bottom
+        rgb = photograph.crop(square).resize(size, Image.Resampling.BILINEAR)
+        mask = Image.fromarray((ids == k).astype(np.uint8) * 255).crop(square)
+        share = np.asarray(mask.resize(size, Image.Resampling.BILINEAR))[..., None] / 255.0
+        crops[len(shown)] = np.asarray(rgb) * share + _GREY * (1.0 - share)
+        shown.append(k)
+    return shown, crops[: len(shown)].transpose(0, 3, 1, 2)
+
+
+def judge_classes(scene: Scene, path: Path = PACKAGED / "nouns.onnx") -> dict[int, Float[np.ndarray, "1000"]]:
+    """How much more than usual each ImageNet class is said of each object; empty without onnxruntime."""
+    shown, crops = object_crops(scene)
+    if not shown:
+        return {}
+    try:
+        session = _open(path)
+    except MissingExtraError:
+        return {}
+    turned = np.concatenate([np.rot90(crops, turn, (2, 3)) for turn in _TURNS])
+    p = np.asarray(session.run(["p"], {"pictures": turned})[0], dtype=np.float64)
+    if p.shape != (len(turned), len(_usual())):
+        raise WeightsError(f"{path} gave {p.shape} for {len(turned)} pictures of {len(_usual())} classes")
+    mean = p.reshape(len(_TURNS), len(shown), -1).mean(axis=0)
+    return dict(zip(shown, mean / (_usual() + _LEAST_USUAL), strict=True))
+
+
+def noun_fit(
+    told: Float[np.ndarray, "1000"], classes: tuple[int, ...], p_shape: float, is_shape: bool
+) -> float:
+    """Probability that a noun means an object and not none in view, were it alone there.
+
+    Args:
+        told: What `judge_classes` says of the object.
+        classes: ImageNet classes of the noun.
+        p_shape: Probability of the noun's shape, shapes like it included, by the shape network.
+        is_shape: Whether the noun is a word for a shape, such as "box"; else it is narrower.
+    """
+    base, by_class, by_shape = SHAPE_ODDS if is_shape else KIND_ODDS
+    more = np.log(told[list(classes)].mean() + _LEAST_TOLD)
+    log_odds = base + by_class * more + by_shape * np.log(p_shape + _LEAST_SHAPE)
+    return float(1.0 / (1.0 + np.exp(-log_odds)))
+
+
+@cache
+def _open(path: Path) -> Session:
+    return open_network(path, ("pictures",), ("p",))
+
+
+@cache
+def _usual() -> Float[np.ndarray, "1000"]:
+    """Mean probability of each class over objects of photographs and of simulated scenes."""
+    return np.array(json.loads(Path(__file__).with_name("usual_classes.json").read_text()))
