@@ -20,6 +20,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 # No test reads or writes the key and the known signers of the account it runs in.
 _config = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _config.name
+os.environ["XDG_STATE_HOME"] = _config.name  # leases of robots: test processes must not share them
 
 settings.register_profile("cpor", deadline=None)  # no test asserts wall-clock times
 settings.load_profile("cpor")
