@@ -64,7 +64,7 @@ def test_a_target_unseen_for_a_frame_is_found_again(tmp_path):
 
     def observe_with_a_hand_in_front():
         seen.append(1)
-        if len(seen) == 2:
+        if len(seen) == 3:  # the second look comes right before the motion
             hidden = table.boxes.pop(1)
             frame = observe()
             table.boxes[1] = hidden

@@ -1,25 +1,35 @@
 """Whether the target is out, by positive evidence from a look after the robot said that it delivered it.
 
 `out` needs all of it: a look that can be trusted, the gripper's own sign where it has one, the target nowhere
-to be seen, and the place where it lay seen to be empty. A look in doubt proves nothing: `not_known`.
+to be seen, the place where it lay seen to be empty, and no thing too many: the things before, less the
+target, are the things after. A look in doubt proves nothing: `not_known`.
 """
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy import ndimage
 
+from cpor.robot.fresh import SPECK
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import Observation, Scene
 from cpor.tracking.identity import identify
 from cpor.tracking.looks import (
     ALIKE_DEPTH_M,
     SAME_COLOUR,
+    SAME_PIXELS,
     SAME_PLACE,
+    SHOWN,
     UNCHANGED_DEPTH_M,
+    Look,
+    alike,
     covered,
+    find_in,
     is_unchanged,
     look_at,
+    shared_pixels,
 )
 from cpor.tracking.memory import Memory
 
@@ -39,6 +49,18 @@ EMPTIED = 0.5
 
 LEAST_READ = 0.3
 """Least share of the target's old pixels about which the two looks together can say something."""
+
+LEAST_STRANGER = 4
+"""Fewer pixels than this are no thing."""
+
+RISEN = 0.1
+"""What rises where nothing is segmented counts from this share of the target's pixels on."""
+
+INSIDE = 0.9
+"""Least share of a thing's pixels in the target's old place for it to have lain below."""
+
+UNLIKE = 0.35
+"""Most overlap of the histograms, of colours and of hues, of two things that surely are different ones."""
 
 EDGE_LEVELS = 30.0
 """Step of brightness between neighbouring pixels that is an edge and no noise, of 255."""
@@ -96,6 +118,8 @@ def confirm_delivery(
     strangers = [look for k, look in looks.items() if k not in same and np.isnan(look.depth)]
     if not np.isnan(was.depth) and any(covered(was.mask, look.mask) >= SAME_PLACE for look in strangers):
         return Delivery("not_known", "something without depth is where the target lay")
+    if why := _one_too_many(then, was, scene, {k: look for k, look in looks.items() if k not in same}):
+        return Delivery("not_known", why)
     others = [k for k, old in same.items() if old != target]
     if not _is_empty(then, target, scene, np.isin(scene.visible_ids, others)):
         return Delivery("not_known", "the place where the target lay is not seen to be empty")
@@ -126,6 +150,50 @@ def _why_no_proof(before: Memory, target: int, scene: Scene, has_sign: bool) -> 
     if not masks and not has_sign and not _edges_stay(then, now, behind):
         return "nothing else is in the picture by which to tell that the camera still sees the same place"
     return None
+
+
+def _one_too_many(then: Scene, target: Look, now: Scene, strangers: Mapping[int, Look]) -> str | None:
+    """Why the things of a look may be one too many without the target; None where they are accounted for.
+
+    The things before, less the one delivered, must be the things after. A stranger may be the target in
+    another pose, and so may what rises where nothing is segmented. What showed before as well, or came to
+    light where the target lay and does not look like it, is none.
+
+    Args:
+        then: The look before the attempt.
+        target: How the target looked then.
+        now: The look after it.
+        strangers: The objects that are no object known before.
+    """
+    for stranger in strangers.values():
+        if stranger.area >= LEAST_STRANGER and not (
+            _was_there(stranger, then) or _came_to_light(stranger, target)
+        ):
+            return "a thing is seen that was not there before; it may be the target in another pose"
+    before, after = then.observation.depth, now.observation.depth
+    if before is None or after is None or now.visible_ids is None:
+        return None
+    risen = (before - after > ALIKE_DEPTH_M) & (now.visible_ids == 0)  # NaN compares false
+    risen = ndimage.binary_opening(risen, np.ones((SPECK, SPECK), np.bool_))
+    sizes = np.bincount(ndimage.label(risen)[0].ravel())[1:]
+    if sizes.size and sizes.max() >= RISEN * target.area:
+        return "something rises where nothing was; it may be the target in another pose"
+    return None
+
+
+def _was_there(stranger: Look, then: Scene) -> bool:
+    """Whether the look before showed the same pixels: nobody found the thing then, or it is a piece."""
+    found = find_in(stranger, then)
+    same = sum(n for k, n in found.on.items() if found.recoloured[k] <= SAME_PIXELS)
+    return same >= SHOWN * len(stranger.pixels)
+
+
+def _came_to_light(stranger: Look, target: Look) -> bool:
+    """Whether a thing lies below the place of the target, and looks like another one."""
+    inside = shared_pixels(stranger.mask, target.mask) >= INSIDE * stranger.area
+    below = stranger.depth > target.depth + UNCHANGED_DEPTH_M  # NaN compares false
+    likeness = max(alike(stranger.histogram, target.histogram), alike(stranger.hues, target.hues))
+    return bool(inside and below and likeness < UNLIKE)
 
 
 def _is_empty(then: Scene, target: int, now: Scene, others: Bool[np.ndarray, "h w"]) -> bool:

@@ -13,6 +13,7 @@ from cpor.decision import Defer, Grasp
 from cpor.errors import CporError, list_labels, say_count
 from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, Stopwatch, as_recorded
+from cpor.robot.fresh import MOST_CHANGES, require_still_camera
 from cpor.robot.look_around import Around
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
@@ -53,16 +54,14 @@ def retrieve(
             or a function that finds it in a scene whenever it is not recognised.
         settings: When to go on and when to end.
         record: Where every cycle is written as it happens; None keeps it in memory only.
-        on_cycle: Called after every cycle; after the last one once the record is written.
+        on_cycle: Called after every cycle, the last time once the record is written.
         on_decision: Called before the robot is sent; the cycle's `attempt` is still `none`.
-        ask: Asks a person, after too many deferrals in a row, and where looking again does not tell what is
-            so.
-        stop: Stops the robot at once, from whatever thread it is set.
-        retarget: Called before every look, and once more right before the robot is sent: it then stays, and
-            looks again for the new target. The result is about the object that was asked for last.
-        confirm: Asks a person a question with yes or no before anything moves: where the gripper is not known
-            to be empty, or the last program that drove the robot did not end in order. None: no person is
-            there, and such a run ends as `stopped`.
+        ask: Asks a person, after too many deferrals in a row, and where looking again does not tell.
+        stop: Stops the robot at once, from any thread.
+        retarget: Called before every look and right before the robot is sent: it then stays, and looks again
+            for the new target. The result is about the object that was asked for last.
+        confirm: Asks a person yes or no before anything moves, where the gripper is not known to be empty or
+            the last program did not end in order. None: such a run ends as `stopped`.
 
     Returns:
         How it ended and every cycle. Errors of ours end the run as `fault`; any other error leaves the
@@ -107,7 +106,7 @@ class _Run:
         self.open: Cycle | None = None  # the cycle under way, not yet among `cycles`
         self.final_scene: Scene | None = None
         self.tried: int | None = None  # the object of the last action
-        self.actions = self.deferrals = self.unseen = 0
+        self.actions = self.deferrals = self.unseen = self.changes = 0
 
     def carry_out(self) -> RunResult:
         """Run to the end, whatever the end is."""
@@ -163,8 +162,7 @@ class _Run:
         watch = Stopwatch(cycle.times_s)
         answer = self.system.decide(view, cycle.target)
         cycle = decide_cycle(cycle, answer, self.track.memory, self.settings)
-        assert view.memory is not None
-        self.track.memory = view.memory
+        self.track.memory = view.memory or self.track.memory
         watch.lap("decide")
         self.open = cycle = replace(cycle, times_s=watch.times_s)
         if looked := self.around.look(cycle.decision, answer.posterior, self.track.memory):
@@ -207,6 +205,7 @@ class _Run:
         """Look, find the objects, and carry over what still holds."""
         watch, track = Stopwatch(), self.track
         observation = as_recorded(self.frames.take(notes))
+        require_still_camera(track.memory.frame, observation)
         watch.lap("look")
         # Where the segmenter fails, the record still has the frame.
         self.open = Cycle(len(self.cycles), Scene(observation), notes=tuple(notes))
@@ -235,29 +234,25 @@ class _Run:
         self.unseen += 1
         has = list_labels(cycle.scene.ids) or "nothing"
         why = f"the target is not seen; the scene has: {has}"
-        unclear = self.track.unclear
-        if isinstance(unclear, AmbiguousRequest):
+        if isinstance(unclear := self.track.unclear, AmbiguousRequest):
             why = f"it is not clear which object is meant: {unclear.question}"
         if self.track.doubted:
             why = f"object {self.track.target} may be another object than before; its id is not trusted"
         self.open = noted(cycle, why)
         if self.unseen < self.settings.looks_for_target:
             return None
-        if self.track.doubted:
-            return self._ask_which_is_the_target(self.open)
         if not any(each.scene.objects for each in (*self.cycles, cycle)):
             return _End(Ended.EMPTY, f"nothing was seen in {self.unseen} looks")
-        lost = f"the target was not seen in {self.unseen} looks; the scene has: {has}"
-        return _End(Ended.TARGET_LOST, lost)
-
-    def _ask_which_is_the_target(self, cycle: Cycle) -> _End | None:
-        action = self.ask(cycle) if self.ask is not None else None
+        action = self.ask(self.open) if self.ask is not None else None
         said = action.obj if isinstance(action, Grasp) else None
         if isinstance(said, int) and self.track.turn_to(said):
             self.unseen = 0
-            self.open = noted(cycle, f"a person said that object {said} is the target")
+            self.open = noted(self.open, f"a person said that object {said} is the target")
             return None
-        return _End(Ended.DEFERRED, "another object may be shown under the target's id; a person has to say")
+        if self.track.doubted or isinstance(unclear, AmbiguousRequest):
+            return _End(Ended.DEFERRED, f"{why}; a person has to say")
+        lost = f"the target was not seen in {self.unseen} looks; the scene has: {has}"
+        return _End(Ended.TARGET_LOST, lost)
 
     def _act(self, cycle: Cycle) -> _End | None:
         action, scene = cycle.action, cycle.scene
@@ -271,7 +266,15 @@ class _Run:
             return None
         assert self.open is not None
         cycle = self.open
-        watch = Stopwatch(cycle.times_s)
+        watch, notes = Stopwatch(cycle.times_s), list[str]()
+        changed = self.frames.look_before(cycle, notes)
+        watch.lap("fresh_look")
+        self.open = cycle = noted(replace(cycle, times_s=watch.times_s), *notes)
+        self.changes = self.changes + 1 if changed else 0
+        if changed:
+            self.track.doubt()
+            often = f"something changed {say_count(self.changes, 'time')} in a row before a motion"
+            return _End(Ended.DEFERRED, often) if self.changes >= MOST_CHANGES else None
         self.actions += 1
         self.tried = action.obj
         self.around.begin_anew()
@@ -322,14 +325,14 @@ class _Run:
 
     def _unless_another(self, end: _End | None, taken: int) -> _End | None:
         """None to go on where the target is out and a person asks for another object meanwhile."""
-        notes: list[str] = []
         if end is None or end.ended != Ended.RETRIEVED or self.open is None:
             return end
-        goes_on = self._turn_to_another(notes)
+        notes: list[str] = []
+        if goes_on := self._turn_to_another(notes):
+            notes.append("the target is out, and a person asks for another object")
         self.open = noted(self.open, *notes)
         if not goes_on:
             return end
-        self.open = noted(self.open, "the target is out, and a person asks for another object")
         self.track.memory, self.final_scene = self.track.memory.taken(taken), None
         return None
 
@@ -341,19 +344,16 @@ class _Run:
 
     def _recover(self) -> bool:
         """Wait for a person to clear a protective stop, if so set, and go home."""
-        if self.robot.status().state not in UNABLE:
-            return False  # it failed in another way, which nobody is there to clear
-        if not wait_until_able(self.robot, self.stop, self.settings.wait_for_recovery_s):
-            return False
-        if self._home().kind != "done":
+        limit_s, locked = self.settings.wait_for_recovery_s, self.robot.status().state in UNABLE
+        if not (locked and wait_until_able(self.robot, self.stop, limit_s) and self._home().kind == "done"):
             return False
         if self.open is not None:
             self.open = noted(self.open, "a person cleared the protective stop; it goes on")
         return True
 
     def _failed_with(self, error: CporError, detail: str) -> _End:
-        stopped = self.stop.is_set() or is_stopped(self.robot)
-        return _End(Ended.STOPPED if stopped else Ended.FAULT, detail, error)
+        by_stop = self.stop.is_set() or is_stopped(self.robot)
+        return _End(Ended.STOPPED if by_stop else Ended.FAULT, detail, error)
 
     def _unless_done(self, outcome: Outcome) -> _End | None:
         if outcome.kind == "done":

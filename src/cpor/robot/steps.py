@@ -11,6 +11,7 @@ from cpor.inference.decide import LISTING
 from cpor.robot.choose import choose
 from cpor.robot.confirm import Delivery, confirm_delivery
 from cpor.robot.cycle import Cycle, LoopSettings, as_recorded
+from cpor.robot.fresh import what_changed
 from cpor.robot.protocol import Outcome, Robot
 from cpor.scene import Observation, Scene
 from cpor.system import System
@@ -58,6 +59,23 @@ class Frames:
             raise CameraError(f"{why}; check that the camera still runs")
         self._last = frame
         return frame
+
+    def look_before(self, cycle: Cycle, notes: list[str]) -> bool:
+        """Whether a look right before a motion shows that something changed since the decision.
+
+        In a dry run nothing moves, and a folder of frames has one for each cycle: no look is taken.
+
+        Args:
+            cycle: With the action.
+            notes: Takes what changed.
+        """
+        if self._robot.status().dry_run or cycle.action is None or isinstance(cycle.action, Defer):
+            return False
+        acted_on = frozenset(obj for obj in (cycle.target, cycle.action.obj) if isinstance(obj, int))
+        changed = what_changed(cycle.scene, as_recorded(self.take(notes)), acted_on)
+        if changed is not None:
+            notes.append(f"the robot is not sent: {changed} since it was decided")
+        return changed is not None
 
 
 def why_stale(

@@ -252,17 +252,17 @@ def is_unchanged(before: Look, now: Look) -> bool:
 
 def overlap(a: MaskCrop, b: MaskCrop) -> float:
     """Intersection over union of two masks; 0 where either is empty."""
-    both = _common(a, b)
+    both = shared_pixels(a, b)
     return both / (np.count_nonzero(a.pixels) + np.count_nonzero(b.pixels) - both) if both else 0.0
 
 
 def covered(a: MaskCrop, b: MaskCrop) -> float:
     """Share of the smaller of two masks that the other covers."""
     smaller = min(np.count_nonzero(a.pixels), np.count_nonzero(b.pixels))
-    return _common(a, b) / max(int(smaller), 1)
+    return shared_pixels(a, b) / max(int(smaller), 1)
 
 
-def _common(a: MaskCrop, b: MaskCrop) -> int:
+def shared_pixels(a: MaskCrop, b: MaskCrop) -> int:
     """Pixels that two masks share."""
     top, left = max(a.top, b.top), max(a.left, b.left)
     bottom = min(a.top + a.pixels.shape[0], b.top + b.pixels.shape[0])

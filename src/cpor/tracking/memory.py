@@ -9,10 +9,12 @@ sees the target says (`p_on_chain`) holds for that target in that scene alone an
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from cpor.pipeline import PairBeliefs
 from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
 from cpor.tracking.identity import SURE, identify
-from cpor.tracking.looks import Look, are_near, is_unchanged, look_at, look_at_spot
+from cpor.tracking.looks import SAME_PIXELS, Look, are_near, is_unchanged, look_at, look_at_spot
 from cpor.tracking.numbers import give_numbers, renumber
 from cpor.tracking.pair_filter import PairFilter
 from cpor.tracking.still_there import add_still_there
@@ -108,7 +110,10 @@ class Memory:
                 known[here] = Known(look, look, look)
                 continue
             old = replace(before[here], spot=None) if here in who.left else before[here]
-            p = match.p if is_unchanged(old.sure, look) else min(old.p_same, match.p)
+            shows = is_unchanged(old.sure, look)
+            if old.p_same < SURE:  # what is in doubt has to show its colours, too
+                shows &= float(np.linalg.norm(old.sure.colour - look.colour)) <= SAME_PIXELS
+            p = match.p if shows else min(old.p_same, match.p)
             old = replace(old, last=look, p_same=p, taken=False, sure=look if p >= SURE else old.sure)
             if is_unchanged(old.since, look) and match.p >= SURE:
                 unchanged.add(here)
@@ -171,6 +176,10 @@ class Memory:
         spot = None if place is None or self.frame is None else look_at_spot(self.frame.observation, place)
         told = replace(known, p_same=1.0, sure=known.last, spot=spot)
         return replace(self, known={**self.known, obj: told})
+
+    def doubt(self, obj: int) -> "Memory":
+        """With an object that may be another one by now, since something changed unseen."""
+        return replace(self, known={**self.known, obj: replace(self.known[obj], p_same=0.5)})
 
     def learn(self, beliefs: PairBeliefs, scores: SemanticScores | None = None) -> "Memory":
         """With what is believed of the pairs of this look, and the semantic scores that are to be kept."""

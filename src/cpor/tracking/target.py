@@ -90,6 +90,11 @@ class Track:
         self.target, self.seen, self.doubted, self.unclear = obj, True, False, None
         return memory.trust(obj, place)
 
+    def doubt(self) -> None:
+        """Take note that something changed unseen: the target is itself only where it looks as it did."""
+        if self.target is not None and self.target in self.memory.known:
+            self.memory = self.memory.doubt(self.target)
+
     def turn_to(self, obj: int) -> bool:
         """Ask for an object of the last look from now on; False where that look does not show it."""
         if obj not in self.memory.shown:
