@@ -91,7 +91,7 @@ class Labelled:
 def decide_all(system: System, view: View, labelled: Labelled) -> Iterator[tuple[str, str, str, str]]:
     """For every target and mode: target, mode, what happened, and more about it in words."""
     outlook = system.outlook(view)
-    model = system._choose_model(system.believe(view).semantic)
+    model = system.parts.model_for(system.believe(view).semantic)
     assert model is not None
     forced = replace(model.pipeline(tau=0.0, fill_missing=True), most_mu=1.0)
     beliefs = system.believe(view).beliefs
