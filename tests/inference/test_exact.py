@@ -10,6 +10,7 @@ from support.scenes import nearest_matrix, random_matrix, random_scene
 
 from cpor import ObstructionPosterior, decide
 from cpor.inference import exact
+from cpor.inference._kernels.frontier import DONE, sweep
 from cpor.inference._kernels.logsubset import log_scores
 from cpor.inference.allowance import Allowance
 from cpor.inference.frontier import solve_frontier
@@ -273,3 +274,41 @@ def test_mu_stays_within_its_range(rng):
 def test_a_cycle_too_unlikely_for_a_double_is_still_possible():
     assert exact.solve_exact(_cycle(40, 1e-9), 0).mu > 0.0
     assert exact.solve_exact(np.triu(np.full((9, 9), 1e-9), 1), 0).mu == 0.0
+
+
+@pytest.mark.parametrize("n", [6, 9])
+def test_one_sweep_gives_the_scores_with_and_without_sinks(rng, n):
+    swept = 0
+    for k in range(60):
+        p = nearest_matrix(rng, n, 2) if k % 2 else random_matrix(rng, n, 0.3)
+        p[rng.permutation(np.arange(1, n))[: rng.integers(0, 3)]] = 0.0  # nothing obstructs these
+        graph = cut_local(p, reachable(p, 0))
+        found, truth = solve_frontier(graph, Allowance(), True), solve_subset(graph, Allowance(), True)
+        if found is None:  # more work than the subset recursion
+            continue
+        swept += 1
+        assert found.scores == pytest.approx(truth.scores, abs=1e-13)
+        assert found.reach == pytest.approx(truth.reach, abs=1e-13)
+        assert found.log_z == pytest.approx(truth.log_z, abs=1e-13)
+        assert found.mu == pytest.approx(truth.mu, rel=1e-9)
+    assert swept > 5
+
+
+def test_a_frontier_wider_than_eight_slots(rng):
+    # Two rows of five, each linked to the other's, and a line behind them: nine slots and more.
+    p = np.zeros((18, 18))
+    for k in range(1, 9):
+        p[0, k] = 0.5
+        p[k, k + 9] = p[k + 9, k] = rng.uniform(0.1, 0.6)
+    p[9:17, 17] = 0.3
+    p[17, 0] = 0.2
+    graph = cut_local(p, reachable(p, 0))
+    order = np.empty(18, np.int64)
+    order[:] = [0, *range(1, 10), *range(10, 18)]
+    status, log_z, _, shares, _ = sweep(
+        graph.present, graph.absent, np.empty((0, 18)), order, 10, 0, True, 1 << 40
+    )
+    truth = solve_subset(graph, Allowance(), False)
+    assert status == DONE
+    assert log_z == pytest.approx(truth.log_z, abs=1e-12)
+    assert shares == pytest.approx(truth.scores, abs=1e-12)

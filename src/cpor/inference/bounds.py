@@ -52,7 +52,10 @@ def log_block_bound(
 
 
 def local_score_bounds(
-    p: Float[np.ndarray, "n n"], target: int, zeta: float = ZETA
+    p: Float[np.ndarray, "n n"],
+    target: int,
+    zeta: float = ZETA,
+    most: Float[np.ndarray, "n n"] | None = None,
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Bounds on every score from the relations of the object itself and of the target. Shape (n,) each.
 
@@ -63,14 +66,23 @@ def local_score_bounds(
 
         N_X        <= q_X <= N_X / s_X
         N_o p_Xo   <= q_o <= N_o / s_o * min(1 - N_X, 1 - M_o)
+
+    Each side is monotone in every relation, so intervals of relations give intervals of scores.
+
+    Args:
+        p: Probabilities, or the least they may be. Shape (n, n).
+        target: X.
+        zeta: Clipping of probabilities.
+        most: The most they may be; None: they are known. Shape (n, n).
     """
     gap = 1.0 - np.where(p > 0.0, np.clip(p, zeta, 1.0 - zeta), 0.0)
-    free, idle = gap.prod(axis=1), gap.prod(axis=0)
+    least_gap = gap if most is None else 1.0 - np.where(most > 0.0, np.clip(most, zeta, 1.0 - zeta), 0.0)
+    free, free_at_least, idle = gap.prod(axis=1), least_gap.prod(axis=1), least_gap.prod(axis=0)
     apart = free + (1.0 - free) * idle
-    most = np.divide(free, apart, out=np.ones_like(free), where=apart > 0.0)
-    low = free * (1.0 - gap[target])
-    high = most * np.minimum(1.0 - free[target], 1.0 - idle)
-    low[target], high[target] = free[target], most[target]
+    best = np.divide(free, apart, out=np.ones_like(free), where=apart > 0.0)
+    low = free_at_least * (1.0 - gap[target])
+    high = best * np.minimum(1.0 - free_at_least[target], 1.0 - idle)
+    low[target], high[target] = free_at_least[target], best[target]
     return low, np.maximum(high, low)
 
 

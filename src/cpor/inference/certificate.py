@@ -143,7 +143,7 @@ def certify(
         if o != posterior.target_index
     )
     kind = inference.kind
-    if kind == "action" and (unseen := _unseen(posterior)):
+    if kind == "action" and (unseen := unseen_index(posterior)):
         low, high = (np.delete(np.asarray(side), unseen) for side in (inference.low, inference.high))
         best = int(low.argmax())
         acts = low[best] > max(tau, float(np.delete(high, best).max(initial=-1.0))) + ROUNDING
@@ -163,7 +163,7 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     is done: both may be right. Where none is, or where grasping is less likely to be right than that
     something unseen has to go first, that is said.
     """
-    unseen = _unseen(posterior)
+    unseen = unseen_index(posterior)
     known = {o: score for o, score in enumerate(scores) if o not in unseen}
     best = max(known.values())
     if best <= tau + ROUNDING:
@@ -174,7 +174,30 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     return Remove(posterior.objects[next(o for o, score in known.items() if score >= enough)])
 
 
-def _unseen(posterior: ObstructionPosterior) -> tuple[int, ...]:
+def settled_action(
+    posterior: ObstructionPosterior, low: Sequence[float], high: Sequence[float], tau: float
+) -> tuple[bool, Action | None]:
+    """Whether `choose` gives one and the same for all scores within intervals, and what that is."""
+    action = choose(posterior, low, tau)
+    target, unseen = posterior.target_index, list(unseen_index(posterior))
+    least, most = np.array(low), np.array(high)
+    at_least: list[list[int]] = [[]]  # objects at the lower end while all others are at the upper one
+    if not (action is None or isinstance(action, Defer)):
+        at_least = [[posterior.index(action.obj)]]
+    elif np.delete(most, unseen).max() > tau + ROUNDING:
+        if action is None:
+            return False, None
+        # Grasping is best, and something unseen is likelier to be in the way: for either end of the target's.
+        at_least = [unseen, [*unseen, target]]
+    for where in at_least:
+        end = most.copy()
+        end[where] = least[where]
+        if choose(posterior, end.tolist(), tau) != action:
+            return False, action
+    return True, action
+
+
+def unseen_index(posterior: ObstructionPosterior) -> tuple[int, ...]:
     """Index of what nobody segmented, if it is there."""
     return () if posterior.unseen is None else (posterior.index(posterior.unseen),)
 
@@ -194,7 +217,7 @@ def reason_to_defer(
         return "conflicting_evidence"
     if undecided:
         return "not_proven"
-    unseen = _unseen(posterior)
+    unseen = unseen_index(posterior)
     ranked = sorted((score for o, score in enumerate(scores) if o not in unseen), reverse=True)
     if len(ranked) > 1 and ranked[0] - ranked[1] < NEAR_TIE:
         return "near_tie"

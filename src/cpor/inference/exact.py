@@ -14,7 +14,7 @@ from cpor.inference._kernels.batch import LOG_FLOOR, MU_UNKNOWN, SOLVED, peel, s
 from cpor.inference._kernels.frontier import DONE, graph_log_z
 from cpor.inference._kernels.subset import log_z_floor
 from cpor.inference.allowance import STEPS_PER_STATE, Allowance
-from cpor.inference.frontier import STATES, new_tables, solve_frontier
+from cpor.inference.frontier import solve_frontier
 from cpor.inference.local import ZETA, cut_local, reachable
 from cpor.inference.subset import acyclic_tables, solve_subset
 
@@ -159,9 +159,7 @@ def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta:
     if peel(np.array(p), outside) == 0:
         return mu_target
     rest = cut_local(p, np.flatnonzero(outside), zeta)
-    status, _, cyclic, _ = graph_log_z(
-        rest.present, rest.absent, new_tables(STATES[-1]), steps // STEPS_PER_STATE
-    )
+    status, _, cyclic, _ = graph_log_z(rest.present, rest.absent, steps // STEPS_PER_STATE)
     if status != DONE:
         if 3 ** len(rest) > steps:
             return float("nan")

@@ -14,13 +14,11 @@ from cpor.inference._kernels.frontier import DONE, graph_log_z
 from cpor.inference._kernels.gradient import acyclic_gradient
 from cpor.inference.allowance import Allowance
 from cpor.inference.exact import WORK_LIMIT
-from cpor.inference.frontier import new_tables
 from cpor.inference.local import ZETA, LocalGraph, cut_local, cyclic_parts
 from cpor.inference.subset import LARGEST_TABLE, acyclic_tables
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior, Relation
 
-_TABLES = 1 << 14
 _STATES = 1 << 18
 
 
@@ -45,7 +43,7 @@ def log_acyclic_mass(graph: LocalGraph, allowance: Allowance | None = None) -> f
     """
     allowance = allowance or Allowance(WORK_LIMIT)
     limit = min(_STATES, 3 ** len(graph))
-    status, log_z, _, _ = graph_log_z(graph.present, graph.absent, new_tables(_TABLES), limit)
+    status, log_z, _, _ = graph_log_z(graph.present, graph.absent, limit)
     if status == DONE:
         return float(log_z)
     log_z = 0.0

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from cpor.inference._kernels.frontier import strong_components
+from cpor.inference._kernels.batch import peel
+from cpor.inference._kernels.structure import strong_components
 from cpor.inference._kernels.subset import local_graph, reachable_from
 
 ZETA = 1e-9
@@ -61,6 +62,11 @@ def cyclic_parts(p: Float[np.ndarray, "n n"]) -> Int[np.ndarray, " n"]:
     part = np.empty(len(p), np.int64)
     strong_components(np.array(p), part)
     return part
+
+
+def has_cycle(graph: LocalGraph) -> bool:
+    """Whether the candidate relations can form a cycle at all."""
+    return bool(peel(graph.present, np.ones(len(graph), np.bool_)))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from cpor.inference._kernels.batch import LOG_FLOOR, peel
+from cpor.inference._kernels.batch import LOG_FLOOR
 from cpor.inference._kernels.logsubset import log_scores
 from cpor.inference._kernels.subset import (
     TINY,
@@ -14,7 +14,7 @@ from cpor.inference._kernels.subset import (
     log_z_floor,
 )
 from cpor.inference.allowance import Allowance
-from cpor.inference.local import LocalGraph, LocalScores
+from cpor.inference.local import LocalGraph, LocalScores, has_cycle
 
 LARGEST_TABLE = 22
 """Objects up to which the tables fit into memory (2^22 doubles are 34 MB each)."""
@@ -118,10 +118,5 @@ def acyclic_tables(
         if acyclic[-1] < 0.999:
             break
     # Near 1, the complement of A has lost its digits: it is summed on its own in the second pass, if allowed.
-    least = TINY if graph.out_mask.any() and _has_cycle(graph) else 0.0
+    least = TINY if has_cycle(graph) else 0.0
     return acyclic, min(max(1.0 - float(acyclic[-1]), least), 1.0)
-
-
-def _has_cycle(graph: LocalGraph) -> bool:
-    inside = np.ones(len(graph), np.bool_)
-    return bool(peel(graph.present, inside))

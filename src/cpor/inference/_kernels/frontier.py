@@ -1,9 +1,16 @@
-"""P(acyclic) of sparse graphs: sweep the vertices, remember who reaches whom on the frontier only.
+"""Sums over acyclic graphs along a frontier: P(acyclic), and every score of a target, in one sweep.
 
 Vertices enter one by one. A vertex leaves once all its candidate neighbours have entered. What the
-past means for the future is which vertices of the frontier reach which: a strict partial order on at
-most eight vertices, packed as an 8 x 8 bit matrix into one 64-bit word (row a, bit b: a reaches b). The
-number of such orders, not the number of objects, drives the cost. Only positive numbers are added.
+past means for the future is which vertices of the frontier reach which: a strict partial order, packed
+as 8 x 8 bit blocks into one 64-bit word (up to 8 slots) or four (up to 16). The number of such orders, not
+the number of objects, drives the cost.
+
+Each state carries a row of masses. Column 0 is the probability of the state. For a target X, which enters
+first and keeps its slot, the column of vertex o begins as the part in which nothing obstructs o. When o
+leaves, it becomes the part in which X reaches o too. Where X reaches o already, it stays as it is. Elsewhere
+it counts once as it is, and once negative with an arrow from o to X: that survives exactly where X never
+reaches o. Sinks, which nothing can obstruct, need no slot: an arrow from a vertex to a sink acts on the
+sink's column as an arrow back to X, so that it sums to the part in which X does not reach the sink.
 """
 
 from typing import no_type_check
@@ -11,10 +18,9 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from cpor.inference._kernels.structure import SLOTS, strong_components, sweep_order
 from cpor.inference._kernels.subset import TINY
 
-SLOTS = 8
-STARTS = 24
 FAILED = 1
 DONE = 0
 
@@ -24,148 +30,195 @@ _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
-# Partial orders on 0, 1, … labelled points (OEIS A001035): an upper bound on the states of a frontier.
-_ORDERS = np.array([1.0, 1.0, 3.0, 19.0, 219.0, 4231.0, 130023.0, 6129859.0, 431723379.0])
+_ROOM = 256
+"""States that the tables have room for at first."""
+
+_MOST_CELLS = 1 << 23
+"""Masses that a table may hold: 64 MB."""
+
+_WIDE_COST = 3
+"""An update of a state of four words takes as long as this many of one word."""
 
 
 @no_type_check
 @njit(cache=True)
-def sweep_order(linked, order):
-    """An order of the vertices that keeps the frontier narrow: greedy, from several starts.
-
-    The next vertex is the one after which most leave; of equals, the one with most links into the frontier.
-
-    Args:
-        linked: Whether two vertices share a candidate edge. Shape (n, n).
-        order: Filled. Shape (n,).
-
-    Returns:
-        An upper bound on the states met (infinite where the frontier outgrows its slots), and its steps.
-    """
-    n = linked.shape[0]
-    trial = np.empty(n, np.int64)
-    degree = np.zeros(n, np.int64)
-    for v in range(n):
-        for u in range(n):
-            degree[v] += linked[v, u]
-    neighbours = np.empty((n, max(1, degree.max())), np.int64)
-    for v in range(n):
-        k = 0
-        for u in range(n):
-            if linked[v, u]:
-                neighbours[v, k] = u
-                k += 1
-    best_cost = np.inf
-    work = n * n
-    started = np.zeros(n, np.bool_)
-    for _ in range(min(STARTS, n)):
-        start = -1  # the periphery makes good starts
-        for v in range(n):
-            if not started[v] and (start < 0 or degree[v] < degree[start]):
-                start = v
-        started[start] = True
-        entered = np.zeros(n, np.bool_)
-        waiting = degree.copy()
-        links = np.zeros(n, np.int64)
-        cost = 0.0
-        width = 0
-        for step in range(n):
-            pick = start
-            if step > 0:
-                pick = -1
-                pick_gain = 0
-                for v in range(n):
-                    work += 1
-                    if entered[v]:
-                        continue
-                    gain = np.int64(waiting[v] == links[v])
-                    if links[v] > 0:
-                        work += degree[v]
-                        for k in range(degree[v]):
-                            u = neighbours[v, k]
-                            gain += entered[u] and waiting[u] == 1
-                    if pick < 0 or gain > pick_gain or (gain == pick_gain and links[v] > links[pick]):
-                        pick, pick_gain = v, gain
-            entered[pick] = True
-            trial[step] = pick
-            width += 1
-            if width > SLOTS:
-                cost = np.inf
-                break
-            cost += _ORDERS[width]
-            for k in range(degree[pick]):
-                u = neighbours[pick, k]
-                links[u] += 1
-                if entered[u]:
-                    waiting[pick] -= 1
-                    waiting[u] -= 1
-                    width -= waiting[u] == 0
-            width -= waiting[pick] == 0
-            if cost >= best_cost:
-                break
-        if cost < best_cost:
-            best_cost = cost
-            for v in range(n):
-                order[v] = trial[v]
-    return best_cost, work
+def _find(keys, index, generation, count, trial):
+    """Place of the state `trial` in the table; a new one goes to place `count`."""
+    words = trial.shape[0]
+    mixed = np.uint64(0)
+    for w in range(words):
+        mixed = (mixed ^ trial[w]) * _MIX
+        mixed ^= mixed >> np.uint64(29)
+    top = np.uint64(index.shape[0] - 1)
+    at = mixed & top
+    while index[at, 1] == generation:
+        place = index[at, 0]
+        same = True
+        for w in range(words):
+            same &= keys[place, w] == trial[w]
+        if same:
+            return place
+        at = (at + _ONE) & top
+    index[at, 0] = count
+    index[at, 1] = generation
+    for w in range(words):
+        keys[count, w] = trial[w]
+    return count
 
 
 @no_type_check
 @njit(cache=True)
-def _add(keys, masses, used, slots, count, key, mass):
-    """Add `mass` to a state of the open-addressing table; returns the number of states."""
-    top = np.uint64(keys.shape[0] - 1)
-    place = key * _MIX
-    place = (place ^ (place >> np.uint64(29))) & top
-    while used[place]:
-        if keys[place] == key:
-            masses[place] += mass
-            return count
-        place = (place + _ONE) & top
-    used[place] = True
-    keys[place] = key
-    masses[place] = mass
-    slots[count] = place
-    return count + 1
+def _reaches(key, blocks, a, b):
+    """Whether slot a reaches slot b in a state."""
+    word = key[(a >> 3) * blocks + (b >> 3)]
+    return (word >> np.uint64(8 * (a & 7) + (b & 7))) & _ONE != 0
 
 
 @no_type_check
 @njit(cache=True)
-def sweep(present, absent, order, tables, work_limit):
-    """log P(acyclic) and P(cyclic) of one graph.
+def _connect(key, blocks, i, j, trial):
+    """The state with an arrow from slot i to slot j, into `trial`; returns whether that is another state."""
+    changed = False
+    for row in range(blocks):
+        above = (key[row * blocks + (i >> 3)] >> np.uint64(i & 7)) & _COLUMN
+        if row == i >> 3:
+            above |= _ONE << np.uint64(8 * (i & 7))
+        for column in range(blocks):
+            below = (key[(j >> 3) * blocks + column] >> np.uint64(8 * (j & 7))) & _ROW
+            if column == j >> 3:
+                below |= _ONE << np.uint64(j & 7)
+            word = key[row * blocks + column]
+            trial[row * blocks + column] = word | (above * below)
+            changed |= trial[row * blocks + column] != word
+    return changed
+
+
+@no_type_check
+@njit(cache=True)
+def _forget(keep, blocks, slot, row_too):
+    """Clear a slot's column, and its row where asked, in a state or in the mask of what is kept."""
+    for block in range(blocks):
+        keep[block * blocks + (slot >> 3)] &= ~(_COLUMN << np.uint64(slot & 7))
+        if row_too:
+            keep[(slot >> 3) * blocks + block] &= ~(_ROW << np.uint64(8 * (slot & 7)))
+
+
+@no_type_check
+@njit(cache=True)
+def _grow(keys, masses, generation, count):
+    """Tables with room for twice as many states, and their index."""
+    room = 2 * keys.shape[0]
+    more_keys = np.empty((room, keys.shape[1]), np.uint64)
+    more_masses = np.empty((room, masses.shape[1]))
+    more_masses[:count] = masses[:count]
+    index = np.zeros((4 * room, 2), np.int32)
+    for t in range(count):
+        _find(more_keys, index, generation, t, keys[t])
+    return more_keys, more_masses, index
+
+
+@no_type_check
+@njit(cache=True)
+def sweep(present, absent, sink_gap, order, width, target, only_free, work_limit):
+    """P(acyclic), P(cyclic) and the sums of all columns of one graph.
 
     Args:
         present: Edge probabilities p. Shape (n, n).
         absent: 1 - p, given apart since it may be tiny. Shape (n, n).
+        sink_gap: Probability that no edge runs from a vertex to each sink. Shape (n_sinks, n).
         order: As `sweep_order` gives it. Shape (n,).
-        tables: Two hash tables (keys, masses, used, slots) of a power-of-two capacity, unused.
+        width: Slots that order needs.
+        target: X, the first of the order; -1: only P(acyclic) is wanted.
+        only_free: Whether a vertex's column holds only what leaves it free; else all in which X reaches it.
         work_limit: Give up beyond this many state updates.
 
     Returns:
-        status (DONE or FAILED), log P(acyclic), P(cyclic), state updates.
+        status (DONE or FAILED), log P(acyclic), P(cyclic), shares of P(acyclic), state updates. A share for
+        each vertex: X reaches it (and it is free); then for each sink: X does not reach it.
+        Shape (n + n_sinks,).
     """
     n = present.shape[0]
-    keys, masses, used, slots, new_keys, new_masses, new_used, new_slots = tables
-    capacity = keys.shape[0] // 4
+    n_sinks = sink_gap.shape[0]
+    shares = np.zeros(n + n_sinks)
+    blocks = 1 if width <= 8 else 2
+    words = blocks * blocks
+    columns = 1 if target < 0 else 1 + n_sinks + n
+    most_states = _MOST_CELLS // columns
+    if width > SLOTS:
+        return FAILED, 0.0, 0.0, shares, 0
+    room = _ROOM
+    keys = np.empty((room, words), np.uint64)
+    masses = np.empty((room, columns))
+    other_keys = np.empty((room, words), np.uint64)
+    other_masses = np.empty((room, columns))
+    index = np.zeros((4 * room, 2), np.int32)
+    trial = np.zeros(words, np.uint64)
+    closed_trial = np.empty(words, np.uint64)
+    keep = np.empty(words, np.uint64)
     slot = np.full(n, -1, np.int64)
-    free = np.ones(SLOTS, np.bool_)
+    free = np.ones(8 * blocks, np.bool_)
     waiting = np.zeros(n, np.int64)
+    column = np.zeros(n, np.int64)
     for i in range(n):
         for j in range(n):
             waiting[i] += present[i, j] > 0.0 or present[j, i] > 0.0
-    count = _add(keys, masses, used, slots, 0, np.uint64(0), 1.0)
+    generation = 1
+    count = 1
+    _find(keys, index, generation, 0, trial)
+    active = 1 if target < 0 else 1 + n_sinks
+    masses[0, :active] = 1.0
     log_scale = 0.0
     cyclic = 0.0
     work = 0
+    target_done = False
     entered = np.zeros(n, np.bool_)
     for step in range(n):
         v = order[step]
-        for q in range(SLOTS):
+        for q in range(8 * blocks):
             if free[q]:
                 slot[v] = q
                 free[q] = False
                 break
         entered[v] = True
+        if target >= 0:
+            column[v] = active
+            for t in range(count):
+                masses[t, active] = masses[t, 0]
+            active += 1
+        # Arrows: to the sinks first, then between v and each vertex that entered before it.
+        for s in range(n_sinks if target >= 0 else 0):
+            gap = sink_gap[s, v]
+            if gap >= 1.0:
+                continue
+            if v == target:
+                for t in range(count):
+                    masses[t, 1 + s] *= gap
+                continue
+            work += count
+            before = count
+            for t in range(before):
+                m = masses[t, 1 + s]
+                if m == 0.0:
+                    continue
+                if _reaches(keys[t], blocks, slot[target], slot[v]):
+                    masses[t, 1 + s] = m * gap
+                    continue
+                if not _connect(keys[t], blocks, slot[v], slot[target], trial):
+                    continue
+                if target_done:
+                    _forget(trial, blocks, slot[target], False)
+                if count == room:
+                    keys, masses, index = _grow(keys, masses, generation, count)
+                    room = keys.shape[0]
+                place = _find(keys, index, generation, count, trial)
+                if place == t:
+                    continue
+                if place == count:
+                    count += 1
+                    for k in range(active):
+                        masses[place, k] = 0.0
+                masses[place, 1 + s] += m * (1.0 - gap)
+                masses[t, 1 + s] = m * gap
         for u in range(n):
             if u == v or not entered[u] or not (present[u, v] > 0.0 or present[v, u] > 0.0):
                 continue
@@ -177,133 +230,124 @@ def sweep(present, absent, order, tables, work_limit):
                 if p <= 0.0:
                     continue
                 gap = absent[blocked, blocker]
-                i = np.uint64(slot[blocked])
-                j = np.uint64(slot[blocker])
-                row_i = np.uint64(8) * i
-                row_j = np.uint64(8) * j
-                work += count
-                new_count = 0
+                i, j = slot[blocked], slot[blocker]
+                bound = column[blocked] if only_free and target >= 0 else -1
+                work += count * (1 + active // 16) * (1 if blocks == 1 else _WIDE_COST)
+                before = count
                 closed = 0.0
-                for t in range(count):
-                    place = slots[t]
-                    used[place] = False
-                    key = keys[place]
-                    mass = masses[place]
-                    if (key >> (row_j + i)) & _ONE:  # the blocker already reaches the blocked: a cycle
-                        closed += mass * p
-                        mass *= gap
-                    elif not (key >> (row_i + j)) & _ONE:
-                        below = ((key >> row_j) & _ROW) | (_ONE << j)
-                        above = ((key >> i) & _COLUMN) | (_ONE << row_i)
-                        new_count = _add(
-                            new_keys,
-                            new_masses,
-                            new_used,
-                            new_slots,
-                            new_count,
-                            key | (above * below),
-                            mass * p,
-                        )
-                        mass *= gap
-                    new_count = _add(new_keys, new_masses, new_used, new_slots, new_count, key, mass)
-                    if new_count > capacity:
-                        break
+                # In place: a state that receives mass holds i -> j already, and keeps all of its own.
+                for t in range(before):
+                    if _reaches(keys[t], blocks, i, j):
+                        continue
+                    if _reaches(keys[t], blocks, j, i):
+                        closed += masses[t, 0] * p
+                    else:
+                        _connect(keys[t], blocks, i, j, trial)
+                        if count == room:
+                            keys, masses, index = _grow(keys, masses, generation, count)
+                            room = keys.shape[0]
+                        place = _find(keys, index, generation, count, trial)
+                        if place == count:
+                            count += 1
+                            for k in range(active):
+                                masses[place, k] = masses[t, k] * p
+                            if bound >= 0:
+                                masses[place, bound] = 0.0
+                        else:
+                            held = masses[place, bound] if bound >= 0 else 0.0
+                            for k in range(active):
+                                masses[place, k] += masses[t, k] * p
+                            if bound >= 0:
+                                masses[place, bound] = held
+                    for k in range(active):
+                        masses[t, k] *= gap
                 cyclic += closed * np.exp(log_scale)
-                keys, new_keys = new_keys, keys
-                masses, new_masses = new_masses, masses
-                used, new_used = new_used, used
-                slots, new_slots = new_slots, slots
-                count = new_count
-                if work > work_limit or count > capacity:
-                    used[:] = False
-                    new_used[:] = False
-                    return FAILED, 0.0, 0.0, work
-        keep = _ALL
+                if work > work_limit or count > most_states:
+                    return FAILED, 0.0, 0.0, shares, work
         for u in range(n):
-            if entered[u] and slot[u] >= 0 and waiting[u] == 0:
-                q = np.uint64(slot[u])
-                keep &= ~(_ROW << (np.uint64(8) * q))
-                keep &= ~(_COLUMN << q)
+            if not entered[u] or slot[u] < 0 or waiting[u] > 0 or (u == target and target_done):
+                continue
+            top = 0.0
+            for t in range(count):
+                top = max(top, masses[t, 0])
+            if top == 0.0:  # certain edges that close a cycle
+                return DONE, -np.inf, 1.0, shares, work
+            work += count * (1 + active // 16) * (1 if blocks == 1 else _WIDE_COST)
+            while room < 2 * count:
+                room *= 2
+            if index.shape[0] < 4 * room:
+                index = np.zeros((4 * room, 2), np.int32)
+                generation = 0
+            if other_keys.shape[0] < room:
+                other_keys = np.empty((room, words), np.uint64)
+                other_masses = np.empty((room, columns))
+            generation += 1
+            target_done |= u == target
+            keep[:] = _ALL
+            if target_done:
+                _forget(keep, blocks, slot[target], False)
+            if u != target:
+                _forget(keep, blocks, slot[u], True)
+            scale = 1.0 / top
+            own = -1 if target < 0 or u == target else column[u]
+            new_count = 0
+            for t in range(count):
+                mass = masses[t, own] * scale if own >= 0 else 0.0
+                for w in range(words):
+                    trial[w] = keys[t, w] & keep[w]
+                if mass != 0.0 and not _reaches(keys[t], blocks, slot[target], slot[u]):
+                    _connect(keys[t], blocks, slot[u], slot[target], closed_trial)
+                    same = True
+                    for w in range(words):
+                        closed_trial[w] &= keep[w]
+                        same &= closed_trial[w] == trial[w]
+                    if same:  # nothing ahead can make X reach it
+                        masses[t, own] = 0.0
+                    else:
+                        place = _find(other_keys, index, generation, new_count, closed_trial)
+                        if place == new_count:
+                            new_count += 1
+                            for k in range(active):
+                                other_masses[place, k] = 0.0
+                        other_masses[place, own] -= mass
+                place = _find(other_keys, index, generation, new_count, trial)
+                if place == new_count:
+                    new_count += 1
+                    for k in range(active):
+                        other_masses[place, k] = masses[t, k] * scale
+                else:
+                    for k in range(active):
+                        other_masses[place, k] += masses[t, k] * scale
+            log_scale += np.log(top)
+            keys, other_keys = other_keys, keys
+            masses, other_masses = other_masses, masses
+            count = new_count
+            room = keys.shape[0]
+            if u != target:
                 free[slot[u]] = True
                 slot[u] = -1
-        if keep == _ALL:
-            continue
-        work += count
-        top = 0.0
-        for t in range(count):
-            top = max(top, masses[slots[t]])
-        if top == 0.0:  # certain edges that close a cycle
-            used[:] = False
-            return DONE, -np.inf, 1.0, work
-        new_count = 0
-        for t in range(count):
-            place = slots[t]
-            used[place] = False
-            new_count = _add(
-                new_keys, new_masses, new_used, new_slots, new_count, keys[place] & keep, masses[place] / top
-            )
-        log_scale += np.log(top)
-        keys, new_keys = new_keys, keys
-        masses, new_masses = new_masses, masses
-        used, new_used = new_used, used
-        slots, new_slots = new_slots, slots
-        count = new_count
     total = 0.0
     for t in range(count):
-        total += masses[slots[t]]
-        used[slots[t]] = False
-    return DONE, log_scale + np.log(total), cyclic, work
+        total += masses[t, 0]
+        for v in range(n if target >= 0 else 0):
+            shares[v] += masses[t, column[v]]
+        for s in range(n_sinks if target >= 0 else 0):
+            shares[n + s] += masses[t, 1 + s]
+    if total == 0.0:
+        return DONE, -np.inf, 1.0, shares, work
+    shares /= total
+    log_scale += np.log(total)
+    return DONE, log_scale, cyclic, shares, work
 
 
 @no_type_check
 @njit(cache=True)
-def strong_components(present, label):
-    """Number the strongly connected components of the candidate digraph; returns how many.
-
-    Args:
-        present: Edge probabilities; an edge where above 0. Shape (n, n).
-        label: Filled with the component of each vertex. Shape (n,).
-    """
-    n = present.shape[0]
-    label[:] = -1
-    forward = np.empty(n, np.bool_)
-    backward = np.empty(n, np.bool_)
-    stack = np.empty(n, np.int64)
-    count = 0
-    for v in range(n):
-        if label[v] >= 0:
-            continue
-        for direction in range(2):
-            seen = forward if direction == 0 else backward
-            seen[:] = False
-            seen[v] = True
-            stack[0] = v
-            height = 1
-            while height:
-                height -= 1
-                a = stack[height]
-                for b in range(n):
-                    edge = present[a, b] if direction == 0 else present[b, a]
-                    if edge > 0.0 and not seen[b] and label[b] < 0:
-                        seen[b] = True
-                        stack[height] = b
-                        height += 1
-        for u in range(n):
-            if forward[u] and backward[u]:
-                label[u] = count
-        count += 1
-    return count
-
-
-@no_type_check
-@njit(cache=True)
-def graph_log_z(present, absent, tables, work_limit):
+def graph_log_z(present, absent, work_limit):
     """log P(acyclic) and P(cyclic) of a graph: one sweep for each strongly connected component.
 
     Args:
         present: Edge probabilities p. Shape (n, n).
         absent: 1 - p. Shape (n, n).
-        tables: As for `sweep`.
         work_limit: Give up beyond this many state updates.
 
     Returns:
@@ -335,11 +379,11 @@ def graph_log_z(present, absent, tables, work_limit):
             for b in range(size):
                 linked[a, b] = sub_present[a, b] > 0.0 or sub_present[b, a] > 0.0
         order = np.empty(size, np.int64)
-        cost, done = sweep_order(linked, order)
+        width, done = sweep_order(linked, -1, order)
         work += done // 16  # a step here is far cheaper than a state update
-        if cost == np.inf:
-            return FAILED, 0.0, 0.0, work
-        status, log_part, cyclic_part, done = sweep(sub_present, sub_absent, order, tables, work_limit - work)
+        status, log_part, cyclic_part, _, done = sweep(
+            sub_present, sub_absent, np.empty((0, size)), order, width, -1, False, work_limit - work
+        )
         work += done
         if status == FAILED:
             return FAILED, 0.0, 0.0, work
