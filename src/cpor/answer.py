@@ -10,9 +10,10 @@ from cpor.decision import Action, Decision, settle
 from cpor.errors import TooLargeError
 from cpor.inference.decide import MethodChoice, decide
 from cpor.inference.graphs import GraphShare, likeliest_graphs
+from cpor.inference.robust import only_robust
 from cpor.records.decision import record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, Mode, mode_tau, parse_mode, percent
+from cpor.risk.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode, percent
 from cpor.words.grounding_answers import (
     AmbiguousRequest,
     Candidate,
@@ -322,5 +323,7 @@ def decide_given(
     start = time.perf_counter()
     limits = settings.deadline_ms, settings.require_certificate
     decision = settle(decide(posterior, level, settings.method, *limits, prior=settings.prior))
+    if chosen == "robust":
+        decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR)
     times_ms = {"decide": 1e3 * (time.perf_counter() - start)}
     return Answer(decision, posterior, None, None, chosen, level, prior=settings.prior, times_ms=times_ms)

@@ -1,5 +1,6 @@
 """What we say: an action, the probabilities behind it, and what certifies it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -14,6 +15,7 @@ DeferReason: TypeAlias = Literal[
     "not_proven",
     "near_tie",
     "weak_evidence",
+    "not_robust",
     "failed_check",
 ]
 CertificateKind: TypeAlias = Literal["exact", "action", "defer", "tolerance", "k_max", "deadline"]
@@ -32,6 +34,7 @@ WHY_DEFERRED: Mapping[str, str] = {
     "not_proven": "the scene is too large for an exact sum, and no action is proven to be likely right",
     "near_tie": "no action is likely enough to be right, and the best two are about equally likely",
     "weak_evidence": "no action is likely enough to be right",
+    "not_robust": "the action would not be likely enough if all probabilities were a little off",
     "failed_check": "a check of the input failed",
 }
 """The reasons to defer in words, to follow a colon."""
@@ -61,7 +64,8 @@ class Defer:
             `conflicting_evidence` (most of the belief had to be discarded as cyclic), `not_proven` (the
             scores are known within bounds only, and these leave open what to do), `near_tie` (two actions
             are about equally likely to be right), `weak_evidence` (none of these, yet no action is likely
-            enough to be right), `failed_check` (the input is not what it should be).
+            enough to be right), `not_robust` (an action is, but not with all probabilities a little off),
+            `failed_check` (the input is not what it should be).
     """
 
     reason: DeferReason
@@ -182,6 +186,20 @@ class Decision:
         score = self.scores[obj]
         epsilon = 0.0 if self.certificate.exact else self.certificate.epsilon
         return max(0.0, score - epsilon), min(1.0, score + epsilon)
+
+    @property
+    def radius(self) -> float | None:
+        """How much dependence between relations the action bears: eta*; None where it defers.
+
+        For every other distribution over the same graphs whose ratios to the posterior differ by a factor of
+        less than e^eta*, the action is right with more than tau.
+        """
+        if isinstance(self.action, Defer):
+            return None
+        score = self.interval(self.action.obj)[0]
+        if score >= 1.0 or self.tau <= 0.0:
+            return math.inf
+        return math.log(score / (1.0 - score)) - math.log(self.tau / (1.0 - self.tau))
 
 
 MOST_MU = 0.99

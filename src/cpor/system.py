@@ -19,6 +19,7 @@ from cpor.decision import Decision, Defer
 from cpor.evidence.source import Source
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
+from cpor.inference.robust import only_robust
 from cpor.model import FittedModel
 from cpor.parts import GIVEN, OWN, Parts, doubt_merged, own_segmenter
 from cpor.perception.hidden_parts import guess_hidden_parts
@@ -26,7 +27,7 @@ from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.pipeline import Pipeline, Stopwatch
 from cpor.promise import check_masks_source, check_measured, check_used, promise_for, remask, with_memory
 from cpor.relations import ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, MODES, Mode, mode_tau, parse_mode
+from cpor.risk.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, mode_tau, parse_mode
 from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
 from cpor.semantics.namer import Namer
@@ -181,6 +182,8 @@ class System:
         )
         posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
         decision = self.infer(pipeline, posterior, settings)
+        if chosen == "robust":
+            decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR)
         rate = told.meant.weigh_rate(pipeline.success_rate(decision))
         measured = check_measured(believed.beliefs, target, decision.action)
         checks = (*check_used(view, believed, model), measured)

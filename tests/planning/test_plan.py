@@ -5,10 +5,11 @@ import itertools
 import numpy as np
 import pytest
 from oracles.brute_force import enumerate_dags, plan_validity
-from support.scenes import random_matrix, random_scene
+from support.scenes import nearest_matrix, random_matrix, random_scene
 
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, plan
 from cpor.inference.local import reachable
+from cpor.planning import plan as plan_module
 
 
 def all_sequences(scene, most):
@@ -99,16 +100,69 @@ def test_bad_costs(arguments, culprit):
         plan(ObstructionPosterior(["mug"], "mug", {}), **arguments)
 
 
-def test_missing_answers_and_large_scenes_are_refused(rng):
+def test_a_missing_answer_on_the_way_leaves_the_validity_open():
     gap = ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): None})
-    with pytest.raises(CporError, match="no answer"):
-        plan(gap)
+    assert plan(gap, 0).p_valid_range == pytest.approx((0.0, 1.0), abs=1e-8)
+    assert plan(gap, 0).ask
     assert plan(gap, prior=0.9).steps[0].obj == "box"
-    with pytest.raises(CporError, match="25 objects"):
-        plan(ObstructionPosterior(range(25), 0, random_matrix(rng, 25, 1.0)))
 
 
 def test_near_certain_contradictions_do_not_underflow():
     everyone = {(i, j): 1.0 for i in range(12) for j in range(12) if i != j}
     found = plan(ObstructionPosterior(range(12), 0, everyone), 2)
     assert 0.0 < found.p_valid < 1.0
+
+
+def test_plans_with_missing_answers_have_the_range_of_all_corners(rng):
+    ranges = 0
+    for _ in range(25):
+        scene = random_scene(rng, 5, 9)
+        filled = np.argwhere(scene.p_obstructs > 0.0)
+        if len(filled) < 4:
+            continue
+        missing = rng.permutation(filled)[:3]
+        p = scene.p_obstructs.copy()
+        p[tuple(missing.T)] = np.nan
+        found = plan(scene.replace_p(p), 3)
+        order = [scene.index(step.obj) for step in found.steps] + [scene.target_index]
+        corners = []
+        for values in itertools.product((0.0, 1.0), repeat=3):
+            p[tuple(missing.T)] = values
+            corners.append(plan_validity(enumerate_dags(scene.replace_p(p)), order))
+        assert found.p_valid_range == pytest.approx((min(corners), max(corners)), abs=1e-7)
+        assert found.p_valid == found.p_valid_range[0]
+        ranges += max(corners) > min(corners) + 0.01
+    assert ranges > 5
+
+
+def test_large_scenes_have_plans_with_proven_validity(rng):
+    sparse = np.triu(nearest_matrix(rng, 30, 3), 1) * 0.4 + np.tril(nearest_matrix(rng, 30, 1), -1) * 0.1
+    found = plan(ObstructionPosterior(range(30), 0, sparse))
+    assert not found.best_of_all or len(reachable(sparse, 0)) <= 18
+    assert found.p_valid_range[0] == found.p_valid_range[1]  # the sums are within reach
+    dense = plan(ObstructionPosterior(range(25), 0, random_matrix(rng, 25, 1.0)))
+    low, high = dense.p_valid_range
+    assert not dense.best_of_all and 0.0 <= low < high <= 1.0
+
+
+def test_bounds_from_retained_graphs_hold_the_exact_validity(rng, monkeypatch):
+    for _ in range(15):
+        scene = random_scene(rng, 5, 9)
+        exact = plan(scene, 3)
+        order = [scene.index(step.obj) for step in exact.steps] + [scene.target_index]
+        truth = plan_validity(enumerate_dags(scene), order)
+        monkeypatch.setattr(plan_module._Events, "_mass", lambda self, p: None)
+        monkeypatch.setattr(plan_module, "_GRAPHS", 5)
+        low, high = plan_module._Events(scene).range(plan_module._forbidden(scene, order[:-1]))
+        monkeypatch.undo()
+        assert low - 1e-12 <= truth <= high + 1e-12
+
+
+def test_what_a_plan_is_expected_to_take_and_what_comes_next():
+    scene = ObstructionPosterior(["mug", "box", "can"], "mug", {("mug", "box"): 0.95, ("box", "can"): 0.97})
+    found = plan(scene, 5)
+    assert found.then == Remove("box")
+    assert found.expected_removals == pytest.approx(1.0 + found.steps[0].p_valid_so_far)
+    assert found.expected_questions == pytest.approx(1.0 - found.p_valid)
+    at_once = plan(ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): 0.02}))
+    assert at_once.then is None and at_once.expected_removals == 0.0

@@ -287,12 +287,13 @@ def tested_with_of(labelled: Sequence[LabelledScene], sources: Sequence[Source])
 def mode_figures(
     promised: float | None, score: Float[np.ndarray, " n"], wrong: Bool[np.ndarray, " n"]
 ) -> dict[Mode, ModeFigures]:
-    """What each mode would have done on the scenes of the promise."""
-    taus = np.array([mode_tau(mode, promised) for mode in MODES])
+    """What each mode that goes by the score alone would have done on the scenes of the promise."""
+    modes = [mode for mode in MODES if mode != "robust"]
+    taus = np.array([mode_tau(mode, promised) for mode in modes])
     acted, errors = count_executed(score, wrong, taus)
     return {
         mode: ModeFigures(tau=float(taus[k]), n=score.size, n_acted=int(acted[k]), n_wrong=int(errors[k]))
-        for k, mode in enumerate(MODES)
+        for k, mode in enumerate(modes)
     }
 
 

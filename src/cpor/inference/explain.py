@@ -18,6 +18,7 @@ from cpor.inference.decide import decide
 from cpor.inference.exact import WORK_LIMIT, solve_exact, solve_small
 from cpor.inference.graphs import GraphShare, edge_posterior_matrix, likeliest_graphs
 from cpor.inference.local import ZETA, reachable
+from cpor.inference.robust import odds_factor
 from cpor.relations import Label, ObstructionPosterior
 
 NO_ANSWER = 0.5
@@ -73,6 +74,7 @@ class Explanation:
         relations: The relations the decision depends on, the one that flips it with the least change first.
         not_examined: Relations left out because the scene is too large to examine them exactly.
         unseen: The label of what nobody segmented, as the posterior has it.
+        odds_factor: See `cpor.inference.robust.odds_factor`.
     """
 
     decision: Decision
@@ -81,6 +83,7 @@ class Explanation:
     relations: tuple[RelationEffect, ...]
     not_examined: int
     unseen: Label | None = None
+    odds_factor: float | None = None
 
     @property
     def ask_next(self) -> RelationEffect | None:
@@ -111,7 +114,8 @@ def explain(
     effects, not_examined = _examine(assumed, missing, decision, flips)
     # Graphs of relations that nobody judged would show assumptions as findings.
     graphs = () if missing.any() and prior is None else likeliest_graphs(assumed, k)
-    return Explanation(decision, posterior.target, graphs, effects, not_examined, posterior.unseen)
+    factor = odds_factor(posterior.with_prior(prior), decision)
+    return Explanation(decision, posterior.target, graphs, effects, not_examined, posterior.unseen, factor)
 
 
 def _examine(

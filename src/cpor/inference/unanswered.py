@@ -124,6 +124,19 @@ def _cases(posterior: ObstructionPosterior, tau: float | None) -> Iterator[Case]
             todo.append(case)
 
 
+def list_cases(posterior: ObstructionPosterior) -> list[Float[np.ndarray, "n n"]] | None:
+    """Every case without open answers, those about the unseen at either end; None where there are too many."""
+    cases = list(islice(_cases(posterior, None), RANGE_CORNERS + 1))
+    if len(cases) > RANGE_CORNERS:
+        return None
+    settled = [case for case in cases if not isinstance(case, Inference)]
+    return [
+        np.where(np.isnan(case), end, case)
+        for case in settled
+        for end in ((0.0, 1.0) if np.isnan(case).any() else (0.0,))
+    ]
+
+
 def _reach_weights(p: Float[np.ndarray, "n n"], target: int) -> Float[np.ndarray, " n"]:
     """Probability of the likeliest single path from the target to each object; 0 where there is none."""
     best = np.zeros(len(p))

@@ -1,8 +1,9 @@
-"""One risk setting with three names: how sure the robot must be before it acts.
+"""One risk setting with four names: how sure the robot must be before it acts.
 
 The score of an action is the probability that it is right. `cautious` acts above the threshold that a model's
 promise was tested with, or above 90 % where nothing is promised; `balanced` above 50 %, `bold` above 30 %.
-A bolder mode never asks for more than a more cautious one.
+A bolder mode never asks for more than a more cautious one. `robust` has the threshold of `cautious`, and acts
+only where the score is proven to stay above it while the odds of every relation are off by ROBUST_FACTOR.
 """
 
 from typing import Literal, TypeAlias, get_args
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cpor.errors import one_of
 
-Mode: TypeAlias = Literal["cautious", "balanced", "bold"]
+Mode: TypeAlias = Literal["robust", "cautious", "balanced", "bold"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 DEFAULT_MODE: Mode = "cautious"
@@ -20,8 +21,12 @@ DEFAULT_MODE: Mode = "cautious"
 UNATTENDED_MODE: Mode = "balanced"
 """Of the demo, where nobody can: it would give up where a cautious robot asks."""
 
-LEAST_SCORE: dict[Mode, float] = {"cautious": 0.9, "balanced": 0.5, "bold": 0.3}
+LEAST_SCORE: dict[Mode, float] = {"robust": 0.9, "cautious": 0.9, "balanced": 0.5, "bold": 0.3}
 """Act above this probability of being right, where no tested threshold is lower."""
+
+
+ROBUST_FACTOR = 1.2
+"""Factor in odds by which every relation may be off at once where the mode is `robust`."""
 
 
 class ModeFigures(BaseModel):
@@ -83,4 +88,4 @@ def mode_tau(mode: Mode, promised: float | None = None) -> float:
     """
     if promised is None:
         return LEAST_SCORE[mode]
-    return promised if mode == "cautious" else min(promised, LEAST_SCORE[mode])
+    return promised if mode in ("robust", "cautious") else min(promised, LEAST_SCORE[mode])

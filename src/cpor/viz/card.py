@@ -1,5 +1,6 @@
 """A decision as a card in the terminal: what to do, how sure, why, and what would change it."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +12,7 @@ from rich.text import Text
 from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp, Remove
 from cpor.inference.explain import Explanation, RelationEffect
 from cpor.inference.graphs import GraphShare
+from cpor.inference.robust import LARGEST_FACTOR
 from cpor.relations import Label
 from cpor.viz.score_bar import score_bar
 
@@ -81,6 +83,8 @@ def decision_card(
         parts.append(Text(f"With probability {share} {NOBODY_SEGMENTED} is in its way."))
     parts += [Text(note) for note in notes]
     parts.append(Text(_certificate(decision), style="dim"))
+    if explanation.odds_factor is not None:
+        parts.append(Text(_say_robust(explanation.odds_factor, decision), style="dim"))
     if explanation.graphs:
         parts += [Text(), Text("Likeliest arrangements", style="bold")]
         parts.append(_indent([_graph(graph, name) for graph in explanation.graphs]))
@@ -235,6 +239,16 @@ def _certificate(decision: Decision) -> str:
     if certificate.certified:
         return f"{act} {bound}; proven to be the action exact inference takes.{mu}"
     return f"{act} {bound}; NOT proven ({certificate.kind}): exact inference may choose another action.{mu}"
+
+
+def _say_robust(factor: float, decision: Decision) -> str:
+    """How wrong the beliefs may be before the action's score falls to tau."""
+    factors = (factor, math.exp(min(decision.radius or 0.0, math.log(LARGEST_FACTOR))))
+    each, joint = (f"{f:.3g}" if f < LARGEST_FACTOR else f"{LARGEST_FACTOR:.0f} or more" for f in factors)
+    return (
+        f"Would still be above tau if the odds of every relation were off by a factor of {each}, or the odds "
+        f"between any two arrangements by a factor of {joint}."
+    )
 
 
 def _indent(rows: list[tuple[str, str]]) -> Table:
