@@ -174,12 +174,8 @@ class System:
         believed = self.believe(view, target, settings, watch)
         model = self.parts.model_for(believed.semantic)
         level = _tau(model, chosen or self.mode) if tau is None else tau
-        pipeline = replace(
-            self.parts.pipeline_for(believed.semantic),
-            tau=level,
-            method=settings.method,
-            prior=settings.prior,
-        )
+        stages = self.parts.pipeline_for(believed.semantic)
+        pipeline = replace(stages, tau=level, method=settings.method, prior=settings.prior)
         posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
         decision = self.infer(pipeline, posterior, settings)
         if chosen == "robust":

@@ -33,6 +33,10 @@ LARGEST_FACTOR = 1000.0
 """Factors in odds beyond this are not told apart."""
 
 
+_ROUGH = 1e-9
+"""Least threshold that a bound is divided by."""
+
+
 def holds_within(posterior: ObstructionPosterior, decision: Decision, least: Matrix, most: Matrix) -> bool:
     """Whether the action's score is proven to stay above tau while each relation moves within its interval.
 
@@ -84,8 +88,8 @@ def only_robust(posterior: ObstructionPosterior, decision: Decision, factor: flo
 def allow_cycles(decision: Decision, weight: float) -> Decision:
     """The decision where a graph with a cycle keeps a share of its probability, and no action is right in it.
 
-    With w that share and Z the probability of no cycle, every score is multiplied by Z / (Z + w (1 - Z)): the best
-    action stays the best, and is taken where its score still exceeds tau. Where Z is not known, nothing is.
+    With w that share and Z the probability of no cycle, every score is multiplied by Z / (Z + w (1 - Z)): the
+    best action stays the best, and is taken where its score still exceeds tau. Where Z is not known, none is.
 
     Args:
         decision: A decision given that there is no cycle.
@@ -150,7 +154,8 @@ def _falls(
     if not isinstance(decision.action, Grasp):
         gap = 1.0 - np.where(np.isnan(p), 1.0, np.where(p > 0.0, most, 0.0))
         apart = np.maximum(gap.prod(axis=1)[None, :], gap.prod(axis=0)[:, None])
-        drop = np.minimum(drop / tau, (1.0 - apart) * down + apart * np.log(given / least))
+        by_size = drop / tau if tau > _ROUGH else np.inf
+        drop = np.minimum(by_size, (1.0 - apart) * down + apart * np.log(given / least))
     drop[own] = 0.0  # nothing obstructs it: fewer relations of its own only help
     limit = np.maximum(up, np.where(np.arange(len(p))[:, None] == own, 0.0, down))
     fall = np.minimum(np.maximum(rise, drop), (1.0 - tau) * limit)

@@ -125,7 +125,7 @@ def _cases(posterior: ObstructionPosterior, tau: float | None) -> Iterator[Case]
 
 
 def list_cases(posterior: ObstructionPosterior) -> list[Float[np.ndarray, "n n"]] | None:
-    """Every case without open answers, those about the unseen at either end; None where there are too many."""
+    """Every case without open answers, those about the unseen at either end; None: too many."""
     cases = list(islice(_cases(posterior, None), RANGE_CORNERS + 1))
     if len(cases) > RANGE_CORNERS:
         return None

@@ -5,9 +5,9 @@ o_1 … o_m: when certain relations are absent. For any set of relations that ha
 
     P(absent | acyclic) = prod of their 1 - p * A(the graph without them) / Z
 
-which is exact wherever both masses are. Beyond that, validity is an event like others: with K graphs retained,
-|P - P_K| <= eps_K, and by Harris' inequality P is never below the product alone. Missing answers give the range
-over the cases of `cpor.inference.unanswered`.
+which is exact wherever both masses are. Beyond that, validity is an event like others: with K graphs
+retained, |P - P_K| <= eps_K, and by Harris' inequality P is never below the product alone. Missing answers
+give the range over the cases of `cpor.inference.unanswered`.
 
 What nobody segmented is never among o_1 … o_m: where it may obstruct, the plan is less likely to be valid,
 and asking is worth more.
@@ -30,6 +30,7 @@ from cpor.inference.exact import WORK_LIMIT, solve_exact
 from cpor.inference.graphs import log_acyclic_mass
 from cpor.inference.local import cut_local, reachable
 from cpor.inference.subset import log_acyclic_table
+from cpor.inference.topk import WORK_LIMIT as SEARCH_LIMIT
 from cpor.inference.topk import WeightedGraph, iterate_graphs
 from cpor.inference.unanswered import list_cases
 from cpor.planning._kernels import best_orders, best_set
@@ -39,7 +40,10 @@ LARGEST_PLAN = 18
 """Objects that matter to the target up to which the best of all plans is found: 3^18 steps, a few seconds."""
 
 _GRAPHS = 64
-"""Likeliest graphs whose orders of removal are compared beyond that, and whose mass bounds what is not summed."""
+"""Likeliest graphs whose mass bounds what is not summed, and whose orders of removal are compared …"""
+
+_ORDERS = 12
+"""… up to this many."""
 
 _ASSUMED = 0.5
 """Probability that stands for a missing answer while plans are compared; their ranges take all values in."""
@@ -60,7 +64,7 @@ class PlanStep:
         p_needed: Probability that it lies on the target's chain, so that it has to go at all; in the share of
             the likeliest graphs where that is too much to sum.
 
-    Where answers are missing, or sums are out of reach, the probabilities of validity are the least they may be.
+    Where answers are missing, or sums are out of reach, validity has the least probability it may have.
     """
 
     obj: Label
@@ -76,7 +80,7 @@ class Plan:
     Attributes:
         target: The object to grasp in the end.
         steps: Removals in order; none where grasping at once is best.
-        p_valid: Probability that the whole plan, the grasp included, is valid; the least where it has a range.
+        p_valid: Probability that the whole plan, the grasp included, is valid; the least of its range.
         p_valid_range: What it is proven to lie in: both ends alike where it is exact.
         best_of_all: Whether all plans were compared; else the orders of the likeliest graphs.
         then: What would be decided next if the first step works; None where there is none.
@@ -109,9 +113,9 @@ class Plan:
 
     @property
     def expected_removals(self) -> float:
-        """Removals tried until the target is free or one turns out not to be valid; none where it asks first."""
+        """Removals tried until the target is free or one is not valid; none where it asks first."""
         tried = [1.0, *(step.p_valid_so_far for step in self.steps)]
-        return 0.0 if self.ask else sum(tried[: len(self.steps)])
+        return 0.0 if self.ask else float(sum(tried[: len(self.steps)]))
 
     @property
     def expected_questions(self) -> float:
@@ -178,7 +182,7 @@ def plan(
     if best_of_all:
         orders = [_best_order(likely, most, cost_removal, cost_wrong)]
     else:
-        orders = list(_orders_of_graphs(likely, most))
+        orders = list(islice(_orders_of_graphs(likely, most), _ORDERS))
     events = _Events(posterior)
 
     def value(order: list[int]) -> float:
@@ -247,7 +251,7 @@ def _likeliest(p: Matrix, target: int) -> list[WeightedGraph]:
     members = reachable(p, target)
     local = np.zeros_like(p)
     local[np.ix_(members, members)] = p[np.ix_(members, members)]
-    return list(islice(iterate_graphs(local, allowance=Allowance(WORK_LIMIT)), _GRAPHS))
+    return list(islice(iterate_graphs(local, allowance=Allowance(SEARCH_LIMIT)), _GRAPHS))
 
 
 def _chain(graph: WeightedGraph, target: int) -> list[int]:
@@ -294,6 +298,8 @@ class _Events:
         self._most = np.where(np.isnan(p), 1.0, p)
         cases = list_cases(posterior)
         self._masses = None if cases is None else [(case, self._mass(case)) for case in cases]
+        self._target = posterior.target_index
+        self._retained: dict[bytes, tuple[list[WeightedGraph], float]] = {}
 
     def range(self, forbidden: Pairs) -> Range:
         """The least and the most that P(all of these are absent | acyclic) may be."""
@@ -310,21 +316,31 @@ class _Events:
             log_gaps = float(np.log1p(-np.clip(p[forbidden], 0.0, 1.0 - 1e-9)).sum())
             exact = min(float(np.exp(log_gaps + log_without - log_z)), 1.0)
             return exact, exact
-        local = np.where(self._outside[:, None] | self._outside[None, :], 0.0, p)
-        graphs = list(islice(iterate_graphs(local, allowance=Allowance(WORK_LIMIT)), _GRAPHS))
+        graphs, log_bound = self._retain(p)
         log_weights = np.array([graph.log_weight for graph in graphs])
         valid = [not forbidden[tuple(graph.edges.T)].any() for graph in graphs]
-        kept = float(np.exp(np.logaddexp.reduce(log_weights) - log_block_bound(local)))
+        kept = float(np.exp(np.logaddexp.reduce(log_weights) - log_bound))
         share = float(np.exp(log_weights - np.logaddexp.reduce(log_weights)) @ valid)
         return min(kept, 1.0) * share, min(kept, 1.0) * share + max(1.0 - kept, 0.0)
 
+    def _retain(self, p: Matrix) -> tuple[list[WeightedGraph], float]:
+        """The likeliest graphs of a case, and an upper bound on log Z; listed once for all events."""
+        key = p.tobytes()
+        if key not in self._retained:
+            local = np.where(self._outside[:, None] | self._outside[None, :], 0.0, p)
+            self._retained[key] = _likeliest(local, self._target), log_block_bound(local)
+        return self._retained[key]
+
     def _mass(self, p: Matrix) -> float | None:
         """Log P(acyclic) among what matters; None where it is out of reach."""
-        inside = np.flatnonzero(~self._outside)
+        graph = cut_local(p, np.flatnonzero(~self._outside))
         try:
-            return log_acyclic_mass(cut_local(p, inside), Allowance(WORK_LIMIT))
+            mass = log_acyclic_mass(graph, Allowance(WORK_LIMIT))
         except TooLargeError:
             return None
+        if np.isfinite(mass):
+            return mass
+        return float(log_acyclic_table(graph)[-1]) if len(graph) <= LARGEST_PLAN else None
 
 
 def _describe(
