@@ -21,7 +21,7 @@ import cpor
 from cpor.serve.http.app import create_app
 from cpor.serve.http.settings import ServeSettings
 
-EXAMPLE = "loose-bin"
+EXAMPLE = "touching-toys"
 STEP = 0.05
 EDIT_STEP = 0.1
 _STATIC = Path(cpor.__file__).parent / "serve" / "static"
