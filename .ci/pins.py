@@ -11,16 +11,17 @@ none: constraints.txt stays without hashes, and this script compares what pip wo
 import json
 import os
 import re
+import subprocess
 import sys
 import tomllib
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS, LOCK = ROOT / "constraints.txt", ROOT / "constraints.lock"
-INDEX = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
 
 OWN = "cpor-grasp"
 TOOLS = frozenset({"pip", "setuptools", "wheel"})
@@ -53,16 +54,26 @@ def read_lock(path: Path = LOCK) -> dict[str, tuple[str, frozenset[str]]]:
     return found
 
 
+@cache
+def index_url() -> str:
+    """Address of the package index that pip is set to."""
+    ask = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    told = os.environ.get("PIP_INDEX_URL") or subprocess.run(ask, capture_output=True, text=True).stdout
+    if not told.strip():
+        raise SystemExit("set PIP_INDEX_URL to the package index to take the hashes from")
+    return told.strip().rstrip("/")
+
+
 def hashes_on_index(name: str, version: str) -> list[str]:
     """SHA-256 of every file of a version that the index offers."""
-    request = urllib.request.Request(f"{INDEX}/{name}/", headers={"Accept": "text/html"})
+    request = urllib.request.Request(f"{index_url()}/{name}/", headers={"Accept": "text/html"})
     with urllib.request.urlopen(request, timeout=60.0) as reply:
         page = reply.read().decode()
     spelled = "[-_.]+".join(map(re.escape, name.split("-")))
     starts = re.compile(rf"{spelled}-{re.escape(version)}(-|\.tar|\.zip)", re.I)
     found = {sha for file, sha in _FILE.findall(page) if starts.match(file)}
     if not found:
-        raise SystemExit(f"the index {INDEX} has no file of {name} {version}")
+        raise SystemExit(f"the index has no file of {name} {version}")
     return sorted(found)
 
 
