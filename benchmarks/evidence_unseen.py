@@ -22,10 +22,11 @@ from long_parts import Row
 
 from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer, Grasp
-from cpor.evidence import GeometricEvidence, UnseenEvidence
+from cpor.evidence import GeometricEvidence
 from cpor.fitting.labelled import drop_objects
 from cpor.fusion import Guard
 from cpor.model import FittedModel, bundled_model
+from cpor.paper_model import nothing_unseen
 from cpor.pipeline import Pipeline
 from cpor.scene import BlockedBy, Observation, Scene
 from cpor.sim.dataset.make import plan_split, write_dataset
@@ -45,9 +46,7 @@ def before(pipeline: Pipeline) -> Pipeline:
 
     def measure(scene: Scene) -> GeometricEvidence:
         geometry = pipeline.measure(scene)
-        n = len(geometry.ids)
-        nothing = UnseenEvidence(*np.zeros((7, n)), *np.ones((2, n), bool), *np.zeros((2, n), bool))
-        return replace(geometry, unseen=nothing)
+        return replace(geometry, unseen=nothing_unseen(len(geometry.ids)))
 
     return replace(pipeline, measure=measure, calibrate_unseen=None, guard=Guard(float("inf")), most_mu=1.0)
 

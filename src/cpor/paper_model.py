@@ -144,5 +144,6 @@ def paper_evidence(scene: Scene) -> GeometricEvidence:
 def nothing_unseen(n: int) -> UnseenEvidence:
     """Evidence that everything hidden is accounted for."""
     shares = {name: np.zeros(n) for name in _SHARES}
-    shown, whole = np.ones(n, np.bool_), np.ones(n, np.bool_)
-    return UnseenEvidence(**shares, shows=shown, has_amodal=whole, flagged=np.zeros(n, np.bool_))
+    yes = {name: np.ones(n, np.bool_) for name in ("shows", "has_amodal")}
+    no = {name: np.zeros(n, np.bool_) for name in ("flagged", "crossed")}
+    return UnseenEvidence(**shares, **yes, **no)
