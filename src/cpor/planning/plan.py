@@ -40,10 +40,10 @@ LARGEST_PLAN = 18
 """Objects that matter to the target up to which the best of all plans is found: 3^18 steps, a few seconds."""
 
 _GRAPHS = 64
-"""Likeliest graphs whose mass bounds what is not summed, and whose orders of removal are compared …"""
+"""Likeliest graphs whose mass bounds what is not summed; each gives one order of removal to compare …"""
 
 _ORDERS = 12
-"""… up to this many."""
+"""… up to this many different ones."""
 
 _ASSUMED = 0.5
 """Probability that stands for a missing answer while plans are compared; their ranges take all values in."""
@@ -82,7 +82,7 @@ class Plan:
         steps: Removals in order; none where grasping at once is best.
         p_valid: Probability that the whole plan, the grasp included, is valid; the least of its range.
         p_valid_range: What it is proven to lie in: both ends alike where it is exact.
-        best_of_all: Whether all plans were compared; else the orders of the likeliest graphs.
+        best_of_all: Whether all plans were compared; else one order for each of the likeliest graphs.
         then: What would be decided next if the first step works; None where there is none.
         value: -cost_removal * number of removals - cost_wrong * (1 - p_valid).
         value_of_asking: -cost_ask.
@@ -162,7 +162,8 @@ def plan(
 ) -> Plan:
     """The removal sequence of best value, by a dynamic programme over sets of removed objects.
 
-    Where more than LARGEST_PLAN objects matter, the best among the orders that the likeliest graphs admit.
+    Where more than LARGEST_PLAN objects matter, the best of up to 12 orders: no removal, and one order for
+    each of the likeliest graphs.
 
     Args:
         posterior: The scene.
