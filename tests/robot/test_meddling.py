@@ -92,6 +92,32 @@ def test_two_looks_at_the_same_heap_differ_in_nothing():
     assert camera_shift(first.observation, second) is None
 
 
+def with_holes(frame, share, seed):
+    """A frame that lacks single depth readings, and has the noise of a camera."""
+    rng = np.random.default_rng(seed)
+    depth = frame.depth + rng.normal(0.0, 0.002, frame.shape).astype(np.float32)
+    depth[rng.random(frame.shape) < share] = np.nan
+    return replace(frame, depth=depth)
+
+
+def test_a_change_of_the_same_colour_shows_between_missing_readings():
+    table = BoxTable()
+    scene = TableMasks(table).segment(table.observe())
+    then = replace(scene, observation=with_holes(scene.observation, 0.05, 1))
+    raised = scene.observation.depth - np.float32(0.1) * (scene.visible_ids == 1)
+    now = with_holes(replace(scene.observation, depth=raised), 0.05, 2)
+    assert what_changed(then, now, frozenset({1})) == "something changed at object 1"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.9])
+def test_missing_readings_are_no_change(share):
+    table = BoxTable()
+    scene = TableMasks(table).segment(table.observe())
+    for seed in range(5):
+        then = replace(scene, observation=with_holes(scene.observation, share, seed))
+        assert what_changed(then, with_holes(scene.observation, share, seed + 100), frozenset({1})) is None
+
+
 def test_a_target_that_is_lost_is_asked_for():
     table = BoxTable({1: stack()[1], 4: stack()[4]}, rolls_away={1: 1}, misses={1: 1})
     answers = iter([Grasp(4)])

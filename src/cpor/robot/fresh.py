@@ -35,6 +35,12 @@ MOST_SHIFT = 0.2
 BETTER = 1.25
 """A camera was moved if its edges fit a shift so many times better than they fit where they were."""
 
+LEAST_READ = 0.2
+"""Share of the pixels nearby that must have a depth reading for depth to be compared.
+
+Of 108 pairs of looks at unmoved simulated heaps with six cameras it flags 1, as many as a rule that one
+missing reading blinds, which leaves out 21 to 62 % of a picture."""
+
 SPECK = 5
 """Side of the square that a changed place must hold: noise and flickering edges are thinner. [px]"""
 
@@ -138,12 +144,20 @@ def _differ(then: Observation, now: Observation) -> Bool[np.ndarray, "h w"]:
 def _outside(
     values: Shaped[np.ndarray, "h w c"], of: Shaped[np.ndarray, "h w c"], slack: float
 ) -> Bool[np.ndarray, "h w"]:
-    """Where values lie outside of the range that another look has nearby; NaN is outside of nothing."""
+    """Where values lie outside of the range that another look has nearby.
+
+    NaN is outside of nothing, and nothing is outside where the other look has too few readings nearby.
+    """
     window = (2 * JITTER_PX + 1, 2 * JITTER_PX + 1, 1)
     of = of.astype(np.float32)
-    low = ndimage.minimum_filter(np.nan_to_num(of, nan=-np.inf), window) - slack
-    high = ndimage.maximum_filter(np.nan_to_num(of, nan=np.inf), window) + slack
-    return np.asarray(((values < low) | (values > high)).any(axis=2))
+    missing = np.isnan(of)
+    low = ndimage.minimum_filter(np.where(missing, np.inf, of), window) - slack
+    high = ndimage.maximum_filter(np.where(missing, -np.inf, of), window) + slack
+    outside = ((values < low) | (values > high)).any(axis=2)
+    if missing.any():
+        read = ndimage.uniform_filter((~missing).all(axis=2).astype(np.float32), window[:2])
+        outside &= read >= LEAST_READ
+    return np.asarray(outside)
 
 
 def _edges(rgb: UInt8[np.ndarray, "h w 3"]) -> Bool[np.ndarray, "h1 w1"]:
