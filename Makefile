@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --r
 
 SBOM_TOOLS := cyclonedx-bom pip-licenses
 
-.PHONY: demo quick test check house bench evidence docs docs-tried dist format clean
+.PHONY: demo quick test pythons check house bench evidence docs docs-tried dist format clean
 
 # Compiles what it needs as it goes, and keeps it beside the sources: later runs start at once.
 demo: $(VENV)/.sim
@@ -23,6 +23,19 @@ quick: $(VENV)/.dev
 
 test: $(VENV)/.compiled
 	@$(PYTEST)
+
+# The core on other interpreters, with the pinned packages and without torch, browser and service: PYTHONS are those to try.
+PYTHONS ?= python3.12 python3.13
+CORE := test_asking.py test_pipeline.py test_relations.py test_scene.py test_system.py calibration \
+	contracts corrections data decoding evidence files fusion gate inference metrics planning records risk tracking words
+pythons:
+	@set -e; for python in $(PYTHONS); do at=out/pythons/$$(basename $$python); \
+		$$python -m venv $$at; $$at/bin/python --version; \
+		$$at/bin/python -m pip install --quiet --constraint constraints.txt --retries 5 '.[perception,sim]' \
+			beartype hypothesis mpmath onnx pytest scikit-learn; \
+		PYTHONDONTWRITEBYTECODE= $$at/bin/python -m pytest -q -m "not slow" $(CORE:%=tests/%); \
+		$$at/bin/python -m pytest -q tests/test_imports.py; \
+	done
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

@@ -35,4 +35,5 @@ def test_a_wheel_is_complete_small_and_the_same_twice(tmp_path):
     missing = {name for name in missing if (ROOT / "src" / name).exists()}
     assert not missing
     assert {name.split("/")[0] for name in names} == {"cpor", "cpor_grasp-0.1.0.dist-info"}
-    assert "cpor/commit.txt" in names
+    assert {"cpor/commit.txt", "cpor/py.typed"} <= set(names)
+    assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc")) or "/__pycache__/" in name]
