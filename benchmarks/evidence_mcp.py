@@ -1,4 +1,4 @@
-"""The conformance suite of the Model Context Protocol against `cpor mcp --http`. npx fetches it, with Node 22.
+"""The conformance suite of the Model Context Protocol against `cpor mcp --http`; npx fetches it and Node 22.
 
 Most scenarios of the suite call tools, prompts and resources of a test server by their names, or need what
 this server does not offer (sampling, elicitation, completion, logging, subscriptions): counted apart.
