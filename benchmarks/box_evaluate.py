@@ -34,7 +34,7 @@ from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
 from cpor.evidence.joined import join_geometry
 from cpor.evidence.learnt import RELATIONS, GeometryKind, LearntGeometry
 from cpor.experiments.perceived import PerceptionSettings, SegmenterKind, see
-from cpor.experiments.robot_table import Rate
+from cpor.experiments.robot_table import WilsonRate
 from cpor.files.whole_files import write_bytes
 from cpor.fitting.labelled import LabelledScene
 from cpor.perception import network_file
@@ -291,7 +291,7 @@ def main() -> None:
 
 def _say(masks: str, source: str, row: dict[str, Any]) -> None:
     told = ", ".join(
-        f"{method} {Rate.of([c == '1' for c in ''.join(by_tier.values())]).share:.3f}"
+        f"{method} {WilsonRate.of([c == '1' for c in ''.join(by_tier.values())]).share:.3f}"
         for method, by_tier in row["right"]["any"].items()
     )
     relations = row["relations"]

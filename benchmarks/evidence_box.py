@@ -11,7 +11,7 @@ from typing import Any
 
 from evidence_page import Row, keep
 
-from cpor.experiments.robot_table import Rate
+from cpor.experiments.robot_table import WilsonRate
 
 METHODS = {
     "cpor": "summed over acyclic graphs",
@@ -69,7 +69,7 @@ def _first(name: str, truth: str, by_method: dict[str, dict[str, str]], asked: s
     judged = "occlusion or sweep" if truth == "any" else "occlusion alone"
     whole = {method: "".join(by_tier.values()) for method, by_tier in by_method.items()}
     for method, by_tier in by_method.items():
-        rate = Rate.of([c == "1" for c in whole[method]])
+        rate = WilsonRate.of([c == "1" for c in whole[method]])
         tiers = ", ".join(f"{tier} {each.count('1') / len(each):.3f}" for tier, each in by_tier.items())
         told = f"{rate.share:.3f} [{rate.ci[0]:.3f}, {rate.ci[1]:.3f}] of {rate.n} ({tiers})"
         if method not in ("cpor", "truth"):

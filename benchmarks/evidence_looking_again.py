@@ -23,7 +23,7 @@ from cpor.asking import worth
 from cpor.decision import Decision, Defer
 from cpor.errors import SimulationError
 from cpor.experiments.loop_causes import Step, list_steps
-from cpor.experiments.robot_table import Rate
+from cpor.experiments.robot_table import WilsonRate
 from cpor.experiments.scenarios import Person
 from cpor.robot.cycle import Cycle
 from cpor.sim.dataset.manifest import TIERS
@@ -106,7 +106,7 @@ def rows_of(records: list[dict[str, Any]]) -> list[Row]:
         told = []
         for way in ("without", "with"):
             runs = [r[way] for r in group]
-            rate = Rate.of([each["success"] for each in runs])
+            rate = WilsonRate.of([each["success"] for each in runs])
             asked, needless, wrong = (
                 sum(each[key] for each in runs) for key in ("asked", "needless", "wrong")
             )

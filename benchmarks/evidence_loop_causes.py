@@ -24,10 +24,10 @@ from cpor.experiments.deciders import MethodName
 from cpor.experiments.loop_causes import count_causes, episode_risk
 from cpor.experiments.robot_table import (
     DEV_SEED,
-    Rate,
     RobotRow,
     ScenarioRecord,
     ScenarioSettings,
+    WilsonRate,
     hold_at,
     run_robot_table,
     summarise,
@@ -143,7 +143,7 @@ def late_looks(per_tier: int) -> list[Row]:
             "decides",
             f"first action right after {removed} removals, {name}",
             "reported",
-            _share(Rate.of(outcomes)),
+            _share(WilsonRate.of(outcomes)),
         )
         for (removed, name), outcomes in sorted(right.items())
     ]
@@ -175,7 +175,7 @@ def _causes(name: str, records: Sequence[ScenarioRecord]) -> list[Row]:
             "decides",
             f"{name}: likeliest action right, first look / later looks",
             "reported",
-            f"{_share(Rate.of(first))} / {_share(Rate.of(later))}",
+            f"{_share(WilsonRate.of(first))} / {_share(WilsonRate.of(later))}",
         ),
     ]
 
@@ -206,7 +206,7 @@ def _in_words(row: RobotRow) -> str:
     return told
 
 
-def _share(rate: Rate) -> str:
+def _share(rate: WilsonRate) -> str:
     return f"{rate.share:.1%} [{rate.ci.low:.3f}, {rate.ci.high:.3f}] of {rate.n}"
 
 

@@ -25,8 +25,8 @@ from cpor.experiments.geometry import measure_geometry
 from cpor.experiments.mask_table import MaskFigure, measure_masks
 from cpor.experiments.pair_log import log_pairs, read_pair_log, write_pair_log
 from cpor.experiments.perceived import (
-    CaseRecord,
     Perceived,
+    PerceivedCase,
     PerceptionSettings,
     SegmenterKind,
     perceive_split,
@@ -77,14 +77,14 @@ def masks(workers: int) -> list[Row]:
     return _mask_rows(measure_masks(records, np.random.default_rng(0)), len(records))
 
 
-def _segment_case(number: int) -> CaseRecord:
+def _segment_case(number: int) -> PerceivedCase:
     """A test scene as our segmenter sees it, against the truth."""
     scene, entry = simulate_case(plan_split("test").cases[number], DatasetSettings())
     seen = make_segmenter("embedded").segment(scene.observation)
     assert seen.visible_ids is not None and scene.visible_ids is not None
     known = Recognition.match(seen.ids, seen.visible_ids, scene.ids, scene.visible_ids)
     target, quality = known.find(entry.target), frame_quality(seen, scene)
-    return CaseRecord(
+    return PerceivedCase(
         name=entry.name, tier=entry.tier, target=target, found=target in seen.ids,
         owner=dict(known.owner), quality=quality,
     )  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
 from cpor.decoding.paper import assemble_paper, map_graph
-from cpor.experiments.perceived import CaseRecord
+from cpor.experiments.perceived import PerceivedCase
 from cpor.metrics import bootstrap_mean, ece, set_score
 from cpor.model import FittedModel, bundled_model
 from cpor.paper_model import load_model, nothing_unseen, paper_evidence
@@ -91,7 +91,7 @@ def main() -> None:
     pipelines = variants(Path(sys.argv[3]) if len(sys.argv) > 3 else None)
     found: dict[str, list[tuple[int, dict]]] = {name: [] for name in pipelines}
     records = [
-        CaseRecord.model_validate_json(file.read_bytes())
+        PerceivedCase.model_validate_json(file.read_bytes())
         for file in sorted((seen / "records").glob("*.json"))
     ]
     for k, record in enumerate(records):

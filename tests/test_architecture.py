@@ -4,6 +4,7 @@ import ast
 import itertools
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,23 @@ def test_nobody_reaches_into_the_kernels_of_another_package(folder):
                 if private and "kernels" in name.split(".")[len(package)] and here[: len(home)] != home:
                     reached.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not reached
+
+
+def named_types(path):
+    """Names of the classes and type aliases of a file."""
+    tree = ast.parse(path.read_text())
+    yield from (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+            yield ast.unparse(node.target)
+
+
+def test_a_class_or_alias_has_a_name_of_its_own():
+    places = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        for name in named_types(path):
+            places[name].append(str(path.relative_to(SOURCE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -147,7 +147,7 @@ class View:
             called = {o.id: o.called for o in named.objects if o.called}
             self.memory = replace(self.memory, names={**self.memory.names, **called})
         watch.lap("name")
-        self.times_ms = watch.times_ms
+        self.times_ms = watch.times
         return named
 
     @cached_property

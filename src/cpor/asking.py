@@ -25,10 +25,10 @@ from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.budget import Spent
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs
 
-Answers: TypeAlias = Mapping[BlockedBy, float | None]
+PairAnswers: TypeAlias = Mapping[BlockedBy, float | None]
 """Answers so far, by pair; None was asked in vain, an absent pair was not asked."""
 
-Believe: TypeAlias = Callable[[Answers], ObstructionPosterior]
+Believe: TypeAlias = Callable[[PairAnswers], ObstructionPosterior]
 """From the answers so far to what to decide from."""
 
 Decide: TypeAlias = Callable[[Sequence[ObstructionPosterior]], Sequence[Decision]]
@@ -73,7 +73,7 @@ class AskingSettings:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskingResult:
     """What came of asking.
 
     Attributes:
@@ -86,7 +86,7 @@ class Asked:
     """
 
     decision: Decision
-    answers: Answers
+    answers: PairAnswers
     relevant: int
     stopped: StopReason
     p_change: float
@@ -105,7 +105,7 @@ def ask_what_matters(
     rng: np.random.Generator,
     settings: AskingSettings | None = None,
     decide_all: Decide = decide_many,
-) -> Asked:
+) -> AskingResult:
     """Ask one question after the other, the one the decision hangs on most first.
 
     Args:
@@ -139,7 +139,7 @@ def ask_what_matters(
         open_pairs.discard(pair)
         posterior = believe(answers)
     certain = _is_certain(posterior, decision, open_pairs, decide_all)
-    return Asked(decision, answers, relevant, stopped, p_change, certain)
+    return AskingResult(decision, answers, relevant, stopped, p_change, certain)
 
 
 def ask_scene(
@@ -150,7 +150,7 @@ def ask_scene(
     pairs: Sequence[BlockedBy],
     rng: np.random.Generator,
     settings: AskingSettings | None = None,
-) -> tuple[Asked, ScoredPairs]:
+) -> tuple[AskingResult, ScoredPairs]:
     """Decide for a target, asking a scorer what matters; also what it said, and what that took.
 
     Pairs that were not asked about have no answer.
@@ -241,7 +241,7 @@ def believe_with(
     """What a pipeline believes of a scene given some answers; geometry is measured once."""
     geometry, others = pipeline.measure(scene), pipeline.score_sources(scene)
 
-    def believe(answers: Answers) -> ObstructionPosterior:
+    def believe(answers: PairAnswers) -> ObstructionPosterior:
         beliefs = pipeline.combine(geometry, with_unasked(answers, pairs, scorer), others)
         return pipeline.posterior(beliefs, target)
 
@@ -256,7 +256,7 @@ def decide_with(pipeline: Pipeline) -> Decide:
     ]
 
 
-def with_unasked(answers: Answers, pairs: Sequence[BlockedBy], scorer: str | None) -> SemanticScores:
+def with_unasked(answers: PairAnswers, pairs: Sequence[BlockedBy], scorer: str | None) -> SemanticScores:
     """All pairs, those not asked yet without answer: a calibrator counts a scene's pairs, not questions."""
     return SemanticScores(dict.fromkeys(pairs) | dict(answers), scorer)
 

@@ -186,7 +186,7 @@ class Pipeline:
         watch.lap("condition")
         decision = self.decide(posterior)
         watch.lap("decide")
-        return PipelineResult(beliefs, posterior, decision, self.success_rate(decision), watch.times_ms)
+        return PipelineResult(beliefs, posterior, decision, self.success_rate(decision), watch.times)
 
     def believe(self, scene: Scene, watch: "Stopwatch | None" = None) -> PairBeliefs:
         """Measure, score, calibrate and fuse: what holds for every target of the scene."""
@@ -334,21 +334,19 @@ def _calibrate(calibrator: Calibrator | None, scores: PairScores) -> Float[np.nd
 
 
 class Stopwatch:
-    """Time of each stage, in milliseconds.
+    """Time of each stage.
 
     Args:
-        before: Times of stages that are over already. [ms]
+        before: Times of stages that are over already.
+        per_s: Units of time in a second: 1000 counts milliseconds.
     """
 
-    def __init__(self, before: Mapping[str, float] | None = None) -> None:
-        self.times_ms: dict[str, float] = dict(before or {})
+    def __init__(self, before: Mapping[str, float] | None = None, per_s: float = 1e3) -> None:
+        self.times, self._per_s = dict(before or {}), per_s
         self._last = time.perf_counter()
 
     def lap(self, stage: str) -> None:
         """Note the time since the last stage ended."""
-        self.add({stage: 1e3 * (time.perf_counter() - self._last)})
-
-    def add(self, times_ms: Mapping[str, float]) -> None:
-        """Add times that were measured elsewhere. [ms]."""
-        self.times_ms |= times_ms
-        self._last = time.perf_counter()
+        now = time.perf_counter()
+        self.times[stage] = self._per_s * (now - self._last)
+        self._last = now

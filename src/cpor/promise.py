@@ -76,9 +76,7 @@ def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable
     of_masks = check_masks(scene) if scene.objects else ()
     checks = (*of_frame, check_masks_source(scene, maker), *of_masks)
     watch.lap("check_masks")
-    return View(
-        scene, masks, made, checks, view.notes, watch.times_ms, relations=view.relations, told=view.told
-    )
+    return View(scene, masks, made, checks, view.notes, watch.times, relations=view.relations, told=view.told)
 
 
 def with_memory(view: View, memory: Memory) -> View:

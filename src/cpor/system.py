@@ -35,7 +35,7 @@ from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
 from cpor.tracking.target import Pointing, Track
 from cpor.words.grounding import ground_id, shows_nothing
-from cpor.words.grounding_answers import Asked, Found, Request, as_request
+from cpor.words.grounding_answers import Found, Request, RequestLike, as_request
 
 
 class System:
@@ -130,12 +130,12 @@ class System:
         told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
         notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
         watch.lap("ask_names")
-        return View(scene, masks, sources.result(), checks, notes, watch.times_ms, told=names)
+        return View(scene, masks, sources.result(), checks, notes, watch.times, told=names)
 
     def decide(
         self,
         view: View,
-        request: Asked = None,
+        request: RequestLike = None,
         *,
         mode: Mode | str | None = None,
         tau: float | None = None,
@@ -168,7 +168,7 @@ class System:
         if not isinstance(told.meant, Found):
             return Answer(
                 None, None, view, told.meant, chosen, tau,
-                checks=view.checks, notes=notes, times_ms=watch.times_ms,
+                checks=view.checks, notes=notes, times_ms=watch.times,
             )  # fmt: skip
         target = told.meant.id
         believed = self.believe(view, target, settings, watch)
@@ -193,7 +193,7 @@ class System:
         notes += (*believed.notes_on(view.seen), _say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
-            tuple(note for note in notes if note), watch.times_ms,
+            tuple(note for note in notes if note), watch.times,
         )  # fmt: skip
 
     def infer(
@@ -208,7 +208,7 @@ class System:
         """
         return pipeline.decide(posterior, settings.deadline_ms, settings.require_certificate)
 
-    def ground(self, view: View, request: Asked) -> ToldRequest:
+    def ground(self, view: View, request: RequestLike) -> ToldRequest:
         """The object of a view that a request means, or what to ask back; the view remembers it.
 
         Names are found only where words have to be read, or something has to be asked back.
@@ -226,7 +226,7 @@ class System:
     def follow(
         self,
         frames: Iterable[Picture | View],
-        request: Asked = None,
+        request: RequestLike = None,
         *,
         mode: Mode | str | None = None,
         tau: float | None = None,
@@ -382,7 +382,7 @@ class System:
         watch.lap("relate")
         found = Believed(beliefs, sources, scene.semantic_scores, asked_all, note, kept)
         if settings.questions is None:
-            view.believed, view.times_ms = found, dict(watch.times_ms)
+            view.believed, view.times_ms = found, dict(watch.times)
             if memory is not None:
                 is_free = scorer is None or getattr(scorer, "is_free", False)
                 view.memory = memory.learn(beliefs, None if is_free else scene.semantic_scores)

@@ -13,13 +13,13 @@ from cpor.data.predictions import (
     think_and_answer,
     write_unograsp,
 )
-from cpor.data.unobench import Case
+from cpor.data.unobench import UnobenchCase
 from cpor.decoding.prediction import Prediction
 
 CASES = [
-    Case(0, 7, 4, ((3, 2, 4), (5, 4)), frozenset({3, 5})),
-    Case(1, 7, 3, ((3,),), frozenset({3})),
-    Case(2, 8, 1, ((2, 1),), frozenset({2})),
+    UnobenchCase(0, 7, 4, ((3, 2, 4), (5, 4)), frozenset({3, 5})),
+    UnobenchCase(1, 7, 3, ((3,),), frozenset({3})),
+    UnobenchCase(2, 8, 1, ((2, 1),), frozenset({2})),
 ]
 PREDICTIONS = {
     0: Prediction.from_paths({3, 5}, [(3, 2, 4), (5, 4)]),

@@ -10,15 +10,15 @@ from typer.testing import CliRunner
 from cpor import CporError
 from cpor.cli.reproduce import add_to
 from cpor.data.predictions import write_unograsp
-from cpor.data.unobench import Case
+from cpor.data.unobench import UnobenchCase
 from cpor.decoding.prediction import Prediction
 from cpor.experiments.evaluate import FIGURES, evaluate
 
 CASES = [
-    Case(0, 1, 1, ((1,),), frozenset({1}), "Easy", "No-Occ"),
-    Case(1, 1, 2, ((3, 2),), frozenset({3}), "Medium", "Easy"),
-    Case(2, 2, 1, ((3, 2, 1),), frozenset({3}), "Hard", "Medium"),
-    Case(3, 3, 5, ((5,),), frozenset({5}), "Easy", "No-Occ"),
+    UnobenchCase(0, 1, 1, ((1,),), frozenset({1}), "Easy", "No-Occ"),
+    UnobenchCase(1, 1, 2, ((3, 2),), frozenset({3}), "Medium", "Easy"),
+    UnobenchCase(2, 2, 1, ((3, 2, 1),), frozenset({3}), "Hard", "Medium"),
+    UnobenchCase(3, 3, 5, ((5,),), frozenset({5}), "Easy", "No-Occ"),
 ]
 PERFECT = {case.index: Prediction.from_paths(case.top_objects, case.paths) for case in CASES}
 

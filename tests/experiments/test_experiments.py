@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cpor.cli.reproduce import add_to
 from cpor.data.scene_folder import write_scene_folder
-from cpor.data.unobench import Case, FusedScores, read_fused_scores, read_truth
+from cpor.data.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.errors import CporError
 from cpor.experiments.cross_scorer import compare_scorers, parse_scorers
 from cpor.experiments.geometry import measure_geometry
@@ -157,7 +157,7 @@ def test_independence_by_hand(rng):
     rows += [(c, 4, 5, c % 2) for c in range(40)] + [(c, 6, 5, 1 - c % 2) for c in range(40)]
     case, blocked, blocker, label = map(np.array, zip(*rows, strict=True))
     log = FusedScores(case, blocked, blocker, np.where(np.arange(160) % 3 == 0, 0.5, 0.4), label.astype(bool))
-    cases = tuple(Case(c, c, 1, ((1,),), frozenset({1})) for c in range(40))
+    cases = tuple(UnobenchCase(c, c, 1, ((1,),), frozenset({1})) for c in range(40))
     found = {row.name: row for row in independence_table(cases, log, rng).rows}
     assert {name: row.ours["n"] for name, row in found.items()} == {
         "same blocked object": 40,

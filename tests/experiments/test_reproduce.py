@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from cpor import CporError
 from cpor.cli.reproduce import add_to
-from cpor.data.unobench import Case
+from cpor.data.unobench import UnobenchCase
 from cpor.decoding.chains import reach_and_acyclic, weigh_graphs
 from cpor.experiments.cases import ScoredCase, solve_cases
 from cpor.experiments.mechanism import conflict_table, mu_by_tier
@@ -341,7 +341,7 @@ def test_the_corollary_by_hand():
 
 
 def case(index, relations, tops, tier="Easy"):
-    truth = Case(index, index, 1, ((1,),), frozenset(tops), tier)
+    truth = UnobenchCase(index, index, 1, ((1,),), frozenset(tops), tier)
     return ScoredCase(truth, ObstructionPosterior([1, 2], 1, relations))
 
 

@@ -15,8 +15,8 @@ from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSceneError, InvalidSettingError, RobotError
 from cpor.experiments.robot_table import (
     FIRST_SEED,
-    Rate,
     RobotTableError,
+    WilsonRate,
     read_records,
     run_robot_table,
     summarise,
@@ -130,10 +130,10 @@ def test_an_error_of_the_program_is_no_outcome_of_a_scenario(tmp_path, monkeypat
 
 def test_rates_have_wilson_intervals():
     # Wilson for 8 of 10, as tables print it.
-    rate = Rate.of([True] * 8 + [False] * 2)
+    rate = WilsonRate.of([True] * 8 + [False] * 2)
     assert (rate.share, rate.n) == (0.8, 10)
     assert rate.ci == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    assert np.isnan(Rate.of([]).share)
+    assert np.isnan(WilsonRate.of([]).share)
 
 
 def test_rows_count_tiers_causes_and_pairs():

@@ -6,7 +6,7 @@ from support.layered import draw_layered_scene
 from cpor.data.scene_folder import read_scene_folder
 from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 from cpor.semantics.badges import draw_marks, place_badges
-from cpor.semantics.matching import Marks, match_point, number_objects
+from cpor.semantics.matching import NumberedMarks, match_point, number_objects
 
 
 def overlaps(badges):
@@ -109,7 +109,7 @@ def test_long_ids_become_short_numbers():
     ids = (7, 4000, 65000)
     scene = Scene(Observation(np.zeros((50, 50, 3), np.uint8)), tuple(DetectedObject(k) for k in ids))
     assert number_objects(scene) == {7: 1, 4000: 2, 65000: 3}
-    marks = Marks(scene, number_objects(scene))
+    marks = NumberedMarks(scene, number_objects(scene))
     assert marks.object_of(2) == 4000
     assert marks.object_of(4000) is None
 
@@ -144,14 +144,14 @@ def test_a_point_means_visible_then_amodal_then_nearest_within_120_px(x, y, mean
 
 def test_gemini_points_are_rows_first_in_thousandths():
     scene = matching_scene()
-    marks = Marks(scene, number_objects(scene), points="thousandths")
+    marks = NumberedMarks(scene, number_objects(scene), points="thousandths")
     assert marks.object_of([400, 920]) == 3  # y 40 px, x 460 px
 
 
 @pytest.mark.parametrize("answer", ["#2", "badge 2", "Object 2", " 2 ", 2, 2.0])
 def test_a_badge_is_recognised_however_it_is_written(answer):
     scene = matching_scene()
-    assert Marks(scene, number_objects(scene)).object_of(answer) == 2
+    assert NumberedMarks(scene, number_objects(scene)).object_of(answer) == 2
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_badge_is_recognised_however_it_is_written(answer):
 )
 def test_what_names_no_object_means_none(answer):
     scene = matching_scene()
-    assert Marks(scene, number_objects(scene)).object_of(answer) is None
+    assert NumberedMarks(scene, number_objects(scene)).object_of(answer) is None
 
 
 def test_badges_are_placed_well_on_a_rendered_scene():

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from support.vlm_scenes import all_pairs, heap
 
 from cpor.scene import BlockedBy
-from cpor.semantics.matching import Marks, number_objects
+from cpor.semantics.matching import NumberedMarks, number_objects
 from cpor.semantics.replies import read_relations
 from cpor.semantics.yes_no import p_yes
 
 SCENE = heap(3)
-MARKS = Marks(SCENE, number_objects(SCENE))
+MARKS = NumberedMarks(SCENE, number_objects(SCENE))
 PAIRS = all_pairs(SCENE)
 TRUTH = {pair: (10 * pair.blocked + 20 * pair.blocker) / 100 for pair in PAIRS}
 

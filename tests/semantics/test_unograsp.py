@@ -10,13 +10,13 @@ from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 from cpor.data.predictions import parse_reply
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.matching import Marks, number_objects
+from cpor.semantics.matching import NumberedMarks, number_objects
 from cpor.semantics.registry import make_scorer
 from cpor.semantics.scorer import ScorerError
 from cpor.semantics.unograsp import read_chains
 
 SCENE = heap(5)
-MARKS = Marks(SCENE, number_objects(SCENE))
+MARKS = NumberedMarks(SCENE, number_objects(SCENE))
 
 
 def evaluator_reading(text, target):

@@ -10,7 +10,7 @@ from support.box_table import Box, BoxTable, TableMasks, stack
 from cpor.scene import Camera, DetectedObject, Intrinsics, MaskCrop, PixelPoint
 from cpor.tracking.identity import SURE, _find_spots, _was_one, identify, marginals
 from cpor.tracking.looks import (
-    Found,
+    PlaceSeen,
     _hues,
     _project,
     alike,
@@ -220,7 +220,7 @@ def found(stays, gone, **more):
         "same_hues": nothing,
         "relit": nothing,
     }
-    return Found(stays, gone, 0, **{**given, **more}, centre=np.zeros(2))
+    return PlaceSeen(stays, gone, 0, **{**given, **more}, centre=np.zeros(2))
 
 
 @pytest.mark.parametrize(("gone", "left"), [(49, False), (50, False), (51, True)])

@@ -83,8 +83,8 @@ def test_masks_with_which_nothing_fits_are_believed_less(scene, monkeypatch):
     """The halves are joined wrongly, and who asks for the small one means one of two things."""
     as_found, joined = scene, join_masks(scene, [(1, 2)])
     readings = [
-        pieces.Reading(0.25, as_found, describe_objects(as_found), {}),
-        pieces.Reading(0.75, joined, describe_objects(joined), {1: (1, 2)}),
+        pieces.MaskReading(0.25, as_found, describe_objects(as_found), {}),
+        pieces.MaskReading(0.75, joined, describe_objects(joined), {1: (1, 2)}),
     ]
     monkeypatch.setattr(description, "read_masks", lambda scene, looks: readings)
     monkeypatch.setattr(description, "_kept", {})

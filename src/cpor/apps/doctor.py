@@ -219,7 +219,7 @@ def _better_unit(given: Scene, steps: np.ndarray | None) -> float | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class InstalledPart:
     """One part of the installation.
 
     Attributes:
@@ -235,42 +235,42 @@ class Part:
     fix: str = ""
 
 
-def examine_installation() -> list[Part]:
+def examine_installation() -> list[InstalledPart]:
     """Versions, extras, weights, models and cores."""
-    parts = [Part("Python", "ok", f"{platform.python_version()} on {platform.platform(terse=True)}")]
-    parts.append(Part("cores", "ok", f"{_cores()} for this process, {os.cpu_count()} in all"))
+    parts = [InstalledPart("Python", "ok", f"{platform.python_version()} on {platform.platform(terse=True)}")]
+    parts.append(InstalledPart("cores", "ok", f"{_cores()} for this process, {os.cpu_count()} in all"))
     parts += _packages()
     parts += [_weights(path) for path in sorted(PACKAGED.glob("*.onnx"))]
     return [*parts, _model("geometry"), _model("embedded")]
 
 
-def _weights(path: Path) -> Part:
+def _weights(path: Path) -> InstalledPart:
     try:
         said = f"{len(read_network(path)) / 1e6:.1f} MB, checksum right"
     except CporError as error:
-        return Part(f"weights {path.name}", "damaged", str(error), _AGAIN)
-    return Part(f"weights {path.name}", "ok", said)
+        return InstalledPart(f"weights {path.name}", "damaged", str(error), _AGAIN)
+    return InstalledPart(f"weights {path.name}", "ok", said)
 
 
-def _model(kind: Bundled) -> Part:
+def _model(kind: Bundled) -> InstalledPart:
     try:
         scorer = FittedModel.load(bundled_model(kind)).scorer
     except CporError as error:
-        return Part(f"model {kind}", "damaged", str(error), _AGAIN)
-    return Part(f"model {kind}", "ok", f"fitted to {scorer or 'geometry'}")
+        return InstalledPart(f"model {kind}", "damaged", str(error), _AGAIN)
+    return InstalledPart(f"model {kind}", "ok", f"fitted to {scorer or 'geometry'}")
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _packages() -> list[Part]:
+def _packages() -> list[InstalledPart]:
     """What the package needs, then each extra: there, or the line that installs it."""
     try:
         own, needed = importlib.metadata.version(PACKAGE), importlib.metadata.requires(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
-        return [Part(PACKAGE, "missing", "not installed: running from a checkout", "pip install .")]
-    parts = [Part(PACKAGE, "ok", own)]
+        return [InstalledPart(PACKAGE, "missing", "not installed: running from a checkout", "pip install .")]
+    parts = [InstalledPart(PACKAGE, "ok", own)]
     extras: dict[str, list[str]] = {}
     for line in needed:
         name = re.match(r"[A-Za-z0-9._-]+", line)
@@ -283,10 +283,12 @@ def _packages() -> list[Part]:
         label = f"extra {extra}" if extra else "needed"
         if lacking:
             fix = f"pip install '{PACKAGE}[{extra}]'" if extra else f"pip install {PACKAGE}"
-            parts.append(Part(label, "missing", f"lacks {', '.join(lacking)}", fix))
+            parts.append(InstalledPart(label, "missing", f"lacks {', '.join(lacking)}", fix))
         else:
             parts.append(
-                Part(label, "ok", ", ".join(f"{name} {version}" for name, version in versions.items()))
+                InstalledPart(
+                    label, "ok", ", ".join(f"{name} {version}" for name, version in versions.items())
+                )
             )
     return parts
 

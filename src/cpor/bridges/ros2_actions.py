@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from cpor.bridges.ros2_answers import now
 from cpor.bridges.ros2_messages import new
-from cpor.bridges.ros2_transport import Reply, Transport
+from cpor.bridges.ros2_transport import OnReply, Transport
 
 UNKNOWN, ACCEPTED, EXECUTING, CANCELING, SUCCEEDED, CANCELED, ABORTED = range(7)
 """States of action_msgs/GoalStatus."""
@@ -38,10 +38,10 @@ class Goal:
     status: int = ACCEPTED
     cancelled: threading.Event = field(default_factory=threading.Event)
     result: SimpleNamespace | None = None
-    waiting: list[Reply] = field(default_factory=list)
+    waiting: list[OnReply] = field(default_factory=list)
 
 
-Run: TypeAlias = Callable[[Goal], tuple[int, SimpleNamespace]]
+RunGoal: TypeAlias = Callable[[Goal], tuple[int, SimpleNamespace]]
 """Works on a goal, in a thread of its own, until it is reached, cannot be, or is cancelled. Returns how it
 ended, `SUCCEEDED`, `CANCELED` or `ABORTED`, and the result."""
 
@@ -63,7 +63,7 @@ class ActionServer:
         transport: Transport,
         name: str,
         kind: str,
-        run: Run,
+        run: RunGoal,
         nothing: Callable[[str], SimpleNamespace],
         most: int = 1,
     ) -> None:
@@ -89,7 +89,7 @@ class ActionServer:
         for thread in threads:
             thread.join()
 
-    def _take(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _take(self, request: SimpleNamespace, reply: OnReply) -> None:
         id_ = bytes(request.goal_id.uuid)
 
         def tell(feedback: SimpleNamespace) -> None:
@@ -129,7 +129,7 @@ class ActionServer:
             for reply in waiting:
                 reply(self._result_of(goal))
 
-    def _cancel(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _cancel(self, request: SimpleNamespace, reply: OnReply) -> None:
         """Cancel one goal, all up to a time, or all: as GoalInfo says, where 0 means any."""
         wanted, until = bytes(request.goal_info.goal_id.uuid), _ns(request.goal_info.stamp)
         response = new("action_msgs/srv/CancelGoal_Response")
@@ -151,7 +151,7 @@ class ActionServer:
         self._tell_status()
         reply(response)
 
-    def _give(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _give(self, request: SimpleNamespace, reply: OnReply) -> None:
         with self._lock:
             goal = self._goals.get(bytes(request.goal_id.uuid))
             if goal is not None and goal.result is None:

@@ -21,7 +21,7 @@ from cpor.bridges.ros2_messages import WireError, new
 from cpor.bridges.ros2_parameters import ParameterServer, Value
 from cpor.bridges.ros2_retrieve import Attached, serve_retrieve
 from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
-from cpor.bridges.ros2_transport import Reply, Transport
+from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.bridges.ros_images import CameraModel, read_camera, read_colour, read_depth
 from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.data.frame_files import make_observation
@@ -263,7 +263,7 @@ class DecideNode:
             return ros2_answers.say_decision(None, header, old)
         return said
 
-    def _hear_call(self, call: SimpleNamespace, reply: Reply) -> None:
+    def _hear_call(self, call: SimpleNamespace, reply: OnReply) -> None:
         """Answered in a thread of its own: frames come in meanwhile."""
         self._calls.submit(lambda: reply(self._answer_call(call)))
 

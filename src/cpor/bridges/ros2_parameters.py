@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from cpor.bridges.ros2_messages import new
-from cpor.bridges.ros2_transport import Reply, Transport
+from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.errors import CporError, InvalidSettingError
 
 Value: TypeAlias = bool | int | float | str | list[float]
@@ -53,12 +53,12 @@ class ParameterServer:
             service = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)[1:]
             transport.serve(f"{node}/{service}", f"{_TYPES}/srv/{name}", answers)
 
-    def _list(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _list(self, request: SimpleNamespace, reply: OnReply) -> None:
         wanted = [each for each in self._texts if not request.prefixes or each in request.prefixes]
         result = new(f"{_TYPES}/ListParametersResult", names=wanted)
         reply(new(f"{_TYPES}/srv/ListParameters_Response", result=result))
 
-    def _describe(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _describe(self, request: SimpleNamespace, reply: OnReply) -> None:
         values, told = self._get(), []
         for name in request.names:
             kind = _FIELDS[type(values[name])][0] if name in values else 0
@@ -66,21 +66,21 @@ class ParameterServer:
             told.append(new(f"{_TYPES}/ParameterDescriptor", name=name, type=kind, description=text))
         reply(new(f"{_TYPES}/srv/DescribeParameters_Response", descriptors=told))
 
-    def _give(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _give(self, request: SimpleNamespace, reply: OnReply) -> None:
         values = self._get()
         told = [_wire_value(values.get(name)) for name in request.names]
         reply(new(f"{_TYPES}/srv/GetParameters_Response", values=told))
 
-    def _give_types(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _give_types(self, request: SimpleNamespace, reply: OnReply) -> None:
         values = self._get()
         told = bytes(_wire_value(values.get(name)).type for name in request.names)
         reply(new(f"{_TYPES}/srv/GetParameterTypes_Response", types=told))
 
-    def _take(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _take(self, request: SimpleNamespace, reply: OnReply) -> None:
         results = [self._try([each]) for each in request.parameters]
         reply(new(f"{_TYPES}/srv/SetParameters_Response", results=results))
 
-    def _take_at_once(self, request: SimpleNamespace, reply: Reply) -> None:
+    def _take_at_once(self, request: SimpleNamespace, reply: OnReply) -> None:
         result = self._try(request.parameters)
         reply(new(f"{_TYPES}/srv/SetParametersAtomically_Response", result=result))
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cpor.bridges.ros2_messages import WireError, decode, encode
-from cpor.bridges.ros2_transport import Answers, Heard, SentTimes
+from cpor.bridges.ros2_transport import Heard, OnAnswers, SentTimes
 from cpor.bridges.ros2_types import full_name
 from cpor.perception.network_file import MissingExtraError
 
@@ -86,7 +86,7 @@ class RclpyTransport:
         quality = QoSProfile(depth=1 if latched else 10, durability=durability)
         return _Publisher(self._node.create_publisher(_message(kind), topic, quality), kind)
 
-    def serve(self, name: str, kind: str, answers: Answers) -> None:
+    def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
         """Answer calls."""
         from rclpy.serialization import deserialize_message, serialize_message
         from rclpy.task import Future

@@ -23,10 +23,10 @@ Heard: TypeAlias = Callable[[SimpleNamespace | WireError, float], None]
 """Told each message, or what is wrong with what came, and when it was sent, as near as can be told, on this
 machine's `time.monotonic`. Called in the transport's thread; it must not block. [s]"""
 
-Reply: TypeAlias = Callable[[SimpleNamespace], None]
+OnReply: TypeAlias = Callable[[SimpleNamespace], None]
 """Answers a call, once, from any thread."""
 
-Answers: TypeAlias = Callable[[SimpleNamespace, Reply], None]
+OnAnswers: TypeAlias = Callable[[SimpleNamespace, OnReply], None]
 """Told a request and how to answer it, now or later. Called in the transport's thread; it must not block."""
 
 JUMP_S = 5.0
@@ -71,7 +71,7 @@ class Transport(Protocol):
         """Speak on a topic; `latched`: later subscribers get the last message too."""
         ...
 
-    def serve(self, name: str, kind: str, answers: Answers) -> None:
+    def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
         """Answer calls of a service, such as of the kind `cpor_msgs/srv/Decide`."""
         ...
 
@@ -152,7 +152,7 @@ class DdsTransport:
         """Speak on a topic."""
         return _Writer(self._writer(f"rt{topic}", kind, latched), kind)
 
-    def serve(self, name: str, kind: str, answers: Answers) -> None:
+    def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
         """Answer calls."""
         asked, told = f"{kind}_Request", f"{kind}_Response"
         reader = self._reader(f"rq{name}Request", asked, best_effort=False)

@@ -111,7 +111,7 @@ class PlattRate(BaseModel):
         return np.where(score == 0.0, self.p_zero, np.maximum(p, self.p_zero))
 
 
-Rate: TypeAlias = Annotated[IsotonicRate | PlattRate, Field(discriminator="method")]
+ActionRate: TypeAlias = Annotated[IsotonicRate | PlattRate, Field(discriminator="method")]
 
 
 class ActionCalibrator(VersionedModel):
@@ -132,8 +132,8 @@ class ActionCalibrator(VersionedModel):
 
     kind: Literal["action"] = "action"
     version: Literal[1] = 1
-    grasp: Rate
-    remove: Rate
+    grasp: ActionRate
+    remove: ActionRate
     by_role: bool
     held_out_nll: dict[str, dict[str, float]]
 
@@ -199,7 +199,7 @@ def _choose_rate(
     label: Bool[np.ndarray, " n"],
     group: Shaped[np.ndarray, " n"],
     rng: np.random.Generator | None,
-) -> tuple[Rate, dict[str, float]]:
+) -> tuple[ActionRate, dict[str, float]]:
     """The map of least held-out NLL, and the whole comparison."""
     answered_pairs(score, label)  # says so where a label is missing altogether
     n_folds = min(N_FOLDS, np.unique(group).size)

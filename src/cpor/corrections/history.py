@@ -18,8 +18,8 @@ MOST_POINTS = 500
 LONGEST_NAME = 100
 
 _Id: TypeAlias = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID, strict=True)]
-_Coordinate: TypeAlias = Annotated[float, Field(ge=0.0, le=1e5, allow_inf_nan=False)]
-_Point: TypeAlias = tuple[_Coordinate, _Coordinate]
+_PixelCoordinate: TypeAlias = Annotated[float, Field(ge=0.0, le=1e5, allow_inf_nan=False)]
+_Point: TypeAlias = tuple[_PixelCoordinate, _Coordinate]
 _Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None
 
 

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cpor.data.unobench import BenchmarkFileError, Case
+from cpor.data.unobench import BenchmarkFileError, UnobenchCase
 from cpor.decoding.prediction import Prediction
 from cpor.files.whole_files import write_text
 
@@ -74,7 +74,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FileAnswer:
     """What a file says of one case.
 
     Attributes:
@@ -96,7 +96,7 @@ class PredictionFile:
         has_paths: Whether the format holds paths at all; challenge files do not.
     """
 
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, FileAnswer]
     problems: tuple[Problem, ...] = ()
     has_paths: bool = True
 
@@ -113,7 +113,9 @@ def think_and_answer(target: int, prediction: Prediction) -> str:
     return f"<think>{' '.join(parts)}</think><answer>{sorted(prediction.objects)}</answer>"
 
 
-def write_unograsp(path: str | Path, cases: Sequence[Case], predictions: Mapping[int, Prediction]) -> None:
+def write_unograsp(
+    path: str | Path, cases: Sequence[UnobenchCase], predictions: Mapping[int, Prediction]
+) -> None:
     """Write `predictions.jsonl` for UNOGrasp's evaluator; a case without prediction has no line."""
     records = (
         {
@@ -128,7 +130,7 @@ def write_unograsp(path: str | Path, cases: Sequence[Case], predictions: Mapping
 
 
 def read_predictions(
-    path: str | Path, cases: Sequence[Case], instances: Instances | None = None
+    path: str | Path, cases: Sequence[UnobenchCase], instances: Instances | None = None
 ) -> PredictionFile:
     """Read anybody's predictions in any of the forms; what is wrong in a line is listed, not raised.
 
@@ -160,9 +162,9 @@ def read_predictions(
 @dataclass
 class _Reader:
     path: Path
-    cases: Sequence[Case]
+    cases: Sequence[UnobenchCase]
     instances: Instances | None
-    answers: dict[int, Answer] = field(default_factory=dict)
+    answers: dict[int, FileAnswer] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     recognised: int = 0
     has_paths: bool = False
@@ -195,7 +197,7 @@ class _Reader:
             if found is None or found >= len(self.cases):
                 self.note(number, "unknown_case", f"test_index {record['test_index']!r}")
                 return
-            answer = Answer(self.parse_output(number, record["output"], self.cases[found].image_id), None)
+            answer = FileAnswer(self.parse_output(number, record["output"], self.cases[found].image_id), None)
         else:
             self.note(
                 number, "truncated_line", f"neither model_output nor test_index and output: {line.strip()}"
@@ -205,12 +207,12 @@ class _Reader:
             self.note(number, "duplicate", f"case {found} again")
         self.answers[found] = answer
 
-    def parse_reply(self, number: int, reply: object, image_id: int) -> Answer:
+    def parse_reply(self, number: int, reply: object, image_id: int) -> FileAnswer:
         if isinstance(reply, list):
-            return Answer(self.parse_output(number, reply, image_id), None)
+            return FileAnswer(self.parse_output(number, reply, image_id), None)
         text = reply if isinstance(reply, str) else ""
         if (plain := _PLAIN_LIST.fullmatch(text)) and (objects := _id_list(plain[1])) is not None:
-            return Answer(self.parse_output(number, sorted(objects), image_id), None)
+            return FileAnswer(self.parse_output(number, sorted(objects), image_id), None)
         self.has_paths = True
         if _POINTS.search(text) or _POINT_RELATION.search(text):
             text = self.name_points(number, text, image_id)
@@ -262,7 +264,7 @@ class _Reader:
         return frozenset(hits)
 
 
-def parse_reply(text: str) -> tuple[Answer, tuple[ProblemKind, ...]]:
+def parse_reply(text: str) -> tuple[FileAnswer, tuple[ProblemKind, ...]]:
     """What a reply of UNOGrasp says, read the way its evaluator reads it, and what is wrong with it.
 
     On purpose unlike the evaluator: a reply without a <think> tag has no paths, instead of being
@@ -270,7 +272,7 @@ def parse_reply(text: str) -> tuple[Answer, tuple[ProblemKind, ...]]:
     """
     think, answer = _THINK.search(text), _ANSWER.search(text)
     if think is None and answer is None:
-        return Answer(None, None), ("no_tags",)
+        return FileAnswer(None, None), ("no_tags",)
     problems: list[ProblemKind] = []
     paths = parse_paths(think[1]) if think else ()
     if not paths:
@@ -280,7 +282,7 @@ def parse_reply(text: str) -> tuple[Answer, tuple[ProblemKind, ...]]:
         problems.append("no_answer")
     elif not objects:
         problems.append("empty_answer")
-    return Answer(objects, paths or None), tuple(problems)
+    return FileAnswer(objects, paths or None), tuple(problems)
 
 
 def parse_paths(think: str) -> tuple[tuple[int, ...], ...]:

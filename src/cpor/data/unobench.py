@@ -38,7 +38,7 @@ class BenchmarkFileError(CporError, ValueError):
 
 
 @dataclass(frozen=True)
-class Case:
+class UnobenchCase:
     """One target in one image, and the truth about it.
 
     Attributes:
@@ -106,7 +106,7 @@ class FusedScores:
         return cases
 
 
-def read_truth(path: str | Path) -> tuple[Case, ...]:
+def read_truth(path: str | Path) -> tuple[UnobenchCase, ...]:
     """Read ground truth, a JSON list or one JSON object a line; line k is case k.
 
     Raises:
@@ -193,7 +193,7 @@ def write_fused_scores(log: FusedScores, path: str | Path) -> None:
     write_text(Path(path), text.getvalue())
 
 
-def write_truth(cases: Sequence[Case], path: str | Path) -> None:
+def write_truth(cases: Sequence[UnobenchCase], path: str | Path) -> None:
     """Write cases in the form that `read_truth` reads, one JSON object a line."""
     lines = (
         {
@@ -264,7 +264,7 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield where, entry
 
 
-def _read_case(where: str, index: int, record: Mapping[str, Any]) -> Case:
+def _read_case(where: str, index: int, record: Mapping[str, Any]) -> UnobenchCase:
     target = _integer(where, "query_object", record.get("query_object"))
     image = record.get("image_id")
     if image is None and isinstance(name := record.get("image"), str) and (found := _IMAGE_NAME.search(name)):
@@ -285,7 +285,7 @@ def _read_case(where: str, index: int, record: Mapping[str, Any]) -> Case:
     tops = record.get("top_objects", [path[0] for path in read])
     if not isinstance(tops, list) or not tops:
         raise BenchmarkFileError(f"{where}: top_objects must be a list of ids; [{target}] if it is free")
-    return Case(
+    return UnobenchCase(
         index,
         _integer(where, "image_id", image),
         target,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpor.asking import (
-    Answers,
     AskingSettings,
     Believe,
     Decide,
+    PairAnswers,
     ask_what_matters,
     believe_with,
     decide_with,
@@ -34,7 +34,7 @@ class AskingCase:
     """
 
     believe: Believe
-    answers: Answers
+    answers: PairAnswers
     decide_all: Decide = decide_many
 
 
@@ -142,7 +142,7 @@ def case_of_posterior(
         for i, j in np.argwhere(posterior.p_obstructs != 0.0).tolist()
     }
 
-    def believe(known: Answers) -> ObstructionPosterior:
+    def believe(known: PairAnswers) -> ObstructionPosterior:
         p = np.zeros_like(posterior.p_obstructs)
         for pair in answers:
             value = known.get(pair, before)

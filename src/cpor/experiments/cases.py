@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from cpor.data.unobench import BenchmarkFileError, Case, FusedScores, read_fused_scores, read_truth
+from cpor.data.unobench import BenchmarkFileError, FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.decoding.paper import object_ids
 from cpor.errors import InvalidSettingError
 from cpor.experiments.paired import map_scores, product_scores
@@ -29,7 +29,7 @@ class ScoredCase(NamedTuple):
             candidate: the log says nothing of this case.
     """
 
-    case: Case
+    case: UnobenchCase
     posterior: ObstructionPosterior | None
 
 
@@ -45,7 +45,7 @@ class SolvedCases:
         single: Scores of the likeliest graph alone (Single-MAP).
     """
 
-    cases: tuple[Case, ...]
+    cases: tuple[UnobenchCase, ...]
     scenes: tuple[ObstructionPosterior, ...]
     exact: ExactAnswers
     product: tuple[Float[np.ndarray, " n"], ...]
@@ -64,7 +64,9 @@ class SolvedCases:
         ]
 
 
-def score_cases(cases: Sequence[Case], scores: FusedScores, shift: float = NO_SHIFT) -> list[ScoredCase]:
+def score_cases(
+    cases: Sequence[UnobenchCase], scores: FusedScores, shift: float = NO_SHIFT
+) -> list[ScoredCase]:
     """Give each case its posterior: self-loops dropped, the larger of duplicates kept, then shifted once.
 
     Args:
@@ -122,7 +124,7 @@ def free_where_unknown(scored: Sequence[ScoredCase]) -> list[ScoredCase]:
     return [ScoredCase(c, scene or ObstructionPosterior([c.target], c.target, {})) for c, scene in scored]
 
 
-def image_of(cases: Sequence[Case]) -> np.ndarray:
+def image_of(cases: Sequence[UnobenchCase]) -> np.ndarray:
     """Image of each case, the group of every split and bootstrap. Shape (n,)."""
     return np.array([case.image_id for case in cases])
 

@@ -34,15 +34,13 @@ from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy
 from cpor.truth import chain_of, on_chain, right_actions
 
-Step: TypeAlias = Literal["raw", "calibrated", "fused", "summed", "acyclic"]
-STEPS: tuple[Step, ...] = get_args(Step)
+ChainStep: TypeAlias = Literal["raw", "calibrated", "fused", "summed", "acyclic"]
+STEPS: tuple[ChainStep, ...] = get_args(ChainStep)
 FIGURES = ("relation_f1", "object_f1", "right_action", "right_action_occlusion")
-
-Matrix: TypeAlias = Float[np.ndarray, "n n"]
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeanOfCases:
     """A mean over cases.
 
     Attributes:
@@ -66,7 +64,7 @@ class ChainRow:
             change no probability.
     """
 
-    figures: Mapping[str, Mapping[str, Figure]]
+    figures: Mapping[str, Mapping[str, MeanOfCases]]
     relations: Mapping[str, float] | None
 
 
@@ -81,7 +79,7 @@ class ChainTable:
         scorer: Whose scores; None: geometry alone.
     """
 
-    rows: Mapping[Step, ChainRow]
+    rows: Mapping[ChainStep, ChainRow]
     n: int
     n_lost: int
     scorer: str | None
@@ -108,8 +106,10 @@ def measure_chain(
     """
     if model.condition is not None:
         raise InvalidSettingError("the chain is for models without conditioning; fit one with --no-condition")
-    values: dict[Step, dict[str, list[tuple[str, str, float]]]] = {s: {f: [] for f in FIGURES} for s in STEPS}
-    judged: dict[Step, list[np.ndarray]] = {step: [] for step in STEPS[:3]}
+    values: dict[ChainStep, dict[str, list[tuple[str, str, float]]]] = {
+        s: {f: [] for f in FIGURES} for s in STEPS
+    }
+    judged: dict[ChainStep, list[np.ndarray]] = {step: [] for step in STEPS[:3]}
     labels: list[np.ndarray] = []
     for case in cases:
         p = _probabilities(case, model)
@@ -133,7 +133,7 @@ def measure_chain(
     return ChainTable(rows, len(cases), sum(case.target is None for case in cases), model.scorer)
 
 
-def _probabilities(case: LoggedCase, model: FittedModel) -> dict[Step, Float[np.ndarray, " rows"]]:
+def _probabilities(case: LoggedCase, model: FittedModel) -> dict[ChainStep, Float[np.ndarray, " rows"]]:
     """Probability of every row at every step; 0 where nobody looked, the learnt rate where no answer came."""
     rows = case.rows
     gate = np.array([0.0 if np.isnan(row.reliability) else row.reliability for row in rows])
@@ -151,7 +151,7 @@ def _probabilities(case: LoggedCase, model: FittedModel) -> dict[Step, Float[np.
     p = {SEMANTIC: semantic, GEOMETRY: geometry}
     fused = model.fusion.apply(p, {GEOMETRY: gate}) if len(rows) else raw
     prior = 0.5 if model.p_unanswered is None else model.p_unanswered
-    steps: dict[Step, np.ndarray] = {"raw": raw, "calibrated": calibrated, "fused": fused}
+    steps: dict[ChainStep, np.ndarray] = {"raw": raw, "calibrated": calibrated, "fused": fused}
     return {step: np.where(asked, np.where(np.isnan(p), prior, p), 0.0) for step, p in steps.items()}
 
 
@@ -162,7 +162,7 @@ def _apply(calibrator: Any, score: np.ndarray, counts: np.ndarray) -> np.ndarray
     return p
 
 
-def _judge(case: LoggedCase, step: Step, p: Float[np.ndarray, " rows"]) -> dict[str, float]:
+def _judge(case: LoggedCase, step: ChainStep, p: Float[np.ndarray, " rows"]) -> dict[str, float]:
     """What a step is worth on one case; a case whose target was not found is worth nothing."""
     if case.target is None:
         return dict.fromkeys(FIGURES, 0.0)
@@ -189,7 +189,7 @@ def _judge(case: LoggedCase, step: Step, p: Float[np.ndarray, " rows"]) -> dict[
     return judged
 
 
-def _decode(posterior: ObstructionPosterior, target: int, step: Step) -> tuple[Prediction, int | None]:
+def _decode(posterior: ObstructionPosterior, target: int, step: ChainStep) -> tuple[Prediction, int | None]:
     """Next objects and relations as this step tells them, and the forced action's object."""
     ids = [int(label) for label in posterior.objects]  # type: ignore[call-overload]
     if step == "acyclic":
@@ -217,12 +217,12 @@ def _free_in(ids: Sequence[int], target: int, edges: frozenset[BlockedBy]) -> Fl
     return np.array([float(o in free) for o in ids])
 
 
-def _by_tier(found: Sequence[tuple[str, str, float]], rng: np.random.Generator) -> dict[str, Figure]:
+def _by_tier(found: Sequence[tuple[str, str, float]], rng: np.random.Generator) -> dict[str, MeanOfCases]:
     groups = {"all": list(found)}
     for each in found:
         groups.setdefault(each[1], []).append(each)
     return {
-        tier: Figure(
+        tier: MeanOfCases(
             float(np.mean([value for _, _, value in group])),
             bootstrap_mean(
                 np.array([v for _, _, v in group]), np.array([image for image, _, _ in group]), rng

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cpor.data.unobench import Case, FusedScores, read_fused_scores, read_truth
+from cpor.data.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.decoding.paper import SHIFT, assemble_paper, map_graph
 from cpor.errors import InvalidSettingError
 from cpor.experiments.cases import NO_SHIFT, score_cases, solve_cases
@@ -57,7 +57,7 @@ def compare_scorers(
 
 
 def scorer_table(
-    cases: tuple[Case, ...], logs: Mapping[str, FusedScores], missing: Missing, shift: float
+    cases: tuple[UnobenchCase, ...], logs: Mapping[str, FusedScores], missing: Missing, shift: float
 ) -> Table:
     """The table from logs; the first that has raw scores is the reference."""
     reference = next((log for log in logs.values() if log.sources), None)
@@ -81,7 +81,7 @@ def scorer_table(
 
 
 def measure_scorer(
-    cases: tuple[Case, ...], log: FusedScores, p: np.ndarray, missing: Missing, shift: float
+    cases: tuple[UnobenchCase, ...], log: FusedScores, p: np.ndarray, missing: Missing, shift: float
 ) -> Figures:
     """Relation and object F1 decoded as in the paper, and both ECEs, of the probabilities before the shift.
 

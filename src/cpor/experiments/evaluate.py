@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Float
 
-from cpor.data.predictions import Answer, PredictionFile
-from cpor.data.unobench import Case
+from cpor.data.predictions import FileAnswer, PredictionFile
+from cpor.data.unobench import UnobenchCase
 from cpor.decoding.prediction import NOTHING, Prediction
 from cpor.errors import one_of
 from cpor.metrics import mp_ned, object_score, relation_score, relations_on
@@ -63,7 +63,7 @@ class Evaluation:
         overall: Means over all cases; relations over the cases that have any.
     """
 
-    cases: tuple[Case, ...]
+    cases: tuple[UnobenchCase, ...]
     values: Mapping[str, Float[np.ndarray, " n"]]
     tiers: Mapping[str, Means]
     overall: Means
@@ -105,7 +105,7 @@ def parse_tier_field(name: str) -> TierField:
     return one_of("tier field", name, known)
 
 
-def fill_missing(case: Case, prediction: Prediction | None, missing: Missing) -> Prediction | None:
+def fill_missing(case: UnobenchCase, prediction: Prediction | None, missing: Missing) -> Prediction | None:
     """The prediction that counts for a case; None: the case is left out."""
     if prediction is not None:
         return prediction
@@ -115,7 +115,7 @@ def fill_missing(case: Case, prediction: Prediction | None, missing: Missing) ->
 
 
 def evaluate(
-    cases: Sequence[Case],
+    cases: Sequence[UnobenchCase],
     predictions: Mapping[int, Prediction],
     missing: Missing = "wrong",
     tier_field: TierField = "difficulty",
@@ -139,7 +139,7 @@ def evaluate(
 
 
 def evaluate_file(
-    cases: Sequence[Case],
+    cases: Sequence[UnobenchCase],
     file: PredictionFile,
     missing: Missing = "wrong",
     tier_field: TierField = "difficulty",
@@ -150,7 +150,7 @@ def evaluate_file(
     """
     rows = []
     for case in cases:
-        answer = file.answers.get(case.index, Answer(None, None))
+        answer = file.answers.get(case.index, FileAnswer(None, None))
         objects, paths = answer.objects, answer.paths
         default = fill_missing(case, None, missing)
         if default is not None:
@@ -163,7 +163,7 @@ def evaluate_file(
     return _collect(cases, rows, tier_field)
 
 
-def problems_to_json(cases: Sequence[Case], file: PredictionFile, missing: Missing) -> dict[str, Any]:
+def problems_to_json(cases: Sequence[UnobenchCase], file: PredictionFile, missing: Missing) -> dict[str, Any]:
     """Counts of everything that is not as it should be, with the first few of each kind."""
     absent = [case.index for case in cases if case.index not in file.answers]
     counts = Counter(problem.kind for problem in file.problems)
@@ -186,7 +186,7 @@ def problems_to_json(cases: Sequence[Case], file: PredictionFile, missing: Missi
 
 
 def _score(
-    case: Case,
+    case: UnobenchCase,
     objects: frozenset[int] | None,
     relations: frozenset[Any] | None,
     paths: tuple[tuple[int, ...], ...] | None,
@@ -198,7 +198,9 @@ def _score(
     return (*named, *(related or none), distance)
 
 
-def _collect(cases: Sequence[Case], rows: list[tuple[float, ...]], tier_field: TierField) -> Evaluation:
+def _collect(
+    cases: Sequence[UnobenchCase], rows: list[tuple[float, ...]], tier_field: TierField
+) -> Evaluation:
     table = np.array(rows, np.float64).reshape(len(rows), len(FIGURES))
     tier_of = np.array([getattr(case, tier_field) or "" for case in cases])
     tiers = {tier: _means(table[tier_of == tier]) for tier in TIERS[tier_field]}

@@ -96,11 +96,11 @@ def measure_geometry(
     return Table("geometry", "Geometry alone", rows, notes)
 
 
-Look: TypeAlias = Callable[[Scene], tuple[Scene, Mapping[int, int]]]
+MeasureScene: TypeAlias = Callable[[Scene], tuple[Scene, Mapping[int, int]]]
 """A scene with other masks, and the true object that each object in it is; above BACKGROUND: none."""
 
 
-def _masks_by(source: MaskSource) -> Look:
+def _masks_by(source: MaskSource) -> MeasureScene:
     if source == "true":
         return lambda scene: (scene, {k: k for k in scene.ids})
     if source == "boxes":

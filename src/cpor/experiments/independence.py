@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.calibration import LogisticCalibrator
-from cpor.data.unobench import Case, FusedScores
+from cpor.data.unobench import FusedScores, UnobenchCase
 from cpor.experiments.stages import FUSED, cross_fit
 from cpor.experiments.table import Row, Table
 from cpor.metrics import Interval
@@ -19,7 +19,7 @@ RESAMPLES = 300
 KINDS = ("same blocked object", "same blocker", "chain", "opposite")
 
 
-def independence_table(cases: tuple[Case, ...], log: FusedScores, rng: np.random.Generator) -> Table:
+def independence_table(cases: tuple[UnobenchCase, ...], log: FusedScores, rng: np.random.Generator) -> Table:
     """Correlation of (label - p) / sqrt(p (1 - p)) over pairs of relations of one case, images resampled.
 
     Args:

@@ -247,7 +247,7 @@ def _likeliest_path(target: int, obj: int, beliefs: Mapping[BlockedBy, PairBelie
     return path[::-1]
 
 
-class Judged(Protocol):
+class JudgedTarget(Protocol):
     """A record of a run with its decisions."""
 
     @property
@@ -261,7 +261,7 @@ class Judged(Protocol):
         ...
 
 
-def count_causes(records: Iterable[Judged]) -> Counter[Why]:
+def count_causes(records: Iterable[JudgedTarget]) -> Counter[Why]:
     """How many wrong actions were taken for each cause; what a person said is not counted."""
     return Counter(
         step.why
@@ -279,7 +279,7 @@ class EpisodeRisk(NamedTuple):
     n: int
 
 
-def episode_risk(records: Sequence[Judged], tau: float) -> EpisodeRisk:
+def episode_risk(records: Sequence[JudgedTarget], tau: float) -> EpisodeRisk:
     """What a threshold would leave of runs that were made with a lower one.
 
     A run goes through without asking where it never deferred and each of its actions scored above the

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cpor.experiments.perceived import CaseRecord
+from cpor.experiments.perceived import PerceivedCase
 from cpor.metrics import Interval, bootstrap_mean
 from cpor.metrics.segmentation import MUCH_HIDDEN, FrameQuality
 
@@ -20,7 +20,7 @@ class MaskFigure:
     ci: Interval | None
 
 
-def measure_masks(records: Sequence[CaseRecord], rng: np.random.Generator) -> dict[str, MaskFigure]:
+def measure_masks(records: Sequence[PerceivedCase], rng: np.random.Generator) -> dict[str, MaskFigure]:
     """Every figure by name, such as `visible overlap f1` or `amodal_iou_much_hidden`.
 
     Overlap, boundary and F@.75 are means over frames, as the benchmarks print them; the rest are means over
@@ -44,7 +44,7 @@ def masks_to_json(figures: Mapping[str, MaskFigure]) -> dict[str, object]:
     return {name: {"value": each.value, "ci": each.ci} for name, each in figures.items()}
 
 
-def _objects(records: Sequence[CaseRecord]) -> dict[str, list[tuple[str, float]]]:
+def _objects(records: Sequence[PerceivedCase]) -> dict[str, list[tuple[str, float]]]:
     told: dict[str, list[tuple[str, float]]] = {
         name: []
         for name in (

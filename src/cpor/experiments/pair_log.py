@@ -26,7 +26,7 @@ import numpy as np
 from cpor.data.scene_folder import read_scene_folder
 from cpor.data.score_log import ScoreLogError
 from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
-from cpor.experiments.perceived import CaseRecord, Perceived
+from cpor.experiments.perceived import Perceived, PerceivedCase
 from cpor.model import FittedModel
 from cpor.pipeline import LEAST_RELIABILITY
 from cpor.scene import BlockedBy, Scene
@@ -106,7 +106,7 @@ def log_pairs(
 
 
 def rows_of(
-    scene: Scene, record: CaseRecord, measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
+    scene: Scene, record: PerceivedCase, measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
 ) -> Iterator[PairRow]:
     """The rows of one image; where it has no pair at all, one that says so, so that it is not forgotten."""
     geometry = measure(scene)

@@ -71,7 +71,7 @@ class PerceptionSettings(BaseModel):
         return {"masks": masks, "scorer": fingerprint(_scorer(self.scorer_file)) if self.scorer else None}
 
 
-class CaseRecord(BaseModel):
+class PerceivedCase(BaseModel):
     """What was perceived of one case.
 
     Attributes:
@@ -105,7 +105,7 @@ class Perceived:
     folder: Path
     masks: str
     scorer: str | None
-    records: tuple[CaseRecord, ...]
+    records: tuple[PerceivedCase, ...]
 
 
 def perceive_split(
@@ -190,11 +190,11 @@ def see(scene: Scene, settings: PerceptionSettings) -> tuple[Scene, Recognition]
     return seen, known
 
 
-def _perceive(case: CaseEntry, split: Path, out: Path, settings: PerceptionSettings) -> CaseRecord:
+def _perceive(case: CaseEntry, split: Path, out: Path, settings: PerceptionSettings) -> PerceivedCase:
     scene = read_scene_folder(split / case.name)
     seen, known = see(scene, settings)
     target = known.find(case.target)
-    record = CaseRecord(
+    record = PerceivedCase(
         name=case.name,
         tier=case.tier,
         target=target,
@@ -206,14 +206,14 @@ def _perceive(case: CaseEntry, split: Path, out: Path, settings: PerceptionSetti
     return record
 
 
-_RECORD = TypeAdapter(CaseRecord)
+_RECORD = TypeAdapter(PerceivedCase)
 
 
-def _read_record(out: Path, name: str) -> CaseRecord:
+def _read_record(out: Path, name: str) -> PerceivedCase:
     return _RECORD.validate_json((out / RECORDS / f"{name}.json").read_bytes())
 
 
-def _finished(out: Path, case: CaseEntry) -> CaseRecord | None:
+def _finished(out: Path, case: CaseEntry) -> PerceivedCase | None:
     try:
         return _read_record(out, case.name)
     except (OSError, ValidationError):

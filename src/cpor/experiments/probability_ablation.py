@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from cpor.data.score_log import read_score_log
-from cpor.data.unobench import Case, FusedScores
+from cpor.data.unobench import FusedScores, UnobenchCase
 from cpor.decoding.paper import assemble_paper, map_graph
 from cpor.experiments.cases import NO_SHIFT, SolvedCases, score_cases, solve_cases
 from cpor.experiments.evaluate import Missing, evaluate
@@ -68,7 +68,7 @@ class MeasuredStages(NamedTuple):
 
 
 def measure_stages(
-    cases: tuple[Case, ...], log: FusedScores, shift: float = NO_SHIFT, missing: Missing = "wrong"
+    cases: tuple[UnobenchCase, ...], log: FusedScores, shift: float = NO_SHIFT, missing: Missing = "wrong"
 ) -> MeasuredStages:
     """Fit, apply and solve every stage.
 
@@ -105,7 +105,7 @@ def measure_stages(
     return MeasuredStages(table, earlier, at_stage(log, stages[FUSED]))
 
 
-def _decode(cases: tuple[Case, ...], solved: SolvedCases, model: str, missing: Missing) -> Figures:
+def _decode(cases: tuple[UnobenchCase, ...], solved: SolvedCases, model: str, missing: Missing) -> Figures:
     """Objects by the marginals of a model, relations and paths by the likeliest graph."""
     marginals = solved.marginals(solved.models[model])
     predictions = {

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from cpor.data.predictions import write_unograsp
-from cpor.data.unobench import Case, FusedScores, read_fused_scores, read_truth
+from cpor.data.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.decoding.expected import decode_expected
 from cpor.decoding.paper import SHIFT, assemble_paper, map_graph
 from cpor.decoding.prediction import Prediction
@@ -68,7 +68,7 @@ class Reproduction:
         selective: Selective execution by model, over `solved`.
     """
 
-    cases: tuple[Case, ...]
+    cases: tuple[UnobenchCase, ...]
     shift: float
     missing: Missing
     n_missing: int
@@ -225,7 +225,7 @@ def reproduce(
 
 
 def reproduce_from(
-    cases: Sequence[Case],
+    cases: Sequence[UnobenchCase],
     scores: FusedScores,
     shift: float = SHIFT,
     missing: Missing = "wrong",
@@ -298,7 +298,7 @@ def export(found: Reproduction, decoder: DecoderName, path: str | Path) -> None:
 
 
 def _compare_actions(
-    cases: Sequence[Case], known: SolvedCases, right: np.ndarray
+    cases: Sequence[UnobenchCase], known: SolvedCases, right: np.ndarray
 ) -> dict[str, PairedComparison]:
     """Over all cases: where there is no candidate, every method grasps the target alike."""
     place = {case.index: k for k, case in enumerate(cases)}

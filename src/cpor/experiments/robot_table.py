@@ -48,7 +48,7 @@ class RobotTableError(CporError, ValueError):
 
 
 @dataclass(frozen=True)
-class Rate:
+class WilsonRate:
     """A share with its Wilson interval at 95%.
 
     Attributes:
@@ -61,7 +61,7 @@ class Rate:
     ci: Interval
 
     @classmethod
-    def of(cls, outcomes: Sequence[bool]) -> "Rate":
+    def of(cls, outcomes: Sequence[bool]) -> "WilsonRate":
         """The share of true outcomes."""
         hits, n = sum(outcomes), len(outcomes)
         return cls(hits, n, Interval(*wilson_interval(hits, n)))
@@ -90,9 +90,9 @@ class RobotRow:
         paired: CPOR's success against this row's, on the scenarios both have; None for CPOR itself.
     """
 
-    success: Mapping[str, Rate]
-    unasked: Mapping[str, Rate]
-    retrieved: Mapping[str, Rate]
+    success: Mapping[str, WilsonRate]
+    unasked: Mapping[str, WilsonRate]
+    retrieved: Mapping[str, WilsonRate]
     causes: Mapping[str, int]
     mean_actions: float
     wrong: int
@@ -236,9 +236,9 @@ def _row(
         other = np.array([reference[key].success for key in both], np.float64)
         paired = compare_paired(own, other, np.arange(len(both)), rng)
     return RobotRow(
-        {tier: Rate.of([r.success for r in group]) for tier, group in groups.items()},
-        {tier: Rate.of([r.success and not r.asked for r in group]) for tier, group in groups.items()},
-        {tier: Rate.of([r.retrieved for r in group]) for tier, group in groups.items()},
+        {tier: WilsonRate.of([r.success for r in group]) for tier, group in groups.items()},
+        {tier: WilsonRate.of([r.success and not r.asked for r in group]) for tier, group in groups.items()},
+        {tier: WilsonRate.of([r.retrieved for r in group]) for tier, group in groups.items()},
         dict(Counter(r.cause for r in records if r.cause is not None)),
         float(np.mean([r.actions for r in records])),
         sum(r.wrong for r in records),

@@ -30,7 +30,7 @@ from cpor.sim.physics.sweep import sweep_relations
 from cpor.sim.physics.truth import has_cycle
 from cpor.sim.staged_run import DemoSettings, Eyes, Stage, demonstrate, set_stage
 from cpor.system import System
-from cpor.words.grounding_answers import Asked, Found
+from cpor.words.grounding_answers import Found, RequestLike
 
 Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
 """Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although
@@ -189,7 +189,7 @@ class SideBySide(System):
         self._leads, self._others = leads, others
         self.said: dict[MethodName, list[Decision]] = {method: [] for method in others}
 
-    def decide(self, view: View, request: Asked = None, **kept: object) -> Answer:
+    def decide(self, view: View, request: RequestLike = None, **kept: object) -> Answer:
         """The leading row's answer; rows decide by a scene alone, with no check of the input."""
         assert view.memory is not None and isinstance(request, int)
         result = self._leads(view.seen, request, view.memory.pairs.apply)

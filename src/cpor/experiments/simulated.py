@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpor.data.unobench import SOURCE_COLUMNS, Case, FusedScores
+from cpor.data.unobench import SOURCE_COLUMNS, FusedScores, UnobenchCase
 from cpor.decoding.prediction import maximal_paths
 from cpor.experiments.pair_log import LoggedCase, PairRow
 from cpor.scene import BlockedBy
@@ -34,7 +34,7 @@ class Benchmark(NamedTuple):
         n_cyclic: Cases left out because the true relations on the target's chain have a cycle.
     """
 
-    cases: tuple[Case, ...]
+    cases: tuple[UnobenchCase, ...]
     scores: FusedScores
     n_lost: int
     n_cyclic: int
@@ -58,7 +58,7 @@ def to_benchmark(logged: Sequence[LoggedCase], occlusion_only: bool = True) -> B
     def holds(row: PairRow) -> bool:
         return row.label_occlusion if occlusion_only else row.label
 
-    cases: list[Case] = []
+    cases: list[UnobenchCase] = []
     rows: list[tuple[float, ...]] = []
     n_lost = n_cyclic = 0
     for number, log in enumerate(logged):
@@ -80,7 +80,9 @@ def to_benchmark(logged: Sequence[LoggedCase], occlusion_only: bool = True) -> B
         depth = min(max(map(len, paths)), len(TIERS))
         index = len(cases)
         cases.append(
-            Case(index, number, target, paths, frozenset(right_actions(target, truth)), TIERS[depth - 1])
+            UnobenchCase(
+                index, number, target, paths, frozenset(right_actions(target, truth)), TIERS[depth - 1]
+            )
         )
         rows += [
             (

@@ -15,7 +15,7 @@ from cpor.calibration import (
     IsotonicCalibrator,
     LogisticCalibrator,
 )
-from cpor.data.unobench import SOURCE_COLUMNS, Case, FusedScores
+from cpor.data.unobench import SOURCE_COLUMNS, FusedScores, UnobenchCase
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.fusion import GatedFusion, NaiveFusion
@@ -38,7 +38,7 @@ class FittedStages(NamedTuple):
     fusions: Mapping[str, GatedFusion]
 
 
-def folds_of(cases: tuple[Case, ...], log: FusedScores) -> Bool[np.ndarray, "2 n"]:
+def folds_of(cases: tuple[UnobenchCase, ...], log: FusedScores) -> Bool[np.ndarray, "2 n"]:
     """Two bits of each row by its image: which half of the images, and which half of that. Shape (2, n)."""
     distinct, rank = np.unique([case.image_id for case in cases], return_inverse=True)
     if len(distinct) < 4:
@@ -109,7 +109,9 @@ def apply_stages(
     return stages
 
 
-def cross_fit(cases: tuple[Case, ...], reference: FusedScores, log: FusedScores | None = None) -> Stages:
+def cross_fit(
+    cases: tuple[UnobenchCase, ...], reference: FusedScores, log: FusedScores | None = None
+) -> Stages:
     """Probabilities at every stage, each from stages fitted to the other half of the images.
 
     Args:

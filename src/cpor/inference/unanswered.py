@@ -38,7 +38,7 @@ RANGE_CORNERS = 256
 
 _BATCH = 64
 
-Case: TypeAlias = Float[np.ndarray, "n n"] | Inference
+FilledCase: TypeAlias = Float[np.ndarray, "n n"] | Inference
 """A matrix whose open answers are about the unseen, or bounds that settle the action."""
 
 Solve: TypeAlias = Callable[[list[Float[np.ndarray, "n n"]], int], list[Inference] | None]
@@ -87,7 +87,7 @@ def decide_unanswered(
     return _combine(posterior, solved, tau, blocker_threshold, require_certificate, whole)
 
 
-def _cases(posterior: ObstructionPosterior, tau: float | None) -> Iterator[Case]:
+def _cases(posterior: ObstructionPosterior, tau: float | None) -> Iterator[FilledCase]:
     """The scene with every missing answer that matters settled to 0 or 1, those about the unseen left open.
 
     Args:
@@ -158,7 +158,7 @@ def _bound(p: Float[np.ndarray, "n n"], target: int, tau: float) -> Inference:
 
 def _solve_cases(
     posterior: ObstructionPosterior,
-    cases: list[Case],
+    cases: list[FilledCase],
     tau: float,
     solve: Solve,
 ) -> tuple[list[Inference], bool]:

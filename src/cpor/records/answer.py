@@ -9,21 +9,21 @@ from cpor.records.decision import (
     CheckRecord,
     FileLabel,
     GraphRecord,
-    Part,
     Ranges,
+    RecordPart,
     RelationRecord,
 )
 from cpor.risk.modes import Mode
 
 
-class PromiseRecord(Part):
+class PromiseRecord(RecordPart):
     """At most a share `alpha` of the actions taken is wrong, with this confidence."""
 
     alpha: float
     confidence: float
 
 
-class ObjectRecord(Part):
+class ObjectRecord(RecordPart):
     """See `cpor.perception.object_list.ListedObject`; lengths in pixels of the picture."""
 
     id: int
@@ -41,14 +41,14 @@ class CandidateRecord(ObjectRecord):
     fit: float
 
 
-class ReadingRecord(Part):
+class ReadingRecord(RecordPart):
     """How well words fit the object they were read as, and the object that they fit next best."""
 
     fit: float
     runner_up: CandidateRecord | None
 
 
-class AnswerRecord(Part):
+class AnswerRecord(RecordPart):
     """What `Answer.to_json` gives; see `cpor.Answer` and `DecisionRecord`.
 
     Where it is not clear which object is meant, `action` is null, `question` is what to ask back, and the

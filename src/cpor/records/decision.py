@@ -27,13 +27,13 @@ Ranges: TypeAlias = dict[str, tuple[float, float]]
 """Intervals by label."""
 
 
-class Part(BaseModel):
+class RecordPart(BaseModel):
     """A piece of a record: frozen, nothing but what is listed, finite numbers only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class PairRecord(Part):
+class PairRecord(RecordPart):
     """A relation that holds: `blocker` obstructs `blocked`."""
 
     blocked: FileLabel
@@ -46,7 +46,7 @@ class RelationRecord(PairRecord):
     p: float | None
 
 
-class ActionRecord(Part):
+class ActionRecord(RecordPart):
     """`grasp` or `remove` an object, or `defer` for a reason; null where it does not apply."""
 
     type: Literal["grasp", "remove", "defer"]
@@ -54,7 +54,7 @@ class ActionRecord(Part):
     reason: DeferReason | None
 
 
-class CertificateRecord(Part):
+class CertificateRecord(RecordPart):
     """See `cpor.Certificate`."""
 
     kind: CertificateKind
@@ -64,14 +64,14 @@ class CertificateRecord(Part):
     blockers_certified: bool
 
 
-class GraphRecord(Part):
+class GraphRecord(RecordPart):
     """One of the likeliest graphs; `share` is null where it is out of reach."""
 
     share: float | None
     relations: tuple[PairRecord, ...]
 
 
-class CheckRecord(Part):
+class CheckRecord(RecordPart):
     """See `cpor.gate.Check`."""
 
     name: str
@@ -80,7 +80,7 @@ class CheckRecord(Part):
     remedy: str
 
 
-class DecisionRecord(Part):
+class DecisionRecord(RecordPart):
     """See `cpor.Decision`; `scores` in the order of the objects.
 
     Attributes:

@@ -4,13 +4,13 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from cpor.records.decision import Part
+from cpor.records.decision import RecordPart
 
 StateName: TypeAlias = Literal["no_contact", "candidate", "unanswered"]
 """`cpor.evidence.PairState` in lower case."""
 
 
-class SourceBelief(Part):
+class SourceBelief(RecordPart):
     """What one source says of a pair; None is no answer.
 
     Attributes:
@@ -22,7 +22,7 @@ class SourceBelief(Part):
     p: float | None
 
 
-class PairBelief(Part):
+class PairBelief(RecordPart):
     """What each stage says of one ordered pair; None is no answer.
 
     Attributes:

@@ -23,7 +23,7 @@ from cpor.tracking.looks import (
     SAME_PLACE,
     SHOWN,
     UNCHANGED_DEPTH_M,
-    Look,
+    ObjectLook,
     alike,
     covered,
     find_in,
@@ -33,7 +33,7 @@ from cpor.tracking.looks import (
 )
 from cpor.tracking.memory import Memory
 
-Known: TypeAlias = Literal["out", "not_out", "not_known"]
+DeliveryState: TypeAlias = Literal["out", "not_out", "not_known"]
 
 LEAST_DEPTH = 0.5
 """Share of the depth readings of the look before that a look must still have."""
@@ -72,7 +72,7 @@ LEAST_EDGES = 60
 class Delivery(NamedTuple):
     """What is known of a target that the robot says it delivered, and why."""
 
-    known: Known
+    known: DeliveryState
     why: str
 
 
@@ -152,7 +152,9 @@ def _why_no_proof(before: Memory, target: int, scene: Scene, has_sign: bool) -> 
     return None
 
 
-def _one_too_many(then: Scene, target: Look, now: Scene, strangers: Mapping[int, Look]) -> str | None:
+def _one_too_many(
+    then: Scene, target: ObjectLook, now: Scene, strangers: Mapping[int, ObjectLook]
+) -> str | None:
     """Why the things of a look may be one too many without the target; None where they are accounted for.
 
     The things before, less the one delivered, must be the things after. A stranger may be the target in
@@ -181,14 +183,14 @@ def _one_too_many(then: Scene, target: Look, now: Scene, strangers: Mapping[int,
     return None
 
 
-def _was_there(stranger: Look, then: Scene) -> bool:
+def _was_there(stranger: ObjectLook, then: Scene) -> bool:
     """Whether the look before showed the same pixels: nobody found the thing then, or it is a piece."""
     found = find_in(stranger, then)
     same = sum(n for k, n in found.on.items() if found.recoloured[k] <= SAME_PIXELS)
     return same >= SHOWN * len(stranger.pixels)
 
 
-def _came_to_light(stranger: Look, target: Look) -> bool:
+def _came_to_light(stranger: ObjectLook, target: ObjectLook) -> bool:
     """Whether a thing lies below the place of the target, and looks like another one."""
     inside = shared_pixels(stranger.mask, target.mask) >= INSIDE * stranger.area
     below = stranger.depth > target.depth + UNCHANGED_DEPTH_M  # NaN compares false

@@ -1,6 +1,5 @@
 """What is said of one turn of the loop and of a whole run: settings, cycles, result."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -199,24 +198,6 @@ class RunResult:
             isinstance(c.action, Remove) and c.outcome is not None and c.outcome.kind == "done"
             for c in self.cycles
         )
-
-
-class Stopwatch:
-    """Time of each step, in seconds.
-
-    Args:
-        before: Times of steps that were taken already. [s]
-    """
-
-    def __init__(self, before: Mapping[str, float] | None = None) -> None:
-        self.times_s = dict(before or {})
-        self._last = time.perf_counter()
-
-    def lap(self, step: str) -> None:
-        """Note the time since the last step ended."""
-        now = time.perf_counter()
-        self.times_s[step] = now - self._last
-        self._last = now
 
 
 def as_recorded(observation: Observation) -> Observation:

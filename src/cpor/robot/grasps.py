@@ -107,7 +107,7 @@ GraspFinder: TypeAlias = Callable[[Scene, int], list[GraspPose]]
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
+class HeightMap:
     """The scene around one object from above.
 
     Attributes:
@@ -155,7 +155,7 @@ def find_grasps(
     return sorted(found, key=lambda grasp: -grasp.score)[: settings.most]
 
 
-def survey(scene: Scene, obj: int, cell: float, around: float = 0.11) -> Surface | None:
+def survey(scene: Scene, obj: int, cell: float, around: float = 0.11) -> HeightMap | None:
     """Height map of the surroundings of an object; None where it shows no pixel with depth."""
     seen, camera = scene.observation, scene.observation.camera
     if seen.depth is None or scene.visible_ids is None:
@@ -195,7 +195,7 @@ def survey(scene: Scene, obj: int, cell: float, around: float = 0.11) -> Surface
         float(np.nanmedian(depth[layer == 2])),
         camera.T_world_camera[:3, :3],
     )
-    return Surface(top, what, corner, centre)
+    return HeightMap(top, what, corner, centre)
 
 
 def _hidden_shift(
@@ -228,7 +228,7 @@ class _View:
     maps: np.ndarray
 
 
-def _views(surface: Surface, settings: GraspSettings) -> list[_View]:
+def _views(surface: HeightMap, settings: GraspSettings) -> list[_View]:
     """One view an approach, the straight ones first."""
     span = len(surface.top) // 2
     out = []
@@ -255,7 +255,7 @@ def _views(surface: Surface, settings: GraspSettings) -> list[_View]:
 
 
 def _along_all_approaches(
-    surface: Surface, views: list[_View], gripper: Gripper, settings: GraspSettings, loose: bool
+    surface: HeightMap, views: list[_View], gripper: Gripper, settings: GraspSettings, loose: bool
 ) -> list[GraspPose]:
     g, s = gripper, settings
     hand = np.array([g.opening, g.finger_thickness, g.finger_width, g.finger_length, *g.palm_half])
@@ -277,7 +277,7 @@ def _along_all_approaches(
 
 
 def _search(
-    surface: Surface,
+    surface: HeightMap,
     view: _View,
     hand: np.ndarray,
     margins: np.ndarray,
@@ -310,7 +310,7 @@ def _diverse(table: np.ndarray, axes: list[np.ndarray], most: int) -> list[int]:
     return kept
 
 
-def _pose(surface: Surface, axes: np.ndarray, row: np.ndarray, loose: bool) -> GraspPose:
+def _pose(surface: HeightMap, axes: np.ndarray, row: np.ndarray, loose: bool) -> GraspPose:
     u, v, w, angle, width, cost = row[:6]
     closing = np.cos(angle) * axes[0] + np.sin(angle) * axes[1]
     T = np.eye(4)

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from cpor.answer import View
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError, list_labels, say_count
+from cpor.pipeline import Stopwatch
 from cpor.robot.checked import checked, why_it_must_stay
-from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, Stopwatch, as_recorded
+from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, as_recorded
 from cpor.robot.fresh import MOST_CHANGES, require_still_camera
 from cpor.robot.look_around import Around
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
@@ -22,7 +23,7 @@ from cpor.robot.steps import Frames, check_delivery, decide_cycle, noted, requir
 from cpor.scene import Scene
 from cpor.system import System
 from cpor.tracking.target import TargetFinder, Track
-from cpor.words.grounding_answers import AmbiguousRequest, Asked, as_request
+from cpor.words.grounding_answers import AmbiguousRequest, RequestLike, as_request
 
 
 class _End(NamedTuple):
@@ -34,7 +35,7 @@ class _End(NamedTuple):
 def retrieve(
     robot: Robot,
     system: System | None,
-    request: Asked | TargetFinder,
+    request: RequestLike | TargetFinder,
     settings: LoopSettings | None = None,
     record: RunFolder | None = None,
     on_cycle: Callable[[Cycle], None] | None = None,
@@ -159,12 +160,12 @@ class _Run:
         if cycle.target is None:
             return self._look_again_for_target(cycle)
         self.unseen = 0
-        watch = Stopwatch(cycle.times_s)
+        watch = Stopwatch(cycle.times_s, 1.0)
         answer = self.system.decide(view, cycle.target)
         cycle = decide_cycle(cycle, answer, self.track.memory, self.settings)
         self.track.memory = view.memory or self.track.memory
         watch.lap("decide")
-        self.open = cycle = replace(cycle, times_s=watch.times_s)
+        self.open = cycle = replace(cycle, times_s=watch.times)
         if looked := self.around.look(cycle.decision, answer.posterior, self.track.memory):
             self.track.memory, self.open = looked[0], noted(cycle, looked[1])
             return None
@@ -203,7 +204,7 @@ class _Run:
 
     def _perceive(self, notes: list[str]) -> tuple[Cycle, View]:
         """Look, find the objects, and carry over what still holds."""
-        watch, track = Stopwatch(), self.track
+        watch, track = Stopwatch(per_s=1.0), self.track
         observation = as_recorded(self.frames.take(notes))
         require_still_camera(track.memory.frame, observation)
         watch.lap("look")
@@ -224,7 +225,7 @@ class _Run:
         now = track.memory = view.memory  # with the names
         self.open = Cycle(
             len(self.cycles), scene, track.target if track.seen else None, p_same=now.p_same,
-            unchanged=now.unchanged, near=now.near, notes=tuple(notes), times_s=watch.times_s,
+            unchanged=now.unchanged, near=now.near, notes=tuple(notes), times_s=watch.times,
             retargeted=self.retargeted,
         )  # fmt: skip
         self.retargeted = False
@@ -266,24 +267,23 @@ class _Run:
             return None
         assert self.open is not None
         cycle = self.open
-        watch, notes = Stopwatch(cycle.times_s), list[str]()
+        watch, notes = Stopwatch(cycle.times_s, 1.0), list[str]()
         changed = self.frames.look_before(cycle, notes)
         watch.lap("fresh_look")
-        self.open = cycle = noted(replace(cycle, times_s=watch.times_s), *notes)
+        self.open = cycle = noted(replace(cycle, times_s=watch.times), *notes)
         self.changes = self.changes + 1 if changed else 0
         if changed:
             self.track.doubt()
             often = f"something changed {say_count(self.changes, 'time')} in a row before a motion"
             return _End(Ended.DEFERRED, often) if self.changes >= MOST_CHANGES else None
-        self.actions += 1
-        self.tried = action.obj
+        self.actions, self.tried = self.actions + 1, action.obj
         self.around.begin_anew()
         send = self.robot.grasp if isinstance(action, Grasp) else self.robot.remove
         self.open = replace(cycle, attempt="begun")
         self._write(self.open)
         outcome = send(scene, action.obj)
         watch.lap("act")
-        self.open = replace(self.open, attempt="ended", outcome=outcome, times_s=watch.times_s)
+        self.open = replace(self.open, attempt="ended", outcome=outcome, times_s=watch.times)
         self._write(self.open)
         if outcome.kind == "done" and isinstance(action, Grasp):
             return self._unless_another(self._check_target_is_out(action.obj, outcome), action.obj)

@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float, Int32, UInt8
 from scipy import ndimage
 
 from cpor.scene import Scene
-from cpor.semantics.matching import Marks, number_objects
-from cpor.semantics.provider import Picture
+from cpor.semantics.matching import NumberedMarks, number_objects
+from cpor.semantics.provider import EncodedPicture
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -51,7 +51,7 @@ class Badge:
     beside: bool
 
 
-def draw_marks(scene: Scene, points: str = "pixels") -> tuple[Picture, Marks]:
+def draw_marks(scene: Scene, points: str = "pixels") -> tuple[EncodedPicture, NumberedMarks]:
     """The photograph with badges, at a size models can read, and what the badges mean."""
     from PIL import Image
 
@@ -64,7 +64,7 @@ def draw_marks(scene: Scene, points: str = "pixels") -> tuple[Picture, Marks]:
         photograph = photograph.resize(size, Image.Resampling.LANCZOS)
     number = number_objects(scene)
     badges = place_badges(scene, number, scale)
-    return Picture(_draw(np.asarray(photograph), badges)), Marks(scene, number, scale, points)
+    return EncodedPicture(_draw(np.asarray(photograph), badges)), NumberedMarks(scene, number, scale, points)
 
 
 def place_badges(scene: Scene, number: Mapping[int, int], scale: float = 1.0) -> dict[int, Badge]:

@@ -43,7 +43,7 @@ def match_point(scene: Scene, point: PixelPoint) -> int | None:
 
 
 @dataclass(frozen=True)
-class Marks:
+class NumberedMarks:
     """The numbers that objects carry in a picture, and how points in a reply are meant.
 
     Attributes:

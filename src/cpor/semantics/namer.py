@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from cpor.scene import Scene
 from cpor.semantics.budget import Spent
-from cpor.semantics.matching import Marks
+from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.replies import objects_with
 from cpor.semantics.words_question import object_line, plain
 
@@ -96,7 +96,7 @@ def names_prompt(scene: Scene, number: Mapping[int, int]) -> str:
     )
 
 
-def read_names_reply(text: str, marks: Marks) -> tuple[dict[int, str] | None, tuple[str, ...]]:
+def read_names_reply(text: str, marks: NumberedMarks) -> tuple[dict[int, str] | None, tuple[str, ...]]:
     """Names by object id, None where the reply cannot be read, and what was wrong with it.
 
     Args:

@@ -61,7 +61,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CallResult:
     """What came of one question.
 
     Attributes:
@@ -102,7 +102,7 @@ class PatientCaller:
     def __post_init__(self) -> None:
         self._breaker = _Breaker(self.patience)
 
-    def ask_all(self, questions: Sequence[Question], useful: Useful) -> list[Asked]:
+    def ask_all(self, questions: Sequence[Question], useful: Useful) -> list[CallResult]:
         """Ask all questions, some at the same time; a failure of one is no failure of the others.
 
         Raises:
@@ -122,29 +122,29 @@ class PatientCaller:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _ask(self, place: int, question: Question, useful: Useful, stop: threading.Event) -> Asked:
+    def _ask(self, place: int, question: Question, useful: Useful, stop: threading.Event) -> CallResult:
         key = question.key(self.provider.identity())
         if self.cache is not None and (known := self.cache.get(key)) is not None and useful(place, known):
             self.purse.note(remembered=1)
-            return Asked(known)
+            return CallResult(known)
         problems: list[str] = []
         last: Completion | None = None
         reached = False
         for attempt in range(1, self.patience.attempts + 1):
             if stop.is_set():
-                return Asked(
+                return CallResult(
                     last,
                     (*problems, "given up: the server was not reached, or a call failed for good"),
                     attempt - 1,
                 )
             if (resting := self._breaker.why_not(self.clock())) is not None:
-                return Asked(last, (*problems, resting), attempt - 1)
+                return CallResult(last, (*problems, resting), attempt - 1)
             try:
                 last = self._call(question)
                 is_useful = useful(place, last)
             except _BudgetUsedUp:
                 self.purse.note(refused=1)
-                return Asked(last, (*problems, "not asked: the budget is used up"), attempt - 1)
+                return CallResult(last, (*problems, "not asked: the budget is used up"), attempt - 1)
             except ScorerError:
                 stop.set()
                 raise
@@ -153,25 +153,25 @@ class PatientCaller:
                 reached = reached or failure.may_cost or failure.kind != "connection"
                 wait = self.patience.wait_s(key, attempt, failure.retry_after_s)
                 if failure.kind not in TRANSIENT:
-                    return Asked(None, tuple(problems), attempt)
+                    return CallResult(None, tuple(problems), attempt)
             else:
                 reached = True
                 self._heard.set()
                 if is_useful:
                     problems += self._remember(key, last)
-                    return Asked(last, tuple(problems), attempt)
+                    return CallResult(last, tuple(problems), attempt)
                 if last.refused or last.cut or _lacks_logprobs(question, last):
-                    return Asked(last, tuple(problems), attempt)  # asking again would change nothing
+                    return CallResult(last, tuple(problems), attempt)  # asking again would change nothing
                 problems.append("unreadable reply")
                 wait = self.patience.wait_s(key, attempt, None)
             if wait is None:
                 problems.append("given up: the provider asks to wait longer than longest_wait_s")
-                return Asked(last, tuple(problems), attempt)
+                return CallResult(last, tuple(problems), attempt)
             if attempt < self.patience.attempts:
                 self.sleep(wait)
         if not reached and not self._heard.is_set():
             stop.set()  # no server there: the other questions need not find out one by one
-        return Asked(last, tuple(problems), self.patience.attempts)
+        return CallResult(last, tuple(problems), self.patience.attempts)
 
     def _remember(self, key: str, reply: Completion) -> list[str]:
         """Put a reply into the cache; where that fails, the problem: what is paid for is not thrown away."""

@@ -21,7 +21,7 @@ UNREADABLE = (AttributeError, TypeError, KeyError, IndexError, RecursionError)
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class EncodedPicture:
     """An image to send. It is encoded once, however often it is sent.
 
     Attributes:
@@ -58,7 +58,7 @@ class Question:
         max_output_tokens: Most tokens to write.
     """
 
-    picture: Picture
+    picture: EncodedPicture
     prompt: str
     system: str | None = None
     schema: Mapping[str, Any] | None = None

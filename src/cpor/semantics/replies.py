@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpor.scene import BlockedBy
-from cpor.semantics.matching import Marks
+from cpor.semantics.matching import NumberedMarks
 
 _NUMBER = re.compile(r"\s*(\d{1,3}(?:\.\d+)?)\s*(?:%\s*)?", re.ASCII)
 _THOUGHT = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
@@ -40,7 +40,7 @@ class Reading:
         return any(score is not None for score in self.scores.values())
 
 
-def read_relations(text: str, marks: Marks, pairs: Sequence[BlockedBy]) -> Reading:
+def read_relations(text: str, marks: NumberedMarks, pairs: Sequence[BlockedBy]) -> Reading:
     """Read a reply about a whole scene.
 
     Args:
@@ -88,7 +88,7 @@ def read_relations(text: str, marks: Marks, pairs: Sequence[BlockedBy]) -> Readi
     return Reading(scores, tuple(dict.fromkeys(problems)))
 
 
-def _pair(entry: dict[str, Any], marks: Marks, problems: list[str]) -> BlockedBy | None:
+def _pair(entry: dict[str, Any], marks: NumberedMarks, problems: list[str]) -> BlockedBy | None:
     blocked, blocker = marks.object_of(entry.get("blocked")), marks.object_of(entry.get("blocker"))
     for role, found in (("blocked", blocked), ("blocker", blocker)):
         if found is None:

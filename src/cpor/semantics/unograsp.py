@@ -13,10 +13,10 @@ from cpor.scene import BlockedBy, Scene
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.local_transformers import LocalProvider
-from cpor.semantics.matching import Marks
+from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.openai_compatible import OpenAIProvider
 from cpor.semantics.patience import PatientCaller
-from cpor.semantics.provider import Completion, Picture, Provider, Question
+from cpor.semantics.provider import Completion, EncodedPicture, Provider, Question
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 
 SYSTEM = (
@@ -103,7 +103,7 @@ class UnoGraspScorer(RelationScorer):
         scores = {pair: self._score(blockers[pair.blocked], pair.blocker) for pair in pairs}
         return ScoredPairs(scores, self.name, tuple(replies), self.caller.purse.spent - before)
 
-    def _ask(self, picture: Picture, marks: Marks, label: int) -> Question:
+    def _ask(self, picture: EncodedPicture, marks: NumberedMarks, label: int) -> Question:
         prompt = self._question.replace("{target}", str(marks.number[label]))
         return Question(picture, prompt, self._system, max_output_tokens=self.config.max_output_tokens)
 
@@ -113,7 +113,7 @@ class UnoGraspScorer(RelationScorer):
         return self._named if blocker in named else self._unnamed
 
 
-def read_chains(text: str, marks: Marks, target: int) -> dict[int, frozenset[int]] | None:
+def read_chains(text: str, marks: NumberedMarks, target: int) -> dict[int, frozenset[int]] | None:
     """Blockers of every object a reply speaks of, by object id; None where it cannot be relied on.
 
     A reply counts only if all its paths begin at the target and name objects of the scene, and "not

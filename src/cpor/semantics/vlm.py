@@ -8,11 +8,11 @@ from cpor.scene import BlockedBy, Scene
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.grounder import WordsReply
-from cpor.semantics.matching import Marks
+from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.namer import NAMES_SCHEMA, NAMES_SYSTEM, NamesReply, names_prompt, read_names_reply
-from cpor.semantics.patience import Asked, PatientCaller
+from cpor.semantics.patience import CallResult, PatientCaller
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
-from cpor.semantics.provider import Completion, Picture, Provider, Question
+from cpor.semantics.provider import Completion, EncodedPicture, Provider, Question
 from cpor.semantics.replies import Reading, read_relations
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 from cpor.semantics.words_question import (
@@ -89,7 +89,7 @@ class VlmScorer(RelationScorer):
 
     def _ask_once(
         self,
-        picture: Picture,
+        picture: EncodedPicture,
         prompt: str,
         system: str,
         schema: Mapping[str, Any],
@@ -113,7 +113,7 @@ class VlmScorer(RelationScorer):
         return found, asked.completion.text, (*asked.problems, *problems)
 
     def _ask_scene(
-        self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: Picture, marks: Marks
+        self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: EncodedPicture, marks: NumberedMarks
     ) -> tuple[dict[BlockedBy, float | None], tuple[RawReply, ...]]:
         hints = (
             geometric_evidence(scene) if self.config.hypotheses and scene.visible_ids is not None else None
@@ -152,7 +152,7 @@ class VlmScorer(RelationScorer):
         return scores, tuple(replies)
 
     def _ask_pairs(
-        self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: Picture, marks: Marks
+        self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: EncodedPicture, marks: NumberedMarks
     ) -> tuple[dict[BlockedBy, float | None], tuple[RawReply, ...]]:
         questions = [
             Question(
@@ -196,7 +196,7 @@ class VlmScorer(RelationScorer):
         return scores, tuple(replies)
 
 
-def _raw(pairs: tuple[BlockedBy, ...], asked: Asked, problems: tuple[str, ...]) -> RawReply:
+def _raw(pairs: tuple[BlockedBy, ...], asked: CallResult, problems: tuple[str, ...]) -> RawReply:
     text = None if asked.completion is None else asked.completion.text
     return RawReply(pairs, text, (*asked.problems, *problems), asked.attempts)
 

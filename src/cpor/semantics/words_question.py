@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpor.scene import Scene
-from cpor.semantics.matching import Marks
+from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.replies import objects_with
 
 LONGEST_REQUEST = 300
@@ -102,7 +102,7 @@ def plain(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def read_words_reply(text: str, marks: Marks) -> WordsReading:
+def read_words_reply(text: str, marks: NumberedMarks) -> WordsReading:
     """Read a reply. It counts as a whole or not at all: what cannot be read may be the object meant.
 
     Args:

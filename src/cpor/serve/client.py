@@ -38,7 +38,7 @@ from cpor.serve.api.messages import (
     SceneReply,
 )
 
-Picture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path | str | bytes
+SentPicture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path | str | bytes
 """A scene, a frame, pixels, a scene folder, or an image file or its content."""
 
 FileLike: TypeAlias = Path | str | bytes
@@ -131,7 +131,7 @@ class Client:
 
     def look(
         self,
-        picture: Picture,
+        picture: SentPicture,
         depth: FileLike | None = None,
         *,
         instances: FileLike | None = None,
@@ -184,7 +184,7 @@ class Client:
 
     def decide_rgbd(
         self,
-        picture: Picture,
+        picture: SentPicture,
         request: str | None = None,
         depth: FileLike | None = None,
         *,
@@ -307,7 +307,7 @@ def _validated(kind: type[_Message], asked: dict[str, Any]) -> _Message:
 
 
 def _parts(
-    picture: Picture,
+    picture: SentPicture,
     depth: FileLike | None,
     instances: FileLike | None,
     amodal: FileLike | None,

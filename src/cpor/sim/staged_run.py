@@ -21,7 +21,7 @@ from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy, PixelPoint, Scene, TrueRelations
 from cpor.sim.arm.film import Film
 from cpor.sim.arm.simulated_robot import SimulatedRobot
-from cpor.sim.camera.look import Look, plain_look
+from cpor.sim.camera.look import SceneLook, plain_look
 from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.camera.views import Views, cast_views
 from cpor.sim.dataset.manifest import Tier
@@ -84,7 +84,7 @@ class Stage:
 
     heap: Heap
     world: World
-    look: Look
+    look: SceneLook
     robot: SimulatedRobot
     segmenter: Segmenter
     film: Film

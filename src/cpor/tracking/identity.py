@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from cpor.scene import Scene
-from cpor.tracking.looks import SAME_PIXELS, SHOWN, Found, Look, alike, find_in, is_unchanged
+from cpor.tracking.looks import SAME_PIXELS, SHOWN, ObjectLook, PlaceSeen, alike, find_in, is_unchanged
 
 SURE = 0.9
 """A match below this probability is said to be in doubt, and nothing is carried over by it."""
@@ -77,7 +77,7 @@ MOST_TOGETHER = 12
 """Objects of one group that are summed over exactly; of a larger one the unlikeliest pairs are left out."""
 
 
-class Match(NamedTuple):
+class SameObject(NamedTuple):
     """A known object found again, with the probability that it is the same."""
 
     known: int
@@ -95,20 +95,20 @@ class Identities:
         joined: Known objects that turn out to be pieces of another one.
     """
 
-    same: Mapping[int, Match]
+    same: Mapping[int, SameObject]
     events: tuple[str, ...] = ()
     left: frozenset[int] = frozenset()
     joined: frozenset[int] = frozenset()
 
 
 def identify(
-    known: Mapping[int, Look],
-    looks: Mapping[int, Look],
+    known: Mapping[int, ObjectLook],
+    looks: Mapping[int, ObjectLook],
     scene: Scene,
     before: Scene | None = None,
     taken: frozenset[int] = frozenset(),
     ids_are_kept: bool = False,
-    spots: Mapping[int, Look] | None = None,
+    spots: Mapping[int, ObjectLook] | None = None,
 ) -> Identities:
     """Match the objects of a look with those known.
 
@@ -163,14 +163,14 @@ def identify(
     p, same = marginals(s), {}
     for r, c in pairs:
         alone = 1.0 if olds[r] in shown else _was_one(r, c, pairs, shares, odds, [looks[k] for k in news])
-        same[news[c]] = Match(olds[r], float(p[r, c]) * alone)
+        same[news[c]] = SameObject(olds[r], float(p[r, c]) * alone)
     matched = {olds[r] for r, _ in pairs}
     joined -= matched | taken | spots.keys()
     shares[[r for r, i in enumerate(olds) if i in taken - matched]] = 0.0  # told when they went
     return Identities(same, _events(same, olds, news, shares), left, frozenset(joined))
 
 
-def _find_spots(spots: Mapping[int, Look], scene: Scene) -> tuple[dict[int, int], frozenset[int]]:
+def _find_spots(spots: Mapping[int, ObjectLook], scene: Scene) -> tuple[dict[int, int], frozenset[int]]:
     """The object that shows the spot of each known one, where it is as it was; and whose spot is gone."""
     shown, left = {}, set()
     for i, spot in spots.items():
@@ -191,7 +191,7 @@ def _was_one(
     pairs: Sequence[tuple[int, int]],
     shares: Float[np.ndarray, "m n 2"],
     odds: Float[np.ndarray, "m n"],
-    news: Sequence[Look],
+    news: Sequence[ObjectLook],
 ) -> float:
     """Probability that a match is right where the known mask may have held two things, seen apart now.
 
@@ -218,18 +218,18 @@ def _was_one(
     return float(own / (own + others)) if others else 1.0
 
 
-def _shares(old: Look, found: Found, new: Look, k: int) -> tuple[float, float]:
+def _shares(old: ObjectLook, found: PlaceSeen, new: ObjectLook, k: int) -> tuple[float, float]:
     """Share of what can be seen of the old object's place that is on the new one, and the reverse."""
     on = found.on.get(k, 0)
     return on / max(found.stays + found.gone, 1), min(1.0, on * old.area / max(len(old.pixels), 1) / new.area)
 
 
 def _log_odds(
-    old: Look,
-    found: Found,
-    new: Look,
+    old: ObjectLook,
+    found: PlaceSeen,
+    new: ObjectLook,
     k: int,
-    then: Found | None,
+    then: PlaceSeen | None,
     shares: Float[np.ndarray, " 2"],
     far: float,
     taken: bool,
@@ -262,12 +262,14 @@ def _relit(hues: float, brighter: float) -> float:
     return float(np.dot(RELIT, (1.0, hues, brighter**2)))
 
 
-def _others(found: Found) -> int:
+def _others(found: PlaceSeen) -> int:
     """Pixels that have their depth, but show something of other colours and hues."""
     return sum(n for k, n in found.on.items() if max(found.alike[k], found.same_hues[k]) < OTHER)
 
 
-def _said(i: int, k: int, known: Mapping[int, Look], looks: Mapping[int, Look], ids_are_kept: bool) -> float:
+def _said(
+    i: int, k: int, known: Mapping[int, ObjectLook], looks: Mapping[int, ObjectLook], ids_are_kept: bool
+) -> float:
     """What names and numbers add."""
     old, new, added = known[i].name, looks[k].name, 0.0
     if old is not None and new is not None:
@@ -334,7 +336,7 @@ def _add_row(before: np.ndarray, row: np.ndarray, used: np.ndarray) -> np.ndarra
 
 
 def _events(
-    same: Mapping[int, Match], olds: list[int], news: list[int], shares: Float[np.ndarray, "m n 2"]
+    same: Mapping[int, SameObject], olds: list[int], news: list[int], shares: Float[np.ndarray, "m n 2"]
 ) -> tuple[str, ...]:
     """Splits, merges and doubts, in sentences."""
     told = []

@@ -51,7 +51,7 @@ DARK = 15.0
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ObjectLook:
     """How an object looked in one frame.
 
     Attributes:
@@ -84,14 +84,14 @@ class Look:
         return int(self.mask.pixels.sum())
 
 
-def look_at(scene: Scene) -> dict[int, Look]:
+def look_at(scene: Scene) -> dict[int, ObjectLook]:
     """How each object of a scene looks."""
     seen, ids = scene.observation, scene.visible_ids
     nothing = np.zeros(seen.shape, np.bool_)
     return {o.id: _look(seen, nothing if ids is None else ids == o.id, o.name) for o in scene.objects}
 
 
-def look_at_spot(seen: Observation, place: PixelPoint) -> Look:
+def look_at_spot(seen: Observation, place: PixelPoint) -> ObjectLook:
     """How the spot around a pixel looks, as far as it has the pixel's depth."""
     rows, cols = np.indices(seen.shape)
     near = np.hypot(rows - place.y, cols - place.x) <= SPOT * seen.shape[1]
@@ -101,7 +101,7 @@ def look_at_spot(seen: Observation, place: PixelPoint) -> Look:
     return _look(seen, near, None)
 
 
-def _look(seen: Observation, shown: Bool[np.ndarray, "h w"], name: str | None) -> Look:
+def _look(seen: Observation, shown: Bool[np.ndarray, "h w"], name: str | None) -> ObjectLook:
     mask = MaskCrop.from_mask(shown)
     pixels = np.argwhere(mask.pixels) + np.array([mask.top, mask.left])
     depth, colour, shares, hues = np.nan, np.full(3, np.nan), np.zeros(BINS**3), np.zeros(HUES + 1)
@@ -113,7 +113,9 @@ def _look(seen: Observation, shown: Bool[np.ndarray, "h w"], name: str | None) -
         depth = float(np.median(readings)) if readings.size else np.nan
     some = pixels[:: max(1, len(pixels) // SAMPLES)]
     sampled = seen.rgb[some[:, 0], some[:, 1]].astype(np.float64)
-    return Look(mask, depth, colour, shares, hues, some, _depth_at(seen, some), sampled, seen.camera, name)
+    return ObjectLook(
+        mask, depth, colour, shares, hues, some, _depth_at(seen, some), sampled, seen.camera, name
+    )
 
 
 def _histogram(colours: Shaped[np.ndarray, "m 3"]) -> Float[np.ndarray, " bins"]:
@@ -152,7 +154,7 @@ def _depth_at(seen: Observation, pixels: Int[np.ndarray, "m 2"]) -> Float[np.nda
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PlaceSeen:
     """Where the sampled pixels of an object fall in another frame, and what is there.
 
     Attributes:
@@ -185,7 +187,7 @@ def same_pose(a: Camera, b: Camera) -> bool:
     return bool(np.allclose(a.T_world_camera, b.T_world_camera, atol=1e-4))
 
 
-def find_in(look: Look, scene: Scene) -> Found:
+def find_in(look: ObjectLook, scene: Scene) -> PlaceSeen:
     """Where an object's pixels are in another frame: the same ones, or by the poses of both cameras."""
     seen = scene.observation
     pixels, expected, colours = _project(look, seen.camera)
@@ -209,10 +211,10 @@ def find_in(look: Look, scene: Scene) -> Found:
     brighter = np.log((now.mean(axis=1) + DARK) / (colours.mean(axis=1) + DARK))
     relit = {k: float(np.median(brighter[here])) for k, here in of.items()}
     n_stay, n_gone, n_hidden = (int(each.sum()) for each in (stays, gone, hidden))
-    return Found(n_stay, n_gone, n_hidden, on, recoloured, likeness, hues, relit, centre)
+    return PlaceSeen(n_stay, n_gone, n_hidden, on, recoloured, likeness, hues, relit, centre)
 
 
-def share_inside(look: Look, camera: Camera, shape: tuple[int, int]) -> float:
+def share_inside(look: ObjectLook, camera: Camera, shape: tuple[int, int]) -> float:
     """Share of an object's pixels that fall into the picture of another camera, hidden there or not."""
     pixels, _, _ = _project(look, camera)
     inside = ((pixels >= 0) & (pixels < shape)).all(axis=1)
@@ -220,7 +222,7 @@ def share_inside(look: Look, camera: Camera, shape: tuple[int, int]) -> float:
 
 
 def _project(
-    look: Look, to: Camera
+    look: ObjectLook, to: Camera
 ) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"], Float[np.ndarray, "m 3"]]:
     """Pixels of a look in another camera, the depth they should have there, and their colours."""
     of = look.camera
@@ -241,7 +243,7 @@ def _project(
     return pixels.astype(np.int64), depth, look.colours[reads][front]
 
 
-def is_unchanged(before: Look, now: Look) -> bool:
+def is_unchanged(before: ObjectLook, now: ObjectLook) -> bool:
     """Whether an object lies where it lay and shows what it showed; never without a mask in both frames."""
     if not same_pose(before.camera, now.camera) or overlap(before.mask, now.mask) <= UNCHANGED_IOU:
         return False

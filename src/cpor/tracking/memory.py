@@ -14,7 +14,7 @@ import numpy as np
 from cpor.pipeline import PairBeliefs
 from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
 from cpor.tracking.identity import SURE, identify
-from cpor.tracking.looks import SAME_PIXELS, Look, are_near, is_unchanged, look_at, look_at_spot
+from cpor.tracking.looks import SAME_PIXELS, ObjectLook, are_near, is_unchanged, look_at, look_at_spot
 from cpor.tracking.numbers import give_numbers, renumber
 from cpor.tracking.pair_filter import PairFilter
 from cpor.tracking.still_there import add_still_there
@@ -39,13 +39,13 @@ class Known:
         spot: How the spot looked at which a person pointed to mean it, while it lies there; else None.
     """
 
-    last: Look
-    since: Look
-    sure: Look
+    last: ObjectLook
+    since: ObjectLook
+    sure: ObjectLook
     p_same: float = 1.0
     failures: int = 0
     taken: bool = False
-    spot: Look | None = None
+    spot: ObjectLook | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from cpor.scene import Scene
-from cpor.tracking.looks import SAME_PIXELS, SHOWN, Look, find_in, same_pose
+from cpor.tracking.looks import SAME_PIXELS, SHOWN, ObjectLook, find_in, same_pose
 
 
-def add_still_there(known: Mapping[int, Look], before: Scene, seen: Scene) -> tuple[Scene, dict[int, int]]:
+def add_still_there(
+    known: Mapping[int, ObjectLook], before: Scene, seen: Scene
+) -> tuple[Scene, dict[int, int]]:
     """The next look with the objects that are still there, though nobody found them; and who they are.
 
     A network names a thing in one frame and is not sure enough in the next. Its place, depth and colours say

@@ -28,11 +28,11 @@ def clean(label: object) -> str:
 NOBODY_SEGMENTED = "something that nobody segmented"
 """What is called so may lie there, and has no place in the picture."""
 
-Namer: TypeAlias = Callable[[Label], str]
+NameOf: TypeAlias = Callable[[Label], str]
 """From an object's label to what it is called on the card, such as `4 red box`."""
 
 
-def say_action(action: Action, name: Namer = clean) -> str:
+def say_action(action: Action, name: NameOf = clean) -> str:
     """An action in words."""
     if isinstance(action, Defer):
         return "ask or look again"
@@ -159,14 +159,14 @@ def _say_doubt(answer: "Answer", explanation: Explanation) -> str:
     return say_success(answer.p_success, explanation.decision)
 
 
-def _panel(action: Action, name: Namer, parts: Sequence[RenderableType]) -> Panel:
+def _panel(action: Action, name: NameOf, parts: Sequence[RenderableType]) -> Panel:
     color = "yellow" if isinstance(action, Defer) else "green"
     verb, _, rest = say_action(action, name).partition(" ")
     title = Text(f" {verb.upper()} {rest} ", style=f"bold {color}")
     return Panel(Group(*parts), title=title, title_align="left", width=88)
 
 
-def _namer(explanation: Explanation, names: Mapping[Label, str]) -> Namer:
+def _namer(explanation: Explanation, names: Mapping[Label, str]) -> NameOf:
     def name(label: Label) -> str:
         if label == explanation.unseen and label is not None:
             return NOBODY_SEGMENTED
@@ -175,7 +175,7 @@ def _namer(explanation: Explanation, names: Mapping[Label, str]) -> Namer:
     return name
 
 
-def _reason(explanation: Explanation, name: Namer) -> str:
+def _reason(explanation: Explanation, name: NameOf) -> str:
     decision, target = explanation.decision, name(explanation.target)
     action = decision.action
     if isinstance(action, Defer):
@@ -189,7 +189,7 @@ def _reason(explanation: Explanation, name: Namer) -> str:
     )
 
 
-def _say_best(explanation: Explanation, name: Namer) -> str:
+def _say_best(explanation: Explanation, name: NameOf) -> str:
     """The likeliest action and what it lacks, where the threshold alone is why nothing is done."""
     decision = explanation.decision
     doable = [label for label in decision.scores if label != explanation.unseen]
@@ -201,7 +201,7 @@ def _say_best(explanation: Explanation, name: Namer) -> str:
     return f" The likeliest, {verb} {name(best)}, is right with {score}; it acts above {decision.tau:.1%}."
 
 
-def _score_table(explanation: Explanation, name: Namer) -> Table:
+def _score_table(explanation: Explanation, name: NameOf) -> Table:
     decision = explanation.decision
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
     table.add_column("action", min_width=10, overflow="fold")
@@ -261,13 +261,13 @@ def _indent(rows: list[tuple[str, str]]) -> Table:
     return grid
 
 
-def _graph(graph: GraphShare, name: Namer) -> tuple[str, str]:
+def _graph(graph: GraphShare, name: NameOf) -> tuple[str, str]:
     relations = ", ".join(f"{name(r.blocker)} on {name(r.blocked)}" for r in graph.relations)
     share = "?" if graph.share is None else f"{graph.share:.1%}"
     return share, relations or "nothing obstructs anything"
 
 
-def _question(effect: RelationEffect, name: Namer) -> str:
+def _question(effect: RelationEffect, name: NameOf) -> str:
     gain = f"the probability of a right decision grows by {100 * effect.value_of_asking:.0f} points"
     return (
         f"does {name(effect.blocker)} obstruct {name(effect.blocked)}? If yes: "
@@ -276,7 +276,7 @@ def _question(effect: RelationEffect, name: Namer) -> str:
     )
 
 
-def _change(effect: RelationEffect, name: Namer) -> str:
+def _change(effect: RelationEffect, name: NameOf) -> str:
     assert effect.flips_at is not None and effect.flips_to is not None
     side = "above" if effect.flips_at > effect.p else "below"
     at = f"{side} {effect.flips_at:.1%} (now {effect.p:.0%})"

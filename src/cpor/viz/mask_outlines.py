@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool
 from numba import njit
 
-Point: TypeAlias = tuple[float, float]
+OutlinePoint: TypeAlias = tuple[float, float]
 """x and y. [px]"""
 
 TOLERANCE_PX = 1.0
@@ -19,7 +19,9 @@ MOST_OUTLINES = 24
 """Most outlines of one mask; of more pieces, the largest are outlined."""
 
 
-def trace_mask(mask: Bool[np.ndarray, "h w"], top: float = 0.0, left: float = 0.0) -> list[list[Point]]:
+def trace_mask(
+    mask: Bool[np.ndarray, "h w"], top: float = 0.0, left: float = 0.0
+) -> list[list[OutlinePoint]]:
     """Closed polygons along the edges of a mask's pixels, largest first; holes are polygons of their own.
 
     Drawn with the even-odd rule they give the mask, to within `TOLERANCE_PX`.

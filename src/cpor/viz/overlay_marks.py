@@ -7,7 +7,7 @@ from typing import TypeAlias
 from PIL import ImageDraw, ImageFont
 
 Rgb: TypeAlias = tuple[int, int, int]
-Box: TypeAlias = tuple[float, float, float, float]
+PixelBox: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom. [px]"""
 
 # Of the colour set of Okabe and Ito (2008).
@@ -41,13 +41,13 @@ class Boxes:
 
     def __init__(self, size: tuple[int, int]) -> None:
         self._size = size
-        self._taken: list[Box] = []
+        self._taken: list[PixelBox] = []
 
-    def add(self, box: Box) -> None:
+    def add(self, box: PixelBox) -> None:
         """Something stands here now."""
         self._taken.append(box)
 
-    def cost(self, box: Box) -> float:
+    def cost(self, box: PixelBox) -> float:
         """Area that a box would cover or lose outside of the picture, in square pixels."""
         whole = (box[2] - box[0]) * (box[3] - box[1])
         outside = whole - _shared(box, (0.0, 0.0, float(self._size[0]), float(self._size[1])))
@@ -59,7 +59,7 @@ def thing_colour(obj: int) -> Rgb:
     return THINGS[obj % len(THINGS)]
 
 
-def draw_badge(draw: ImageDraw.ImageDraw, x: float, y: float, words: str, fill: Rgb) -> Box:
+def draw_badge(draw: ImageDraw.ImageDraw, x: float, y: float, words: str, fill: Rgb) -> PixelBox:
     """A round badge with a number."""
     box = (x - BADGE, y - BADGE, x + BADGE, y + BADGE)
     draw.ellipse(box, fill=fill, outline=DARK, width=2)
@@ -83,7 +83,7 @@ def draw_arrow(
     end: tuple[float, float],
     p: float | None,
     gap: float = BADGE + 3,
-) -> list[Box]:
+) -> list[PixelBox]:
     """An arrow as thick as its probability; dashed, with a question mark, where there is no answer.
 
     Args:
@@ -156,6 +156,6 @@ def _dashes(draw: ImageDraw.ImageDraw, start: tuple[float, float], end: tuple[fl
         draw.line(ends, fill=YELLOW, width=3)
 
 
-def _shared(a: Box, b: Box) -> float:
+def _shared(a: PixelBox, b: PixelBox) -> float:
     wide, high = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     return max(0.0, wide) * max(0.0, high)

@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cpor.experiments.chain import FIGURES, STEPS, ChainTable, Figure
+from cpor.experiments.chain import FIGURES, STEPS, ChainTable, MeanOfCases
 from cpor.experiments.mask_table import KINDS, MaskFigure
 
 _FIGURE_NAMES = {
@@ -51,7 +51,7 @@ def chain_table(found: ChainTable) -> Group:
     return Group(table, Text(note, style="dim"))
 
 
-def _show(figure: MaskFigure | Figure | None) -> str:
+def _show(figure: MaskFigure | MeanOfCases | None) -> str:
     if figure is None or figure.value is None or figure.ci is None:
         return "-"
     return f"{figure.value:.3f} [{figure.ci.low:.3f}, {figure.ci.high:.3f}]"

@@ -23,7 +23,7 @@ _MOST_POINTS = 400
 
 
 @dataclass(frozen=True)
-class Figure:
+class ReportFigure:
     """A plot and what it says."""
 
     title: str
@@ -31,7 +31,7 @@ class Figure:
     svg: str
 
 
-def report_figures(records: Sequence[CaseRecord]) -> list[Figure]:
+def report_figures(records: Sequence[CaseRecord]) -> list[ReportFigure]:
     """Every figure that the run has the data for."""
     figures = []
     for title, (score, right) in (
@@ -48,7 +48,9 @@ def report_figures(records: Sequence[CaseRecord]) -> list[Figure]:
     return figures
 
 
-def reliability_figure(title: str, score: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> Figure:
+def reliability_figure(
+    title: str, score: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"]
+) -> ReportFigure:
     """How often what was given probability p was right; the dashed line is perfect."""
     plot = Plot(title, "probability given", "share that was right")
     bins = reliability_bins(score, right)
@@ -64,10 +66,10 @@ def reliability_figure(title: str, score: Float[np.ndarray, " n"], right: Bool[n
         "the mean probability, larger where there are more. On the dashed line, probabilities mean "
         "what they say."
     )
-    return Figure(title, caption, plot.render())
+    return ReportFigure(title, caption, plot.render())
 
 
-def risk_figure(curve: SelectiveCurve) -> Figure:
+def risk_figure(curve: SelectiveCurve) -> ReportFigure:
     """Error rate by coverage, the surest first."""
     title = "Risk and coverage"
     # Of the first few cases a rate says little; it must not stretch the axis.
@@ -82,10 +84,10 @@ def risk_figure(curve: SelectiveCurve) -> Figure:
         f"Act on the surest cases only. AURC {curve.area:.4f}; acting on all is wrong in {overall:.4f} "
         "(dashed: the same at random)."
     )
-    return Figure(title, caption, plot.render())
+    return ReportFigure(title, caption, plot.render())
 
 
-def capture_figure(curve: SelectiveCurve) -> Figure:
+def capture_figure(curve: SelectiveCurve) -> ReportFigure:
     """Share of errors avoided by the share deferred."""
     title = "Error capture"
     plot = Plot(title, "share deferred, the least sure first", "share of errors avoided")
@@ -100,10 +102,10 @@ def capture_figure(curve: SelectiveCurve) -> Figure:
         f"Deferring 10 / 20 / 30% avoids {at[0]:.3f} / {at[1]:.3f} / {at[2]:.3f} of the errors. "
         "Dashed: deferring at random. Dotted: knowing the errors."
     )
-    return Figure(title, caption, plot.render())
+    return ReportFigure(title, caption, plot.render())
 
 
-def cost_figure(costs: Sequence[SizeCost]) -> Figure:
+def cost_figure(costs: Sequence[SizeCost]) -> ReportFigure:
     """Counted work by number of objects."""
     title = "Growth of cost with scene size"
     sizes = [cost.n_objects for cost in costs]
@@ -132,7 +134,7 @@ def cost_figure(costs: Sequence[SizeCost]) -> Figure:
         "Dotted: graphs that enumeration looks at, 2^relations. "
         f"{unproven} of {sum(cost.n for cost in costs)} cases have an action that is not proven."
     )
-    return Figure(title, caption, plot.render())
+    return ReportFigure(title, caption, plot.render())
 
 
 def _thin(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> list[tuple[float, float]]:

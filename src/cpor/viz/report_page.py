@@ -10,7 +10,7 @@ from cpor.experiments.runs.report_tables import SummaryTable, summary_tables
 from cpor.files.whole_files import write_text
 from cpor.viz.graph_drawing import draw_graph
 from cpor.viz.report_case import case_details, case_marks, html_table, say_decision
-from cpor.viz.report_figures import Figure, report_figures
+from cpor.viz.report_figures import ReportFigure, report_figures
 from cpor.viz.report_style import FILTERS, STYLE, filter_rules
 
 N_GALLERY = 24
@@ -101,7 +101,7 @@ def _table(table: SummaryTable) -> str:
     return f'<div class="wide">{html_table(table.columns, table.rows, table.title)}{note}</div>'
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: ReportFigure) -> str:
     return (
         f"<figure><h3>{escape(figure.title)}</h3>{figure.svg}"
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cpor.experiments.deciders import MethodName
 from cpor.experiments.first_decisions import REFERENCE, FirstDecisions
-from cpor.experiments.robot_table import METHOD_NAMES, Rate, RobotRow
+from cpor.experiments.robot_table import METHOD_NAMES, RobotRow, WilsonRate
 from cpor.metrics import Interval, PairedComparison
 from cpor.sim.dataset.manifest import TIERS
 
@@ -67,7 +67,7 @@ def first_decisions_table(found: FirstDecisions) -> Group:
     return Group(*parts)
 
 
-def _rate(rate: Rate) -> str:
+def _rate(rate: WilsonRate) -> str:
     return f"{rate.share:.1%} {_interval(rate.ci)} n={rate.n}" if rate.n else "-"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from cpor.scene import Scene
 from cpor.words.appearance import Appearance, describe_objects
 from cpor.words.nouns import judge_classes
-from cpor.words.pieces import Reading, read_masks
+from cpor.words.pieces import MaskReading, read_masks
 from cpor.words.workspace import in_workspace
 
 KEPT = 8
@@ -41,7 +41,7 @@ class Description:
         return in_workspace(self._scene)
 
     @cached_property
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[MaskReading]:
         """The likely ways to read the masks: some may show one thing together."""
         return read_masks(self._scene, {k: look for k, look in self.looks.items() if k in self.inside})
 

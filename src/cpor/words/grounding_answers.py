@@ -151,11 +151,11 @@ class Request:
         return self
 
 
-Asked: TypeAlias = Request | int | str | tuple[float, float] | None
+RequestLike: TypeAlias = Request | int | str | tuple[float, float] | None
 """A request, or one given as an id, as words, as a pixel x, y, or not at all."""
 
 
-def as_request(asked: Asked) -> Request:
+def as_request(asked: RequestLike) -> Request:
     """The request that a plain value means."""
     if isinstance(asked, Request):
         return asked

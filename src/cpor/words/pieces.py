@@ -54,11 +54,11 @@ _FAR = 0.14
 _COARSE = 4
 """The way between two masks is looked at on every fourth pixel."""
 
-Pair: TypeAlias = tuple[int, int]
+MaskPair: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class MaskReading:
     """Objects as they are where some masks show one thing.
 
     Attributes:
@@ -74,7 +74,7 @@ class Reading:
     pieces: Mapping[int, tuple[int, ...]]
 
 
-def read_masks(scene: Scene, looks: Mapping[int, Appearance]) -> list[Reading]:
+def read_masks(scene: Scene, looks: Mapping[int, Appearance]) -> list[MaskReading]:
     """The likely ways to read the masks of a scene; their probabilities add up to 1.
 
     Args:
@@ -102,7 +102,7 @@ def read_masks(scene: Scene, looks: Mapping[int, Appearance]) -> list[Reading]:
         for group in groups:
             known = joined.get(frozenset(group))
             seen[group[0]] = known or describe_scenes([(whole, {group[0]})])[0][group[0]]
-        readings.append(Reading(p, whole, seen, {group[0]: group for group in groups}))
+        readings.append(MaskReading(p, whole, seen, {group[0]: group for group in groups}))
     return readings
 
 
@@ -124,7 +124,7 @@ def join_masks(scene: Scene, groups: Iterable[tuple[int, ...]]) -> Scene:
     return Scene(scene.observation, tuple(objects.values()), ids)
 
 
-def _groups(pairs: list[Pair], scene: Scene) -> list[tuple[int, ...]]:
+def _groups(pairs: list[MaskPair], scene: Scene) -> list[tuple[int, ...]]:
     """Masks that are joined by pairs, the largest first."""
     assert scene.visible_ids is not None
     groups: list[set[int]] = []
@@ -137,7 +137,7 @@ def _groups(pairs: list[Pair], scene: Scene) -> list[tuple[int, ...]]:
 
 def compare_masks(
     scene: Scene, looks: Mapping[int, Appearance]
-) -> dict[Pair, tuple[tuple[float, ...], Appearance]]:
+) -> dict[MaskPair, tuple[tuple[float, ...], Appearance]]:
     """What `TOUCHING` or `APART` weigh for each pair that may be one thing, and how both look together."""
     assert scene.visible_ids is not None
     named = {o.id for o in scene.objects if o.name}
@@ -147,7 +147,7 @@ def compare_masks(
     colours = np.sqrt(_histograms(scene, n) / area[:, None])
     alike, covers = colours @ colours.T, _covers(scene, area)
     borders = _borders(scene, n)
-    pairs: dict[Pair, tuple[float, ...]] = {}
+    pairs: dict[MaskPair, tuple[float, ...]] = {}
     for a, b in itertools.combinations(sorted(known), 2):
         if named.issuperset((a, b)):
             continue
@@ -180,7 +180,7 @@ def _by_shape(both: Appearance, one: Appearance, other: Appearance) -> tuple[flo
     return float(p[SHAPES.index("vehicle")]), float(p.max() - 0.5 * (a.max() + b.max())), float(a @ b)
 
 
-def _borders(scene: Scene, n: int) -> dict[Pair, float]:
+def _borders(scene: Scene, n: int) -> dict[MaskPair, float]:
     """Share of the border of masks that touch without a step in depth; 0.5 where there is no depth."""
     ids, depth = scene.visible_ids, scene.observation.depth
     assert ids is not None
@@ -212,7 +212,7 @@ def _covers(scene: Scene, area: np.ndarray) -> Float[np.ndarray, "n n"]:
     return covers
 
 
-def _apart(scene: Scene, pair: Pair, alike: float) -> tuple[float, ...] | None:
+def _apart(scene: Scene, pair: MaskPair, alike: float) -> tuple[float, ...] | None:
     """What `APART` weighs but shapes; None where the masks lie too far apart or there is no depth."""
     if scene.visible_ids is None or scene.observation.depth is None:
         return None

@@ -40,7 +40,7 @@ class Wish:
     kinds: tuple[tuple[str, str], ...] = ()
     most: tuple[str, ...] = ()
     order: Order | None = None
-    relations: "tuple[Relation, ...]" = ()
+    relations: "tuple[LayoutWish, ...]" = ()
     unlike: "tuple[Wish, ...]" = ()
     moved: bool = False
     pronouns: tuple[tuple[str, str], ...] = ()
@@ -52,7 +52,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Relation:
+class LayoutWish:
     """How an object lies to another, or to two others where it is `between`; `words` are those of them."""
 
     key: str
@@ -61,7 +61,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Request:
+class ParsedRequest:
     """A request taken apart.
 
     Attributes:
@@ -90,7 +90,7 @@ _SINGLE: Mapping[Kind, str] = {
 _AS_PLACE = frozenset(("left", "right", "back", "front"))
 
 
-def parse_request(text: str, names: frozenset[str], words: Vocabulary | None = None) -> Request:
+def parse_request(text: str, names: frozenset[str], words: Vocabulary | None = None) -> ParsedRequest:
     """Take a request apart.
 
     Args:
@@ -105,15 +105,17 @@ def parse_request(text: str, names: frozenset[str], words: Vocabulary | None = N
         alone = (voc.polite | set(voc.openers) | {"up", "out"}).issuperset(
             split_words(lower[: number.start()])
         )
-        return Request(number=int(number.group(1)), trouble=None if alone else voc.said["number_and_more"])
+        return ParsedRequest(
+            number=int(number.group(1)), trouble=None if alone else voc.said["number_and_more"]
+        )
     spoken = split_words(lower)
     if not spoken:
-        return Request(trouble=voc.said["empty"])
+        return ParsedRequest(trouble=voc.said["empty"])
     parser = _Parser(_without_opening(spoken, voc), names, voc)
     try:
-        return Request(parser.wish(0, len(parser.words)))
+        return ParsedRequest(parser.wish(0, len(parser.words)))
     except _NotUnderstoodError as problem:
-        return Request(trouble=str(problem))
+        return ParsedRequest(trouble=str(problem))
 
 
 def _without_opening(words: list[str], voc: Vocabulary) -> list[str]:
@@ -154,7 +156,7 @@ class _Parser:
         shapes: list[tuple[str, str]] = []
         kinds: list[tuple[str, str]] = []
         pronouns: list[tuple[str, str]] = []
-        relations: list[Relation] = []
+        relations: list[LayoutWish] = []
         unlike: list[Wish] = []
         order: Order | None = None
         last: Kind | None = None
@@ -227,7 +229,7 @@ class _Parser:
         return k < end and (self.words[k] in self.voc.determiners or self.words[k] == "to")
 
     def _relate(
-        self, meaning: Meaning, k: int, after: int, end: int, most: list[str], relations: list[Relation]
+        self, meaning: Meaning, k: int, after: int, end: int, most: list[str], relations: list[LayoutWish]
     ) -> int:
         """Adds a relation, or a place where the words name one; returns where to go on."""
         phrase = tuple(self.words[k:after])
@@ -251,11 +253,11 @@ class _Parser:
                 raise _NotUnderstoodError(self.voc.said["half"].format(word=" ".join(phrase)))
             said = " ".join(phrase)
             others = self._described(said, after, split), self._described(said, split + 1, end)
-            relations.append(Relation(meaning.key, others, words))
+            relations.append(LayoutWish(meaning.key, others, words))
             return end
         stop = self._end_of_landmark(after, end)
         other = self._described(" ".join(phrase), after, stop)
-        relations.append(Relation(meaning.key, (other,), " ".join(self.words[after:stop])))
+        relations.append(LayoutWish(meaning.key, (other,), " ".join(self.words[after:stop])))
         return stop
 
     def _is_described(self, k: int, end: int) -> bool:

@@ -31,7 +31,7 @@ from cpor.words.grounding_answers import (
     say_words,
     weigh,
 )
-from cpor.words.pieces import Reading
+from cpor.words.pieces import MaskReading
 from cpor.words.request_words import Wish
 from cpor.words.vocabulary import vocabulary
 from cpor.words.word_judge import WORLDS, Fit, WordJudge
@@ -187,16 +187,16 @@ class RequestReader:
         others = [each.fit for each in ranked if each.id not in (best, *pieces)]
         return Found(best, ranked, ranked[0].fit - max(others, default=0.0), pieces)
 
-    def _readings(self, wish: Wish) -> list[Reading]:
+    def _readings(self, wish: Wish) -> list[MaskReading]:
         """Ways to read the masks; one where no word asks how objects look."""
         judge = self._judge(self.scene, lambda: self.described.looks)
         with suppress(RefusedError):
             judge.fit(wish, 0)
         if judge.has_looked and self.scene.visible_ids is not None:
             return self.described.readings
-        return [Reading(1.0, self.scene, {}, {})]
+        return [MaskReading(1.0, self.scene, {}, {})]
 
-    def _read(self, wish: Wish, masks: Reading) -> WordJudge:
+    def _read(self, wish: Wish, masks: MaskReading) -> WordJudge:
         """Read the request in the worlds in which masks are so."""
         judge = self._judge(masks.scene, lambda: masks.looks)
         fits: list[Fit | None] = []
@@ -230,7 +230,7 @@ class RequestReader:
                     self._in_pieces[pieces] = self._in_pieces.get(pieces, 0.0) + share
         return judge
 
-    def _doubt_pieces(self, asked: AmbiguousRequest, readings: list[Reading]) -> AmbiguousRequest:
+    def _doubt_pieces(self, asked: AmbiguousRequest, readings: list[MaskReading]) -> AmbiguousRequest:
         """The question, with the candidates that may well be one thing."""
         together: dict[tuple[int, ...], float] = {}
         for masks in readings:

@@ -11,7 +11,7 @@ from cpor.words.appearance import NEARLY, Appearance
 from cpor.words.grounding_answers import CLEAR_RATIO, LEAST_FIT, PERHAPS, Exchange, RefusedError
 from cpor.words.layout import DIRECTIONS, Layout, ramp
 from cpor.words.nouns import noun_fit
-from cpor.words.request_words import Order, Relation, Wish
+from cpor.words.request_words import LayoutWish, Order, Wish
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
 from cpor.words.word_measures import (
@@ -289,7 +289,7 @@ class WordJudge:
         for k in fit:
             fit[k] *= known.get(k, 0.5)
 
-    def _by_relation(self, relation: Relation, fit: Fit) -> None:
+    def _by_relation(self, relation: LayoutWish, fit: Fit) -> None:
         """Objects that lie so to the objects that the relation points to."""
         if self.scene.visible_ids is None or (
             relation.key in ("on", "under") and not self.layout.knows_hidden

@@ -12,8 +12,8 @@ from cpor.experiments.runs.dataset import FolderItem, Item
 from cpor.experiments.runs.questions import CaseQuestion, Deciding, QuestionSettings, item_name, questions
 from cpor.experiments.runs.record import (
     BestRecord,
+    CaseOutcome,
     CaseRecord,
-    Outcome,
     TruthRecord,
     record_error,
 )
@@ -125,7 +125,7 @@ def _best(posterior: ObstructionPosterior, decision: Decision, truth: TruthRecor
     )
 
 
-def _outcome(decision: Decision, truth: TruthRecord | None) -> Outcome:
+def _outcome(decision: Decision, truth: TruthRecord | None) -> CaseOutcome:
     if isinstance(decision.action, Defer):
         return "deferred"
     if truth is None:

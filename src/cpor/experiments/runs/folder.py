@@ -64,7 +64,7 @@ class RunHeader(VersionedModel):
     versions: dict[str, str]
 
 
-class RunFolder:
+class ShardFolder:
     """A run folder that is open for writing; use `open_run_folder`."""
 
     def __init__(self, folder: ResumableFolder) -> None:
@@ -104,7 +104,7 @@ class RunFolder:
 
 
 @contextmanager
-def open_run_folder(path: Path, header: RunHeader) -> Iterator[RunFolder]:
+def open_run_folder(path: Path, header: RunHeader) -> Iterator[ShardFolder]:
     """Make or reopen a run folder; nobody else can write to it meanwhile.
 
     Raises:
@@ -112,7 +112,7 @@ def open_run_folder(path: Path, header: RunHeader) -> Iterator[RunFolder]:
     """
     with open_resumable(path, "run.json", "cases", RunFolderError) as folder:
         folder.claim(header.model_dump(mode="json"))
-        yield RunFolder(folder)
+        yield ShardFolder(folder)
 
 
 def read_run_folder(path: Path) -> tuple[RunHeader, list[CaseRecord]]:

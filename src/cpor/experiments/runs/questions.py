@@ -27,8 +27,8 @@ from cpor.scene import BlockedBy, Scene
 from cpor.system import System
 from cpor.truth import right_actions
 
-Missing: TypeAlias = Literal["error", "unobstructed"]
-MISSING: tuple[Missing, ...] = get_args(Missing)
+MissingScores: TypeAlias = Literal["error", "unobstructed"]
+MISSING: tuple[MissingScores, ...] = get_args(MissingScores)
 
 
 class MissingPredictionError(CporError, ValueError):
@@ -49,7 +49,7 @@ class QuestionSettings:
     seed: int = 0
     all_targets: bool = False
     shift: float | None = None
-    missing: Missing = "error"
+    missing: MissingScores = "error"
 
     def __post_init__(self) -> None:
         if self.shift is not None and not 0.0 < self.shift < 1.0:
@@ -59,7 +59,7 @@ class QuestionSettings:
         parse_missing(self.missing)
 
 
-def parse_missing(name: str) -> Missing:
+def parse_missing(name: str) -> MissingScores:
     """A treatment of missing predictions by its name."""
     return one_of("--missing", name, MISSING)
 

@@ -4,14 +4,21 @@ from typing import Literal, TypeAlias
 
 from cpor.errors import CporError
 from cpor.records.answer import PromiseRecord
-from cpor.records.decision import CheckRecord, DecisionRecord, FileLabel, PairRecord, Part, RelationRecord
+from cpor.records.decision import (
+    CheckRecord,
+    DecisionRecord,
+    FileLabel,
+    PairRecord,
+    RecordPart,
+    RelationRecord,
+)
 from cpor.risk.modes import Mode
 
-Outcome: TypeAlias = Literal["right", "wrong", "deferred", "unjudged", "error"]
+CaseOutcome: TypeAlias = Literal["right", "wrong", "deferred", "unjudged", "error"]
 """`unjudged`: acted, and the truth is not known. `error`: no decision came; never free to grasp."""
 
 
-class BestRecord(Part):
+class BestRecord(RecordPart):
     """The action with the best score, taken or not, and whether it would be right (null: not known)."""
 
     object: FileLabel
@@ -19,7 +26,7 @@ class BestRecord(Part):
     right: bool | None
 
 
-class TruthRecord(Part):
+class TruthRecord(RecordPart):
     """What is known to be right.
 
     Attributes:
@@ -31,14 +38,14 @@ class TruthRecord(Part):
     relations: tuple[PairRecord, ...] | None
 
 
-class ErrorRecord(Part):
+class ErrorRecord(RecordPart):
     """Why there is no decision."""
 
     type: str
     message: str
 
 
-class CaseRecord(Part):
+class CaseRecord(RecordPart):
     """One case: what was asked, what was believed, decided and true.
 
     Attributes:
@@ -57,7 +64,7 @@ class CaseRecord(Part):
         p_success: How often actions with such a score were right; null where unknown.
         best: The action with the best score.
         truth: Null where not known.
-        outcome: See `Outcome`.
+        outcome: See `CaseOutcome`.
         error: Why there is no decision.
     """
 
@@ -76,7 +83,7 @@ class CaseRecord(Part):
     p_success: float | None = None
     best: BestRecord | None = None
     truth: TruthRecord | None = None
-    outcome: Outcome
+    outcome: CaseOutcome
     error: ErrorRecord | None = None
 
     def to_line(self) -> bytes:

@@ -15,9 +15,9 @@ from cpor.experiments.runs.answer import Shard, answer_shard
 from cpor.experiments.runs.dataset import Dataset, fingerprint_files
 from cpor.experiments.runs.folder import (
     RunDataset,
-    RunFolder,
     RunHeader,
     RunSettings,
+    ShardFolder,
     open_run_folder,
     read_run_folder,
 )
@@ -26,7 +26,7 @@ from cpor.files.pool import Pool, SerialPool
 from cpor.inference.decide import Policy
 from cpor.paper_model import load_model
 
-Answer: TypeAlias = Callable[[Shard], bytes]
+AnswerItem: TypeAlias = Callable[[Shard], bytes]
 
 SHARD_SIZE = 16
 """Items that a worker is given at once; it writes down each case as soon as it is decided."""
@@ -126,7 +126,7 @@ def run(
     progress: Progress = lambda what, done, total: None,
     *,
     shard_size: int = SHARD_SIZE,
-    answer: Answer = answer_shard,
+    answer: AnswerItem = answer_shard,
 ) -> RunTally:
     """Decide every case of a dataset; go on with a run that was stopped.
 
@@ -156,7 +156,7 @@ def run(
 
 
 def _answer_rest(
-    folder: RunFolder, shards: list[Shard], pool: Pool, answer: Answer, progress: Progress
+    folder: ShardFolder, shards: list[Shard], pool: Pool, answer: AnswerItem, progress: Progress
 ) -> None:
     total = sum(len(shard.items) for shard in shards)
     rest = [replace(shard, begun=folder.begun(shard)) for shard in shards if not folder.is_done(shard)]

@@ -42,7 +42,7 @@ class Done:
     refused: str | None = None
 
 
-Told: TypeAlias = StateTold | CycleTold | FrameTold | Done
+PipeMessage: TypeAlias = StateTold | CycleTold | FrameTold | Done
 
 
 @dataclass(frozen=True)

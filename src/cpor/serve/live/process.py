@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 from cpor.serve.api.messages import RunRequest
 from cpor.serve.live.limits import RunLimits
-from cpor.serve.live.pipe_messages import Done, RunOrder, Told
+from cpor.serve.live.pipe_messages import Done, PipeMessage, RunOrder
 
 
 def live(pipe: Connection, request: RunRequest, limits: RunLimits, pictures: str) -> None:
@@ -24,7 +24,7 @@ def live(pipe: Connection, request: RunRequest, limits: RunLimits, pictures: str
 
     lock = threading.Lock()
 
-    def tell(told: Told) -> None:
+    def tell(told: PipeMessage) -> None:
         try:
             with lock:
                 pipe.send(told)

@@ -12,7 +12,7 @@ from cpor.serve.api.messages import ControlRequest, FilmMessage, RunEvent, RunRe
 from cpor.serve.http.refusals import Busy, Conflict, NotKept, Refusal, TooSlow
 from cpor.serve.live.events import EventLog, Pictures, RunListener
 from cpor.serve.live.limits import RunLimits
-from cpor.serve.live.pipe_messages import CycleTold, FrameTold, RunOrder, StateTold, Told
+from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, RunOrder, StateTold
 from cpor.serve.live.process import live
 
 _LOOK_S = 0.25
@@ -192,7 +192,7 @@ class Run:
         if late:
             self._process.kill()
 
-    def _take_down(self, told: Told) -> None:
+    def _take_down(self, told: PipeMessage) -> None:
         if isinstance(told, FrameTold):
             self._frame += 1
             name = f"film_{self._frame:06d}"

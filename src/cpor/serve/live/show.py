@@ -11,7 +11,7 @@ from cpor.serve.live.controls import RunControls
 from cpor.serve.live.film import LiveFilm
 from cpor.serve.live.limits import RunLimits
 from cpor.serve.live.messages import describe_cycle, draw_cycle
-from cpor.serve.live.pipe_messages import CycleTold, FrameTold, StateTold, Told
+from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, StateTold
 from cpor.sim.dataset.verdict import Verdict
 from cpor.sim.staged_run import Demonstration, DemoSettings, Stage, demonstrate, set_stage
 from cpor.viz.overlay import Window, window_around
@@ -32,7 +32,7 @@ class Show:
     """
 
     def __init__(
-        self, request: RunRequest, limits: RunLimits, pictures: str, tell: Callable[[Told], None]
+        self, request: RunRequest, limits: RunLimits, pictures: str, tell: Callable[[PipeMessage], None]
     ) -> None:
         self._request, self._pictures, self._tell = request, pictures, tell
         self._cycle = 0

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from cpor.sim.camera.look import Look
+from cpor.sim.camera.look import SceneLook
 from cpor.sim.camera.shading import render_rgb
 from cpor.sim.camera.views import CameraSetup, cast_views, overhead_camera
 from cpor.sim.physics.world import World
@@ -38,7 +38,7 @@ class Film:
     def develop(
         self,
         world: World,
-        look: Look,
+        look: SceneLook,
         camera: CameraSetup,
         most: int = 160,
         progress: Callable[[str, int, int], None] = lambda what, done, total: None,
@@ -72,7 +72,7 @@ class Projector:
         camera: From where.
     """
 
-    def __init__(self, world: World, look: Look, camera: CameraSetup) -> None:
+    def __init__(self, world: World, look: SceneLook, camera: CameraSetup) -> None:
         self._stage = replace(world, data=mujoco.MjData(world.model))
         self._look, self._camera = look, camera
 

@@ -67,7 +67,7 @@ def _rotation_46(q5: np.ndarray, q6: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Track:
+class JointPath:
     """A straight motion of the gripper.
 
     Attributes:
@@ -132,7 +132,7 @@ class Kinematics:
         near: Float[np.ndarray, " 6"],
         steps: int = 8,
         must_be_free: bool = True,
-    ) -> Track | None:
+    ) -> JointPath | None:
         """A straight motion from one pose of the gripper to another, without a collision.
 
         Args:
@@ -160,7 +160,7 @@ class Kinematics:
                 continue
             looks = joints[np.linspace(0, steps - 1, 4).astype(int)]
             if not (must_be_free and any(self.collides(q, opening) for q in looks)):
-                return Track(joints, branch)
+                return JointPath(joints, branch)
         return None
 
     def is_free(

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from cpor.errors import SimulationError
 from cpor.robot.grasps import GraspPose
 from cpor.sim.arm import ur3e
-from cpor.sim.arm.kinematics import Kinematics, Track
+from cpor.sim.arm.kinematics import JointPath, Kinematics
 from cpor.sim.arm.motion import Motion
 from cpor.sim.physics.trays import TRAYS, Tray
 
@@ -30,7 +30,7 @@ LET_GO = 0.012
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PickPlan:
     """A grasp and a free way to it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Plan:
     """
 
     grasp: GraspPose
-    down: Track
+    down: JointPath
 
 
 class Picker:
@@ -54,14 +54,14 @@ class Picker:
         self._kinematics = Kinematics(motion.world.bin)
         self._let_go_at = 0.06
 
-    def plans(self, grasps: Iterable[GraspPose]) -> Iterator[Plan]:
+    def plans(self, grasps: Iterable[GraspPose]) -> Iterator[PickPlan]:
         """The grasps with a free way to them, each planned when it is asked for."""
         for grasp in grasps:
             down = self._way_down(grasp)
             if down is not None:
-                yield Plan(grasp, down)
+                yield PickPlan(grasp, down)
 
-    def attempt(self, plan: Plan) -> str | None:
+    def attempt(self, plan: PickPlan) -> str | None:
         """Try a grasp and lift.
 
         Returns:
@@ -124,7 +124,7 @@ class Picker:
             self.raise_up()
         m.move(np.array(ur3e.HOME), None if m.holding else ur3e.HOME_OPENING)
 
-    def _way_down(self, grasp: GraspPose) -> Track | None:
+    def _way_down(self, grasp: GraspPose) -> JointPath | None:
         """The straight way to a grasp; a parallel gripper may come turned by half a turn too."""
         home = np.array(ur3e.HOME)
         ways = []
@@ -149,7 +149,7 @@ class Picker:
         back = np.stack([np.interp(shares, knots, joints[:, k]) for k in range(6)], axis=1)
         m.move_straight(back, APPROACH * made)
 
-    def _to_tray(self, tray: Tray) -> Track:
+    def _to_tray(self, tray: Tray) -> JointPath:
         """The way down into a tray that takes the least turning to get to."""
         m = self._motion
         here = m.joints

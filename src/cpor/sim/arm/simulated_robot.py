@@ -19,7 +19,7 @@ from cpor.scene import Camera, Observation, Scene
 from cpor.sim.arm import ur3e
 from cpor.sim.arm.motion import Motion, MotionEndedError
 from cpor.sim.arm.pick import Picker
-from cpor.sim.camera.look import Look, plain_look
+from cpor.sim.camera.look import SceneLook, plain_look
 from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import SensorModel, sensor_preset
 from cpor.sim.camera.views import CameraSetup, Views, cast_views, overhead_camera
@@ -67,7 +67,7 @@ class SimulatedRobot:
         self,
         world: World,
         camera: CameraSetup,
-        look: Look,
+        look: SceneLook,
         sensor: SensorModel | None,
         rng: np.random.Generator,
         settings: GraspSettings | None = None,

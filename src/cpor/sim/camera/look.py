@@ -27,7 +27,7 @@ class Light:
 
 
 @dataclass(frozen=True)
-class Look:
+class SceneLook:
     """Everything about a picture's appearance but the objects.
 
     Attributes:
@@ -66,14 +66,14 @@ _BINS = (
 )
 
 
-def plain_look() -> Look:
+def plain_look() -> SceneLook:
     """The same soft daylight every time, for figures and tests."""
     key = Light((HEAP_CENTRE[0] - 0.35, 0.45, 1.0), (0.72, 0.70, 0.67), 0.004)
     fill = Light((HEAP_CENTRE[0] + 0.6, -0.3, 0.9), (0.15, 0.155, 0.165), 0.006)
-    return Look((key, fill), ambient=(0.33, 0.335, 0.345))
+    return SceneLook((key, fill), ambient=(0.33, 0.335, 0.345))
 
 
-def random_look(rng: np.random.Generator) -> Look:
+def random_look(rng: np.random.Generator) -> SceneLook:
     """A room like another: one lamp or window, or two, of any usual colour, and a table and bin."""
     total = rng.uniform(0.9, 1.2)
     share = rng.uniform(0.25, 0.55)
@@ -85,7 +85,7 @@ def random_look(rng: np.random.Generator) -> Look:
     lights = [_lamp(rng, total * (1.0 - share) * tint, rng.uniform(40.0, 80.0))]
     if rng.random() < 0.6:
         lights.append(_lamp(rng, total * rng.uniform(0.1, 0.3) * np.ones(3), rng.uniform(25.0, 70.0)))
-    return Look(
+    return SceneLook(
         lights=tuple(lights),
         ambient=_colour(total * share * (0.5 * tint + 0.5)),
         exposure=float(np.exp(rng.uniform(-0.25, 0.2))),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cpor.scene import DetectedObject, Scene
-from cpor.sim.camera.look import Look
+from cpor.sim.camera.look import SceneLook
 from cpor.sim.camera.sensor import SensorModel, lit_image, sense, shine_image
 from cpor.sim.camera.shading import render_rgb
 from cpor.sim.camera.views import CameraSetup, Views, cast_views
@@ -13,7 +13,7 @@ from cpor.sim.physics.world import World
 def photograph(
     world: World,
     camera: CameraSetup,
-    look: Look,
+    look: SceneLook,
     sensor: SensorModel | None,
     rng: np.random.Generator,
     views: Views | None = None,

@@ -18,7 +18,7 @@ from scipy import ndimage
 from cpor.data.depth import resize_depth
 from cpor.errors import SimulationError
 from cpor.scene import Intrinsics, Observation
-from cpor.sim.camera.look import Look
+from cpor.sim.camera.look import SceneLook
 from cpor.sim.camera.rays import FAR, cast_depth, gather_geometry
 from cpor.sim.camera.views import CameraSetup, Views
 from cpor.sim.dataset.manifest import SensorName
@@ -172,7 +172,7 @@ def lit_image(world: World, views: Views, baseline_m: float) -> Bool[np.ndarray,
     return lit
 
 
-def shine_image(world: World, views: Views, look: Look) -> Float32[np.ndarray, "h w"]:
+def shine_image(world: World, views: Views, look: SceneLook) -> Float32[np.ndarray, "h w"]:
     """How shiny what each pixel shows is, 0 for nothing. Shape (h, w)."""
     shines = np.append(list_surfaces(world, look).shines, 0.0).astype(np.float32)
     shown: np.ndarray = shines[views.geoms]

@@ -9,7 +9,7 @@ from scipy import ndimage
 from cpor.errors import SimulationError
 from cpor.scene import Intrinsics
 from cpor.sim.camera import _shade_kernels as kernels
-from cpor.sim.camera.look import Light, Look
+from cpor.sim.camera.look import Light, SceneLook
 from cpor.sim.camera.rays import Geometry, cast_depth, gather_geometry
 from cpor.sim.camera.views import CameraSetup, Views, cast_views
 from cpor.sim.objects.textures import list_surfaces
@@ -24,7 +24,7 @@ _DARKEST_CORNER = 0.35
 
 
 def render_rgb(
-    world: World, camera: CameraSetup, views: Views, look: Look, supersample: int = 1, threads: int = 1
+    world: World, camera: CameraSetup, views: Views, look: SceneLook, supersample: int = 1, threads: int = 1
 ) -> UInt8[np.ndarray, "h w 3"]:
     """The picture of a world without noise.
 
@@ -57,7 +57,7 @@ def render_rgb(
 
 
 def _gather_light(
-    world: World, geometry: Geometry, views: Views, look: Look, threads: int
+    world: World, geometry: Geometry, views: Views, look: SceneLook, threads: int
 ) -> Float32[np.ndarray, "h w 3"]:
     """Linear light of each pixel. Shape (h, w, 3)."""
     count = world.model.ngeom
@@ -86,7 +86,7 @@ def _gather_light(
     return out
 
 
-def _place_lamps(geometry: Geometry, views: Views, look: Look) -> tuple[np.ndarray, ...]:
+def _place_lamps(geometry: Geometry, views: Views, look: SceneLook) -> tuple[np.ndarray, ...]:
     """Position, colour, frame, focal lengths, depth image and softness of each lamp, stacked."""
     centre, radius = _lit_region(views)
     count = len(look.lights)

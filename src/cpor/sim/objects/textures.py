@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from cpor.errors import SimulationError
-from cpor.sim.camera.look import Look
+from cpor.sim.camera.look import SceneLook
 from cpor.sim.objects.shapes import Surface
 from cpor.sim.physics.world import World
 
@@ -37,7 +37,7 @@ class SurfaceTable:
     axes: Int64[np.ndarray, " ngeom"]
 
 
-def list_surfaces(world: World, look: Look) -> SurfaceTable:
+def list_surfaces(world: World, look: SceneLook) -> SurfaceTable:
     """What each geom looks like: objects as their parts say, table and bin as `look` says, the rest by rgba.
 
     Raises:
@@ -63,7 +63,7 @@ def list_surfaces(world: World, look: Look) -> SurfaceTable:
     )
 
 
-def _surface_of_static(model: mujoco.MjModel, number: int, look: Look) -> Surface:
+def _surface_of_static(model: mujoco.MjModel, number: int, look: SceneLook) -> Surface:
     name = model.geom(number).name
     if name.startswith("table"):
         return look.table
