@@ -19,7 +19,7 @@ LONGEST_NAME = 100
 
 _Id: TypeAlias = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID, strict=True)]
 _PixelCoordinate: TypeAlias = Annotated[float, Field(ge=0.0, le=1e5, allow_inf_nan=False)]
-_Point: TypeAlias = tuple[_PixelCoordinate, _Coordinate]
+_Point: TypeAlias = tuple[_PixelCoordinate, _PixelCoordinate]
 _Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None
 
 
