@@ -23,12 +23,10 @@ from cpor.decision import Action, Defer
 from cpor.experiments.deciders import MethodName
 from cpor.experiments.loop_causes import count_causes, episode_risk
 from cpor.experiments.robot_table import (
-    DEV_SEED,
     RobotRow,
     ScenarioRecord,
     ScenarioSettings,
     WilsonRate,
-    hold_at,
     run_robot_table,
     summarise,
 )
@@ -47,6 +45,9 @@ from cpor.sim.physics.clutter import HeapSettings, make_heap, remove_blockers
 from cpor.sim.staged_run import Eyes
 from cpor.truth import is_wrong, truth_of
 from cpor.viz.robot_table import METHOD_NAMES
+
+DEV_SEED = 3_500_000
+"""Seeds of scenarios to choose with, far from those that are reported."""
 
 OUT = Path(__file__).resolve().parents[1] / "out"
 
@@ -96,7 +97,7 @@ def table(eyes: Eyes, per_tier: int, baselines: int, workers: int) -> list[Row]:
     for mode in MODES:
         tau = FittedModel.load(settings.model).modes[mode].tau
         file, asks = OUT / f"robot_table_{eyes}_{mode}.jsonl", _settings(eyes, tau)
-        found = run_robot_table(file, asks, per_tier, ("cpor",), workers, known=hold_at(cpor, tau))
+        found = run_robot_table(file, asks, per_tier, ("cpor",), workers, known=_hold_at(cpor, tau))
         told = _in_words(summarise(found, np.random.default_rng(0))["cpor"])
         rows.append(("acts", f"{name}, CPOR asks in mode {mode} (tau {tau:.2f})", "reported", told))
     return [*rows, *_causes(name, cpor), *_coverage(name, records)]
@@ -155,6 +156,15 @@ def _right(action: Action | None, target: int, truth: TrueRelations) -> bool:
 
 def _settings(eyes: Eyes, tau: float = 0.0) -> ScenarioSettings:
     return ScenarioSettings(model=bundled_model(_MODELS[eyes]), tau=tau, eyes=eyes, person=True)
+
+
+def _hold_at(records: Sequence[ScenarioRecord], tau: float) -> list[ScenarioRecord]:
+    """The records that a run with a higher threshold would have given as well: no action scored below it."""
+    return [
+        record
+        for record in records
+        if all(step.score > tau for step in record.steps if step.did != "defer" and not step.by_person)
+    ]
 
 
 def _causes(name: str, records: Sequence[ScenarioRecord]) -> list[Row]:

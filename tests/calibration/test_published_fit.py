@@ -5,8 +5,10 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from cpor.calibration import IsotonicCalibrator, LogisticCalibrator
-from cpor.calibration.logistic import PAPER_PENALTY
 from cpor.metrics import brier, ece, nll
+
+PAPER_PENALTY = 1.0
+"""lambda_cal of the paper for the VLM source."""
 
 
 def test_scene_platt(vlm_pairs, evidence):

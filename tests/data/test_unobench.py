@@ -1,7 +1,10 @@
 """UNOBench files: read, or refused with file, line and remedy."""
 
+import csv
 import gzip
+import io
 import json
+import math
 
 import numpy as np
 import pytest
@@ -9,13 +12,42 @@ from support.data import DATA
 
 from cpor import CporError
 from cpor.data.unobench import (
+    SCORE_COLUMNS,
     instance_reader,
     read_fused_scores,
     read_instances,
     read_truth,
-    write_fused_scores,
-    write_truth,
 )
+
+
+def write_fused_scores(log, path):
+    """Write a log in the form that `read_fused_scores` reads."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow((*SCORE_COLUMNS, *log.sources))
+    columns = (log.case, log.blocked, log.blocker, log.p, log.label, *log.sources.values())
+    for case, blocked, blocker, p, label, *beside in zip(*(c.tolist() for c in columns), strict=True):
+        cells = ("" if math.isnan(value) else f"{value:.6g}" for value in (p, *beside))
+        confidence, *rest = cells
+        out.writerow((case, f"{blocker}->{blocked}", confidence, int(label), *rest))
+    path.write_text(text.getvalue())
+
+
+def write_truth(cases, path):
+    """Write cases in the form that `read_truth` reads, one JSON object a line."""
+    lines = (
+        {
+            "sample_id": case.index,
+            "image_id": case.image_id,
+            "query_object": case.target,
+            "occlusion_paths": case.paths,
+            "top_objects": sorted(case.top_objects),
+        }
+        | {name: tier for name in ("difficulty", "new_difficulty") if (tier := getattr(case, name))}
+        for case in cases
+    )
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
 
 UNOBENCH = DATA / "unobench"
 needs_data = pytest.mark.skipif(

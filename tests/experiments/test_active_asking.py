@@ -4,21 +4,42 @@ from support.data import DATA
 from support.labelled import draw_labelled_scene
 from support.sizes import sized
 
-from cpor.asking import AskingSettings
+from cpor.asking import AskingSettings, Decide, PairAnswers
 from cpor.calibration import LogisticCalibrator
 from cpor.data.unobench import read_fused_scores, read_truth
 from cpor.errors import InvalidSceneError
 from cpor.experiments.active_asking import (
+    AskingCase,
     answer_spread,
-    case_of_posterior,
     case_of_scene,
     measure_active_asking,
 )
 from cpor.experiments.cases import score_cases
 from cpor.fusion import GatedFusion
+from cpor.inference.decide import decide_many
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy
+
+
+def case_of_posterior(
+    posterior: ObstructionPosterior, before: float, decide_all: Decide = decide_many
+) -> AskingCase:
+    """A scene of which only the final probabilities are known; `before` is believed of what was not asked."""
+    answers = {
+        BlockedBy(posterior.objects[i], posterior.objects[j]): float(posterior.p_obstructs[i, j])
+        for i, j in np.argwhere(posterior.p_obstructs != 0.0).tolist()
+    }
+
+    def believe(known: PairAnswers) -> ObstructionPosterior:
+        p = np.zeros_like(posterior.p_obstructs)
+        for pair in answers:
+            value = known.get(pair, before)
+            place = posterior.index(pair.blocked), posterior.index(pair.blocker)
+            p[place] = np.nan if value is None else value
+        return posterior.replace_p(p)
+
+    return AskingCase(believe, answers, decide_all)
 
 
 def fit_stages(scenes):

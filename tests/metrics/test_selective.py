@@ -12,9 +12,14 @@ from cpor.metrics import (
     ecr,
     risk_coverage,
     rsr,
-    total_variation,
     truncation_tv,
 )
+
+
+def total_variation(p, q):
+    """Half the sum of |p - q| over outcomes."""
+    return 0.5 * float(np.abs(p - q).sum())
+
 
 CONFIDENCE = np.array([0.9, 0.2, 0.6, 0.4])
 LOSS = np.array([0.0, 1.0, 0.5, 0.0])

@@ -1,12 +1,28 @@
 """The graphs of `cpor.inference.milp` in the form of the other oracles, weighed by itself."""
 
+from collections.abc import Iterator
 from itertools import islice
 
-from cpor.inference.milp import find_cycles, milp_graphs
+import numpy as np
+
+from cpor.inference.local import ZETA
+from cpor.inference.milp import _solve_all, find_cycles
+from cpor.inference.topk import GraphSearch, WeightedGraph
 from cpor.relations import ObstructionPosterior
 from oracles.candidates import candidate_edges
 
 __all__ = ["find_cycles", "milp_top_k"]
+
+
+def milp_graphs(p: np.ndarray, zeta: float = ZETA) -> Iterator[WeightedGraph]:
+    """All acyclic graphs over every candidate relation in non-increasing weight, one solve or more each.
+
+    HiGHS tells objective values apart to about 1e-6: graphs whose log weights are closer may change places.
+    """
+    search = GraphSearch(p, zeta)
+    for chosen in _solve_all(search):
+        edges = np.stack([search.blocked[chosen], search.blocker[chosen]], axis=1)
+        yield WeightedGraph(edges, search.log_empty + float(search.weight[chosen].sum()))
 
 
 def milp_top_k(

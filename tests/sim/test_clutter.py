@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from support.catalogue import object_named
 from support.sizes import sized
 
 from cpor.errors import InvalidSettingError, SimulationError
-from cpor.sim.objects.catalogue import object_named
 from cpor.sim.physics.clutter import CROWDS, HeapSettings, make_heap
 from cpor.sim.physics.settle import drift
 from cpor.sim.physics.truth import longest_path, sweep_relations

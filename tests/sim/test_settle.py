@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from support.catalogue import object_named
 
-from cpor.sim.objects.catalogue import object_named
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.settle import drift, penetration, settle
 

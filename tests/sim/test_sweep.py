@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.catalogue import object_named
 
 from cpor.scene import BlockedBy
-from cpor.sim.objects.catalogue import object_named
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.lift import lift_relations

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from support.catalogue import object_named
 
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.scene import BlockedBy, TrueRelations
 from cpor.sim.camera.views import cast_views, overhead_camera
-from cpor.sim.objects.catalogue import object_named
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.truth import (

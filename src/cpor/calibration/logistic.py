@@ -44,9 +44,6 @@ Sees: TypeAlias = Literal["score", "scene", "graph"]
 
 N_CONDITIONS: dict[Sees, int] = {"score": 0, "scene": 1, "graph": len(CONDITIONS)}
 
-PAPER_PENALTY = 1.0
-"""lambda_cal of the paper for the VLM source."""
-
 CHAIN_PENALTY = 0.001
 """For `graph`: least held-out NLL on the synthetic UNOBench scores among the penalties above 0."""
 

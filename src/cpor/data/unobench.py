@@ -11,7 +11,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Int32
 
 from cpor.errors import CporError, list_labels
-from cpor.files.whole_files import write_text
 from cpor.metrics.paths import relations_on
 from cpor.scene import BlockedBy
 
@@ -178,35 +177,6 @@ def read_fused_scores(path: str | Path, n_cases: int | None = None) -> FusedScor
     return FusedScores(
         np.array(case), np.array(blocked), np.array(blocker), np.array(p), np.array(label, np.bool_), sources
     )
-
-
-def write_fused_scores(log: FusedScores, path: str | Path) -> None:
-    """Write a log in the form that `read_fused_scores` reads."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow((*SCORE_COLUMNS, *log.sources))
-    columns = (log.case, log.blocked, log.blocker, log.p, log.label, *log.sources.values())
-    for case, blocked, blocker, p, label, *beside in zip(*(c.tolist() for c in columns), strict=True):
-        cells = ("" if math.isnan(value) else f"{value:.6g}" for value in (p, *beside))
-        confidence, *rest = cells
-        out.writerow((case, f"{blocker}->{blocked}", confidence, int(label), *rest))
-    write_text(Path(path), text.getvalue())
-
-
-def write_truth(cases: Sequence[UnobenchCase], path: str | Path) -> None:
-    """Write cases in the form that `read_truth` reads, one JSON object a line."""
-    lines = (
-        {
-            "sample_id": case.index,
-            "image_id": case.image_id,
-            "query_object": case.target,
-            "occlusion_paths": case.paths,
-            "top_objects": sorted(case.top_objects),
-        }
-        | {name: tier for name in ("difficulty", "new_difficulty") if (tier := getattr(case, name))}
-        for case in cases
-    )
-    write_text(Path(path), "".join(f"{json.dumps(line)}\n" for line in lines))
 
 
 def read_instances(path: str | Path) -> Int32[np.ndarray, "h w"]:

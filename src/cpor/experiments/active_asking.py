@@ -19,8 +19,7 @@ from cpor.decision import Defer
 from cpor.errors import InvalidSceneError
 from cpor.inference.decide import decide_many
 from cpor.pipeline import Pipeline
-from cpor.relations import ObstructionPosterior
-from cpor.scene import BlockedBy, Scene
+from cpor.scene import Scene
 
 
 @dataclass(frozen=True)
@@ -131,26 +130,6 @@ def case_of_scene(pipeline: Pipeline, scene: Scene, target: int) -> AskingCase:
     answers = scene.semantic_scores.scores
     believe = believe_with(pipeline, scene, target, list(answers), scene.semantic_scores.scorer)
     return AskingCase(believe, answers, decide_with(pipeline))
-
-
-def case_of_posterior(
-    posterior: ObstructionPosterior, before: float, decide_all: Decide = decide_many
-) -> AskingCase:
-    """A scene of which only the final probabilities are known; `before` is believed of what was not asked."""
-    answers = {
-        BlockedBy(posterior.objects[i], posterior.objects[j]): float(posterior.p_obstructs[i, j])  # type: ignore[arg-type]
-        for i, j in np.argwhere(posterior.p_obstructs != 0.0).tolist()
-    }
-
-    def believe(known: PairAnswers) -> ObstructionPosterior:
-        p = np.zeros_like(posterior.p_obstructs)
-        for pair in answers:
-            value = known.get(pair, before)
-            place = posterior.index(pair.blocked), posterior.index(pair.blocker)
-            p[place] = np.nan if value is None else value
-        return posterior.replace_p(p)
-
-    return AskingCase(believe, answers, decide_all)
 
 
 def _logit(p: np.ndarray) -> np.ndarray:

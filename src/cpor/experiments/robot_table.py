@@ -28,9 +28,6 @@ from cpor.sim.physics.installed import versions
 FIRST_SEED = 3_000_000
 """Seeds of the scenarios; those of the dev split begin at 1,000,000, of the test split at 2,000,000."""
 
-DEV_SEED = 3_500_000
-"""Seeds of scenarios to choose with, far from those that are reported."""
-
 REFERENCE: MethodName = "cpor"
 
 METHOD_NAMES: Mapping[MethodName, str] = {
@@ -126,7 +123,7 @@ def run_robot_table(
         progress: Told of each step: what is done, how much of it, out of how much.
         engine: `local`, or `ray`: on a cluster whose nodes see the model at the same path.
         first_seed: Of the first scenario; the tiers begin 1,000 apart.
-        known: Records of another file that hold here too; see `hold_at`.
+        known: Records of another file that hold here too.
 
     Raises:
         RobotTableError: The file cannot be written, was made with something else, or another process writes
@@ -164,15 +161,6 @@ def _run_missing(
         if progress is not None:
             progress("scenarios", sum(key in done for key in wanted), len(wanted))
     return [done[key] for key in wanted]
-
-
-def hold_at(records: Sequence[ScenarioRecord], tau: float) -> list[ScenarioRecord]:
-    """The records that a run with a higher threshold would have given as well: no action scored below it."""
-    return [
-        record
-        for record in records
-        if all(step.score > tau for step in record.steps if step.did != "defer" and not step.by_person)
-    ]
 
 
 def read_records(path: Path) -> list[ScenarioRecord]:

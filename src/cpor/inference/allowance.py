@@ -46,7 +46,3 @@ class Allowance:
     def spend(self, steps: int) -> None:
         """Take note of steps done."""
         self.steps -= steps
-
-    def limited_to(self, steps: int) -> "Allowance":
-        """A smaller allowance under the same deadline, for an attempt that may fail."""
-        return Allowance(min(self.steps, steps), self.until)

@@ -22,7 +22,7 @@ from cpor.inference._kernels.algorithm1 import (
 )
 from cpor.inference._kernels.topk import mark_actions
 from cpor.inference.local import ZETA
-from cpor.inference.topk import GraphSearch, TopKScores, TopKSettings, WeightedGraph, topk_scores
+from cpor.inference.topk import GraphSearch, TopKScores, TopKSettings, topk_scores
 
 _OPTIONS = {
     "threads": 1,
@@ -34,17 +34,6 @@ _OPTIONS = {
 }
 
 Edge = tuple[int, int]
-
-
-def milp_graphs(p: Float[np.ndarray, "n n"], zeta: float = ZETA) -> Iterator[WeightedGraph]:
-    """All acyclic graphs over every candidate relation in non-increasing weight, one solve or more each.
-
-    HiGHS tells objective values apart to about 1e-6: graphs whose log weights are closer may change places.
-    """
-    search = GraphSearch(p, zeta)
-    for chosen in _solve_all(search):
-        edges = np.stack([search.blocked[chosen], search.blocker[chosen]], axis=1)
-        yield WeightedGraph(edges, search.log_empty + float(search.weight[chosen].sum()))
 
 
 def run_milp(

@@ -2,7 +2,7 @@
 
 from cpor.metrics.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
 from cpor.metrics.checks import MetricInputError
-from cpor.metrics.distance import total_variation, truncation_tv
+from cpor.metrics.distance import truncation_tv
 from cpor.metrics.paths import edit_distance, mp_ned, ned, relations_on
 from cpor.metrics.ranking import auroc
 from cpor.metrics.reliability import ReliabilityBins, debiased_ece, ece, reliability_bins
@@ -40,6 +40,5 @@ __all__ = [
     "rsr",
     "set_score",
     "summarise_reliability",
-    "total_variation",
     "truncation_tv",
 ]

@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 from jaxtyping import Float
 
-from cpor.errors import InvalidSettingError
 from cpor.sim.objects.blocks import blocks
 from cpor.sim.objects.containers import containers
 from cpor.sim.objects.everyday import everyday_things
@@ -15,10 +14,6 @@ from cpor.sim.objects.produce import produce
 from cpor.sim.objects.shapes import ObjectModel, Part
 from cpor.sim.objects.tools import tools
 from cpor.sim.objects.vehicles import vehicles
-
-GRASPABLE_WIDTH = 0.070
-"""The gripper opens 85 mm; less 15 mm for the fingers to go in beside the object. [m]"""
-
 
 SCALE = 0.9
 """All are a little smaller than drawn: a bin in reach of a UR3e holds a dozen, and fingers fit between."""
@@ -46,15 +41,6 @@ def _scaled(part: Part, factor: float) -> Part:
     )
 
 
-def object_named(name: str) -> ObjectModel:
-    """The object of the catalogue with this name."""
-    for model in catalogue():
-        if model.name == name:
-            return model
-    known = ", ".join(model.name for model in catalogue())
-    raise InvalidSettingError(f"no object is called {name!r}; the catalogue has: {known}")
-
-
 def bounds(model: ObjectModel) -> Float[np.ndarray, "2 3"]:
     """Lowest and highest corner of the object's box along its own axes. Shape (2, 3). [m]."""
     low, high = zip(*(_bounds(part) for part in model.parts), strict=True)
@@ -65,14 +51,6 @@ def extents(model: ObjectModel) -> Float[np.ndarray, " 3"]:
     """Size of the object's bounding box along its own axes. Shape (3,). [m]."""
     low, high = bounds(model)
     return np.asarray(high - low)
-
-
-def graspable_width(model: ObjectModel) -> float:
-    """What the gripper has to span: the middle side of the object's box. [m].
-
-    On whichever side of the box the object lies, one of its two horizontal extents is at most this.
-    """
-    return float(np.sort(extents(model))[1])
 
 
 def _bounds(part: Part) -> tuple[np.ndarray, np.ndarray]:
