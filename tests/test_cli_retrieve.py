@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 from cpor.cli.app import app
 from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CporError, InvalidSettingError
+from cpor.model import FittedModel, bundled_model
 from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.robot.retrievals import FILE, keep_retrieval, read_retrievals
 from cpor.robot.robot_file import build_ur, open_robot, read_robot_file
 from cpor.robot.run_folder import read_run
 from cpor.scene import Scene
@@ -119,3 +121,36 @@ def test_options_of_a_ur_are_plain_values(cell, tmp_path):
     with pytest.raises(CporError, match="takes: acceleration"):
         build_ur("192.0.2.1", str(tmp_path / "frames"), limits={"sped": 1})
     assert retrieve("--robot", UR, "--config", cell, "--target", 1, "--point", "1,1").exit_code != 0
+
+
+def test_a_run_is_judged_beside_its_record_and_a_model_is_tested_on_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(Bold, "moved", 0)
+    name, runs = f"{__name__}:Bold", tmp_path / "runs"
+    common = ("--robot", name, "--point", "60,48", "--live", "--judge", "--mode", "bold")
+    assert "give --record" in str(retrieve(*common).exception)
+    runs.mkdir()
+    ran = retrieve(*common, "--record", runs / "001", input="n\n")
+    assert "Was any action of this run wrong?" in ran.output
+    (kept,) = read_retrievals([runs / FILE])
+    assert (kept.run, kept.wrong, kept.ended) == ("001", False, "fault")
+    assert f"{name}, mode bold, masks of " in kept.where
+
+    def fit(*arguments):
+        asked = ["fit", "--episodes", runs, "--out", tmp_path / "model.json", *arguments]
+        return CliRunner().invoke(app, [*map(str, asked)])
+
+    assert "1 of 1 retrievals" in str(
+        fit("--prior", "bundled").exception
+    )  # another model than the one that ran
+    own = str(bundled_model("geometry"))
+    found = fit("--prior", own, "--json")
+    assert found.exit_code == 0, found.output
+    assert (
+        FittedModel.load(tmp_path / "model.json").retrievals.tau is None and "22 without any" in found.stdout
+    )
+    for _ in range(21):
+        keep_retrieval(runs / FILE, kept)
+    fit("--prior", own)
+    assert FittedModel.load(tmp_path / "model.json").retrievals.tau == kept.tau
+    keep_retrieval(runs / FILE, kept.model_copy(update={"wrong": None}))
+    assert "nobody judged 001" in str(fit("--prior", own).exception)

@@ -104,6 +104,7 @@ class FittedModel(VersionedModel):
         unseen: For what nobody segmented; None: evidence of it is no answer.
         most_disagreement: Log-odds by which the sources may contradict each other; None: the default.
         most_mu: Share of belief that may be discarded as contradictory; None: the default.
+        retrievals: The promise over whole retrievals, where some were judged (`cpor fit --episodes`).
         p_unanswered: Share of the pairs without any answer that truly obstruct, to give as a prior to those
             who must act nevertheless; None where every pair had an answer.
         parts: The scenes of each part, by name.
@@ -132,6 +133,7 @@ class FittedModel(VersionedModel):
     unseen: UnseenCalibrator | None = None
     most_disagreement: PositiveFloat | None = None
     most_mu: float | None = Field(default=None, ge=0.0, le=1.0)
+    retrievals: RiskPromise | None = None
     p_unanswered: float | None = Field(default=None, ge=0.0, le=1.0)
     parts: dict[str, list[str]]
     targets: dict[str, int]
@@ -154,6 +156,11 @@ class FittedModel(VersionedModel):
     def digest(self) -> str:
         """Digest of everything but the seal: thresholds, modes, calibrators, fusion, networks, counts."""
         return digest_of(self.model_dump(mode="json", exclude={"seal"}, exclude_defaults=True))
+
+    @property
+    def tested_digest(self) -> str:
+        """Digest of what decides in a retrieval: all but the promise over retrievals."""
+        return self.model_copy(update={"retrievals": None}).digest
 
     def sealed(self, key_file: Path | None = None) -> "FittedModel":
         """The same model, vouched for by this account, or signed with a key.

@@ -52,8 +52,8 @@ def calibrate(
 
 def fit(
     scenes: Annotated[
-        Path, typer.Argument(metavar="LABELLED_SCENES", help="Folder of labelled scene folders.")
-    ],
+        Path | None, typer.Argument(metavar="LABELLED_SCENES", help="Folder of labelled scene folders.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.json"),
     alpha: Annotated[float, typer.Option(help="Promise at most this share of wrong actions.")] = 0.1,
     delta: Annotated[
@@ -86,6 +86,13 @@ def fit(
         ),
     ] = None,
     sources: SourceNames = None,
+    episodes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Judged retrievals (*.jsonl) run with --prior; adds a promise over whole ones.",
+        ),
+    ] = None,
     plots: Annotated[
         Path | None,
         typer.Option(rich_help_panel=MORE, help="Folder for reliability plots. (default: beside the model)"),
@@ -118,6 +125,11 @@ def fit(
         raise InvalidSettingError(
             f"the folder {out.parent} does not exist; create it, or choose another --out"
         )
+    if episodes is not None:
+        _promise_retrievals(episodes, prior, (alpha, delta), out, sign, as_json)
+        return
+    if scenes is None:
+        raise InvalidSettingError("give LABELLED_SCENES, or --episodes with --prior")
     if one_of("--pipeline", pipeline, ("default", "paper")) == "paper":
         from cpor.fitting.paper import fit_paper
 
@@ -147,6 +159,38 @@ def fit(
         print_json(fit_to_json(report))
     else:
         print_rich(fit_table(report, out, folder))
+
+
+def _promise_retrievals(
+    folder: Path, prior: str | None, levels: tuple[float, float], out: Path, sign: Path | None, as_json: bool
+) -> None:
+    """Add a promise over whole retrievals to a model that was run."""
+    from cpor.model import FittedModel, bundled_model
+    from cpor.risk.retrievals import promise_retrievals
+    from cpor.robot.retrievals import read_retrievals
+
+    if prior in (None, "none"):
+        raise InvalidSettingError("--episodes needs the model that ran them; give --prior bundled, or a file")
+    model = FittedModel.load(bundled_model("embedded") if prior == "bundled" else Path(str(prior)))
+    runs = read_retrievals(sorted(folder.glob("*.jsonl")))
+    others = sum(each.model != model.tested_digest for each in runs)
+    if others:
+        raise InvalidSettingError(f"{others} of {len(runs)} retrievals in {folder} are of another model")
+    if unjudged := [each.run for each in runs if each.wrong is None]:
+        raise InvalidSettingError(
+            f"nobody judged {unjudged[0]}; write whether an action was wrong, true or false"
+        )
+    outcomes: dict[float, list[tuple[bool, str]]] = {}
+    for each in runs:
+        outcomes.setdefault(each.tau, []).append((bool(each.wrong), each.where))
+    promise = promise_retrievals(outcomes, *levels)
+    _save(model.model_copy(update={"retrievals": promise}).sealed(), out, sign)
+    if as_json:
+        print_json(promise.model_dump(mode="json"))
+    else:
+        typer.echo(
+            f"{'Promised' if promise.promised else 'Nothing is promised'}: {promise.reason}. Wrote {out}."
+        )
 
 
 def _prior(scenes: Path, prior: str | None) -> "FittedModel | None":

@@ -18,6 +18,7 @@ from cpor.cli.options import (
     make_system,
     print_json,
 )
+from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from cpor.robot.cycle import Cycle, RunResult
@@ -49,6 +50,13 @@ def retrieve(
         bool, typer.Option("--yes", help="Do not ask after the dry run that comes before --live.")
     ] = False,
     record: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Record every cycle here.")] = None,
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge",
+            help="Ask afterwards whether an action was wrong; kept beside the record (with --live).",
+        ),
+    ] = False,
     mode: ModeName = None,
     segmenter: SegmenterName = None,
     scorer: ScorerName = None,
@@ -67,6 +75,7 @@ def retrieve(
     from dataclasses import replace
 
     from cpor.robot.loop import retrieve as run_loop
+    from cpor.robot.retrievals import FILE, Retrieval, keep_retrieval, read_retrievals, say_promise, set_up
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
     from cpor.viz.words import sentence
@@ -75,6 +84,16 @@ def retrieve(
 
     options, settings = read_robot_file(config)
     system = make_system(segmenter, scorer, choose_pipeline(pipeline, model)[0], mode)
+    judged = None if record is None else record.parent / FILE
+    if judge and judged is None:
+        raise InvalidSettingError("--judge keeps its answer beside the record; give --record too")
+    fitted, tau, where = set_up(robot, system) if judge else (None, None, "")
+    if judge and (fitted is None or tau is None):
+        raise InvalidSettingError("--judge needs a fitted model; drop --model none")
+    past = read_retrievals([judged]) if judged is not None and judged.is_file() else []
+    promised = say_promise(robot, system, past)
+    if promised is not None and not as_json:
+        typer.echo(promised)
     asked = Request(target, None if point is None else parse_point(point), request).required()
 
     def run(is_live: bool, folder: Path | None) -> tuple[int, dict[str, object]]:
@@ -90,6 +109,7 @@ def retrieve(
             confirm=_confirm,
         )
         said = {"ended": result.ended, "detail": result.detail, "actions": result.actions, "dry_run": dry}
+        said["promise"] = promised
         code = _exit_code(result, dry)
         if not as_json:
             went_well = dry and code == 0
@@ -107,6 +127,10 @@ def retrieve(
         if not yes and not typer.confirm("That was a dry run. Move the arm now?"):
             raise typer.Exit(ASKED)
     code, said = run(live, record)
+    if live and record and judged and fitted and tau is not None:
+        wrong, ended = typer.confirm("Was any action of this run wrong?", err=True), str(said["ended"])
+        run_by = {"run": record.name, "where": where, "model": fitted.tested_digest}
+        keep_retrieval(judged, Retrieval(**run_by, tau=tau, wrong=wrong, ended=ended))
     if as_json:
         print_json(said)
     if code:

@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from cpor.cli.options import AsJson, EngineOption, WorkersOption, print_json, print_rich
+from cpor.cli.options import AsJson, EngineOption, ModeName, Tau, WorkersOption, print_json, print_rich
 from cpor.errors import InvalidSettingError, one_of
 
 ModelOption = Annotated[
@@ -17,6 +17,7 @@ def add_to(experiment: typer.Typer) -> None:
     """Register the commands with the other experiments."""
     experiment.command()(robot)
     experiment.command()(first_decisions)
+    experiment.command()(episodes)
 
 
 def robot(
@@ -107,3 +108,36 @@ def first_decisions(
     from cpor.viz.robot_table import first_decisions_table
 
     print_rich(first_decisions_table(found))
+
+
+def episodes(
+    out: Annotated[Path, typer.Option(help="File of judged retrievals. The same command resumes.")],
+    model: ModelOption = None,
+    count: Annotated[int, typer.Option(min=1, help="Number of retrievals.")] = 60,
+    mode: ModeName = None,
+    tau: Tau = None,
+    eyes: Annotated[
+        str, typer.Option(help="networks: our networks find and score; truth: true masks, no scores.")
+    ] = "networks",
+    workers: WorkersOption = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Run whole retrievals on the simulated arm and judge them, for `cpor fit --episodes`."""
+    from cpor.sim.physics.installed import require_mujoco
+
+    require_mujoco()
+    from cpor.experiments.episodes import run_episodes
+    from cpor.risk.modes import DEFAULT_MODE, parse_mode
+    from cpor.sim.staged_run import DemoSettings, Eyes
+    from cpor.viz.progress import progress_bars
+
+    chosen = one_of("--eyes", eyes, get_args(Eyes))
+    settings = DemoSettings(eyes=chosen, mode=parse_mode(mode or DEFAULT_MODE), tau=tau)
+    with progress_bars(quiet=as_json) as progress:
+        done = run_episodes(out, count, settings, model, workers, progress)
+    wrong = sum(bool(each.wrong) for each in done)
+    retrieved = sum(each.ended == "retrieved" for each in done)
+    if as_json:
+        print_json({"n": len(done), "wrong": wrong, "retrieved": retrieved})
+    else:
+        typer.echo(f"{len(done)} retrievals: {wrong} with a wrong action, {retrieved} retrieved. See {out}.")
