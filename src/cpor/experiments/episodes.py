@@ -18,8 +18,8 @@ FIRST_SEED = 3_700_000
 """Seeds of the episodes, apart from those of the data sets and of the robot table."""
 
 
-class Job(NamedTuple):
-    """One episode: seed, settings with the tier, model file."""
+class Episode(NamedTuple):
+    """One to run: seed, settings with the tier, model file."""
 
     seed: int
     settings: DemoSettings
@@ -48,8 +48,9 @@ def run_episodes(
         raise InvalidSettingError(f"{count} episodes; give at least 1")
     out.touch()
     with held_alone(out, RetrievalFileError):
+        tiers = [TIERS[k % len(TIERS)] for k in range(count)]
         wanted = [
-            Job(FIRST_SEED + k, replace(settings, tier=TIERS[k % len(TIERS)]), model) for k in range(count)
+            Episode(FIRST_SEED + k, replace(settings, tier=tier), model) for k, tier in enumerate(tiers)
         ]
         done = {each.run: each for each in read_retrievals([out])}
         todo = [job for job in wanted if _name(job) not in done]
@@ -61,11 +62,11 @@ def run_episodes(
     return [done[_name(job)] for job in wanted]
 
 
-def _name(job: Job) -> str:
+def _name(job: Episode) -> str:
     return f"{job.settings.tier} {job.seed}, {job.settings.tau or job.settings.mode}"
 
 
-def run_episode(job: Job) -> Retrieval:
+def run_episode(job: Episode) -> Retrieval:
     """One heap, until the target is out or the run ends otherwise."""
     stage = set_stage(job.seed, job.settings)
     system, person = job.settings.system(stage.segmenter, job.model), Person(stage)
