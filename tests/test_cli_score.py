@@ -157,7 +157,7 @@ def test_a_recording_replays_without_a_server(scene_folder, scorer, tmp_path):
 
 def test_decide_asks_a_scorer_about_every_pair_that_touches(scene_folder, scorer):
     plan = scorer(more='way = "pairs"\n')
-    ran = run("decide", scene_folder, "--scorer", "mine", "--target", 1)
+    ran = run("decide", scene_folder, "--scorer", "mine", "--target", 1, "--why")
     assert ran.exit_code == 0, ran.output
     pairs = touching_pairs(read_scene_folder(scene_folder))
     assert len(plan.seen) == len(pairs)

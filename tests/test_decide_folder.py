@@ -261,7 +261,7 @@ def test_modes_set_the_threshold(folder, tiny):
         assert (said["mode"], said["tau"]) == (mode, tau)
     said = told(folder, "--request", "the green one", "--tau", 0.3, *tiny)
     assert (said["mode"], said["tau"]) == (None, 0.3)
-    with pytest.raises(CporError, match="unknown mode 'brave'; choose one of: cautious, balanced, bold"):
+    with pytest.raises(CporError, match="mode 'brave'; choose one of: robust, cautious, balanced, bold"):
         decide(folder, "--request", "the green one", "--mode", "brave", *tiny)
 
 

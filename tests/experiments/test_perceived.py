@@ -192,6 +192,9 @@ def test_the_commands_perceive_and_print_the_chain(split, tmp_path):
     told = json.loads(run("perception", *options, "--json"))
     assert told["n"] == 3 and 0.0 <= told["figures"]["visible f@.75"]["value"] <= 1.0
     log = ("--scores", tmp_path / "seen" / "scores.csv.gz", "--model", bundled_model("geometry"))
+    with pytest.raises(CporError, match="would mix versions"):
+        run("chain", *log)
+    log = (*log, "--any-versions")
     assert "acyclic" in run("chain", *log)
     assert set(json.loads(run("chain", *log, "--json"))["rows"]) == set(STEPS)
     with pytest.raises(CporError, match="ours, given, depth"):

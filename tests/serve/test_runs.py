@@ -170,7 +170,7 @@ def test_a_run_that_nobody_follows_is_stopped(client):
             assert multiprocessing.connection.wait([child.sentinel], PATIENCE_S)
         Follower(lonely, run.run_id).join()
         last = state(lonely, run)
-        assert (last.state, last.ended) == ("ended", "stopped") and "nobody" in last.detail
+        assert (last.state, last.ended) == ("ended", "stopped") and "no follower" in last.detail
 
 
 def test_orders_to_a_run_that_does_not_listen_hold_up_nobody():

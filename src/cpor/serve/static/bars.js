@@ -5,6 +5,7 @@ import { mark } from "./glossary.js";
 import { apart, chip, isExact, likely, percent, sayObject, scoreProof, scoreText, thingColour } from "./words.js";
 
 const MODES = {
+  robust: "Acts only where every relation may be off by a factor of 1.2 in odds",
   cautious: "As sure as was tested, where an error rate is promised",
   balanced: "Acts more often, and is wrong more often",
   bold: "Acts wherever that is likelier right than wrong",
