@@ -11,9 +11,10 @@ associations.txt, …      TUM: 5000 steps a metre
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -56,6 +57,9 @@ class KnownCamera:
     by: tuple[str, ...] = ()
 
 
+Reader: TypeAlias = Callable[[Path, str], KnownCamera | None]
+
+
 def known_camera(folder: Path, frame: str = "") -> KnownCamera:
     """What the files of a folder say.
 
@@ -63,22 +67,8 @@ def known_camera(folder: Path, frame: str = "") -> KnownCamera:
         folder: Where to look.
         frame: The frame's name without the word for colour, such as its number.
     """
-    for name, read in (("scene_camera.json", _of_bop), ("camera.json", _of_json)):
-        if (path := folder / name).is_file():
-            return read(path, frame)
-    if (folder / "intrinsic").is_dir():
-        return _of_scannet(folder / "intrinsic")
-    if found := _of_realsense(folder, frame):
-        return found
-    for name in _JSONS:
-        if (path := folder / name).is_file():
-            return _of_json(path, frame)
-    unit = TUM_UNIT_M if any((folder / name).is_file() for name in TUM_LISTS) else None
-    by = ("the lists of a TUM data set",) if unit else ()
-    for name in _MATRICES:
-        if (path := folder / name).is_file():
-            return KnownCamera(Camera(_of_matrix(_read_matrix(path), path)), unit, by=(name, *by))
-    return KnownCamera(unit_m=unit, by=by)
+    found = (read(folder, frame) for read in READERS)
+    return next((known for known in found if known is not None), KnownCamera())
 
 
 def unit_of_scale(scale: float) -> float | None:
@@ -93,8 +83,14 @@ def unit_of_scale(scale: float) -> float | None:
     return 1.0 / scale if 100.0 <= scale < 1e6 else None
 
 
-def _of_json(path: Path, frame: str) -> KnownCamera:
+def _of_named_json(*names: str) -> Reader:
     """Our camera.json, or one with other names for the same things."""
+    return lambda folder, frame: next(
+        (_of_json(folder / name) for name in names if (folder / name).is_file()), None
+    )
+
+
+def _of_json(path: Path) -> KnownCamera:
     said = _read_object(path)
     if matrix := next(
         (said[k] for k in ("K", "cam_K", "camera_matrix", "intrinsic_matrix") if k in said), None
@@ -114,7 +110,10 @@ def _of_json(path: Path, frame: str) -> KnownCamera:
     return KnownCamera(make_camera(file, path), unit, make_depth_camera(file, path), shape, by=(path.name,))
 
 
-def _of_bop(path: Path, frame: str) -> KnownCamera:
+def _of_bop(folder: Path, frame: str) -> KnownCamera | None:
+    path = folder / "scene_camera.json"
+    if not path.is_file():
+        return None
     cameras = {clean_name(key): value for key, value in _read_object(path).items()}
     said = cameras.get(clean_name(frame))
     if not isinstance(said, dict):
@@ -126,8 +125,11 @@ def _of_bop(path: Path, frame: str) -> KnownCamera:
     return KnownCamera(Camera(intrinsics), unit, by=(path.name,))
 
 
-def _of_scannet(folder: Path) -> KnownCamera:
+def _of_scannet(folder: Path, frame: str) -> KnownCamera | None:
     """Colour and depth have intrinsics of their own, and mostly sizes of their own too."""
+    folder /= "intrinsic"
+    if not folder.is_dir():
+        return None
     known: dict[str, Intrinsics | None] = {}
     poses: dict[str, np.ndarray] = {}
     for role in ("color", "depth"):
@@ -183,6 +185,27 @@ def _of_realsense(folder: Path, frame: str) -> KnownCamera | None:
     return KnownCamera(
         Camera(colour or depth), unit, None, sizes.get("colour"), sizes.get("depth"), by=tuple(names)
     )
+
+
+def _of_matrix_file(folder: Path, frame: str) -> KnownCamera | None:
+    """A file with a matrix, and the unit of depth where the folder is a TUM data set."""
+    unit = TUM_UNIT_M if any((folder / name).is_file() for name in TUM_LISTS) else None
+    by = ("the lists of a TUM data set",) if unit else ()
+    for name in _MATRICES:
+        if (path := folder / name).is_file():
+            return KnownCamera(Camera(_of_matrix(_read_matrix(path), path)), unit, by=(name, *by))
+    return KnownCamera(unit_m=unit, by=by) if unit else None
+
+
+READERS: list[Reader] = [
+    _of_bop,
+    _of_named_json("camera.json"),
+    _of_scannet,
+    _of_realsense,
+    _of_named_json(*_JSONS),
+    _of_matrix_file,
+]
+"""Functions of a folder and a frame's name, asked in this order; None: such files are not there."""
 
 
 def _of_realsense_values(values: dict[str, float]) -> Intrinsics | None:
