@@ -1,5 +1,6 @@
 """What `System.decide` says: an action with everything behind it, in one form for people and programs."""
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from cpor.decision import Action, Decision, settle
 from cpor.errors import TooLargeError
 from cpor.inference.decide import MethodChoice, decide
 from cpor.inference.graphs import GraphShare, likeliest_graphs
-from cpor.inference.robust import only_robust
+from cpor.inference.robust import LARGEST_FACTOR, odds_factor, only_robust
 from cpor.records.decision import record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
 from cpor.risk.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode, percent
@@ -258,6 +259,14 @@ class Answer:
         except TooLargeError:
             return ()
 
+    @property
+    def odds_factor(self) -> float | None:
+        """The factor by which the odds of every relation may be off at once; None where it defers."""
+        if self.decision is None or self.posterior is None:
+            return None
+        known = self.decision.odds_factor
+        return odds_factor(self.posterior.with_prior(self.prior), self.decision) if known is None else known
+
     def _reading(self, objects: "Mapping[int, ListedObject]") -> dict[str, Any] | None:
         """How well the words fit the object they were read as, and the one that they fit next best."""
         ranked = self.meant.ranked if isinstance(self.meant, Found) else ()
@@ -276,6 +285,9 @@ class Answer:
         if self.decision is not None and self.posterior is not None:
             listed = self.top_graphs(graphs) if isinstance(graphs, int) else graphs
             said |= record_decision(self.decision, listed).model_dump(mode="json")
+            radius = self.decision.radius
+            said["radius"] = None if radius is None else min(radius, math.log(LARGEST_FACTOR))
+            said["odds_factor"] = self.odds_factor
             said["relations"] = [each.model_dump(mode="json") for each in record_relations(self.posterior)]
         scorer = None
         objects: list[Any] = list(self.posterior.objects) if self.posterior is not None else []

@@ -164,6 +164,8 @@ class Decision:
         unanswered_range: Where answers are missing: the range of each score over everything they could
             have been. None where none is missing.
         bounds: Where scores are not exact: the interval of each, narrower than epsilon alone makes it.
+        odds_factor: Of the action that was found (`cpor.inference.robust.odds_factor`), also where it
+            deferred as `not_robust`. None: the mode does not ask for it.
     """
 
     action: Action
@@ -177,6 +179,7 @@ class Decision:
     mu_target: float | None
     unanswered_range: Mapping[Label, tuple[float, float]] | None = None
     bounds: Mapping[Label, tuple[float, float]] | None = None
+    odds_factor: float | None = None
 
     def interval(self, obj: Label) -> tuple[float, float]:
         """The interval in which the exact score of an object is proven to lie."""
@@ -186,6 +189,16 @@ class Decision:
         score = self.scores[obj]
         epsilon = 0.0 if self.certificate.exact else self.certificate.epsilon
         return max(0.0, score - epsilon), min(1.0, score + epsilon)
+
+    @property
+    def why_deferred(self) -> str:
+        """The reason to defer, in words; empty where it acts."""
+        if not isinstance(self.action, Defer):
+            return ""
+        holds = self.action.reason == "not_robust" and self.odds_factor is not None
+        return WHY_DEFERRED[self.action.reason] + (
+            f" (it holds with odds off by a factor of up to {self.odds_factor:.3g})" if holds else ""
+        )
 
     @property
     def radius(self) -> float | None:

@@ -14,7 +14,9 @@ from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, decide, 
 from cpor.answer import decide_given
 from cpor.inference.exact import solve_exact
 from cpor.inference.robust import LARGEST_FACTOR, allow_cycles, holds_within, odds_factor, off_by
+from cpor.records.answer import AnswerRecord
 from cpor.viz.card import decision_card
+from cpor.viz.words import say_why
 
 
 def worst_corner(scene, own, least, most):
@@ -132,6 +134,26 @@ def test_the_mode_robust_acts_only_on_what_holds():
     assert decide_given(close).decision.action == Grasp("mug")
     assert decide_given(close, mode="robust").decision.action == Defer("not_robust")
     assert decide_given(sure, mode="robust").decision.action == Grasp("mug")
+
+
+def test_a_decision_that_is_not_robust_says_the_factor_it_holds_with():
+    # Odds of the score .905 are 9.526, of tau 9: they may fall by a factor of 1.058.
+    close = decide_given(ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): 0.095}), mode="robust")
+    said = AnswerRecord.model_validate(close.to_json())
+    assert (said.action.reason, said.radius) == ("not_robust", None)
+    assert said.odds_factor == pytest.approx(0.905 / 0.095 / 9.0, rel=1e-4)
+    assert "a factor of up to 1.06)" in say_why(close.decision, "mug", str)
+
+
+def test_an_answer_says_how_far_its_action_holds():
+    sure = decide_given(ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): 0.02}))
+    said = AnswerRecord.model_validate(sure.to_json())
+    assert said.radius == pytest.approx(math.log(49.0 / 9.0))
+    assert said.odds_factor == pytest.approx(49.0 / 9.0, rel=1e-4)
+    free = decide_given(ObstructionPosterior(["mug"], "mug", {})).to_json()
+    assert (free["radius"], free["odds_factor"]) == (math.log(LARGEST_FACTOR), LARGEST_FACTOR)
+    unsure = decide_given(ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): 0.5})).to_json()
+    assert (unsure["radius"], unsure["odds_factor"]) == (None, None)
 
 
 def test_the_card_says_how_far_it_holds():

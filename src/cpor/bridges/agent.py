@@ -36,7 +36,18 @@ from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_dra
 from cpor.viz.words import namer, say_step
 from cpor.words.grounding_answers import Request
 
-_DECIDED = ("action", "target", "scores", "words", "mode", "tau", "promise", "p_success", "notes")
+_DECIDED = (
+    "action",
+    "target",
+    "scores",
+    "words",
+    "mode",
+    "tau",
+    "promise",
+    "p_success",
+    "odds_factor",
+    "notes",
+)
 """What of an answer an agent is told; the rest is for programs that draw."""
 
 MOST_EFFECTS = 8

@@ -52,7 +52,8 @@ other tools, the objects with a pixel `point` of each, doubts about the picture,
     "decide": f"""\
 May this object be grasped now? Say which by `target` (id), `point` (x, y) or `request` (words).
 {_STATES}
-{_PROMISE} A `mode` other than cautious takes more risk, without a promise.
+{_PROMISE} Modes `balanced` and `bold` take more risk, `robust` less, all
+without a promise. `odds_factor`: how far all probabilities may be off, in odds, before it would not act.
 `ask` is the question to a person that helps most; give the reply to `answer`. `answers` are replies that are
 known already, in order: yes, no, "1 on 7" (1 obstructs 7), "not 1 on 7", "3" (it is meant), "not 3".""",
     "answer": """\

@@ -17,7 +17,7 @@ PARAMETERS = {
     "request": "Decide on this object in every frame, in words; empty: not so. It replaces target and point.",
     "target": "Or on this one, by its id; 0: not so.",
     "point": "Or on what this pixel shows, x and y; empty: not so.",
-    "mode": "Risk setting: cautious, balanced or bold; empty: as the system has it.",
+    "mode": "Risk setting: robust, cautious, balanced or bold; empty: as the system has it.",
     "max_age_s": "Pictures that were sent longer ago are not answered from.",
 }
 """Name and meaning of each."""

@@ -32,7 +32,7 @@ MORE = "More options"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 ModeName = Annotated[
     str | None,
-    typer.Option("--mode", help="How much risk to take: cautious, balanced or bold. (default: cautious)"),
+    typer.Option("--mode", help="Risk to take: robust, cautious, balanced or bold. (default: cautious)"),
 ]
 Tau = Annotated[
     float | None,

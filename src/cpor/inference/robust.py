@@ -33,6 +33,9 @@ LARGEST_FACTOR = 1000.0
 """Factors in odds beyond this are not told apart."""
 
 
+_HALVINGS = 20
+"""Of the interval of the logarithm of the factor: five digits of it."""
+
 _ROUGH = 1e-9
 """Least threshold that a bound is divided by."""
 
@@ -69,7 +72,7 @@ def odds_factor(posterior: ObstructionPosterior, decision: Decision) -> float | 
     low, high = 0.0, math.log(LARGEST_FACTOR)
     if holds_within(posterior, decision, *off_by(posterior, LARGEST_FACTOR)):
         return LARGEST_FACTOR
-    for _ in range(24):
+    for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if holds_within(posterior, decision, *off_by(posterior, math.exp(middle))):
             low = middle
@@ -80,9 +83,9 @@ def odds_factor(posterior: ObstructionPosterior, decision: Decision) -> float | 
 
 def only_robust(posterior: ObstructionPosterior, decision: Decision, factor: float) -> Decision:
     """The decision, or `Defer("not_robust")` where odds off by a factor might take its score to tau."""
-    if isinstance(decision.action, Defer) or holds_within(posterior, decision, *off_by(posterior, factor)):
-        return decision
-    return replace(decision, action=Defer("not_robust"))
+    found = odds_factor(posterior, decision)
+    known = replace(decision, odds_factor=found)
+    return known if found is None or found >= factor else replace(known, action=Defer("not_robust"))
 
 
 def allow_cycles(decision: Decision, weight: float) -> Decision:

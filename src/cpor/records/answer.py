@@ -58,6 +58,9 @@ class AnswerRecord(RecordPart):
         objects: What was seen; the labels alone where probabilities were given.
         reading: What words, or a point, were read as; null where an id was given, or nothing was found.
         masks: `given`, or the name of the segmenter; null where probabilities were given.
+        odds_factor: The action holds while the odds of every relation are off by less than this factor, 1000
+            at most; where it deferred as `not_robust`, that of the action found. See `docs/guarantees.md`.
+        radius: `Decision.radius`, 6.9 at most; null where it defers.
         scorer: Name of the relation scorer; null if relations were not scored.
     """
 
@@ -85,5 +88,7 @@ class AnswerRecord(RecordPart):
     blocker_threshold: float | None = None
     mu: float | None = None
     mu_target: float | None = None
+    odds_factor: float | None = None
+    radius: float | None = None
     relations: tuple[RelationRecord, ...] = ()
     top_graphs: tuple[GraphRecord, ...] = ()

@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp, Remove
+from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.inference.explain import Explanation, RelationEffect
 from cpor.inference.graphs import GraphShare
 from cpor.inference.robust import LARGEST_FACTOR
@@ -179,7 +179,7 @@ def _reason(explanation: Explanation, name: NameOf) -> str:
     decision, target = explanation.decision, name(explanation.target)
     action = decision.action
     if isinstance(action, Defer):
-        return f"Asked for {target}. Not acting: {WHY_DEFERRED[action.reason]}.{_say_best(explanation, name)}"
+        return f"Asked for {target}. Not acting: {decision.why_deferred}.{_say_best(explanation, name)}"
     score = _say_score(decision, action.obj)
     if isinstance(action, Grasp):
         return f"Asked for {target}. Nothing obstructs it with probability {score}."

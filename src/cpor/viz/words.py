@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from cpor.decision import WHY_DEFERRED, Action, Decision, Defer, Grasp
+from cpor.decision import Action, Decision, Defer, Grasp
 from cpor.pipeline import UNSEEN
 from cpor.relations import Label
 from cpor.robot.cycle import Ended
@@ -81,9 +81,7 @@ def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> 
     """Why, in a sentence or two."""
     action = decision.action
     if isinstance(action, Defer):
-        return (
-            f"Not sure enough to act: {WHY_DEFERRED[action.reason]}.{_say_likeliest(decision, target, name)}"
-        )
+        return f"Not sure enough to act: {decision.why_deferred}.{_say_likeliest(decision, target, name)}"
     score = _say_probability(decision, action.obj)
     if isinstance(action, Grasp):
         return f"With probability {score} nothing lies in the way of {name(target)}."

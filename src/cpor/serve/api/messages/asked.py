@@ -36,7 +36,7 @@ class RiskSetting(Message):
     """How sure it must be before it acts: a mode, or a threshold; `cautious` where neither is given.
 
     Attributes:
-        mode: `cautious`, `balanced` or `bold`.
+        mode: `robust`, `cautious`, `balanced` or `bold`.
         tau: Act only above this probability of being right.
     """
 
