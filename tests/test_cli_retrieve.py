@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bridges.test_grasps import APART
+from bridges.test_grasps import APART, BESIDE
 from support.box_table import OverTheTable
 from typer.testing import CliRunner
 
@@ -20,7 +20,11 @@ from cpor.scene import Scene
 
 @pytest.fixture
 def cell(tmp_path):
-    camera = OverTheTable(APART)
+    return write_cell(tmp_path, APART)
+
+
+def write_cell(tmp_path, boxes):
+    camera = OverTheTable(boxes)
     for k in range(6):
         write_scene_folder(Scene(camera.frame()), tmp_path / "frames" / f"{k:02d}")
     text = f'[robot]\nhost = "192.0.2.1"\ncamera = "{tmp_path / "frames"}"\n[loop]\nbudget = 3\n'
@@ -55,7 +59,26 @@ def test_a_fault_says_its_cause_first_and_has_an_exit_code_of_its_own(cell, tmp_
     for frame in (tmp_path / "frames").iterdir():
         (frame / "camera.json").unlink()
     no_unit = retrieve("--robot", UR, "--config", cell, "--point", "60,48")
-    assert no_unit.exit_code == 2 and "depth.png has no unit" in no_unit.output
+    assert no_unit.exit_code == 2 and "depth has no unit" in no_unit.output
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (("--point", "2,2"), "moved. The target was not seen in 1 look; the scene has: 1, 2."),
+        (("--request", "the gizmo"), "moved. A person has to say: it is not clear which object is meant"),
+        (("--point", "60,48", "--mode", "robust", "--model", "none"), "moved. It deferred 1 time in a row"),
+    ],
+)
+def test_a_dry_run_that_finds_nothing_to_do_says_why_and_exits_with_1(tmp_path, request_, says):
+    ran = retrieve("--robot", UR, "--config", write_cell(tmp_path, BESIDE), *request_)
+    assert ran.exit_code == 1 and says in ran.output
+
+
+def test_a_dry_run_without_a_grasp_exits_with_1_and_says_so_in_words(cell, monkeypatch):
+    monkeypatch.setattr("cpor.robot.ur.find_grasps", lambda *args, **more: [])
+    ran = retrieve("--robot", UR, "--config", cell, "--point", "60,48")
+    assert ran.exit_code == 1 and "No grasp was found: " in ran.output and "no_grasp" not in ran.output
 
 
 def test_live_comes_after_a_dry_run_and_a_yes(cell):

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from cpor.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -20,6 +23,20 @@ def test_the_quickstarts_run_and_print_what_they_say(code):
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     said = re.match(r"```\n\n```text\n(.*?)```", README[README.index(code) + len(code) :], re.DOTALL)
     assert ran.stdout and (said is None or ran.stdout == said.group(1))
+
+
+@pytest.mark.slow
+def test_the_examples_act_with_a_promise_ask_and_need_no_masks(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime", reason="pip install 'cpor-grasp[perception]'")
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^    cpor (examples .*?|decide cpor-examples.*?)(?:  .*)?$", README, re.MULTILINE)
+    assert len(commands) == 3
+    said = [CliRunner().invoke(app, command.split(), env={"COLUMNS": "80"}) for command in commands]
+    assert [ran.exit_code for ran in said] == [0, 0, 0], said
+    assert not list(tmp_path.glob("cpor-examples/*/instances.png"))
+    shown = re.search(r"```text\n(╭.*?)```", README, re.DOTALL)
+    assert shown[1] in said[1].output and "Promised: at most" in shown[1] and "REMOVE" in shown[1]
+    assert "ASK" in said[2].output and "Question: Does " in said[2].output
 
 
 def test_the_two_commands_are_there():

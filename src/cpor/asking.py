@@ -213,7 +213,8 @@ def score_pairs(
         scored = scorer.score(scene, fresh) if fresh else ScoredPairs({}, scorer.name)
         n_asked = len(pairs) - scored.spent.refused
         answered = len(fresh) - len(scored.unanswered)
-        note = f"{scorer.name} answered {answered} of {len(fresh)} questions." if pairs else ""
+        asked_for = f"{answered} of {say_count(len(fresh), 'question')}"
+        note = f"The scorer {scorer.name} answered {asked_for}." if pairs else ""
         if kept:
             note += f" The scores of {say_count(len(kept), 'pair')} are from earlier looks."
             scores = {pair: known[pair] if pair in kept else scored.scores[pair] for pair in pairs}
@@ -225,8 +226,8 @@ def score_pairs(
         kept, n_asked = frozenset(), len(asked.answers)
         answered = sum(score is not None for score in asked.answers.values())
         note = (
-            f"{scorer.name} answered {answered} of {n_asked} questions asked, of {asked.relevant} that "
-            f"could matter; the others would change the action with probability {asked.p_change:.2f}."
+            f"The scorer {scorer.name} answered {answered} of {n_asked} questions asked, of {asked.relevant} "
+            f"that could matter; the others would change the action with probability {asked.p_change:.2f}."
         )
     if scored.problems:
         note += f" Problem: {scored.problems[0]}."

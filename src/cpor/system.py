@@ -16,6 +16,7 @@ from cpor.answer import Answer, Believed, DecideSettings, Outlook, View
 from cpor.asking import score_pairs
 from cpor.data.pictures import Picture, limit_to, read_picture
 from cpor.decision import Decision, Defer
+from cpor.errors import say_count
 from cpor.evidence.source import Source
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
@@ -120,7 +121,7 @@ class System:
             maker, notes = maker and f"{maker} with hidden parts of ours", (*notes, guessed)
         watch.lap("segment")
         if masks != GIVEN:
-            notes = (*notes, f"{len(scene.objects)} objects found by the segmenter {masks}.")
+            notes = (*notes, f"The segmenter {masks} found {say_count(len(scene.objects), 'object')}.")
         recorded = (verified_sources(given) if masks == GIVEN else None) or Sources("")
         made_here = recorded.made_here if masks == GIVEN else {"masks"}
         with ThreadPoolExecutor(1) as side:  # hashing leaves the interpreter to the checks
@@ -164,7 +165,7 @@ class System:
         told = self.ground(view, asked)
         watch.lap("ground")
         own = view.seen.request if not asked.ways else None
-        notes = (*view.notes, *((f"request.txt asks for: {own}.",) if own else ()), *told.notes)
+        notes = (*view.notes, *((f"The file request.txt asks for: {own}.",) if own else ()), *told.notes)
         if not isinstance(told.meant, Found):
             return Answer(
                 None, None, view, told.meant, chosen, tau,

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 from support.box_table import BoxTable, TableMasks, stack
 from support.plain_system import plain_system
 
@@ -51,8 +52,22 @@ def test_a_recorded_run_can_be_looked_at_again(tmp_path):
     assert FolderCamera(tmp_path / "run").frame() == result.cycles[0].scene.observation
 
 
+def test_a_recording_of_pictures_is_read_as_decide_reads_it_and_a_guessed_unit_is_refused(tmp_path):
+    frame = TableMasks(table := BoxTable()).segment(table.observe()).observation
+    for k in (10, 9):
+        Image.fromarray(frame.rgb).save(tmp_path / f"color_{k}.png")
+        depth = np.rint(frame.depth * 1000).astype(np.uint16)
+        Image.fromarray(depth + k).save(tmp_path / f"depth_{k}.png")
+    with pytest.raises(CameraError, match="its depth has no unit; write the metres per step"):
+        FolderCamera(tmp_path).frame()
+    (tmp_path / "camera.json").write_text('{"depth_unit_m": 0.001}')
+    camera = FolderCamera(tmp_path)
+    first, second = camera.frame(), camera.frame()
+    assert np.nanmedian(second.depth - first.depth) == pytest.approx(0.001, abs=1e-6)
+
+
 def test_an_empty_folder_and_a_damaged_frame_are_camera_errors(tmp_path):
-    with pytest.raises(CameraError, match="holds no frames"):
+    with pytest.raises(CameraError, match="holds no photograph"):
         FolderCamera(tmp_path)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "rgb.png").write_bytes(b"not a picture")

@@ -1,14 +1,23 @@
 """The command `decide`: from whatever is given to what to do next, and why."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli.dialogue import (
+    ask_back,
+    converse,
+    how_to_reply,
+    open_question,
+    read_line,
+    read_session,
+    say_checks,
+    write_session,
+)
 from cpor.cli.first_use import start_loops, waiting
 from cpor.cli.options import (
     DECIDE,
@@ -16,32 +25,131 @@ from cpor.cli.options import (
     AsJson,
     Given,
     MethodName,
-    ModelFile,
-    ModeName,
-    PipelineName,
     RerunOption,
-    ScorerName,
-    SourceNames,
+    SystemOptions,
     Tau,
     choose_pipeline,
     look,
-    make_system,
     print_json,
     print_rich,
-    with_given,
+    with_groups,
 )
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from cpor.answer import Answer, DecideSettings, View
-    from cpor.corrections.replies import Decides
     from cpor.system import System
     from cpor.words.grounding_answers import Request
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(rich_help_panel=DECIDE)(with_given(decide))
+    app.command(rich_help_panel=DECIDE)(with_groups(decide))
+
+
+@dataclass(frozen=True)
+class AskOptions:
+    """Options for the object asked for, and for replies."""
+
+    target: Annotated[int | None, typer.Option(help="Id of the object asked for.")] = None
+    point: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="A pixel that shows the object asked for.")
+    ] = None
+    request: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", help="The object asked for, in words. (default: as request.txt says)"),
+    ] = None
+    tell: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REPLY",
+            help='Reply to its question: yes, no, 3, "1 on 7", "not 1 on 7", "not 3". May be repeated.',
+        ),
+    ] = None
+    session: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the request and the replies here; the next call on this picture goes on from them.",
+        ),
+    ] = None
+
+    def asked(self) -> "Request":
+        """The request that the options name."""
+        from cpor.words.grounding import parse_point
+        from cpor.words.grounding_answers import Request
+
+        return Request(self.target, None if self.point is None else parse_point(self.point), self.request)
+
+    def begin(self, view: "View") -> "tuple[Request, list[str]]":
+        """The request and the replies to decide on: those of the session too, where it goes on."""
+        asked, told = self.asked(), list(self.tell or ())
+        if self.session is not None and self.session.is_file() and not asked.ways:
+            asked, before = read_session(self.session, view.sources.frame)
+            told = before + told
+        return asked, told
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """Options for what is printed and written."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write decision.png, decision.json and decision.html here."),
+    ] = None
+    why: Annotated[
+        bool, typer.Option("--why", help="Show all scores, arrangements and what would change the decision.")
+    ] = False
+    as_json: AsJson = False
+    graphs: Annotated[
+        int, typer.Option(min=0, rich_help_panel=MORE, help="List so many of the likeliest arrangements.")
+    ] = 3
+    rerun: RerunOption = None
+
+
+@dataclass(frozen=True)
+class InferOptions:
+    """Options for inference and its limits."""
+
+    tau: Tau = None
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            min=0, rich_help_panel=MORE, help="Ask the scorer only what matters, at most so many questions."
+        ),
+    ] = None
+    ignore_checks: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-checks", rich_help_panel=MORE, help="Act although a check of the input failed."
+        ),
+    ] = False
+    method: MethodName = "auto"
+    deadline_ms: Annotated[
+        float | None, typer.Option(rich_help_panel=MORE, help="Answer within so many milliseconds.")
+    ] = None
+    require_certificate: Annotated[
+        bool,
+        typer.Option(
+            "--require-certificate",
+            rich_help_panel=MORE,
+            help="Act only where the action is proven to be that of exact inference.",
+        ),
+    ] = False
+    prior: Annotated[
+        float | None,
+        typer.Option(rich_help_panel=MORE, help="Assume this probability where there is no answer."),
+    ] = None
+
+    def settings(self, pipeline: str) -> "DecideSettings":
+        """How to decide, in a pipeline."""
+        from cpor.answer import DecideSettings
+        from cpor.inference.decide import parse_method
+
+        method = parse_method(choose_pipeline(pipeline, None, self.method)[1])
+        limits = self.deadline_ms, self.require_certificate, self.prior
+        return DecideSettings(method, *limits, self.questions, self.ignore_checks)
 
 
 def decide(
@@ -53,74 +161,25 @@ def decide(
             "probabilities.",
         ),
     ],
+    asks: AskOptions,
+    shows: ShowOptions,
+    parts: SystemOptions,
+    infers: InferOptions,
     given: Given,
-    target: Annotated[int | None, typer.Option(help="Id of the object asked for.")] = None,
-    point: Annotated[
-        str | None, typer.Option(metavar="X,Y", help="A pixel that shows the object asked for.")
-    ] = None,
-    request: Annotated[
-        str | None,
-        typer.Option(metavar="WORDS", help="The object asked for, in words. (default: as request.txt says)"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write decision.png, decision.json and decision.html here."),
-    ] = None,
-    mode: ModeName = None,
     follow: Annotated[
         bool,
         typer.Option(
             "--follow", help="Follow the object through all frames of a folder; decide in each of them."
         ),
     ] = False,
-    tau: Tau = None,
-    scorer: ScorerName = None,
-    questions: Annotated[
-        int | None,
+    all_into: Annotated[
+        Path | None,
         typer.Option(
-            min=0, rich_help_panel=MORE, help="Ask the scorer only what matters, at most so many questions."
+            "--all",
+            metavar="DIR",
+            help="Decide in every frame of a folder: a folder for each here, and decisions.csv.",
         ),
     ] = None,
-    model: ModelFile = None,
-    sources: SourceNames = None,
-    pipeline: PipelineName = "default",
-    ignore_checks: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-checks", rich_help_panel=MORE, help="Act although a check of the input failed."
-        ),
-    ] = False,
-    method: MethodName = "auto",
-    deadline_ms: Annotated[
-        float | None, typer.Option(rich_help_panel=MORE, help="Answer within so many milliseconds.")
-    ] = None,
-    require_certificate: Annotated[
-        bool,
-        typer.Option(
-            "--require-certificate",
-            rich_help_panel=MORE,
-            help="Act only where the action is proven to be that of exact inference.",
-        ),
-    ] = False,
-    prior: Annotated[
-        float | None,
-        typer.Option(rich_help_panel=MORE, help="Assume this probability where there is no answer."),
-    ] = None,
-    graphs: Annotated[
-        int, typer.Option(min=0, rich_help_panel=MORE, help="List so many of the likeliest arrangements.")
-    ] = 3,
-    rerun: RerunOption = None,
-    tell: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="REPLY",
-            help='Reply to its question: yes, no, 3, "1 on 7", "not 1 on 7", "not 3". May be repeated.',
-        ),
-    ] = None,
-    why: Annotated[
-        bool, typer.Option("--why", help="Show all scores, arrangements and what would change the decision.")
-    ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Decide what to do about an object of a scene, and say why.
 
@@ -128,200 +187,126 @@ def decide(
     reply; elsewhere give it with --tell. Without an answer to which object is meant the exit code is 2.
     """
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
-        others = (target, point, request, scorer, questions, model, sources, rerun, out, tell)
-        if given != Given() or any(each is not None for each in others):
+        plain = asks == AskOptions() and given == Given() and not follow and all_into is None
+        plain = plain and parts == SystemOptions(mode=parts.mode, pipeline=parts.pipeline)
+        if not plain or any(each is not None for each in (infers.questions, shows.out, shows.rerun)):
             raise InvalidSettingError(
                 f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
                 "options about pictures, targets, scorers and models"
             )
-        from cpor.data.scene_file import read_scene_file
-
-        posterior = read_scene_file(source[0])
-        start_loops(len(posterior.objects))
-        from cpor.answer import DecideSettings, decide_given
-        from cpor.inference.decide import parse_method
-        from cpor.risk.modes import DEFAULT_MODE
-
-        _, method = choose_pipeline(pipeline, None, method)
-        settings = DecideSettings(parse_method(method), deadline_ms, require_certificate, prior)
-        answer = decide_given(posterior, mode=mode or DEFAULT_MODE, tau=tau, settings=settings)
+        answer = _decide_scene_file(source[0], parts, infers)
     else:
-        if questions is not None and scorer is None:
+        if infers.questions is not None and parts.scorer is None:
             raise InvalidSettingError("--questions needs --scorer, which says who is asked")
-        if rerun is not None:
+        if shows.rerun is not None:
             from cpor.viz.rerun_file import check_recording
 
-            check_recording(rerun)
-        from cpor.answer import DecideSettings
-        from cpor.corrections.replies import decide_after
-        from cpor.inference.decide import parse_method
-        from cpor.words.grounding import parse_point
-        from cpor.words.grounding_answers import Request
-
-        asked = Request(target, None if point is None else parse_point(point), request)
-
-        model, method = choose_pipeline(pipeline, model, method)
-        settings = DecideSettings(
-            parse_method(method), deadline_ms, require_certificate, prior, questions, ignore_checks
-        )
+            check_recording(shows.rerun)
+        is_many = follow or all_into is not None
+        of_one = (asks.tell, asks.session, shows.out, shows.rerun, shows.why or None)
+        if is_many and any(each is not None for each in of_one):
+            raise InvalidSettingError(
+                "--tell, --session, --out, --rerun and --why are about one frame; drop them, or choose it by "
+                "--frame"
+            )
+        asks.asked()  # what is wrong with it is said before the networks are read
+        settings = infers.settings(parts.pipeline)
         with waiting("Loading the networks"):
-            system = make_system(given.choose_segmenter(), scorer, model, mode, sources or ())
-        if follow:
-            _follow(system, source, given, asked, tau, settings, as_json)
+            system = parts.make(given.choose_segmenter())
+        if is_many:
+            from cpor.cli.frames import decide_frames, print_frames, write_frames
+
+            found = decide_frames(system, source[0], given, asks.asked(), infers.tau, settings, follow)
+            if all_into is None:
+                print_frames(found, shows.as_json)
+            elif write_frames(found, all_into, shows.graphs, shows.as_json):
+                raise typer.Exit(1)
             return
         with waiting("Looking for the objects"):
             view = look(system, source, given)
-        decides = partial(_decide_again, system, view, tau, settings)
-        with waiting("Deciding"):
-            answer = decide_after(decides, asked, tell or ())
-        if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
-            answer = converse(decides, asked, tell or (), answer, _read_line)
-    if rerun is not None and answer.decision is not None:
-        _write_rerun(rerun, answer)
-    if out is not None:
+        answer = _decide_picture(system, view, asks, infers.tau, settings, on_terminal=not shows.as_json)
+    _write(answer, shows)
+    _print(answer, shows)
+    if answer.decision is None:
+        raise typer.Exit(2)
+
+
+def _decide_scene_file(file: Path, parts: SystemOptions, infers: InferOptions) -> "Answer":
+    from cpor.data.scene_file import read_scene_file
+
+    posterior = read_scene_file(file)
+    start_loops(len(posterior.objects))
+    from cpor.answer import decide_given
+    from cpor.risk.modes import DEFAULT_MODE
+
+    settings = infers.settings(parts.pipeline)
+    return decide_given(posterior, mode=parts.mode or DEFAULT_MODE, tau=infers.tau, settings=settings)
+
+
+def _decide_picture(
+    system: "System",
+    view: "View",
+    asks: AskOptions,
+    tau: float | None,
+    settings: "DecideSettings",
+    on_terminal: bool,
+) -> "Answer":
+    """Decide on a view and its replies; where a person can be asked, ask."""
+    from cpor.corrections.replies import decide_after
+
+    def decides(request: "Request", relations: Mapping[tuple[int, int], float | None]) -> "Answer":
+        return system.decide(view, request, tau=tau, relations=relations, settings=settings)
+
+    asked, told = asks.begin(view)
+    with waiting("Deciding"):
+        answer = decide_after(decides, asked, told)
+    if on_terminal and sys.stdin.isatty() and sys.stdout.isatty():
+        answer, told = converse(decides, asked, told, answer, read_line)
+    if asks.session is not None:
+        write_session(asks.session, view.sources.frame, asked, told)
+    return answer
+
+
+def _write(answer: "Answer", shows: ShowOptions) -> None:
+    """Write the files that were asked for."""
+    if shows.rerun is not None and answer.decision is not None:
+        _write_rerun(shows.rerun, answer)
+    if shows.out is not None:
         from cpor.viz.answer_page import write_answer
 
-        write_answer(answer, out, graphs)
-    if as_json:
-        print_json(answer.to_json(graphs))
-    elif answer.decision is None:
-        typer.echo(_ask_back(answer))
+        write_answer(answer, shows.out, shows.graphs)
+
+
+def _print(answer: "Answer", shows: ShowOptions) -> None:
+    """Print the answer, with a small picture where the terminal shows one."""
+    if shows.as_json:
+        print_json(answer.to_json(shows.graphs))
+        return
+    if answer.decision is None:
+        typer.echo(ask_back(answer))
     else:
         from cpor.inference.explain import explain
         from cpor.viz.card import decision_card, short_card
 
         assert answer.posterior is not None
-        explanation = explain(answer.posterior, answer.decision, k=graphs if why else 0, prior=prior)
-        if why:
-            notes = (*_say_checks(answer), *answer.notes)
+        k = shows.graphs if shows.why else 0
+        explanation = explain(answer.posterior, answer.decision, k=k, prior=answer.prior)
+        if shows.why:
+            notes = (*say_checks(answer), *answer.notes)
             print_rich(decision_card(explanation, answer.p_success, notes, answer.names))
         else:
-            question = None if answer.view is None else _open_question(answer)
-            print_rich(short_card(answer, explanation, question, "Reply with --tell yes or --tell no."))
+            question = open_question(answer)
+            ways = how_to_reply(answer, on_terminal=False) if question is not None else ""
+            print_rich(short_card(answer, explanation, question, ways))
             typer.echo("--why shows all scores and what would change the decision.")
-    if not as_json:
-        _show(answer, out)
-    if answer.decision is None:
-        raise typer.Exit(2)
-
-
-def _open_question(answer: "Answer") -> str | None:
-    from cpor.corrections.replies import next_question
-
-    question = next_question(answer)
-    return None if question is None else question.question
-
-
-def _decide_again(
-    system: "System",
-    view: "View",
-    tau: float | None,
-    settings: "DecideSettings",
-    request: "Request",
-    relations: Mapping[tuple[int, int], float | None],
-) -> "Answer":
-    return system.decide(view, request, tau=tau, relations=relations, settings=settings)
-
-
-def converse(
-    decides: "Decides", asked: "Request", told: Sequence[str], answer: "Answer", read: Callable[[str], str]
-) -> "Answer":
-    """Ask and read replies until it acts, has no question, or nothing more is replied.
-
-    Args:
-        decides: Decides for a request, with what was replied.
-        asked: The object asked for first.
-        told: Replies given so far.
-        answer: The answer to them.
-        read: Shows a question and reads the reply; empty: none.
-    """
-    from cpor.corrections.replies import decide_after, next_question
-    from cpor.errors import InvalidSettingError
-
-    replies = list(told)
-    note = ""
-    while (question := next_question(answer)) is not None:
-        reply = read(f"{note}{_ask_back(answer) if answer.decision is None else question.question}").strip()
-        if not reply:
-            break
-        try:
-            answer, note = decide_after(decides, asked, (*replies, reply)), ""
-            replies.append(reply)
-        except InvalidSettingError as error:
-            note = f"{error}\n"
-    return answer
-
-
-def _read_line(question: str) -> str:
-    typer.echo(question)
-    try:
-        return input("> ")
-    except EOFError:
-        return ""
-
-
-def _follow(
-    system: "System",
-    source: list[Path],
-    given: Given,
-    asked: "Request",
-    tau: float | None,
-    settings: "DecideSettings",
-    as_json: bool,
-) -> None:
-    """One line a frame, as it is decided; with --json one object a line."""
-    import json
-
-    from cpor.data.frame_folder import find_frames
-    from cpor.viz.words import namer, say_step
-
-    if len(source) != 1 or not source[0].is_dir():
-        raise InvalidSettingError("--follow needs a folder of frames")
-    views = (
-        look(system, source, replace(given, frame=number)) for number in range(len(find_frames(source[0])))
-    )
-    answers = system.follow(views, asked, tau=tau, settings=settings)
-    for number, answer in enumerate(answers):
-        if as_json:
-            typer.echo(json.dumps(answer.to_json(0)))
-        elif answer.action is None:
-            typer.echo(f"frame {number}: {answer.question}")
-        else:
-            assert answer.view is not None
-            name = namer(answer.view.scene)
-            typer.echo(f"frame {number}: {say_step(answer.action, name)}, for {name(answer.target)}")
-
-
-def _show(answer: "Answer", out: Path | None) -> None:
-    """A small picture where the terminal shows one, and where the larger one is."""
     if answer.view is not None and sys.stdout.isatty():
         from cpor.viz.answer_page import draw_answer
         from cpor.viz.terminal_picture import picture_way, show_picture
 
         if picture_way(sys.stdout) is not None:
             show_picture(draw_answer(answer))
-    if out is not None:
-        typer.echo(f"Wrote {out / 'decision.html'}, decision.png and decision.json.")
-
-
-def _say_checks(answer: "Answer") -> list[str]:
-    """What is wrong or doubtful about the input, and what to do about it."""
-    state = {"fail": "Failed", "doubt": "In doubt"}
-    return [f"{state[c.state]}: {c.says} {c.remedy}".rstrip() for c in answer.checks if c.state in state]
-
-
-def _ask_back(answer: "Answer", how: str = "Say --target ID, --point X,Y or --request WORDS.") -> str:
-    """What is not clear about a request, with the objects it may mean."""
-    from cpor.perception.object_list import list_objects
-
-    assert answer.view is not None and answer.question is not None
-    objects = {each["id"]: each for each in list_objects(answer.view.scene)}
-    lines = [answer.question[:1].upper() + answer.question[1:]]
-    for o in [objects[each.id] for each in answer.candidates] or objects.values():
-        name = f" ({o['name']})" if o["name"] else ""
-        where = f"at {o['point'][0]},{o['point'][1]}" if o["point"] else "not visible"
-        lines.append(f"  object {o['id']}{name} {where}")
-    return "\n".join([*lines, *_say_checks(answer), *answer.notes, how])
+    if shows.out is not None:
+        typer.echo(f"Wrote {shows.out / 'decision.html'}, decision.png and decision.json.")
 
 
 def _write_rerun(file: Path, answer: "Answer") -> None:

@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,7 +175,7 @@ def parse_workspace(text: str) -> "tuple[PixelPoint, ...]":
 
 @dataclass(frozen=True)
 class Given:
-    """Options for the input and the segmenter; see `with_given`."""
+    """Options for the input and the segmenter; see `with_groups`."""
 
     workspace: Workspace = None
     frame: FrameNumber = None
@@ -193,17 +193,41 @@ class Given:
         return choose_segmenter(self.segmenter, self.masks, self.weights, self.ignore_given_masks)
 
 
-def with_given(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its parameter `given`, after its own."""
-    taken, fields = inspect.signature(command), inspect.signature(Given).parameters
-    own = [each for name, each in taken.parameters.items() if name != "given"]
+@dataclass(frozen=True)
+class SystemOptions:
+    """Options for what scores and calibrates; see `with_groups`."""
+
+    mode: ModeName = None
+    scorer: ScorerName = None
+    model: ModelFile = None
+    sources: SourceNames = None
+    pipeline: PipelineName = "default"
+
+    def make(self, segmenter: "Segmenter | str | None") -> "System":
+        """The system that the options describe."""
+        model, _ = choose_pipeline(self.pipeline, self.model)
+        return make_system(segmenter, self.scorer, model, self.mode, self.sources or ())
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its parameters that are dataclasses, such as `Given`, in their place."""
+    own = inspect.signature(command)
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in own.parameters.items() if is_dataclass(each.annotation)
+    }
+    options = {name: inspect.signature(group).parameters for name, group in groups.items()}
 
     def call(**values: Any) -> None:
-        command(given=Given(**{name: values.pop(name) for name in fields}), **values)
+        made = {name: group(**{k: values.pop(k) for k in options[name]}) for name, group in groups.items()}
+        command(**values, **made)
 
-    options = [each.replace(kind=each.KEYWORD_ONLY) for each in (*own, *fields.values())]
+    listed = [
+        one for name, each in own.parameters.items() for one in (options.get(name) or {name: each}).values()
+    ]
     call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = taken.replace(parameters=options)  # type: ignore[attr-defined]
+    call.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[each.replace(kind=each.KEYWORD_ONLY) for each in listed]
+    )
     return call
 
 

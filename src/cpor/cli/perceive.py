@@ -23,7 +23,7 @@ from cpor.cli.options import (
     choose_segmenter,
     look,
     print_json,
-    with_given,
+    with_groups,
 )
 from cpor.errors import CporError, InvalidSettingError, SceneFileError
 
@@ -40,7 +40,7 @@ RECORD = "perception.json"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=SEE)(with_given(perceive))
+    app.command(rich_help_panel=SEE)(with_groups(perceive))
     app.command(rich_help_panel=SEE)(gallery)
     app.command(rich_help_panel=SEE)(examples)
 
@@ -48,12 +48,14 @@ def add_to(app: typer.Typer) -> None:
 def examples(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write.")] = Path("cpor-examples"),
 ) -> None:
-    """Write example scenes (simulated; colour, depth, masks) to a folder, to try the other commands on."""
+    """Write example frames (simulated; colour, depth, camera, request) to a folder, to try commands on."""
     if out.exists():
         raise InvalidSettingError(f"{out} is there already; name another folder: cpor examples FOLDER")
     ours = Path(cpor.__file__).parent / "serve" / "examples"
     for scene in sorted(path for path in ours.iterdir() if path.is_dir()):
-        shutil.copytree(scene, out / scene.name, copy_function=shutil.copyfile)  # writable, wherever ours are
+        (out / scene.name).mkdir(parents=True)
+        for name in ("rgb.png", "depth.png", "camera.json", "request.txt"):  # our segmenter finds the objects
+            shutil.copyfile(scene / name, out / scene.name / name)  # writable, wherever ours are
         typer.echo(str(out / scene.name))
 
 

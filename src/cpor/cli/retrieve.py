@@ -9,14 +9,10 @@ import typer
 from cpor.cli.options import (
     SIMULATE,
     AsJson,
-    ModelFile,
-    ModeName,
-    PipelineName,
-    ScorerName,
     SegmenterName,
-    choose_pipeline,
-    make_system,
+    SystemOptions,
     print_json,
+    with_groups,
 )
 from cpor.errors import InvalidSettingError
 
@@ -26,10 +22,11 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(rich_help_panel=SIMULATE)(retrieve)
+    app.command(rich_help_panel=SIMULATE)(with_groups(retrieve))
 
 
 def retrieve(
+    parts: SystemOptions,
     robot: Annotated[
         str, typer.Option(metavar="NAME", help="simulated, ur, template, another, or module:attribute.")
     ],
@@ -57,18 +54,14 @@ def retrieve(
             help="Ask afterwards whether an action was wrong; kept beside the record (with --live).",
         ),
     ] = False,
-    mode: ModeName = None,
     segmenter: SegmenterName = None,
-    scorer: ScorerName = None,
-    model: ModelFile = None,
-    pipeline: PipelineName = "default",
     as_json: AsJson = False,
 ) -> None:
     """Run the loop on a robot: perceive, decide, act, look again, until the target is out.
 
     Without --live nothing moves: it looks once and says what it would do. With --live that comes first, then
-    it asks. Exit codes: 0 retrieved, or the dry run came to a decision; 1 asked, stopped or not found; 2 the
-    input is wrong; 3 camera, robot or program failed.
+    it asks. Exit codes: 0 retrieved, or a dry run found what to do and a way to do it; 1 asked, stopped, or
+    not found; 2 the input is wrong; 3 camera, robot or program failed.
 
     An arm needs proven scores: with --pipeline paper the beliefs are the paper's, and inference is exact.
     """
@@ -78,12 +71,12 @@ def retrieve(
     from cpor.robot.retrievals import FILE, Retrieval, keep_retrieval, read_retrievals, say_promise, set_up
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
-    from cpor.viz.words import sentence
+    from cpor.viz.words import ENDS, sentence
     from cpor.words.grounding import parse_point
     from cpor.words.grounding_answers import Request
 
     options, settings = read_robot_file(config)
-    system = make_system(segmenter, scorer, choose_pipeline(pipeline, model)[0], mode)
+    system = parts.make(segmenter)
     judged = None if record is None else record.parent / FILE
     if judge and judged is None:
         raise InvalidSettingError("--judge keeps its answer beside the record; give --record too")
@@ -103,7 +96,7 @@ def retrieve(
             arm,
             system,
             asked,
-            replace(settings, budget=1, max_deferrals=1) if dry else settings,
+            replace(settings, budget=1, max_deferrals=1, looks_for_target=1) if dry else settings,
             None if folder is None else RunFolder(folder, {"robot": robot, "request": request or ""}),
             None if as_json else partial(_say, dry=dry),
             confirm=_confirm,
@@ -112,11 +105,9 @@ def retrieve(
         said["promise"] = promised
         code = _exit_code(result, dry)
         if not as_json:
-            went_well = dry and code == 0
+            why = "" if dry and code == 0 else sentence(result.detail)
             typer.echo(
-                "Dry run: nothing moved."
-                if went_well
-                else f"Ended: {result.ended}. {sentence(result.detail)}"
+                f"Dry run: nothing moved. {why}".rstrip() if dry else f"{why} {sentence(ENDS[result.ended])}"
             )
         return code, said
 
@@ -149,7 +140,8 @@ def _exit_code(result: "RunResult", dry: bool) -> int:
         wrong_input = InvalidSceneError, InvalidSettingError, SceneFileError
         cause = result.error and (result.error.__cause__ or result.error)
         return INPUT if isinstance(cause, wrong_input) else FAULT
-    return 0 if dry or result.retrieved else ASKED
+    found_a_way = any(cycle.outcome is not None and cycle.outcome.kind == "done" for cycle in result.cycles)
+    return 0 if result.retrieved or (dry and found_a_way) else ASKED
 
 
 def _confirm(question: str) -> bool:
@@ -163,7 +155,7 @@ def _confirm(question: str) -> bool:
 def _say(cycle: "Cycle", dry: bool) -> None:
     """One line on a cycle that is over; in a dry run, on what it would do."""
     from cpor.decision import Defer
-    from cpor.viz.words import namer, say_step, say_why, sentence, with_names
+    from cpor.viz.words import OUTCOMES, namer, say_step, say_why, sentence, with_names
 
     name = namer(cycle.scene)
     step = "Nothing was decided" if cycle.action is None else say_step(cycle.action, name)
@@ -172,6 +164,6 @@ def _say(cycle: "Cycle", dry: bool) -> None:
     if isinstance(cycle.action, Defer) and cycle.decision is not None and cycle.target is not None:
         said.append(say_why(cycle.decision, cycle.target, name))
     if cycle.outcome is not None and not (dry and cycle.outcome.kind == "done"):
-        said.append(f"{cycle.outcome.kind}: {with_names(cycle.outcome.detail, name)}")
+        said.append(f"{OUTCOMES[cycle.outcome.kind]}: {with_names(cycle.outcome.detail, name)}")
     said += [with_names(note, name) for note in cycle.notes]
     typer.echo(f"{cycle.index + 1}. {' '.join(sentence(each) for each in said)}")

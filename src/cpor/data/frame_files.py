@@ -1,5 +1,6 @@
 """A frame as cameras and other programs write it: two files, a folder of them, or arrays."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -178,16 +179,25 @@ def read_steps(picture: Path, depth: Path | None = None, frame: int | None = Non
 
 
 def list_inputs(folder: Path) -> list[tuple[Path, int | None]]:
-    """What a folder holds that can be looked at: itself, frames by number, or folders of one frame each."""
+    """What a folder holds that can be looked at: itself, frames by number, or folders of one frame each.
+
+    Folders come in the order of the numbers in their names: `cycle_11` before `cycle_100`.
+    """
+    if not folder.exists():
+        raise SceneFileError(f"there is no file or folder {folder}; check the path")
     if not folder.is_dir() or (folder / "rgb.png").is_file():
         return [(folder, None)]
     found = find_frames(folder)
     if found:
         return [(folder, k) for k in range(len(found))] if len(found) > 1 else [(folder, None)]
-    inside = sorted(path for path in folder.iterdir() if path.is_dir() and _holds_frames(path))
+    inside = [path for path in folder.iterdir() if path.is_dir() and _holds_frames(path)]
     if not inside:
         raise SceneFileError(f"{folder} holds no photograph{_say_inside(folder)}")
-    return [each for path in inside for each in list_inputs(path)]
+    return [each for path in sorted(inside, key=_in_order) for each in list_inputs(path)]
+
+
+def _in_order(folder: Path) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", folder.name)]
 
 
 def _read_scene(folder: Path, depth_unit_m: float | None) -> tuple[Scene, tuple[str, ...]]:

@@ -1,6 +1,5 @@
 """Cameras that give frames: a RealSense, and a folder of recorded frames."""
 
-import re
 import time
 from pathlib import Path
 from types import TracebackType
@@ -9,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from cpor.data.scene_folder import read_scene_folder
+from cpor.data.frame_files import list_inputs, read_input
 from cpor.errors import CameraError, SceneFileError
 from cpor.scene import Camera, Intrinsics, Observation
 
@@ -32,10 +31,12 @@ class FrameCamera(Protocol):
 
 
 class FolderCamera:
-    """Frames from scene folders, in the order of their names and of the numbers in them; each once.
+    """Recorded frames, in the order of their names and of the numbers in them; each once.
+
+    A depth image whose unit is not known is refused: a robot must not act on a guess.
 
     Args:
-        folder: Holds scene folders, or is one itself. The folder of a recorded run will do.
+        folder: Scene folders, a recording, or one of them; what `cpor decide` reads. A recorded run will do.
 
     Raises:
         CameraError: There is no frame in it.
@@ -43,22 +44,28 @@ class FolderCamera:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        inside = sorted((path.parent for path in self.folder.glob("*/rgb.png")), key=_in_order)
-        self._frames = [self.folder] if (self.folder / "rgb.png").is_file() else inside
-        if not self._frames:
-            raise CameraError(f"{self.folder} holds no frames; give a folder of scene folders with rgb.png")
+        try:
+            self._frames = list_inputs(self.folder)
+        except SceneFileError as error:
+            raise CameraError(str(error)) from None
         self._next = 0
 
     def frame(self) -> Observation:
         """The next frame; a CameraError after the last."""
         if self._next == len(self._frames):
             raise CameraError(f"{self.folder} has no further frame after {len(self._frames)}; record more")
-        place = self._frames[self._next]
+        place, number = self._frames[self._next]
         self._next += 1
+        which = place if number is None else f"{place}, number {number},"
         try:
-            return read_scene_folder(place).observation
+            seen = read_input(place, frame=number)[0].observation
+            if seen.depth is not None and seen.camera.p_unit < 1.0:
+                raise SceneFileError(
+                    "its depth has no unit; write the metres per step as depth_unit_m into camera.json"
+                )
         except SceneFileError as error:
-            raise CameraError(f"the frame {place} cannot be used: {error}") from error
+            raise CameraError(f"the frame {which} cannot be used: {error}") from error
+        return seen
 
     def now(self) -> float | None:
         """Unknown: the frames were taken long ago."""
@@ -158,11 +165,6 @@ class RealSenseCamera:
             return self._pipeline.wait_for_frames(self._timeout_ms)
         except RuntimeError as error:
             raise CameraError(f"no frame within {self._timeout_ms} ms ({error}); check the cable") from None
-
-
-def _in_order(folder: Path) -> list[tuple[int, str]]:
-    """A key by which `cycle_11` comes before `cycle_100`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", folder.name)]
 
 
 def _import_realsense() -> Any:

@@ -243,7 +243,7 @@ class _Run:
         if self.unseen < self.settings.looks_for_target:
             return None
         if not any(each.scene.objects for each in (*self.cycles, cycle)):
-            return _End(Ended.EMPTY, f"nothing was seen in {self.unseen} looks")
+            return _End(Ended.EMPTY, f"nothing was seen in {say_count(self.unseen, 'look')}")
         action = self.ask(self.open) if self.ask is not None else None
         said = action.obj if isinstance(action, Grasp) else None
         if isinstance(said, int) and self.track.turn_to(said):
@@ -251,8 +251,8 @@ class _Run:
             self.open = noted(self.open, f"a person said that object {said} is the target")
             return None
         if self.track.doubted or isinstance(unclear, AmbiguousRequest):
-            return _End(Ended.DEFERRED, f"{why}; a person has to say")
-        lost = f"the target was not seen in {self.unseen} looks; the scene has: {has}"
+            return _End(Ended.DEFERRED, f"a person has to say: {why}")
+        lost = f"the target was not seen in {say_count(self.unseen, 'look')}; the scene has: {has}"
         return _End(Ended.TARGET_LOST, lost)
 
     def _act(self, cycle: Cycle) -> _End | None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from PIL import Image
 
 from cpor.answer import Answer
+from cpor.corrections.replies import next_question
 from cpor.errors import InvalidSettingError
 from cpor.files.whole_files import write_bytes, write_text
+from cpor.inference.explain import explain
 from cpor.pipeline import UNSEEN
-from cpor.viz.overlay import LEAST_P, Marks, draw_scene, encode_picture, relations_to_draw
+from cpor.viz.card import changes_of, say_change, say_next, say_question
+from cpor.viz.overlay import LEAST_P, WIDTH, Marks, draw_scene, encode_picture, relations_to_draw
 from cpor.viz.page_parts import image, score_bars, whole_page
 from cpor.viz.words import namer, percent, say_certificate, say_step, say_success, say_why, sentence
 
@@ -22,13 +25,18 @@ PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
 _STATES = {"fail": "Failed", "doubt": "In doubt"}
 
 
-def draw_answer(answer: Answer) -> Image.Image:
-    """The photograph in its own colours: outlines, numbers, names, obstructions, the action."""
+def draw_answer(answer: Answer, width: int | None = None) -> Image.Image:
+    """The photograph in its own colours: outlines, numbers, names, obstructions, the action.
+
+    Args:
+        answer: With a view.
+        width: Width of the picture; None: that of the photograph, so that its pixels can be asked for. [px]
+    """
     assert answer.view is not None
     posterior, target = answer.posterior, answer.target
     relations = {} if posterior is None else relations_to_draw(posterior)
     marks = Marks(target if isinstance(target, int) else None, answer.action, relations)
-    return draw_scene(answer.view.scene, marks)
+    return draw_scene(answer.view.scene, marks, width or answer.view.scene.observation.shape[1])
 
 
 def write_answer(answer: Answer, folder: Path, graphs: int = 3) -> Image.Image:
@@ -54,14 +62,14 @@ def write_answer(answer: Answer, folder: Path, graphs: int = 3) -> Image.Image:
     write_bytes(folder / PICTURE, buffer.getvalue())
     said = json.dumps(answer.to_json(graphs), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / RECORD, said + "\n")
-    write_text(folder / PAGE, answer_page(answer, picture))
+    write_text(folder / PAGE, answer_page(answer))
     return picture
 
 
-def answer_page(answer: Answer, picture: Image.Image | None = None) -> str:
-    """The page; `picture` is that of `draw_answer`."""
+def answer_page(answer: Answer) -> str:
+    """The page."""
     assert answer.view is not None
-    picture = picture or draw_answer(answer)
+    picture = draw_answer(answer, WIDTH)
     name = namer(answer.view.scene)
     action, target = answer.action, answer.target
     headline = "Please say which object" if action is None else say_step(action, name)
@@ -71,7 +79,7 @@ def answer_page(answer: Answer, picture: Image.Image | None = None) -> str:
     shown = image(encode_picture(picture), f"The photograph with what was found on it. {headline}.")
     parts.append(f'</header><main><section class="step"><figure>{shown}</figure><div>')
     if answer.question is not None:
-        parts.append(f"<p>{escape(sentence(answer.question))}</p>".replace("?.", "?"))
+        parts.append(f"<p>{escape(sentence(answer.question))}</p>")
         meant = [each.id for each in answer.candidates] or answer.view.scene.ids
         listed = "".join(f"<li>{obj}: {escape(name(obj))}</li>" for obj in meant)
         parts.append(f"<ul>{listed}</ul>" if listed else "")
@@ -80,8 +88,28 @@ def answer_page(answer: Answer, picture: Image.Image | None = None) -> str:
         parts.append(score_bars(answer.decision, target, name))
         proven = (say_success(answer.p_success, answer.decision), say_certificate(answer.decision))
         parts.append(f'<p class="note">{escape(" ".join(filter(None, proven)))}</p>')
-    parts += [_checks(answer), _relations(answer), _notes(answer), "</div></section></main>"]
+    parts += [
+        _changes(answer),
+        _checks(answer),
+        _relations(answer),
+        _notes(answer),
+        "</div></section></main>",
+    ]
     return whole_page(headline, parts)
+
+
+def _changes(answer: Answer) -> str:
+    """What would change the decision, the question most worth asking, and the next step."""
+    if answer.posterior is None or answer.decision is None or answer.view is None:
+        return ""
+    name = namer(answer.view.scene)
+    explanation = explain(answer.posterior, answer.decision, k=0, prior=answer.prior)
+    rows = "".join(f"<li>{escape(sentence(say_change(each, name)))}</li>" for each in changes_of(explanation))
+    changes = f"<h2>What would change this</h2><ul>{rows}</ul>" if rows else ""
+    ask, question = explanation.ask_next, next_question(answer)
+    worth = f"<h2>Worth asking</h2><p>{escape(sentence(say_question(ask, name)))}</p>" if ask else ""
+    next_step = say_next(answer.decision.action, None if question is None else question.question)
+    return f"<p><b>{escape(next_step)}</b></p>{changes}{worth}"
 
 
 def _checks(answer: Answer) -> str:
@@ -111,7 +139,7 @@ def _relations(answer: Answer) -> str:
         for r in sorted(likely, key=lambda r: -(r.p or 0.0))[:8]
         if r.p is not None
     )
-    return f"<h2>Who obstructs whom</h2><ul>{rows}</ul>" if rows else ""
+    return f"<h2>What obstructs what</h2><ul>{rows}</ul>" if rows else ""
 
 
 def _notes(answer: Answer) -> str:

@@ -9,7 +9,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from cpor.decision import Action, Decision, Defer, Grasp, Remove
+from cpor.decision import Action, Decision, Defer, Grasp
+from cpor.errors import say_count
 from cpor.inference.explain import Explanation, RelationEffect
 from cpor.inference.graphs import GraphShare
 from cpor.inference.robust import LARGEST_FACTOR
@@ -78,9 +79,8 @@ def decision_card(
     ]
     if success := say_success(p_success, decision):
         parts.append(Text(success))
-    if explanation.unseen is not None:
-        share = _say_score(decision, explanation.unseen)
-        parts.append(Text(f"With probability {share} {NOBODY_SEGMENTED} is in its way."))
+    if unseen := _say_unseen(explanation):
+        parts.append(Text(unseen))
     parts += [Text(note) for note in notes]
     parts.append(Text(_certificate(decision), style="dim"))
     if explanation.odds_factor is not None:
@@ -88,15 +88,15 @@ def decision_card(
     if explanation.graphs:
         parts += [Text(), Text("Likeliest arrangements", style="bold")]
         parts.append(_indent([_graph(graph, name) for graph in explanation.graphs]))
-    changes = [effect for effect in explanation.relations if effect.flips_at is not None][:3]
+    changes = changes_of(explanation)
     if changes:
         parts += [Text(), Text("What would change this", style="bold")]
-        parts.append(_indent([("•", _change(effect, name)) for effect in changes]))
+        parts.append(_indent([("•", say_change(effect, name)) for effect in changes]))
     if (ask := explanation.ask_next) is not None:
         parts += [
             Text(),
             Text("Worth asking next", style="bold"),
-            _indent([("•", _question(ask, name))]),
+            _indent([("•", say_question(ask, name))]),
         ]
     if explanation.not_examined:
         parts.append(
@@ -118,11 +118,24 @@ def short_card(answer: "Answer", explanation: Explanation, question: str | None,
     name = _namer(explanation, names)
     lines = [_reason(explanation, name), _say_promise(answer)]
     lines += [_say_doubt(answer, explanation)]
-    if question is not None:
-        lines.append(f"Question: {question} {ways}".rstrip())
-    elif isinstance(decision.action, Remove):
-        lines.append("Then look again, and decide anew.")
+    lines.append(say_next(decision.action, question, ways))
     return _panel(decision.action, name, [Text(line) for line in lines if line])
+
+
+def say_next(action: Action, question: str | None, ways: str = "") -> str:
+    """The next step: the question to answer, or what to do after the action.
+
+    Args:
+        action: What was decided.
+        question: What to ask a person next; None: nothing.
+        ways: How to reply here.
+    """
+    if question is not None:
+        return f"Question: {question} {ways}".rstrip()
+    if isinstance(action, Defer):
+        return "Next: look again, from another side if possible, or correct what it sees."
+    what = "check that the target is out" if isinstance(action, Grasp) else "decide anew"
+    return f"Next: act, then look again and {what}."
 
 
 LEAST_DOUBT = 0.02
@@ -147,16 +160,18 @@ def _say_doubt(answer: "Answer", explanation: Explanation) -> str:
             return (
                 f"{'Failed' if check.state == 'fail' else 'In doubt'}: {check.says} {check.remedy}".rstrip()
             )
-    if explanation.unseen is not None:
-        low, high = explanation.decision.interval(explanation.unseen)
-        if high > 0.99 and low < 0.01:
-            return (
-                "What hides part of it was not segmented, or lies outside of the picture: that is not known."
-            )
-        if high > LEAST_DOUBT:
-            share = _say_score(explanation.decision, explanation.unseen)
-            return f"With probability {share} {NOBODY_SEGMENTED} is in its way."
-    return say_success(answer.p_success, explanation.decision)
+    return _say_unseen(explanation, LEAST_DOUBT) or say_success(answer.p_success, explanation.decision)
+
+
+def _say_unseen(explanation: Explanation, least: float = 0.0) -> str:
+    """How likely something without a mask obstructs the target; empty where that is below `least`."""
+    if explanation.unseen is None:
+        return ""
+    low, high = explanation.decision.interval(explanation.unseen)
+    if high > 0.99 and low < 0.01:
+        return "What hides part of it was not segmented, or lies outside of the picture: that is not known."
+    share = _say_score(explanation.decision, explanation.unseen)
+    return f"With probability {share} {NOBODY_SEGMENTED} is in its way." if high > least else ""
 
 
 def _panel(action: Action, name: NameOf, parts: Sequence[RenderableType]) -> Panel:
@@ -198,7 +213,10 @@ def _say_best(explanation: Explanation, name: NameOf) -> str:
     best = max(doable, key=lambda label: decision.scores[label])
     verb = "grasp" if best == explanation.target else "remove"
     score = _say_score(decision, best)
-    return f" The likeliest, {verb} {name(best)}, is right with {score}; it acts above {decision.tau:.1%}."
+    return (
+        f" The likeliest, to {verb} {name(best)}, is right with probability {score}; it acts above "
+        f"{decision.tau:.1%}."
+    )
 
 
 def _score_table(explanation: Explanation, name: NameOf) -> Table:
@@ -267,16 +285,24 @@ def _graph(graph: GraphShare, name: NameOf) -> tuple[str, str]:
     return share, relations or "nothing obstructs anything"
 
 
-def _question(effect: RelationEffect, name: NameOf) -> str:
-    gain = f"the probability of a right decision grows by {100 * effect.value_of_asking:.0f} points"
+def changes_of(explanation: Explanation) -> list[RelationEffect]:
+    """The relations that change the decision with the least change of their own."""
+    return [effect for effect in explanation.relations if effect.flips_at is not None][:3]
+
+
+def say_question(effect: RelationEffect, name: NameOf) -> str:
+    """A relation as a question, what each answer leads to, and what the answer is worth."""
+    points = round(100 * effect.value_of_asking)
+    gain = say_count(points, "percentage point") if points else "less than one percentage point"
     return (
         f"does {name(effect.blocker)} obstruct {name(effect.blocked)}? If yes: "
         f"{say_action(effect.if_true, name)}. If no: {say_action(effect.if_false, name)}. "
-        f"With the answer, {gain}."
+        f"With the answer, the probability of a right decision grows by {gain}."
     )
 
 
-def _change(effect: RelationEffect, name: NameOf) -> str:
+def say_change(effect: RelationEffect, name: NameOf) -> str:
+    """The probability of a relation at which the action changes, and the action then."""
     assert effect.flips_at is not None and effect.flips_to is not None
     side = "above" if effect.flips_at > effect.p else "below"
     at = f"{side} {effect.flips_at:.1%} (now {effect.p:.0%})"

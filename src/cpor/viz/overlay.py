@@ -5,7 +5,8 @@ alone: the target has a star, the action its words, an arrow its thickness.
 """
 
 import io
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -188,30 +189,44 @@ def _shown_relations(marks: Marks) -> dict[BlockedBy, float | None]:
 
 
 def _with_legend(picture: Image.Image, scene: Scene, marks: Marks) -> Image.Image:
-    """The picture above a line that says what the signs mean, where there are any."""
-    if marks == Marks(names=marks.names):
-        return picture
-    height = 34
+    """The picture above lines that say what the signs mean, where there are any."""
+    rows: list[list[tuple[float, str, float | None, str]]] = []
+    x = math.inf
+    for sign, p, words in _legend(scene, marks):
+        wide = _SIGNS[sign] + font(16).getlength(words) + 24
+        if x + wide > picture.width:
+            rows.append([])
+            x = 20.0
+        rows[-1].append((x, sign, p, words))
+        x += wide
+    height = 30 * len(rows)
     page = Image.new("RGB", (picture.width, picture.height + height), DARK)
     page.paste(picture, (0, 0))
     draw = ImageDraw.Draw(page, "RGBA")
-    x, y = 20.0, picture.height + height / 2
-    if marks.target is not None:
-        draw_star(draw, x, y, 10.0)
-        names = {o.id: o.title for o in scene.objects}
-        x = _word(draw, x + 16, y, f"asked for: {names.get(marks.target) or f'object {marks.target}'}")
-    shown = _shown_relations(marks)
-    if shown:
-        draw_arrow(draw, (x + 24, y), (x + 74, y), 0.9, gap=0.0)
-        x = _word(draw, x + 84, y, "lies in the way of (thicker: likelier)")
-        if None in shown.values():
-            draw_arrow(draw, (x + 24, y), (x + 74, y), None, gap=0.0)
-            x = _word(draw, x + 84, y, "no answer")
-    if isinstance(marks.action, Defer):
-        _word(draw, x + 24, y, "decided: not to act")
+    for k, row in enumerate(rows):
+        y = picture.height + 30 * k + 15.0
+        for x, sign, p, words in row:
+            if sign == "star":
+                draw_star(draw, x, y, 10.0)
+            elif sign == "arrow":
+                draw_arrow(draw, (x + 4, y), (x + 54, y), p, gap=0.0)
+            draw.text((x + _SIGNS[sign], y), words, fill=WHITE, font=font(16), anchor="lm")
     return page
 
 
-def _word(draw: ImageDraw.ImageDraw, x: float, y: float, words: str) -> float:
-    draw.text((x, y), words, fill=WHITE, font=font(16), anchor="lm")
-    return x + draw.textlength(words, font=font(16))
+_SIGNS = {"star": 16.0, "arrow": 64.0, "": 0.0}
+"""Room for each sign of the legend. [px]"""
+
+
+def _legend(scene: Scene, marks: Marks) -> Iterator[tuple[str, float | None, str]]:
+    """Signs that are drawn, with the probability of an arrow, and what they mean."""
+    if marks.target is not None:
+        names = {o.id: o.title for o in scene.objects}
+        yield "star", None, f"asked for: {names.get(marks.target) or f'object {marks.target}'}"
+    shown = _shown_relations(marks)
+    if shown:
+        yield "arrow", 0.9, "lies in the way of (thicker: likelier)"
+        if None in shown.values():
+            yield "arrow", None, "no answer"
+    if isinstance(marks.action, Defer):
+        yield "", None, "decided: not to act"

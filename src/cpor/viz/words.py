@@ -33,7 +33,7 @@ ENDS: dict[Ended, str] = {
     Ended.DEFERRED: "not retrieved: the robot was unsure too often and asks for help",
     Ended.STOPPED: "not retrieved: the robot was stopped",
     Ended.FAULT: "not retrieved: the robot or its camera failed",
-    Ended.TARGET_LOST: "not retrieved: it is no longer visible",
+    Ended.TARGET_LOST: "not retrieved: it is not visible",
     Ended.EMPTY: "not retrieved: no object is visible",
 }
 """How a run ended, after the name of the target."""
@@ -66,8 +66,8 @@ def with_names(words: str, name: Callable[[Label], str]) -> str:
 
 
 def sentence(words: str) -> str:
-    """Words with a capital and a full stop."""
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+    """Words with a capital, and a full stop unless they are a question."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}{'' if words.endswith('?') else '.'}" if words else ""
 
 
 def say_step(action: Action, name: Callable[[Label], str]) -> str:

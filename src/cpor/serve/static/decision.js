@@ -218,6 +218,6 @@ export function mountDecision(root, store, actions) {
     .map((note) => el("p", { class: "dim" }, ...withChips(state, note)));
 
   const notes = (state) => state.scene.notes
-    .filter((note) => !/found by the segmenter/.test(note)) // the sentence beside says it
+    .filter((note) => !/^The segmenter /.test(note)) // the sentence beside says it
     .map((note) => el("p", { class: "dim" }, ...withChips(state, note)));
 }
