@@ -44,7 +44,7 @@ from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.physics.clutter import HeapSettings, make_heap, remove_blockers
 from cpor.sim.staged_run import Eyes
 from cpor.truth import is_wrong, truth_of
-from cpor.viz.robot_table import METHOD_NAMES
+from cpor.viz.tables import METHOD_NAMES
 
 DEV_SEED = 3_500_000
 """Seeds of scenarios to choose with, far from those that are reported."""

@@ -25,7 +25,7 @@ from cpor.model import bundled_model
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import score_scene
 from cpor.sim.dataset.make import SplitCase, SplitName, plan_split, read_manifest, read_split, write_dataset
-from cpor.viz.robot_table import METHOD_NAMES, TRUTH_NAMES
+from cpor.viz.tables import METHOD_NAMES, TRUTH_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out"

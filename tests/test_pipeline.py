@@ -13,7 +13,7 @@ from cpor.evidence import PairState
 from cpor.evidence.source import PairScores
 from cpor.fitting.labelled import drop_objects
 from cpor.fusion import GatedFusion, Guard, NaiveFusion
-from cpor.fusion.disagreement import MOST_DISAGREEMENT, SAW, disagreement
+from cpor.fusion.gated import MOST_DISAGREEMENT, SAW, disagreement
 from cpor.pipeline import UNSEEN, Pipeline, add_unseen
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 

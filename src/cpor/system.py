@@ -14,7 +14,7 @@ import numpy as np
 
 from cpor.answer import Answer, Believed, DecideSettings, Outlook, View
 from cpor.asking import score_pairs
-from cpor.data.pictures import Picture, limit_to, read_picture
+from cpor.data.frame_files import Picture, limit_to, read_picture
 from cpor.decision import Decision, Defer
 from cpor.errors import say_count
 from cpor.evidence.source import Source

@@ -25,8 +25,7 @@ from cpor.experiments.published import PUBLISHED as PUBLISHED_TABLES
 from cpor.experiments.reproduce import reproduce
 from cpor.experiments.selective import curves_csv, measure_selective
 from cpor.experiments.structure import is_certified
-from cpor.experiments.table import judge
-from cpor.experiments.tables import table_group
+from cpor.experiments.table import judge, table_group
 from cpor.inference.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior
 

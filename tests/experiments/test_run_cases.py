@@ -8,10 +8,9 @@ import pytest
 from experiments.test_run import quiet, records
 from support.data import DATA
 
-from cpor.experiments.runs.dataset import read_dataset
+from cpor.experiments.runs.dataset import read_dataset, read_logged_dataset
 from cpor.experiments.runs.questions import Deciding, QuestionSettings
 from cpor.experiments.runs.run import RunPlan, run
-from cpor.experiments.runs.score_log import read_logged_dataset
 
 CLI = (
     "import typer; from cpor.cli.run import add_to; app = typer.Typer(pretty_exceptions_enable=False); "

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpor.fusion import Guard, learn_most_disagreement
-from cpor.fusion.disagreement import MOST_DISAGREEMENT, SAW, disagreement
+from cpor.fusion.gated import MOST_DISAGREEMENT, SAW, disagreement
 
 PROBABILITY = st.floats(0.001, 0.999)
 

@@ -13,7 +13,7 @@ from cpor.inference import exact
 from cpor.inference._kernels.frontier import DONE, sweep
 from cpor.inference._kernels.logsubset import log_scores
 from cpor.inference.allowance import Allowance
-from cpor.inference.frontier import solve_frontier
+from cpor.inference.exact import solve_frontier
 from cpor.inference.graphs import log_acyclic_mass
 from cpor.inference.local import LocalScores, cut_local, reachable
 from cpor.inference.subset import solve_subset

@@ -7,10 +7,10 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from cpor.errors import InvalidSettingError
+from cpor.fitting.labelled import one_case_per_image
 from cpor.risk.binomial import RiskInputError, error_p_value, least_executed, least_rate, most_wrong
 from cpor.risk.control import RiskPromise, control_risk
 from cpor.risk.tau_grid import choose_tau_grid
-from cpor.risk.thinning import one_case_per_image
 
 
 def test_p_value_by_hand():

@@ -19,8 +19,8 @@ from cpor.serve.http.refusals import Busy
 from cpor.serve.live.controls import RunControls
 from cpor.serve.live.events import EventLog, Pictures
 from cpor.serve.live.limits import RunLimits
-from cpor.serve.live.messages import describe_cycle
 from cpor.serve.live.pipe_messages import RunOrder
+from cpor.serve.live.show import describe_cycle
 
 
 def said(cycle):

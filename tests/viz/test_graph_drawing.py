@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from cpor.experiments.runs.record import CaseRecord, PairRecord, RelationRecord, TruthRecord
-from cpor.viz.graph_drawing import draw_graph
-from cpor.viz.graph_layout import graph_rows
+from cpor.viz.graph_drawing import draw_graph, graph_rows
 from cpor.viz.svg import Plot, even_ticks
 
 

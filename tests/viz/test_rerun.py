@@ -23,8 +23,7 @@ from cpor.scene import BlockedBy, Observation, Scene
 from cpor.system import System
 from cpor.viz.overlay import Marks, relations_to_draw
 from cpor.viz.rerun_file import RerunFile, check_recording
-from cpor.viz.rerun_run import log_cycle, log_end
-from cpor.viz.rerun_scene import MOST_POINTS, write_scene
+from cpor.viz.rerun_scene import MOST_POINTS, log_cycle, log_end, write_scene
 from cpor.viz.words import NOBODY_SEGMENTED, namer
 
 chunks = pytest.importorskip("rerun", reason="needs the extra viz").chunk

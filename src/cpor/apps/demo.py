@@ -25,7 +25,7 @@ from cpor.viz.live import LiveView
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
 from cpor.viz.progress import progress_bars
 from cpor.viz.rerun_file import RerunFile, check_recording
-from cpor.viz.rerun_run import log_cycle, log_end
+from cpor.viz.rerun_scene import log_cycle, log_end
 from cpor.viz.story import Story, write_story
 from cpor.viz.words import ENDS, namer
 

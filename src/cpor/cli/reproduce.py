@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli import perception, robot
+from cpor.cli import experiments
 from cpor.cli.first_use import waiting
 from cpor.cli.options import DATA_SETS, AsJson, print_json, print_rich
 from cpor.errors import InvalidSettingError, one_of
@@ -71,7 +71,7 @@ def reproduce(
     if as_json:
         print_json(found.to_json())
         return
-    from cpor.experiments.tables import table_group
+    from cpor.experiments.table import table_group
 
     typer.echo(
         f"{found.say_missing()} Shift {found.shift:g}; the authors chose theirs, 0.09, on the test split."
@@ -145,7 +145,7 @@ def evaluate(
     if as_json:
         print_json({**found.to_json(), **noted})
         return
-    from cpor.experiments.tables import evaluation_table
+    from cpor.experiments.table import evaluation_table
 
     print_rich(evaluation_table(found, noted))
 
@@ -299,8 +299,7 @@ def add_to(app: typer.Typer) -> None:
     )
     for command in (probability_ablation, cross_scorer, geometry, selective, mechanism, independence):
         experiment.command()(command)
-    robot.add_to(experiment)
-    perception.add_to(experiment)
+    experiments.add_to(experiment)
     app.add_typer(experiment, name="experiment", rich_help_panel=DATA_SETS)
 
 
@@ -324,6 +323,6 @@ def _print_tables(tables: "Sequence[Table]", as_json: bool) -> None:
         several = {table.label: table.to_json() for table in tables}
         print_json(several if len(tables) > 1 else tables[0].to_json())
         return
-    from cpor.experiments.tables import table_group
+    from cpor.experiments.table import table_group
 
     print_rich(*(table_group(table) for table in tables))

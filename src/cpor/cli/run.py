@@ -153,8 +153,7 @@ def _dataset(
     depth: str | None,
     progress: "Progress",
 ) -> "Dataset":
-    from cpor.experiments.runs.dataset import read_dataset
-    from cpor.experiments.runs.score_log import read_logged_dataset
+    from cpor.experiments.runs.dataset import read_dataset, read_logged_dataset
 
     if dataset is not None and looks_like_bag(dataset) and scores is None and truth is None:
         from cpor.bridges.bag_dataset import read_bag_dataset

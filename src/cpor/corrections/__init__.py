@@ -11,10 +11,10 @@ from cpor.corrections.history import (
     Rename,
     Split,
     Workspace,
+    correct_view,
 )
 from cpor.corrections.labelling import label_scene
 from cpor.corrections.masks import CorrectionError
-from cpor.corrections.view import correct_view
 
 __all__ = [
     "Add",

@@ -7,8 +7,12 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from cpor.answer import View
 from cpor.corrections import masks
+from cpor.corrections.labelling import BY_HAND
 from cpor.corrections.masks import CorrectionError
+from cpor.parts import GIVEN
+from cpor.promise import remask
 from cpor.scene import MAX_OBJECT_ID, PixelPoint, Scene
 
 MOST_CORRECTIONS = 500
@@ -258,3 +262,19 @@ class Corrections:
 
 def _scale(point: tuple[float, float], factor: float) -> tuple[float, float]:
     return point[0] * factor, point[1] * factor
+
+
+def correct_view(seen: View, corrections: Corrections) -> View:
+    """What was seen, with all that a person corrected of it.
+
+    New masks are checked anew and count as a person's; the next decision scores their pairs. What was said of
+    who lies on whom is decided from in place of beliefs.
+
+    Args:
+        seen: The view before any correction.
+        corrections: Of its scene.
+    """
+    scene, relations = corrections.scene, corrections.relations
+    if not corrections.changes_masks:
+        return replace(seen, seen=scene, relations=relations)
+    return remask(replace(seen, relations=relations, told=None), scene, GIVEN, BY_HAND)

@@ -1,8 +1,10 @@
 """A frame as cameras and other programs write it: two files, a folder of them, or arrays."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -16,7 +18,7 @@ from cpor.files import frames
 from cpor.files.arrays import ZIP, decode_npz
 from cpor.files.whole_files import read_bytes
 from cpor.gate.depth_unit import guess_depth_unit
-from cpor.scene import Camera, Observation, Scene
+from cpor.scene import Camera, Observation, PixelPoint, Scene
 
 
 def make_observation(
@@ -261,3 +263,33 @@ def _holds_frames(folder: Path) -> bool:
 
 def _size(image: np.ndarray) -> str:
     return f"{image.shape[1]} x {image.shape[0]}"
+
+
+Picture: TypeAlias = np.ndarray | Observation | Scene | str | Path
+"""An array, a frame, a scene with masks, an image file, or a folder of a scene or of frames."""
+
+
+def read_picture(
+    picture: Picture,
+    depth: np.ndarray | str | Path | None,
+    camera: Camera | None,
+    unit_m: float | None,
+    frame: int | None,
+) -> tuple[Scene, tuple[str, ...]]:
+    """What was given, as a scene, and what to know of it."""
+    if isinstance(picture, Scene | Observation):
+        if depth is not None or camera is not None or unit_m is not None:
+            raise InvalidSettingError("a frame has its own depth and camera; give it alone")
+        return (picture if isinstance(picture, Scene) else Scene(picture)), ()
+    if isinstance(picture, np.ndarray) and not isinstance(depth, str | Path):
+        seen, notes = make_observation(picture, depth, camera, unit_m)
+        return Scene(seen), notes
+    if isinstance(picture, np.ndarray) or isinstance(depth, np.ndarray):
+        raise InvalidSettingError("give photograph and depth both as arrays, or both as files")
+    return read_input(Path(picture), None if depth is None else Path(depth), camera, unit_m, frame)
+
+
+def limit_to(scene: Scene, workspace: Sequence[tuple[float, float]]) -> Scene:
+    """The scene with another workspace."""
+    camera = replace(scene.observation.camera, workspace=tuple(PixelPoint(x, y) for x, y in workspace))
+    return replace(scene, observation=replace(scene.observation, camera=camera))

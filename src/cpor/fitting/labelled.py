@@ -4,14 +4,13 @@ from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Shaped
+from jaxtyping import Bool, Int, Shaped
 
 from cpor.errors import CporError, InvalidSceneError, list_labels
 from cpor.evidence import UnseenEvidence
 from cpor.gate.setup import setup_figures
 from cpor.model import PARTS
 from cpor.pipeline import PairBeliefs, Pipeline
-from cpor.risk.thinning import one_case_per_image
 from cpor.scene import BlockedBy, Scene, SemanticScores, Sources
 from cpor.sources import digest_frame, gradient_signs, near_copies, verified_sources
 from cpor.truth import TruthKind, truth_of
@@ -211,3 +210,19 @@ def split(
     kept = one_case_per_image(np.array([each.image for each in parts["promise"]]), rng)
     parts["promise"] = [parts["promise"][k] for k in sorted(kept.tolist())]
     return parts
+
+
+def one_case_per_image(image: Shaped[np.ndarray, " n"], rng: np.random.Generator) -> Int[np.ndarray, " m"]:
+    """Keep one case of each image, drawn at random.
+
+    Args:
+        image: Which image each case belongs to. Shape (n,).
+        rng: Draws the case to keep.
+
+    Returns:
+        Positions of the cases kept, increasing. Shape (m,), m = number of images.
+    """
+    images = np.asarray(image)
+    shuffled = rng.permutation(images.size)
+    _, first = np.unique(images[shuffled], return_index=True)
+    return np.sort(shuffled[first])

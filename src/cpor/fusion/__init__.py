@@ -2,8 +2,7 @@
 
 from typing import TypeAlias
 
-from cpor.fusion.disagreement import Guard, learn_most_disagreement
-from cpor.fusion.gated import GatedFusion, NaiveFusion
+from cpor.fusion.gated import GatedFusion, Guard, NaiveFusion, learn_most_disagreement
 from cpor.fusion.prior import PAPER_DECODING_RATE, shift_for_decoding, shift_prior
 
 AnyFusion: TypeAlias = GatedFusion | NaiveFusion

@@ -2,14 +2,27 @@
 
 from cpor.metrics.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
 from cpor.metrics.checks import MetricInputError
-from cpor.metrics.distance import truncation_tv
-from cpor.metrics.paths import edit_distance, mp_ned, ned, relations_on
+from cpor.metrics.paths import (
+    SetScore,
+    edit_distance,
+    mp_ned,
+    ned,
+    object_score,
+    relation_score,
+    relations_on,
+    set_score,
+)
 from cpor.metrics.ranking import auroc
-from cpor.metrics.reliability import ReliabilityBins, debiased_ece, ece, reliability_bins
-from cpor.metrics.scoring import brier, nll
+from cpor.metrics.reliability import (
+    ReliabilityBins,
+    ReliabilitySummary,
+    debiased_ece,
+    ece,
+    reliability_bins,
+    summarise_reliability,
+)
+from cpor.metrics.scoring import brier, nll, truncation_tv
 from cpor.metrics.selective import RiskCoverage, aurc, coverage, ecr, risk_coverage, rsr
-from cpor.metrics.sets import SetScore, object_score, relation_score, set_score
-from cpor.metrics.summary import ReliabilitySummary, summarise_reliability
 
 __all__ = [
     "Interval",

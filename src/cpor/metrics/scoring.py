@@ -1,4 +1,6 @@
-"""Proper scoring rules: lower is better, and only the true probability attains the least mean."""
+"""Proper scoring rules, lower is better: only the true probability attains the least mean."""
+
+import math
 
 import numpy as np
 from jaxtyping import Shaped
@@ -31,3 +33,13 @@ def nll(p: Shaped[np.ndarray, " n"], label: Shaped[np.ndarray, " n"], zeta: floa
     values, truth = check_probabilities(p, label)
     values = np.clip(values, zeta, 1.0 - zeta)
     return float(-np.mean(np.where(truth, np.log(values), np.log1p(-values))))
+
+
+def truncation_tv(log_z_kept: float, log_z: float) -> float:
+    """d_TV(P_D, P_K) = 1 - Z_K / Z, of a posterior cut down to the graphs kept and renormalised.
+
+    Args:
+        log_z_kept: Log mass of the graphs kept.
+        log_z: Log mass of all graphs.
+    """
+    return max(0.0, -math.expm1(min(log_z_kept - log_z, 0.0)))

@@ -6,18 +6,114 @@ objects are kept, so that a costly scorer is not asked twice. Only raw scores ar
 sees the target says (`p_on_chain`) holds for that target in that scene alone and is computed anew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from cpor.pipeline import PairBeliefs
 from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
-from cpor.tracking.identity import SURE, identify
-from cpor.tracking.looks import SAME_PIXELS, ObjectLook, are_near, is_unchanged, look_at, look_at_spot
-from cpor.tracking.numbers import give_numbers, renumber
+from cpor.tracking.identity import SURE, Identities, identify
+from cpor.tracking.looks import (
+    SAME_PIXELS,
+    SHOWN,
+    ObjectLook,
+    are_near,
+    find_in,
+    is_unchanged,
+    look_at,
+    look_at_spot,
+    same_pose,
+)
 from cpor.tracking.pair_filter import PairFilter
-from cpor.tracking.still_there import add_still_there
+
+
+def add_still_there(
+    known: Mapping[int, ObjectLook], before: Scene, seen: Scene
+) -> tuple[Scene, dict[int, int]]:
+    """The next look with the objects that are still there, though nobody found them; and who they are.
+
+    A network names a thing in one frame and is not sure enough in the next. Its place, depth and colours say
+    that it is there, so it counts with the mask it had: what was known does not become free by omission.
+
+    Args:
+        known: How each object looked in the look before; those that were taken away are not among them.
+        before: That look.
+        seen: The next one, as the segmenter made it.
+
+    Returns:
+        The look, and the known object that each new id of it is.
+    """
+    if seen.visible_ids is None or not same_pose(before.observation.camera, seen.observation.camera):
+        return seen, {}
+    objects, ids = list(seen.objects), seen.visible_ids.copy()
+    as_before = {o.id: o for o in before.objects}
+    added: dict[int, int] = {}
+    for k, look in known.items():
+        found = find_in(look, seen)
+        if found.on.get(0, 0) < max(SHOWN * len(look.pixels), 1) or found.recoloured[0] > SAME_PIXELS:
+            continue
+        label = max((o.id for o in objects), default=0) + 1
+        rows, cols = look.mask.pixels.shape
+        place = ids[look.mask.top : look.mask.top + rows, look.mask.left : look.mask.left + cols]
+        place[look.mask.pixels & (place == 0)] = label
+        objects.append(replace(as_before[k], id=label))
+        added[label] = k
+    if not added:
+        return seen, {}
+    return replace(seen, objects=tuple(objects), visible_ids=np.asarray(ids, np.int32)), added
+
+
+def give_numbers(
+    found: Iterable[int], who: Identities, known: frozenset[int], trusts: bool
+) -> dict[int, int]:
+    """The id of each object of a look, by the segmenter's number.
+
+    Args:
+        found: The segmenter's numbers.
+        who: Who is who.
+        known: Ids given so far; none is ever given to another thing.
+        trusts: Whether a new object has the segmenter's number where that is free.
+    """
+    found = tuple(found)
+    numbers = {k: who.same[k].known for k in found if k in who.same}
+    free = max((*known, *found, 0)) + 1
+    for k in found:
+        if k in numbers:
+            continue
+        if trusts and k not in known and k not in numbers.values():
+            numbers[k] = k
+        else:
+            numbers[k] = free
+            free += 1
+    return numbers
+
+
+def renumber(scene: Scene, numbers: Mapping[int, int]) -> Scene:
+    """The scene by other ids; what was recorded of who made its masks is about the old ones."""
+    if all(k == new for k, new in numbers.items()):
+        return scene
+    ids = scene.visible_ids
+    if ids is not None:
+        table = np.zeros(max((0, *numbers)) + 1, np.int32)
+        table[list(numbers)] = list(numbers.values())
+        ids = table[ids]
+    semantic = scene.semantic_scores
+    if semantic is not None:
+        said = {BlockedBy(numbers[i], numbers[j]): score for (i, j), score in semantic.scores.items()}
+        semantic = SemanticScores(said, semantic.scorer)
+    return replace(
+        scene,
+        objects=tuple(replace(obj, id=numbers[obj.id]) for obj in scene.objects),
+        visible_ids=ids,
+        true_occlusion=None,
+        true_sweep=None,
+        true_lift=None,
+        points={numbers[k]: point for k, point in scene.points.items()},
+        semantic_scores=semantic,
+        sources=None,
+    )
+
 
 NEAR = 0.05
 """Two objects whose boxes are nearer than this share of the image's width may be in each other's way when

@@ -1,6 +1,7 @@
-"""Results of calibrating and fitting, as tables for people and JSON for programs."""
+"""Results of calibrating, fitting, perceiving and of robot runs: tables for people, JSON for programs."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,17 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from cpor.experiments.chain import FIGURES, STEPS, ChainTable, MeanOfCases
+from cpor.experiments.deciders import MethodName
+from cpor.experiments.first_decisions import REFERENCE, FirstDecisions
+from cpor.experiments.mask_table import KINDS, MaskFigure
+from cpor.experiments.robot_table import METHOD_NAMES, RobotRow, WilsonRate
 from cpor.fitting import FitReport
 from cpor.fitting.from_prior import LabReport
 from cpor.fitting.score_log import LogCalibration
-from cpor.metrics import ReliabilitySummary
+from cpor.metrics import Interval, PairedComparison, ReliabilitySummary
 from cpor.risk.modes import percent
+from cpor.sim.dataset.manifest import TIERS
 
 
 def calibration_to_json(found: LogCalibration) -> dict[str, Any]:
@@ -139,3 +146,123 @@ def _figures(summary: ReliabilitySummary) -> dict[str, float | None]:
 def _cells(summary: ReliabilitySummary) -> list[str]:
     area = "-" if summary.auroc is None else f"{summary.auroc:.4f}"
     return [f"{summary.nll:.4f}", f"{summary.brier:.4f}", f"{summary.ece:.4f}", area]
+
+
+TRUTH_NAMES = {"occlusion": "occlusion", "any": "occlusion or sweep"}
+
+_PAPER = (
+    "The paper's robot (UR3, 45 real scenarios, easy / medium / hard / average): "
+    "CPOR-Grasp 93.3 / 73.3 / 66.7 / 77.8 %, Gemini Robotics-ER-1.6 86.7 / 60.0 / 53.3 / 66.7 %, "
+    "UNOGrasp 86.7 / 66.7 / 33.3 / 62.2 %. Rows of VLM backbones need a key."
+)
+
+
+def robot_table(rows: Mapping[MethodName, RobotRow]) -> Group:
+    """Success and retrieval by tier, what went wrong, and how CPOR compares on the same scenarios."""
+    columns = (*TIERS, "all")
+    table = Table(title="Success: retrieved, and every action right [95% interval]", title_justify="left")
+    retrieved = Table(title="Retrieved, whatever was moved on the way", title_justify="left")
+    for each in (table, retrieved):
+        for name in ("", *columns):
+            each.add_column(name, justify="right" if name else "left")
+    causes = Table(title="Why not (causes); mean actions per scenario", title_justify="left", box=None)
+    sorts = ("perception", "reasoning", "grasp", "physics")
+    for name in ("", *sorts, "wrong", "deferrals", "asked", "needless", "pointed", "actions"):
+        causes.add_column(name, justify="right" if name else "left")
+    paired = []
+    for method, row in rows.items():
+        name = METHOD_NAMES[method]
+        table.add_row(name, *(_rate(row.success[c]) for c in columns))
+        retrieved.add_row(name, *(_rate(row.retrieved[c]) for c in columns))
+        counts = [str(row.causes.get(c, 0)) for c in sorts]
+        counts += [str(n) for n in (row.wrong, row.deferrals, row.asked, row.needless, row.pointed)]
+        causes.add_row(name, *counts, f"{row.mean_actions:.1f}")
+        if row.paired is not None:
+            paired.append(Text(f"CPOR against {name}: {_paired(row.paired)}."))
+    return Group(table, retrieved, causes, *paired, Text(_PAPER, style="dim"))
+
+
+def first_decisions_table(found: FirstDecisions) -> Group:
+    """Share of right first actions by truth, method and tier."""
+    parts: list[Table | Text] = []
+    columns = (*found.n, "all")
+    for kind, by_method in found.rsr.items():
+        counts = ", ".join(f"{n} {tier}" for tier, n in found.n.items())
+        title = f"First action right by {TRUTH_NAMES[kind]} ({counts}) [95% interval]"
+        table = Table(title=title, title_justify="left")
+        for name in ("", *columns):
+            table.add_column(name, justify="right" if name else "left")
+        for method, by_tier in by_method.items():
+            cells = (f"{share:.3f} {_interval(ci)}" for share, ci in (by_tier[c] for c in columns))
+            table.add_row(METHOD_NAMES[method], *cells)
+        parts.append(table)
+        for method, compared in found.paired[kind].items():
+            parts.append(
+                Text(f"{METHOD_NAMES[REFERENCE]} against {METHOD_NAMES[method]}: {_paired(compared)}.")
+            )
+    return Group(*parts)
+
+
+def _rate(rate: WilsonRate) -> str:
+    return f"{rate.share:.1%} {_interval(rate.ci)} n={rate.n}" if rate.n else "-"
+
+
+def _interval(ci: Interval) -> str:
+    return f"[{ci.low:.3f}, {ci.high:.3f}]"
+
+
+def _paired(found: PairedComparison) -> str:
+    change = f"{found.delta:+.4f} [{found.ci.low:+.4f}, {found.ci.high:+.4f}]"
+    return f"{found.corrections} corrections, {found.regressions} regressions, {change}, n = {found.n}"
+
+
+_FIGURE_NAMES = {
+    "relation_f1": "relation F1",
+    "object_f1": "object F1",
+    "right_action": "right first action",
+    "right_action_occlusion": "by occlusion alone",
+}
+
+
+def mask_table(figures: Mapping[str, MaskFigure], n: int, masks: str) -> Group:
+    """Overlap, boundary and F@.75 by kind of mask, and the figures over objects below."""
+    table = Table(title=f"Masks of {masks}, {n} frames [95% interval]", title_justify="left")
+    columns = ["overlap P / R", "overlap F", "boundary P / R", "boundary F", "F@.75"]
+    for name in ("", *columns):
+        table.add_column(name, justify="right" if name else "left")
+    for kind in KINDS:
+        cells = []
+        for part in ("overlap", "boundary"):
+            both = (figures[f"{kind} {part} {figure}"] for figure in ("precision", "recall"))
+            cells += [" / ".join(_number(each.value) for each in both), _show(figures[f"{kind} {part} f1"])]
+        table.add_row(kind, *cells, _show(figures[f"{kind} f@.75"]))
+    rest = [name for name in figures if name.split()[0] not in KINDS]
+    return Group(table, *(Text(f"{name.replace('_', ' ')}: {_show(figures[name])}") for name in rest))
+
+
+def chain_table(found: ChainTable) -> Group:
+    """A column for each step, so that it fits into 80 columns; relation probabilities below."""
+    scorer = found.scorer or "none"
+    title = f"From raw scores to CPOR, scores of {scorer}: {found.n} cases, {found.n_lost} targets not found"
+    table = Table(title=title, title_justify="left")
+    for name in ("", *STEPS):
+        table.add_column(name, justify="right" if name else "left")
+    rows = [found.rows[step] for step in STEPS]
+    for figure in FIGURES:
+        table.add_row(_FIGURE_NAMES[figure], *(_show(row.figures[figure].get("all")) for row in rows))
+    for name in ("ece", "nll", "auroc"):
+        table.add_row(f"relation {name.upper()}", *(_number((row.relations or {}).get(name)) for row in rows))
+    note = (
+        "Truth: occlusion or sweep, by what objects truly are. A target that was not found counts as wrong."
+    )
+    return Group(table, Text(note, style="dim"))
+
+
+def _show(figure: MaskFigure | MeanOfCases | None) -> str:
+    if figure is None or figure.value is None or figure.ci is None:
+        return "-"
+    return f"{figure.value:.3f} [{figure.ci.low:.3f}, {figure.ci.high:.3f}]"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

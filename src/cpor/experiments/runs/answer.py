@@ -1,28 +1,72 @@
 """From questions to records: what a worker does with a shard of a dataset."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
+from typing import BinaryIO
+
+from pydantic import ValidationError
 
 from cpor.decision import Decision, Defer
 from cpor.errors import CporError
-from cpor.experiments.runs.begun import BegunCases
 from cpor.experiments.runs.dataset import FolderItem, Item
 from cpor.experiments.runs.questions import CaseQuestion, Deciding, QuestionSettings, item_name, questions
-from cpor.experiments.runs.record import (
-    BestRecord,
-    CaseOutcome,
-    CaseRecord,
-    TruthRecord,
-    record_error,
-)
+from cpor.experiments.runs.record import BestRecord, CaseOutcome, CaseRecord, TruthRecord, record_error
 from cpor.inference.certificate import choose
 from cpor.inference.local import reachable
 from cpor.records.answer import PromiseRecord
 from cpor.records.decision import CheckRecord, record_decision, record_relations
 from cpor.relations import ObstructionPosterior
 from cpor.system import System
+
+
+class BegunCases:
+    """A file of cases that grows by a line a case; a last line that was cut off is dropped.
+
+    On a node that does not see the run folder nothing is written, and a kill costs the shard.
+
+    Args:
+        path: The file; None: nothing is written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known: dict[int, dict[str, CaseRecord]] = {}
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> "BegunCases":
+        if self._path is None or not self._path.parent.is_dir():
+            return self
+        self._file = self._path.open("a+b")
+        self._file.seek(0)
+        whole = 0
+        with suppress(ValidationError):
+            for line in self._file:
+                record = CaseRecord.model_validate_json(line)
+                if not line.endswith(b"\n"):
+                    break
+                self._known.setdefault(record.item, {})[record.case] = record
+                whole += len(line)
+        self._file.truncate(whole)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def known(self, item: int) -> dict[str, CaseRecord]:
+        """The cases of an item that are decided already, by name."""
+        return {name: case for name, case in self._known.get(item, {}).items() if case.error is None}
+
+    def add(self, record: CaseRecord) -> None:
+        """Write down a case that was not known."""
+        if self._file is not None and record.case not in self._known.get(record.item, {}):
+            self._file.write(record.to_line())
+            self._file.flush()
 
 
 @dataclass(frozen=True)
