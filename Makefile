@@ -31,7 +31,7 @@ CORE := test_asking.py test_pipeline.py test_relations.py test_scene.py test_sys
 pythons:
 	@set -e; for python in $(PYTHONS); do at=out/pythons/$$(basename $$python); \
 		$$python -m venv $$at; $$at/bin/python --version; \
-		$$at/bin/python -m pip install --quiet --constraint constraints.txt --retries 5 '.[perception,sim]' \
+		$$at/bin/python -m pip install --quiet --constraint constraints.txt --retries 5 '.[peers,perception,sim,vlm]' \
 			beartype hypothesis mpmath onnx pytest scikit-learn; \
 		PYTHONDONTWRITEBYTECODE= $$at/bin/python -m pytest -q -m "not slow" $(CORE:%=tests/%); \
 		$$at/bin/python -m pytest -q tests/test_imports.py; \

@@ -72,6 +72,7 @@ LONG = {
     "ros2": "benchmarks/evidence_ros2.py",
     "hostile": "benchmarks/evidence_hostile.py",
     "mcp": "benchmarks/evidence_mcp.py",
+    "gym": "benchmarks/evidence_gym.py",
     "power_cuts": "benchmarks/evidence_power_cuts.py",
     "words": "benchmarks/evidence_words.py",
     "unseen": "benchmarks/evidence_unseen.py",

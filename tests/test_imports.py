@@ -23,7 +23,16 @@ for name in modules:
 print(json.dumps([modules, lacking]))
 """
 
-OF_EXTRAS = {"fastapi", "h11", "httpx", "httpx2", "mujoco", "prometheus_client", "python_multipart"} | {
+OF_EXTRAS = {
+    "fastapi",
+    "gymnasium",
+    "h11",
+    "httpx",
+    "httpx2",
+    "mujoco",
+    "prometheus_client",
+    "python_multipart",
+} | {
     "starlette",
     "uvicorn",
 }

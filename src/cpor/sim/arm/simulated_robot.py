@@ -26,6 +26,7 @@ from cpor.sim.camera.views import CameraSetup, Views, cast_views, overhead_camer
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
+from cpor.sim.physics.settle import settle
 from cpor.sim.physics.trays import Tray, Trays
 from cpor.sim.physics.world import HEAP_CENTRE, World
 
@@ -167,6 +168,11 @@ class SimulatedRobot:
         if self._seen is not None and self._seen[0].number == observation.number:
             return self._seen[1]
         return cast_views(self.world, self.camera)
+
+    def take_away(self, obj: int, tray: Tray) -> None:
+        """Put an object into a tray without moving the arm, and let the heap come to rest."""
+        self._trays.put(obj, tray)
+        settle(self.world)
 
     def in_tray(self, obj: int, tray: Tray | None = None) -> bool:
         """The truth: whether an object is in a tray, in any if none is named."""

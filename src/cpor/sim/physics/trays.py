@@ -46,10 +46,11 @@ class Trays:
             where = self._world.data.xipos[body, :2]
             for tray, centre in TRAYS.items():
                 if np.abs(where - centre).max() < REACH:
-                    self._tray_of[obj] = tray
-                    self._park(obj)
+                    self.put(obj, tray)
 
-    def _park(self, obj: int) -> None:
+    def put(self, obj: int, tray: Tray) -> None:
+        """Take an object away as if it had been put into a tray."""
+        self._tray_of[obj] = tray
         model, data, body = self._world.model, self._world.data, self._world.body_of[obj]
         joint = model.body_jntadr[body]
         position, speed = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
