@@ -92,6 +92,10 @@ class Believed:
     note: str = ""
     kept: "frozenset[BlockedBy]" = frozenset()
 
+    def is_as_tested(self, relations: Mapping[tuple[int, int], float | None]) -> bool:
+        """Whether every pair was asked in this look alone and none was set, as in the test of a promise."""
+        return self.asked_all and self.beliefs.p_look is None and not relations
+
     def notes_on(self, scene: "Scene") -> tuple[str, ...]:
         """What to know of a scene: what asking took, and which evidence it lacks; some are empty."""
         no_depth, no_scores = scene.observation.depth is None, self.semantic is None

@@ -19,6 +19,7 @@ from cpor.perception.registry import DEFAULT, make_segmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.promise import Makers
+from cpor.risk.modes import Mode, mode_tau
 from cpor.scene import Scene, SemanticScores
 from cpor.semantics.registry import load_scorer
 from cpor.semantics.scorer import RelationScorer
@@ -121,6 +122,18 @@ def doubt_merged(view: View, beliefs: PairBeliefs, pipeline: Pipeline) -> PairBe
         return beliefs  # without our network there is no second look
     merged = find_merged(view.seen, second, pipeline.measure(second))
     return replace(beliefs, p_unseen=np.where(merged, np.nan, beliefs.p_unseen))
+
+
+def tau_of(model: FittedModel | None, mode: Mode) -> float:
+    """Threshold of a mode; without a model, the score that the mode asks for."""
+    return mode_tau(mode) if model is None else model.tau(mode)
+
+
+def say_mode(model: FittedModel | None, mode: Mode | None) -> str:
+    """A sentence on what a mode means; empty where a threshold was given."""
+    if model is None:
+        return "Not calibrated: no model was fitted to such scores; `cpor fit` fits one."
+    return "" if mode is None else model.say_mode(mode)
 
 
 @cache

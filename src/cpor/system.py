@@ -22,13 +22,13 @@ from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
 from cpor.inference.robust import only_robust
 from cpor.model import FittedModel
-from cpor.parts import GIVEN, OWN, Parts, doubt_merged, own_segmenter
+from cpor.parts import GIVEN, OWN, Parts, doubt_merged, own_segmenter, say_mode, tau_of
 from cpor.perception.hidden_parts import guess_hidden_parts
 from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.pipeline import Pipeline, Stopwatch
 from cpor.promise import check_masks_source, check_measured, check_used, promise_for, remask, with_memory
 from cpor.relations import ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, mode_tau, parse_mode
+from cpor.risk.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, parse_mode
 from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
 from cpor.semantics.namer import Namer
@@ -159,8 +159,7 @@ class System:
         if asked.point is not None:
             view = self.look_closer(view, asked.point)
         relations = {**view.relations, **(relations or {})}
-        tau = self.tau if tau is None and mode is None else tau
-        chosen = None if tau is not None else self.mode if mode is None else parse_mode(mode)
+        chosen, given = self._limits(mode, tau)
         watch = Stopwatch(view.times_ms)
         told = self.ground(view, asked)
         watch.lap("ground")
@@ -168,13 +167,13 @@ class System:
         notes = (*view.notes, *((f"The file request.txt asks for: {own}.",) if own else ()), *told.notes)
         if not isinstance(told.meant, Found):
             return Answer(
-                None, None, view, told.meant, chosen, tau,
+                None, None, view, told.meant, chosen, given,
                 checks=view.checks, notes=notes, times_ms=watch.times,
             )  # fmt: skip
         target = told.meant.id
         believed = self.believe(view, target, settings, watch)
         model = self.parts.model_for(believed.semantic)
-        level = _tau(model, chosen or self.mode) if tau is None else tau
+        level = tau_of(model, chosen or self.mode) if given is None else given
         stages = self.parts.pipeline_for(believed.semantic)
         pipeline = replace(stages, tau=level, method=settings.method, prior=settings.prior)
         posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
@@ -187,15 +186,20 @@ class System:
         if not settings.ignore_checks and any(check.state == "fail" for check in checks):
             decision = replace(decision, action=Defer("failed_check"))
         watch.lap("decide")
-        plain = settings == DecideSettings() and chosen == DEFAULT_MODE and not relations
-        plain = plain and believed.asked_all and believed.beliefs.p_look is None and told.meant.p is None
+        is_plain = settings == DecideSettings() and chosen == DEFAULT_MODE and told.meant.p is None
+        plain = is_plain and believed.is_as_tested(relations)
         promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, OWN)
         watch.lap("promise")
-        notes += (*believed.notes_on(view.seen), _say_mode(model, chosen), in_words)
+        notes += (*believed.notes_on(view.seen), say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
             tuple(note for note in notes if note), watch.times,
         )  # fmt: skip
+
+    def _limits(self, mode: Mode | str | None, tau: float | None) -> tuple[Mode | None, float | None]:
+        """The mode or the threshold in force: a call's before the system's, a threshold before a mode."""
+        tau = self.tau if tau is None and mode is None else tau
+        return (None if tau is not None else self.mode if mode is None else parse_mode(mode)), tau
 
     def infer(
         self, pipeline: Pipeline, posterior: ObstructionPosterior, settings: DecideSettings
@@ -254,8 +258,9 @@ class System:
                 answer = self.decide(view, track.target, mode=mode, tau=tau, settings=settings)
                 track.memory = answer.view.memory if answer.view and answer.view.memory else track.memory
             else:
+                limits = self._limits(mode, tau)
                 answer = Answer(
-                    None, None, view, track.unclear, None, tau, checks=view.checks, notes=view.notes
+                    None, None, view, track.unclear, *limits, checks=view.checks, notes=view.notes
                 )
             yield answer
 
@@ -330,12 +335,11 @@ class System:
         believed = self.believe(view)
         model = self.parts.model_for(believed.semantic)
         checks = check_used(view, believed, model)
-        plain = believed.asked_all and not view.relations
-        promise, in_words = promise_for(
-            view, believed, model, self.parts.pipeline_for(believed.semantic), checks, plain, OWN
-        )
+        pipeline = self.parts.pipeline_for(believed.semantic)
+        plain = believed.is_as_tested(view.relations)
+        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, OWN)
         notes = filter(None, (*view.notes, *believed.notes_on(view.seen), in_words))
-        return Outlook({mode: _tau(model, mode) for mode in MODES}, checks, promise, tuple(notes))
+        return Outlook({mode: tau_of(model, mode) for mode in MODES}, checks, promise, tuple(notes))
 
     def believe(
         self,
@@ -388,13 +392,3 @@ class System:
                 is_free = scorer is None or getattr(scorer, "is_free", False)
                 view.memory = memory.learn(beliefs, None if is_free else scene.semantic_scores)
         return found
-
-
-def _tau(model: FittedModel | None, mode: Mode) -> float:
-    return mode_tau(mode) if model is None else model.tau(mode)
-
-
-def _say_mode(model: FittedModel | None, mode: Mode | None) -> str:
-    if model is None:
-        return "Not calibrated: no model was fitted to such scores; `cpor fit` fits one."
-    return "" if mode is None else model.say_mode(mode)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from PIL import Image
 from support.box_table import Box, BoxTable, TableMasks
 from typer.testing import CliRunner
@@ -32,6 +33,18 @@ def test_it_is_followed_whatever_a_frame_calls_it_and_asked_about_where_it_is_go
     assert answers[1].promise is None and {o["id"] for o in answers[1].to_json()["objects"]} < {
         o["id"] for o in answers[0].to_json()["objects"]
     }
+
+
+@pytest.mark.parametrize("asked", [{}, {"mode": "bold"}, {"tau": 0.4}])
+def test_a_question_names_the_mode_and_the_threshold_as_decide_does(asked, rng):
+    system, table = System(scorer="none", model="none", mode="bold"), BoxTable()
+    frames = [see(table, rng)]
+    del table.boxes[1]
+    views = [system.look(frame) for frame in (*frames, see(table, rng))]
+    question = list(system.follow(views, (25, 25), **asked))[1]
+    like = system.decide(views[1], "the green dragon", **asked)
+    assert question.question and like.question
+    assert (question.mode, question.tau) == (like.mode, like.tau)
 
 
 def test_what_was_pointed_at_is_followed_out_of_a_mask_that_held_two_things(rng):
