@@ -173,3 +173,20 @@ def test_each_camera_works_from_its_own_files(arguments, median_m):
     seen = read_input(*(folder / each for each in arguments))[0].observation
     assert abs(np.nanmedian(seen.depth) - median_m) < 0.05
     assert all(check.state == "pass" for check in check_frame(seen))
+
+
+def test_stray_readings_count_as_missing_and_edges_and_small_things_stay(shot):
+    depth = np.full((96, 128), 0.8, np.float32)
+    depth[40:, 60:] = 0.3  # an edge of more than a factor of two
+    depth[70:73, 90:93] = 0.9  # a small thing
+    depth[60:70, 10:20] = np.nan
+    clean = depth.copy()
+    seen, notes = make_observation(shot.rgb, depth, depth_unit_m=1.0)
+    assert np.array_equal(seen.depth, clean, equal_nan=True) and notes == ()
+    depth[10, 10], depth[65, 15], depth[20:22, 50] = 15.0, 0.1, 5.0
+    seen, notes = make_observation(shot.rgb, depth, depth_unit_m=1.0)
+    assert np.isnan(seen.depth[[10, 20, 21], [10, 50, 50]]).all() and "3 stray readings" in notes[0]
+    assert seen.depth[65, 15] == np.float32(0.1), "alone in a hole: nothing around contradicts it"
+    seen.depth.flags.writeable = True
+    seen.depth[[10, 65, 20, 21], [10, 15, 50, 50]] = clean[[10, 65, 20, 21], [10, 15, 50, 50]]
+    assert np.array_equal(seen.depth, clean, equal_nan=True)

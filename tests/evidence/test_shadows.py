@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cpor.evidence.geometry import geometric_evidence
+from cpor.evidence.learnt import LearntGeometry
 from cpor.evidence.shadows import fill_shadows, find_shadow
 from cpor.gate.frame import check_frame
 from cpor.gate.setup import setup_figures
@@ -70,7 +72,7 @@ def test_side_and_baseline_are_found_and_the_floor_is_filled_in(turn, axis, afte
     side = find_shadow(scene.observation.depth)
     assert (side.axis, side.after) == (axis, after)
     assert side.k == pytest.approx(baseline * FOCAL, rel=0.15)
-    filled = fill_shadows(scene).observation.depth
+    filled = fill_shadows(scene).shadows.observation.depth
     assert dark.sum() > 400 and np.array_equal(filled[~dark], depth[~dark])
     assert np.isfinite(filled[dark]).mean() > 0.9
     right = np.abs(filled - depth) < 0.002
@@ -85,10 +87,10 @@ def test_nothing_is_changed_where_readings_are_lost_on_both_sides_of_every_edge(
         step |= np.roll(step, 1, axis=1) | np.roll(step, -1, axis=1)
     scene = scene_of(np.where(step, np.float32(np.nan), depth), ids)
     assert find_shadow(scene.observation.depth) is None
-    assert fill_shadows(scene) is scene
+    assert fill_shadows(scene) == (scene, scene) and fill_shadows(scene).holes is scene
     bare = replace(scene, observation=Observation(scene.observation.rgb))
-    assert fill_shadows(bare) is bare
-    assert fill_shadows(Scene(scene.observation)).objects == ()
+    assert fill_shadows(bare).holes is bare
+    assert fill_shadows(Scene(scene.observation)).holes.objects == ()
 
 
 def test_a_dark_thing_without_readings_is_no_shadow():
@@ -96,8 +98,26 @@ def test_a_dark_thing_without_readings_is_no_shadow():
     seen = np.array(scene.observation.depth)
     patch = np.s_[165:195, 10:60]  # far from every near surface
     seen[patch] = np.nan
-    filled = fill_shadows(scene_of(seen, np.array(scene.visible_ids))).observation.depth
+    filled = fill_shadows(scene_of(seen, np.array(scene.visible_ids))).shadows.observation.depth
     assert np.isnan(filled[patch]).all() and np.isfinite(filled[dark]).mean() > 0.9
+
+
+def test_other_holes_are_filled_for_relations_and_stay_unknown_for_what_may_hide_there():
+    _, _, scene = with_shadow()
+    seen = np.array(scene.observation.depth)
+    seen[150:156, 80:110] = np.nan  # on the second box
+    seen[100:112, 60:130] = np.nan  # at its edge, and beside it
+    seen[94:100, 60:130] = np.nan
+    seen[40:118, 170:230] = np.nan  # all but a strip of the third box
+    shadows, holes = fill_shadows(scene_of(seen, np.array(scene.visible_ids)))
+    assert np.isnan(shadows.observation.depth[150:156, 80:110]).all()
+    filled = holes.observation.depth
+    assert np.allclose(filled[150:156, 80:110], 0.66) and np.allclose(filled[100:112, 60:130], 0.66)
+    assert np.isfinite(filled[94:100, 60:130]).all()
+    assert np.isnan(filled[50:110, 180:220]).all(), "a strip does not tell what the rest is"
+    cues = LearntGeometry()(scene_of(seen, np.array(scene.visible_ids))).unseen
+    assert cues.ring_unread[1] == geometric_evidence(shadows).unseen.ring_unread[1] > 0.05
+    assert geometric_evidence(holes).unseen.ring_unread[1] < cues.ring_unread[1]
 
 
 def test_under_a_mask_that_swallows_its_shadow_nothing_is_filled_nearer_than_the_shadow_allows():
@@ -105,7 +125,7 @@ def test_under_a_mask_that_swallows_its_shadow_nothing_is_filled_nearer_than_the
     ids = np.array(scene.visible_ids)
     ids[dark & (np.arange(320) < 170)] = 2  # the shadows of the first two boxes
     k = find_shadow(scene.observation.depth).k
-    filled = fill_shadows(scene_of(np.array(scene.observation.depth), ids)).observation.depth
+    filled = fill_shadows(scene_of(np.array(scene.observation.depth), ids)).shadows.observation.depth
     there = dark & (ids == 2) & np.isfinite(filled)
     rows, cols = np.nonzero(there)
     assert rows.size > 200
@@ -122,7 +142,7 @@ def test_a_stray_reading_casts_no_shadow_and_fills_no_hole():
     rows, cols = np.nonzero(dark)
     for row, col, z in zip(rows[::97], cols[::97], np.tile([0.2, 79.0], rows.size), strict=False):
         seen[row, col] = z
-    filled = fill_shadows(scene_of(seen, np.array(scene.visible_ids))).observation.depth
+    filled = fill_shadows(scene_of(seen, np.array(scene.visible_ids))).shadows.observation.depth
     new = np.isnan(seen) & np.isfinite(filled)
     assert new.sum() > 0.8 * dark.sum()
     assert ((filled[new] > 0.6) & (filled[new] < 0.85)).all()

@@ -46,6 +46,15 @@ def test_depth_without_a_reading_fails():
     assert states(with_depth(seen(), np.zeros(seen().shape)))["depth_coverage"] == "fail"
 
 
+def test_depth_that_covers_the_middle_alone_is_doubted():
+    depth = seen().depth.copy()
+    height, width = depth.shape
+    depth[: height // 4], depth[-(height // 4) :] = np.nan, np.nan
+    depth[:, : width // 8] = np.nan
+    (coverage,) = (c for c in check_frame(with_depth(seen(), depth)) if c.name == "depth_coverage")
+    assert coverage.state == "doubt" and "of the picture." in coverage.says
+
+
 @pytest.mark.parametrize(("lost", "state"), [(0.3, "pass"), (0.5, "doubt"), (0.7, "fail")])
 def test_holes_in_depth(lost, state):
     gone = np.random.default_rng(0).random(seen().shape) < lost

@@ -52,6 +52,16 @@ def test_the_support_found_from_depth_is_the_workspace():
     assert in_workspace(replace(unread, observation=replace(unread.observation, depth=noise))) == {1, 2, 3}
 
 
+def test_a_wall_of_a_full_bin_is_not_what_its_things_lie_on():
+    z, ids = np.full(SHAPE, np.nan, np.float32), np.zeros(SHAPE, np.int32)
+    z[:, :60] = 0.5  # the rim, all that has depth beside the things
+    for k, left in enumerate((80, 160, 240), start=1):
+        ids[20:220, left : left + 70], z[20:220, left : left + 70] = k, 0.75
+    objects = tuple(DetectedObject(k, MaskCrop.from_mask(ids == k)) for k in (1, 2, 3))
+    rgb = np.full((*SHAPE, 3), 150, np.uint8)
+    assert in_workspace(Scene(Observation(rgb, z), objects, ids)) == {1, 2, 3}
+
+
 def test_the_given_polygon_goes_before_what_is_found():
     left = corners((0, 0), (200, 0), (200, 239), (0, 239))
     assert in_workspace(table_scene(left)) == {1}

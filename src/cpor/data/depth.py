@@ -21,6 +21,15 @@ SATURATED = 65535
 MOST_SCALE = 8
 """Depth may have so many times fewer or more pixels along a side than the photograph."""
 
+STRAY_FACTOR = 2.0
+"""A reading this many times nearer or farther than the median around it may be a stray one."""
+
+STRAY_ALIKE = 0.1
+"""Readings whose depths differ by less than this share support each other."""
+
+STRAY_SUPPORT = 2
+"""Neighbours of 24 that a stray reading has at most for support."""
+
 _WIDEST = 16
 """A reading covers at most so many pixels of the photograph along each side. [px]"""
 
@@ -56,6 +65,33 @@ def to_metres(
         found: np.ndarray = (steps.astype(np.float64) * unit_m).astype(np.float32)
     found[~((found >= low) & (found <= high))] = np.nan
     return found
+
+
+def drop_strays(depth: Float32[np.ndarray, "h w"]) -> tuple[Float32[np.ndarray, "h w"], int]:
+    """Depth without readings that stand alone far before or behind all around them; and how many these were.
+
+    Args:
+        depth: NaN where there is no reading. Shape (h, w). [m]
+    """
+    beside = np.zeros(depth.shape, np.bool_)
+    for here, there in ((np.s_[:, 1:], np.s_[:, :-1]), (np.s_[1:], np.s_[:-1])):
+        jump = (depth[here] > STRAY_FACTOR * depth[there]) | (STRAY_FACTOR * depth[here] < depth[there])
+        beside[here] |= jump
+        beside[there] |= jump
+    rows, cols = np.nonzero(beside)
+    if not rows.size:
+        return depth, 0
+    z, around = depth[rows, cols], np.pad(depth, 2, constant_values=np.nan)
+    near = np.stack([around[rows + dy, cols + dx] for dy in range(5) for dx in range(5)])
+    middle = np.nanmedian(near, axis=0)
+    alike = np.count_nonzero(np.abs(near - z) < STRAY_ALIKE * z, axis=0) - 1  # each is alike itself
+    far = (z > STRAY_FACTOR * middle) | (STRAY_FACTOR * z < middle)
+    stray = far & (alike <= STRAY_SUPPORT)
+    if not stray.any():
+        return depth, 0
+    kept = depth.copy()
+    kept[rows[stray], cols[stray]] = np.nan
+    return kept, int(stray.sum())
 
 
 def same_aspect(depth: tuple[int, int], photograph: tuple[int, int]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 
 from cpor.data.camera_files import KnownCamera, known_camera
-from cpor.data.depth import DepthCamera, align_depth, resize_depth, same_aspect, to_metres
+from cpor.data.depth import DepthCamera, align_depth, drop_strays, resize_depth, same_aspect, to_metres
 from cpor.data.frame_folder import choose_frame, find_frames
 from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError
@@ -53,7 +53,9 @@ def make_observation(
         notes = (note,)
     if not (np.isfinite(depth_unit_m) and depth_unit_m > 0.0):
         raise InvalidSettingError(f"the depth unit is {depth_unit_m}; give the metres per step")
-    metres = to_metres(depth, depth_unit_m)
+    metres, strays = drop_strays(to_metres(depth, depth_unit_m))
+    if strays:
+        notes += (f"Depth has {strays} stray readings, far off all around them; they count as missing.",)
     if sensor is not None:
         metres = align_depth(metres, sensor, camera.intrinsics, rgb.shape[:2])
         notes += ("Depth was brought into the pixels of the photograph, as the two cameras' data say.",)

@@ -21,7 +21,7 @@ from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evide
 from cpor.evidence.joined import RULE, join_geometry
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
 from cpor.evidence.settings import GeometrySettings
-from cpor.evidence.shadows import fill_shadows
+from cpor.evidence.shadows import FILLING, fill_shadows
 from cpor.perception.network_file import (
     PACKAGED,
     MissingExtraError,
@@ -61,8 +61,8 @@ class LearntGeometry:
     and gives `logit` (n, 2, 3): [pair, (i blocked by j, j blocked by i), RELATIONS].
 
     A pair that is not near is NO_CONTACT. A near pair is UNANSWERED where a mask is missing, or where either
-    object has depth on less than `settings.min_readings` of its visible pixels. Depth shadows are filled
-    first (`cpor.evidence.shadows`).
+    object has depth on less than `settings.min_readings` of its visible pixels. In frames with depth shadows
+    these are filled first, and so are other holes, but not for `unseen` (`cpor.evidence.shadows`).
 
     Attributes:
         path: The network; the one that comes with the package by default.
@@ -82,8 +82,10 @@ class LearntGeometry:
 
     def __call__(self, scene: Scene) -> GeometricEvidence:
         """Cues, states and probabilities of all ordered pairs of a scene."""
-        scene = fill_shadows(scene)
+        lit, scene = fill_shadows(scene)
         paper = geometric_evidence(scene, self.settings)
+        if scene is not lit:  # a hole that is filled with what is around it may hide something
+            paper = replace(paper, unseen=geometric_evidence(lit, self.settings).unseen)
         if self.fallback is not None:
             return paper
         ids = paper.ids
@@ -133,9 +135,9 @@ class LearntGeometry:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 in hex of the weights, and of the rule that joins, which a model fitted to them names."""
-        content = read_network(self.path)
-        return hashlib.sha256(content + RULE.encode() if self.joined else content).hexdigest()
+        """SHA-256 in hex of weights, filling and the rule that joins, which a model fitted to them names."""
+        rules = f"{FILLING} {RULE}" if self.joined else FILLING
+        return hashlib.sha256(read_network(self.path) + rules.encode()).hexdigest()
 
     @cached_property
     def _session(self) -> Session:

@@ -52,6 +52,12 @@ ALIKE = 0.03
 SUPPORT = 3
 """Neighbours of 8 that must support a reading before it casts a shadow or fills a hole: stray ones do not."""
 
+LEAST_READ = 0.2
+"""Share of an object with depth, its shadows filled, from which on its other holes are filled."""
+
+FILLING = f"filled 2: {LEAST_READ}"
+"""What a fingerprint of the geometry covers of the filling; another version fills otherwise."""
+
 
 class ShadowSide(NamedTuple):
     """Where shadows lie.
@@ -100,17 +106,30 @@ def find_shadow(depth: Float32[np.ndarray, "h w"]) -> ShadowSide | None:
     return found[max(found)] if found else None
 
 
-def fill_shadows(scene: Scene) -> Scene:
-    """The scene with depth in its shadows; the scene itself where there are none.
+class Filled(NamedTuple):
+    """A scene with depth where the sensor gave none; the scene itself, twice, where there is no shadow.
 
-    A pixel takes the nearest reading of the object that it shows, or of the background, where a surface at
-    that depth is in shadow. Else it takes z_min, the nearest depth that is, or the next reading beyond the
-    shadow where that is nearer. Pixels that are not in a shadow stay without a reading.
+    Attributes:
+        shadows: Depth in shadows alone. What another hole hides stays unknown.
+        holes: Depth in other holes too: what one object or the background shows is taken for one surface.
+    """
+
+    shadows: Scene
+    holes: Scene
+
+
+def fill_shadows(scene: Scene) -> Filled:
+    """The scene with depth in its shadows, and in its other holes as well.
+
+    In a shadow a pixel takes the nearest reading of the object that it shows, or of the background, where a
+    surface at that depth is in shadow. Else it takes z_min, the nearest depth that is, or the next reading
+    beyond the shadow where that is nearer. In another hole it takes the nearest reading of the object that it
+    shows, or of the background; none where an object has readings on less than LEAST_READ of its pixels.
     """
     depth, ids = scene.observation.depth, scene.visible_ids
     side = None if depth is None or ids is None else find_shadow(depth)
     if depth is None or ids is None or side is None:
-        return scene
+        return Filled(scene, scene)
     supported = np.where(_is_supported(depth), depth, np.float32(np.nan))
     filled = depth.copy()
     images = (depth, supported, _own_depth(supported, ids), filled)
@@ -125,7 +144,14 @@ def fill_shadows(scene: Scene) -> Scene:
     is_other = _with_fringe(side.k / beyond - room, missing) & ~is_own
     out[is_own] = own[is_own]
     out[is_other] = np.minimum(side.k / room[is_other].clip(1e-6), beyond[is_other])
-    return replace(scene, observation=replace(scene.observation, depth=filled))
+    known = ~np.isnan(filled).ravel()
+    share = np.bincount(ids.ravel()[known], minlength=ids.max() + 1) / np.bincount(ids.ravel()).clip(1)
+    guessed = np.where(np.isnan(filled) & (share[ids] >= LEAST_READ), images[2], filled)
+    return Filled(_with_depth(scene, filled), _with_depth(scene, guessed))
+
+
+def _with_depth(scene: Scene, depth: np.ndarray) -> Scene:
+    return replace(scene, observation=replace(scene.observation, depth=depth))
 
 
 def _with_fringe(out_of_shadow: np.ndarray, missing: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Which objects lie in the workspace: inside the given polygon, else on the support found from depth.
 
 The support is the plane with most readings beside the objects. It reaches as far as its connected readings
-do; an object lies on it where it projects into their convex hull.
+do; an object lies on it where it projects into their convex hull. Where less of it shows than of the objects,
+as in a full bin or a tub whose walls have no depth, it may be a wall or a rim: then no object is outside.
 """
 
 import numpy as np
@@ -18,6 +19,11 @@ LEAST_SHARE = 0.5
 
 MARGIN_M = 0.05
 """The found support reaches this far over its readings: objects hide its edge, or stand on it. [m]"""
+
+LEAST_SHOWN = 0.65
+"""The support must show on at least this many times the pixels of all objects. It shows on 1.7 to 15 times as
+many in 54 pictures of tables and 48 simulated bins, 0.9 in a laboratory full of furniture; in five full bins,
+where walls are taken for it, 0.2 to 0.5, in a tub 0.1."""
 
 HEIGHTS_M = (-0.1, 0.5)
 """What is higher over the found support does not lie on it (an arm, a shelf), nor what is lower (the floor
@@ -102,6 +108,8 @@ class _Support:
         on = np.abs(background - expected) < np.maximum(NEAR_M, _NEAR_SHARE * expected)
         parts, _ = ndimage.label(on, np.ones((3, 3)))  # not the next table of the same height
         rows, cols = np.nonzero(on & (parts == np.bincount(parts[on], minlength=1).argmax()))
+        if rows.size < LEAST_SHOWN * np.count_nonzero(ids):
+            return None
         plane = SupportPlane(plane.a / step, plane.b / step, plane.c)
         try:
             return cls(plane, frame, rows * step, cols * step)
