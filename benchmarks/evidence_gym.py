@@ -14,7 +14,6 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 from evidence_page import keep
-from long_parts import Row
 
 import cpor
 from cpor.decision import Action, Defer, Grasp
@@ -94,7 +93,7 @@ def main() -> None:
             f"reward {np.mean(rewards):.2f} [{least:.2f}, {most:.2f}]; success {good} of {asked.heaps} "
             f"[{low:.2f}, {high:.2f}]; {wrong:.2f} wrong, {questions:.2f} questions"
         )
-        rows.append(Row("acts", f"cpor/Retrieve-v0, {asked.tier}, our masks: {name}", "reported", said))
+        rows.append(("acts", f"cpor/Retrieve-v0, {asked.tier}, our masks: {name}", "reported", said))
         print(" | ".join(rows[-1]), flush=True)
     if not asked.dry:
         keep({"gym": rows})

@@ -1,6 +1,8 @@
 """Frames of bags equal the frames that were recorded, whatever their form; a run as MCAP is read back."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -30,12 +32,14 @@ from typer.testing import CliRunner
 
 from cpor.bridges.bag_cameras import BagError
 from cpor.bridges.bags import Topics, is_bag, open_bag
+from cpor.bridges.lerobot import write_lerobot
 from cpor.bridges.mcap_run import write_run_mcap
 from cpor.cli.app import app
 from cpor.data.depth import DepthCamera
 from cpor.data.frame_files import make_observation
 from cpor.data.scene_folder import write_scene_folder
-from cpor.files.images import decode_photograph, encode_png
+from cpor.files.images import DEPTH as GREY_DEPTH
+from cpor.files.images import decode_grey, decode_photograph, encode_png
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from cpor.scene import Camera, Intrinsics, Scene
@@ -246,13 +250,34 @@ def test_a_run_as_mcap_and_as_lerobot_is_read_back(tmp_path):
     assert ran.exit_code == 0, ran.output
     info = json.loads((made / "meta" / "info.json").read_text())
     assert info["total_episodes"] == 2 and info["total_frames"] == 2 * len(run.cycles)
-    table = parquet.read_table(made / info["data_path"].format(episode_chunk=0, episode_index=1))
-    assert set(table.column_names) == set(info["features"])
-    assert [row[0] for row in table["action"].to_pylist()] == [1.0, 1.0, 0.0]  # remove, remove, grasp
-    picture = table["observation.images.camera"][0].as_py()["bytes"]
-    shown = decode_photograph(picture, "first").pixels
-    assert np.array_equal(shown, run.cycles[0].scene.observation.rgb)
-    lines = (made / "meta" / "episodes_stats.jsonl").read_text().splitlines()
-    assert json.loads(lines[0])["stats"]["action"]["max"][0] == 1.0
+    table = parquet.read_table(made / info["data_path"].format(chunk_index=0, file_index=0))
+    assert set(table.column_names) == set(info["features"]) and len(table) == info["total_frames"]
+    assert [row[0] for row in table["action"].to_pylist()] == [1.0, 1.0, 0.0] * 2  # remove, remove, grasp
+    seen = run.cycles[0].scene.observation
+    picture = table["observation.images.camera"][3].as_py()["bytes"]  # the first of the second episode
+    assert np.array_equal(decode_photograph(picture, "first").pixels, seen.rgb)
+    deep = decode_grey(table["observation.images.depth"][3].as_py()["bytes"], "depth", GREY_DEPTH)
+    assert np.array_equal(deep, np.rint(np.nan_to_num(seen.depth) * 1000.0))
+    rows = parquet.read_table(made / "meta" / "episodes" / "chunk-000" / "file-000.parquet").to_pylist()
+    assert [row["dataset_from_index"] for row in rows] == [0, len(run.cycles)]
+    stats = json.loads((made / "meta" / "stats.json").read_text())
+    actions = np.array(table["action"].to_pylist())
+    assert np.allclose(stats["action"]["std"], actions.std(axis=0)) and stats["action"]["count"] == [
+        len(table)
+    ]
+    assert stats["observation.images.depth"]["max"] == [[[float(deep.max())]]]
     with pytest.raises(ValueError, match=r"ends with \.mcap"):
         write_run_mcap(run, tmp_path / "run.bag")
+
+
+def test_lerobot_doctor_finds_no_error_in_an_exported_run(tmp_path):
+    pytest.importorskip("lerobot_doctor", reason="pip install lerobot-doctor; it is in no extra")
+    robot = BoxTable()
+    retrieve(robot, plain_system(TableMasks(robot)), 1, record=RunFolder(tmp_path / "run"))
+    write_lerobot([read_run(tmp_path / "run")] * 3, tmp_path / "set")
+    code = "from lerobot_doctor.cli import main; main()"
+    command = [sys.executable, "-c", code, "check", str(tmp_path / "set"), "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    counts = json.loads(ran.stdout)["summary"]
+    assert counts["FAIL"] == 0 and counts["PASS"] > 0

@@ -1,7 +1,8 @@
-"""Recorded runs of the loop as a LeRobot data set (layout v2.1): one episode a run, one frame a decision.
+"""Recorded runs of the loop as a LeRobot data set (layout v3.0): one episode a run, one frame a decision.
 
-Pictures are kept in the Parquet files. `action` is what was decided: kind (0 grasp, 1 remove, 2 defer) and
-the place of the object in the picture; `observation.state` is the place of the target and the best score.
+Pictures are kept in the Parquet files, depth as 16-bit millimetres (0: none). `action` is what was decided:
+kind (0 grasp, 1 remove, 2 defer) and the place of the object in the picture; `observation.state` is the place
+of the target and the best score.
 """
 
 import importlib
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import UInt16
 
 from cpor.decision import Defer, Grasp
 from cpor.errors import InvalidSettingError
@@ -19,23 +21,28 @@ from cpor.files.whole_files import write_text
 from cpor.perception.network_file import MissingExtraError
 from cpor.robot.cycle import Cycle
 from cpor.robot.run_folder import RecordedRun
-from cpor.scene import Scene
+from cpor.scene import Observation, Scene
 
-VERSION = "v2.1"
+VERSION = "v3.0"
 FPS = 1
 """A decision has no frame rate; players show one a second."""
 
-_CAMERA = "observation.images.camera"
+FILE_MB, FILES_A_CHUNK = 100, 1000
+"""LeRobot's own limits: after so much a new file begins, after so many a new folder. [MB]"""
+
+_CAMERA, _DEPTH = "observation.images.camera", "observation.images.depth"
 _STATE = ["target_x", "target_y", "best_score"]
 _ACTION = ["kind", "x", "y"]
 _COUNTERS = ("frame_index", "episode_index", "index", "task_index")
+_PLACE = "chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 
 
 def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
     """Write runs as one data set; the number of frames in it.
 
     Args:
-        runs: As `cpor.robot.run_folder.read_run` reads them; cycles without a decision are left out.
+        runs: As `cpor.robot.run_folder.read_run` reads them; cycles without a decision are left out, and so
+            is all depth where a frame has none.
         folder: To write; it must not exist.
 
     Raises:
@@ -50,41 +57,89 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
             "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
         ) from None
     folder = Path(folder)
-    episodes = [[cycle for cycle in run.cycles if cycle.action is not None] for run in runs]
-    shapes = {cycle.scene.observation.shape for episode in episodes for cycle in episode}
+    decided = [(run, [cycle for cycle in run.cycles if cycle.action is not None]) for run in runs]
+    decided = [(run, episode) for run, episode in decided if episode]
+    seen = [cycle.scene.observation for _, episode in decided for cycle in episode]
+    shapes = {each.shape for each in seen}
     if folder.exists():
         raise InvalidSettingError(f"{folder} is there already; choose another folder")
     if len(shapes) != 1:
         raise InvalidSettingError(f"the runs have {len(shapes)} sizes of pictures; a data set has one")
-    (folder / "data" / "chunk-000").mkdir(parents=True)
+    pictures = [_CAMERA] if any(each.depth is None for each in seen) else [_CAMERA, _DEPTH]
+    kinds = dict.fromkeys(pictures, arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())]))
+    kinds |= dict.fromkeys(("observation.state", "action"), arrow.list_(arrow.float32(), 3))
+    kinds |= {"timestamp": arrow.float32()} | dict.fromkeys(_COUNTERS, arrow.int64())
+    schema = arrow.schema(list(kinds.items()))
     tasks: dict[str, int] = {}
-    lines: list[dict[str, Any]] = []
-    stats: list[dict[str, Any]] = []
-    total = 0
-    for k, (run, episode) in enumerate(zip(runs, episodes, strict=True)):
+    rows: list[dict[str, Any]] = []
+    each_stats: list[dict[str, dict[str, Any]]] = []
+    file, size, total, writer = 0, 0, 0, None
+    for k, (run, episode) in enumerate(decided):
         task = str(run.head.about.get("request") or "fetch the target")
-        number = tasks.setdefault(task, len(tasks))
-        table = _columns(episode, k, total, number)
-        kinds = {_CAMERA: arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])}
-        kinds |= dict.fromkeys(("observation.state", "action"), arrow.list_(arrow.float32(), 3))
-        kinds |= {"timestamp": arrow.float32()} | dict.fromkeys(_COUNTERS, arrow.int64())
-        schema = arrow.schema(list(kinds.items()))
-        parquet.write_table(
-            arrow.table(table, schema=schema), folder / "data" / "chunk-000" / f"episode_{k:06d}.parquet"
+        table = _columns(episode, k, total, tasks.setdefault(task, len(tasks)), pictures)
+        if writer is not None and size > FILE_MB * 2**20:
+            writer.close()
+            file, size, writer = file + 1, 0, None
+        at = {"chunk_index": file // FILES_A_CHUNK, "file_index": file % FILES_A_CHUNK}
+        if writer is None:
+            writer = parquet.ParquetWriter(_made(folder / "data" / _PLACE.format(**at)), schema)
+        writer.write_table(arrow.table(table, schema=schema))
+        size += sum(len(each["bytes"]) for name in pictures for each in table[name])
+        stats = _statistics(table, [cycle.scene.observation for cycle in episode])
+        each_stats.append(stats)
+        rows.append(
+            {"episode_index": k, "tasks": [task], "length": len(episode)}
+            | {f"data/{name}": value for name, value in at.items()}
+            | {"dataset_from_index": total, "dataset_to_index": total + len(episode)}
+            | {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
+            | {
+                f"stats/{name}/{stat}": value
+                for name, of_it in stats.items()
+                for stat, value in of_it.items()
+            }
         )
-        lines.append({"episode_index": k, "tasks": [task], "length": len(episode)})
-        stats.append({"episode_index": k, "stats": _statistics(episode, table)})
         total += len(episode)
-    _write_meta(folder / "meta", shapes.pop(), lines, stats, tasks, total)
+    assert writer is not None
+    writer.close()
+    meta = folder / "meta"
+    parquet.write_table(
+        arrow.Table.from_pylist(rows),
+        _made(meta / "episodes" / _PLACE.format(chunk_index=0, file_index=0)),
+    )
+    listed = arrow.table({"task_index": list(tasks.values()), "task": list(tasks)})
+    # LeRobot reads this file with pandas, and looks a task up by its row's label.
+    label = {"name": "task", "field_name": "task", "pandas_type": "unicode", "numpy_type": "object"}
+    columns = [
+        {"name": "task_index", "field_name": "task_index", "pandas_type": "int64", "numpy_type": "int64"}
+    ]
+    columns = [each | {"metadata": None} for each in (*columns, label)]
+    pandas = json.dumps({"index_columns": ["task"], "column_indexes": [], "columns": columns})
+    parquet.write_table(listed.replace_schema_metadata({"pandas": pandas}), meta / "tasks.parquet")
+    _write_info(meta, shapes.pop(), pictures, len(rows), total, len(tasks))
+    together = {name: _together([stats[name] for stats in each_stats]) for name in kinds}
+    write_text(meta / "stats.json", json.dumps(together, indent=2) + "\n")
     return total
 
 
-def _columns(episode: list[Cycle], number: int, before: int, task: int) -> dict[str, list[Any]]:
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _columns(
+    episode: list[Cycle], number: int, before: int, task: int, pictures: list[str]
+) -> dict[str, list[Any]]:
     count = len(episode)
-    return {
-        _CAMERA: [
-            {"bytes": encode_png(c.scene.observation.rgb), "path": f"{c.index:06d}.png"} for c in episode
-        ],
+    seen = [cycle.scene.observation for cycle in episode]
+    shown = {_CAMERA: lambda each: each.rgb, _DEPTH: _millimetres}
+    columns: dict[str, list[Any]] = {
+        name: [
+            {"bytes": encode_png(shown[name](each)), "path": f"{cycle.index:06d}.png"}
+            for cycle, each in zip(episode, seen, strict=True)
+        ]
+        for name in pictures
+    }
+    return columns | {
         "observation.state": [_state(cycle) for cycle in episode],
         "action": [_action(cycle) for cycle in episode],
         "timestamp": [k / FPS for k in range(count)],
@@ -93,6 +148,13 @@ def _columns(episode: list[Cycle], number: int, before: int, task: int) -> dict[
         "index": list(range(before, before + count)),
         "task_index": [task] * count,
     }
+
+
+def _millimetres(observation: Observation) -> UInt16[np.ndarray, "h w"]:
+    """Depth as LeRobot keeps it; 0: none, also beyond 65 m."""
+    assert observation.depth is not None
+    steps = np.nan_to_num(np.rint(observation.depth * 1000.0), nan=0.0)
+    return np.where(steps < 2**16, steps, 0).astype(np.uint16)
 
 
 def _state(cycle: Cycle) -> list[float]:
@@ -116,34 +178,44 @@ def _place(scene: Scene, obj: int | None) -> list[float]:
     return [float(cols.mean() / width), float(rows.mean() / height)]
 
 
-def _statistics(episode: list[Cycle], table: dict[str, list[Any]]) -> dict[str, Any]:
+def _statistics(table: dict[str, list[Any]], seen: list[Observation]) -> dict[str, dict[str, Any]]:
+    """Spread of every column; of pixels by colour, from 0 to 1, and of depth in millimetres."""
     found = {}
     for name, values in table.items():
-        if name == _CAMERA:
-            pixels = np.stack([cycle.scene.observation.rgb for cycle in episode]).reshape(-1, 3) / 255.0
-            each = [side.reshape(3, 1, 1).tolist() for side in _spread(pixels)]
+        if name in (_CAMERA, _DEPTH):
+            pixels = np.stack([each.rgb / 255.0 if name == _CAMERA else _millimetres(each) for each in seen])
+            column = pixels.reshape(-1, 3 if name == _CAMERA else 1).astype(np.float64)
+            shape: tuple[int, ...] = (-1, 1, 1)
         else:
-            column = np.array(values, np.float64)
-            each = [side.tolist() for side in _spread(column.reshape(len(values), -1))]
+            column, shape = np.array(values, np.float64).reshape(len(values), -1), (-1,)
+        spread = column.min(axis=0), column.max(axis=0), column.mean(axis=0), column.std(axis=0)
+        each = [side.reshape(shape).tolist() for side in spread]
         found[name] = dict(zip(("min", "max", "mean", "std"), each, strict=True)) | {"count": [len(values)]}
     return found
 
 
-def _spread(values: np.ndarray) -> list[np.ndarray]:
-    return [values.min(axis=0), values.max(axis=0), values.mean(axis=0), values.std(axis=0)]
+def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The spread of all episodes from that of each."""
+    low, high, mean, std = (
+        np.array([each[stat] for each in parts]) for stat in ("min", "max", "mean", "std")
+    )
+    count = np.array([each["count"][0] for each in parts])
+    middle = np.average(mean, axis=0, weights=count)
+    spread = np.sqrt(np.average(std**2 + (mean - middle) ** 2, axis=0, weights=count))
+    sides = {"min": low.min(axis=0), "max": high.max(axis=0), "mean": middle, "std": spread}
+    return {name: side.tolist() for name, side in sides.items()} | {"count": [int(count.sum())]}
 
 
-def _write_meta(
-    folder: Path,
-    shape: tuple[int, int],
-    episodes: list[dict[str, Any]],
-    stats: list[dict[str, Any]],
-    tasks: dict[str, int],
-    total: int,
+def _write_info(
+    folder: Path, shape: tuple[int, int], pictures: list[str], episodes: int, total: int, tasks: int
 ) -> None:
-    folder.mkdir()
-    picture = {"dtype": "image", "shape": [*shape, 3], "names": ["height", "width", "channels"]}
-    features: dict[str, Any] = {_CAMERA: picture}
+    names = ["height", "width", "channels"]
+    features: dict[str, Any] = {
+        name: {"dtype": "image", "shape": [*shape, 3 if name == _CAMERA else 1], "names": names}
+        for name in pictures
+    }
+    if _DEPTH in features:
+        features[_DEPTH]["info"] = {"is_depth_map": True, "depth_unit": "mm"}
     for name, parts in (("observation.state", _STATE), ("action", _ACTION)):
         features[name] = {"dtype": "float32", "shape": [3], "names": parts}
     features["timestamp"] = {"dtype": "float32", "shape": [1], "names": None}
@@ -151,19 +223,16 @@ def _write_meta(
     info = {
         "codebase_version": VERSION,
         "robot_type": "cpor",
-        "total_episodes": len(episodes),
+        "total_episodes": episodes,
         "total_frames": total,
-        "total_tasks": len(tasks),
-        "total_videos": 0,
-        "total_chunks": 1,
-        "chunks_size": 1000,
+        "total_tasks": tasks,
+        "chunks_size": FILES_A_CHUNK,
+        "data_files_size_in_mb": FILE_MB,
+        "video_files_size_in_mb": 200,
         "fps": FPS,
-        "splits": {"train": f"0:{len(episodes)}"},
-        "data_path": "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
+        "splits": {"train": f"0:{episodes}"},
+        "data_path": f"data/{_PLACE}",
         "video_path": None,
         "features": features,
     }
     write_text(folder / "info.json", json.dumps(info, indent=2) + "\n")
-    listed = [{"task_index": k, "task": task} for task, k in tasks.items()]
-    for name, rows in (("episodes", episodes), ("episodes_stats", stats), ("tasks", listed)):
-        write_text(folder / f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
