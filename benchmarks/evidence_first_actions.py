@@ -70,6 +70,7 @@ def decide_targets(scene: Scene, targets: tuple[int, ...]) -> Iterator[dict[str,
             likeliest = max(scores, key=lambda obj: (scores[obj], obj == here))
             action = Grasp(likeliest) if likeliest == here else Remove(likeliest)
             record["likeliest"] = not is_wrong(action, here, pairs)
+            record["mu"] = None if answer.decision is None else answer.decision.mu_target
         yield record
 
 

@@ -85,6 +85,7 @@ LONG = {
     "pointing": "benchmarks/evidence_pointing.py",
     "hidden_parts": "benchmarks/evidence_hidden_parts.py",
     "cameras": "benchmarks/evidence_cameras.py",
+    "sensors": "benchmarks/evidence_sensors.py",
     "merged": "benchmarks/evidence_merged.py",
     "gate_acts": "benchmarks/evidence_gate_acts.py",
     "first_actions": "benchmarks/evidence_first_actions.py",

@@ -147,14 +147,14 @@ def _spoilt(source: Source, x: Tensor, generator: torch.Generator) -> Tensor:
 @torch.no_grad()
 def measure(net: RelationNet, store: PairStore) -> dict[str, dict[str, float]]:
     """AUROC and ECE over the directions of held-out pairs, by kind of heap, masks and relation."""
-    device = store.device
+    device, held = store.device, len(store)  # another thread may add pairs meanwhile
     logits = [
-        net(store.crops(net.source, torch.arange(k, min(k + 1024, len(store)), device=device))).float()
-        for k in range(0, len(store), 1024)
+        net(store.crops(net.source, torch.arange(k, min(k + 1024, held), device=device))).float()
+        for k in range(0, held, 1024)
     ]
     p = torch.sigmoid(torch.cat(logits)).cpu().numpy().astype(np.float64)
-    label = store.label[: len(store)].cpu().numpy()
-    masks, kinds = store.masks[: len(store)].cpu().numpy(), store.kind[: len(store)].cpu().numpy()
+    label = store.label[:held].cpu().numpy()
+    masks, kinds = store.masks[:held].cpu().numpy(), store.kind[:held].cpu().numpy()
     told: dict[str, dict[str, float]] = {}
     for k, kind in enumerate(KINDS):
         for m, mask in enumerate(MASKS):

@@ -160,6 +160,20 @@ def test_a_network_is_trained_and_its_export_says_the_same(store, source, tmp_pa
     assert sum("2 steps" in line for line in lines) == 2
 
 
+def test_held_out_pairs_are_measured_while_more_of_them_come(pairs):
+    store = PairStore(3 * len(pairs), torch.device("cpu"))
+    store.add(pairs)
+
+    class Growing(RelationNet):
+        def forward(self, crops):
+            store.add(pairs)
+            return super().forward(crops)
+
+    measured = measure(Growing("geometry").eval(), store)
+    assert len(store) == 2 * len(pairs)
+    assert sum(row["n"] for name, row in measured.items() if name.endswith("any")) <= 2 * len(pairs)
+
+
 @pytest.mark.parametrize("source", ["geometry", "scorer"])
 def test_turning_keeps_masks_and_labels_together(source):
     """Object i fills the upper left corner, j the rest, and i is blocked: whoever is small stays blocked."""
