@@ -108,12 +108,10 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
     )
     listed = arrow.table({"task_index": list(tasks.values()), "task": list(tasks)})
     # LeRobot reads this file with pandas, and looks a task up by its row's label.
-    label = {"name": "task", "field_name": "task", "pandas_type": "unicode", "numpy_type": "object"}
-    columns = [
-        {"name": "task_index", "field_name": "task_index", "pandas_type": "int64", "numpy_type": "int64"}
-    ]
-    columns = [each | {"metadata": None} for each in (*columns, label)]
-    pandas = json.dumps({"index_columns": ["task"], "column_indexes": [], "columns": columns})
+    columns = (("task_index", "int64", "int64"), ("task", "unicode", "object"))
+    keys = ("name", "field_name", "pandas_type", "numpy_type", "metadata")
+    described = [dict(zip(keys, (name, name, *types, None), strict=True)) for name, *types in columns]
+    pandas = json.dumps({"index_columns": ["task"], "column_indexes": [], "columns": described})
     parquet.write_table(listed.replace_schema_metadata({"pandas": pandas}), meta / "tasks.parquet")
     _write_info(meta, shapes.pop(), pictures, len(rows), total, len(tasks))
     together = {name: _together([stats[name] for stats in each_stats]) for name in kinds}
