@@ -19,13 +19,56 @@ class DroppingTable(BoxTable):
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     felt: bool | None = None
     drops: bool = True
+    how: str = "anywhere"
 
     def _take(self, scene, obj, verb):
         box = self.boxes[TARGET]
         outcome = super()._take(scene, obj, verb)
         if TARGET not in self.boxes and self.drops:
-            self.boxes[TARGET] = other_pose(box, self.rng)
+            fallen = other_pose(box, self.rng)
+            if self.how == "own place":
+                fallen = in_place(box, fallen, self.rng)
+            elif self.how == "under a mask":
+                fallen = beside(self.boxes[neighbour_of(self.boxes)], fallen)
+            self.boxes[TARGET] = fallen
         return replace(outcome, holding=self.felt)
+
+
+DROPS = ("anywhere", "own place", "under a mask")
+
+
+class MergingMasks(TableMasks):
+    """Masks that join the target, once it was dropped, with the thing beside it."""
+
+    def segment(self, observation):
+        scene = super().segment(observation)
+        boxes = self.table.boxes
+        if not any(verb.startswith("grasp") for verb in self.table.log) or TARGET not in boxes:
+            return scene
+        ids = scene.visible_ids.copy()
+        ids[ids == TARGET] = neighbour_of(boxes)
+        return replace(scene, visible_ids=ids, objects=tuple(o for o in scene.objects if o.id != TARGET))
+
+
+def neighbour_of(boxes: dict[int, Box]) -> int:
+    """The lowest box besides the target."""
+    return min((k for k in boxes if k != TARGET), key=lambda k: boxes[k].top)
+
+
+def in_place(was: Box, fallen: Box, rng: np.random.Generator) -> Box:
+    """Within the place where it lay, and lower."""
+    inner = [(a + int(rng.integers(0, 3)), b - int(rng.integers(0, 3))) for a, b in (was.rows, was.cols)]
+    return replace(
+        fallen, rows=inner[0], cols=inner[1], top=was.top - float(rng.uniform(0.006, was.top - 0.008))
+    )
+
+
+def beside(other: Box, fallen: Box) -> Box:
+    """Touching another box, above or below it in the picture."""
+    height = fallen.rows[1] - fallen.rows[0]
+    top = other.rows[1] if other.rows[1] + height < SHAPE[0] - 5 else other.rows[0] - height
+    wide = min(fallen.cols[1] - fallen.cols[0], SHAPE[1] - 3 - other.cols[0])
+    return replace(fallen, rows=(top, top + height), cols=(other.cols[0], other.cols[0] + wide))
 
 
 def other_pose(box: Box, rng: np.random.Generator) -> Box:
@@ -47,9 +90,10 @@ def other_pose(box: Box, rng: np.random.Generator) -> Box:
 def drop(seed: int) -> tuple[DroppingTable, RunResult, int]:
     """One run whose target falls back; pixels of it that show at the end."""
     rng = np.random.default_rng((seed, 0xD80))
-    felt = (None, True)[int(rng.integers(2))]
-    table = DroppingTable(scattered(rng, int(rng.integers(2, 7))), rng=rng, felt=felt)
-    system = Deciding(TableMasks(table), grasp_at_once)
+    felt, how = (None, True)[int(rng.integers(2))], DROPS[seed % len(DROPS)]
+    table = DroppingTable(scattered(rng, int(rng.integers(2, 7))), rng=rng, felt=felt, how=how)
+    masks = MergingMasks(table) if how == "under a mask" else TableMasks(table)
+    system = Deciding(masks, grasp_at_once)
     result = retrieve(table, system, TARGET, LoopSettings(budget=1))
     shown = (table.observe().rgb == np.array(table.boxes[TARGET].colour, np.uint8)).all(axis=2).sum()
     return table, result, int(shown)

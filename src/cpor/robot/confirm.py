@@ -29,7 +29,7 @@ from cpor.tracking.looks import (
     find_in,
     is_unchanged,
     look_at,
-    shared_pixels,
+    same_pose,
 )
 from cpor.tracking.memory import Memory
 
@@ -54,10 +54,10 @@ LEAST_STRANGER = 4
 """Fewer pixels than this are no thing."""
 
 RISEN = 0.1
-"""What rises where nothing is segmented counts from this share of the target's pixels on."""
+"""What rises where no moved object accounts for it counts from this share of the target's pixels on."""
 
-INSIDE = 0.9
-"""Least share of a thing's pixels in the target's old place for it to have lain below."""
+SHOWED_BESIDE = 0.2
+"""Least share of a thing that must have shown beside the target for it to have lain below."""
 
 UNLIKE = 0.35
 """Most overlap of the histograms, of colours and of hues, of two things that surely are different ones."""
@@ -89,41 +89,90 @@ def confirm_delivery(
         outcome: What the robot says of the attempt.
         status: How the robot is after it.
     """
+    if told := _by_gripper(outcome, status):
+        return told
+    then = before.frame
+    if then is None or then.visible_ids is None or scene.visible_ids is None:
+        return Delivery("not_known", "there are no masks by which its place is known")
+    things = _recognise(before, scene, ids_are_kept)
+    if told := _where_it_lay(before.known[target].last, things.of(target), outcome):
+        return told
+    if why := _why_no_proof(before, target, scene, has_sign=outcome.holding is True):
+        return Delivery("not_known", why)  # what lies elsewhere in such a look is no place to reach for
+    if things.of(target):
+        return _STILL_SEEN
+    if why := _one_too_many(before, target, scene, things):
+        return Delivery("not_known", why)
+    others = [k for k, old in things.same.items() if old != target]
+    if not _is_empty(then, target, scene, np.isin(scene.visible_ids, others)):
+        return Delivery("not_known", "the place where the target lay is not seen to be empty")
+    return Delivery("out", "the place where it lay is empty")
+
+
+def why_unbalanced(before: Memory, removed: int, scene: Scene, ids_are_kept: bool) -> str | None:
+    """Why a look after a removal may hold one thing too many; None where the things are accounted for.
+
+    Args:
+        before: What was known before the removal, with the frame it was decided on.
+        removed: The id of what was removed.
+        scene: A look after it.
+        ids_are_kept: Whether the segmenter says to give an object the same id in every frame.
+    """
+    then, now = before.frame, scene.observation
+    if then is None or then.visible_ids is None or scene.visible_ids is None:
+        return None
+    if then.observation.shape != now.shape or not same_pose(then.observation.camera, now.camera):
+        return None
+    return _one_too_many(before, removed, scene, _recognise(before, scene, ids_are_kept))
+
+
+class _Things(NamedTuple):
+    """The objects that show in a look: how each looks, and which known object each one is, if any."""
+
+    looks: Mapping[int, ObjectLook]
+    same: Mapping[int, int]
+
+    def of(self, known: int) -> list[ObjectLook]:
+        """The objects that are a known one."""
+        return [self.looks[k] for k, old in self.same.items() if old == known]
+
+    def strangers(self) -> dict[int, ObjectLook]:
+        """The objects that are no known one, less those too small to be a thing."""
+        return {
+            k: look for k, look in self.looks.items() if k not in self.same and look.area >= LEAST_STRANGER
+        }
+
+
+_STILL_SEEN = Delivery("not_out", "the target, or what looks like it, is still seen")
+
+
+def _by_gripper(outcome: Outcome, status: RobotStatus) -> Delivery | None:
     if outcome.holding is False:
         return Delivery("not_out", "its gripper felt nothing")
     if status.holding:
         return Delivery("not_out", "its gripper still holds something")
-    then = before.frame
-    if then is None or then.visible_ids is None or scene.visible_ids is None:
-        return Delivery("not_known", "there are no masks by which its place is known")
+    return None
+
+
+def _recognise(before: Memory, scene: Scene, ids_are_kept: bool) -> _Things:
+    """The objects of a look; what is said to be taken may still be among them."""
     looks = {k: look for k, look in look_at(scene).items() if look.area}
-    # Whatever is said to be taken may still be there.
     known = {k: each.last for k, each in before.known.items()}
-    who = identify(known, looks, scene, then, ids_are_kept=ids_are_kept)
-    same = {k: match.known for k, match in who.same.items()}
-    was = before.known[target].last
-    there = [looks[k] for k, old in same.items() if old == target]
+    who = identify(known, looks, scene, before.frame, ids_are_kept=ids_are_kept)
+    return _Things(looks, {k: match.known for k, match in who.same.items()})
+
+
+def _where_it_lay(was: ObjectLook, there: list[ObjectLook], outcome: Outcome) -> Delivery | None:
+    """What the target's old place says, where something that looks like it is there."""
     if any(is_unchanged(was, look) for look in there):
         return Delivery("not_out", "the target lies where it lay")
-    still = Delivery("not_out", "the target, or what looks like it, is still seen")
-    if in_place := [look for look in there if covered(was.mask, look.mask) >= SAME_PLACE]:
-        deeper = all(look.depth > was.depth + ALIKE_DEPTH_M for look in in_place)  # NaN compares false
-        if deeper and outcome.holding is True:
-            return Delivery("not_known", "what looks like it lies deeper than it lay: it may have lain below")
-        return still
-    if why := _why_no_proof(before, target, scene, has_sign=outcome.holding is True):
-        return Delivery("not_known", why)  # what lies elsewhere in such a look is no place to reach for
-    if there:
-        return still
-    strangers = [look for k, look in looks.items() if k not in same and np.isnan(look.depth)]
-    if not np.isnan(was.depth) and any(covered(was.mask, look.mask) >= SAME_PLACE for look in strangers):
-        return Delivery("not_known", "something without depth is where the target lay")
-    if why := _one_too_many(then, was, scene, {k: look for k, look in looks.items() if k not in same}):
-        return Delivery("not_known", why)
-    others = [k for k, old in same.items() if old != target]
-    if not _is_empty(then, target, scene, np.isin(scene.visible_ids, others)):
-        return Delivery("not_known", "the place where the target lay is not seen to be empty")
-    return Delivery("out", "the place where it lay is empty")
+    in_place = [look for look in there if covered(was.mask, look.mask) >= SAME_PLACE]
+    if not in_place:
+        return None
+    deeper = all(look.depth > was.depth + ALIKE_DEPTH_M for look in in_place)  # NaN compares false
+    if deeper and outcome.holding is True:
+        return Delivery("not_known", "what looks like it lies deeper than it lay: it may have lain below")
+    return _STILL_SEEN
 
 
 def _why_no_proof(before: Memory, target: int, scene: Scene, has_sign: bool) -> str | None:
@@ -152,50 +201,83 @@ def _why_no_proof(before: Memory, target: int, scene: Scene, has_sign: bool) -> 
     return None
 
 
-def _one_too_many(
-    then: Scene, target: ObjectLook, now: Scene, strangers: Mapping[int, ObjectLook]
-) -> str | None:
-    """Why the things of a look may be one too many without the target; None where they are accounted for.
+def _one_too_many(before: Memory, gone: int, now: Scene, things: _Things) -> str | None:
+    """Why the things of a look may be one too many; None where they are accounted for.
 
-    The things before, less the one delivered, must be the things after. A stranger may be the target in
-    another pose, and so may what rises where nothing is segmented. What showed before as well, or came to
-    light where the target lay and does not look like it, is none.
+    The things before, less the one taken, must be the things after. A stranger may be what was taken, in
+    another pose; so may what rises where nothing is segmented, or under the mask of another object. What
+    showed before as well, in whole or in part, is none.
 
     Args:
-        then: The look before the attempt.
-        target: How the target looked then.
+        before: What was known, with the look before the attempt.
+        gone: The id of what was taken.
         now: The look after it.
-        strangers: The objects that are no object known before.
+        things: What is seen in it.
     """
-    for stranger in strangers.values():
-        if stranger.area >= LEAST_STRANGER and not (
-            _was_there(stranger, then) or _came_to_light(stranger, target)
+    assert before.frame is not None and now.visible_ids is not None
+    was = before.known[gone].last
+    hidden = {label_at_place(each.last, now) for each in before.lost.values() if not each.taken}
+    for k, stranger in things.strangers().items():
+        in_place = covered(was.mask, stranger.mask) >= SAME_PLACE
+        if np.isnan(stranger.depth) and not np.isnan(was.depth) and in_place:
+            return "something without depth is where the target lay"
+        if not (
+            _showed(stranger, before.frame, gone) >= SHOWN
+            or _came_to_light(stranger, was, before.frame, gone)
+            or k in hidden
         ):
             return "a thing is seen that was not there before; it may be the target in another pose"
-    before, after = then.observation.depth, now.observation.depth
-    if before is None or after is None or now.visible_ids is None:
+    return _why_it_rises(before, was, now, things)
+
+
+def _why_it_rises(before: Memory, was: ObjectLook, now: Scene, things: _Things) -> str | None:
+    """What rises, where no object that moved accounts for it; None where nothing does."""
+    then = before.frame
+    assert then is not None and then.visible_ids is not None and now.visible_ids is not None
+    z, after = then.observation.depth, now.observation.depth
+    if z is None or after is None:
         return None
-    risen = (before - after > ALIKE_DEPTH_M) & (now.visible_ids == 0)  # NaN compares false
-    risen = ndimage.binary_opening(risen, np.ones((SPECK, SPECK), np.bool_))
-    sizes = np.bincount(ndimage.label(risen)[0].ravel())[1:]
-    if sizes.size and sizes.max() >= RISEN * target.area:
+    risen = ndimage.binary_opening(z - after > ALIKE_DEPTH_M, np.ones((SPECK, SPECK), np.bool_))
+    sunk = after - z > ALIKE_DEPTH_M  # NaN compares false
+    sizes = np.bincount(ndimage.label(risen & (now.visible_ids == 0))[0].ravel())[1:]
+    if sizes.size and sizes.max() >= RISEN * was.area:
         return "something rises where nothing was; it may be the target in another pose"
+    for k, old in things.same.items():
+        # A thing that moved leaves the place where it was, and rises over as much elsewhere.
+        grown = np.count_nonzero(risen & (now.visible_ids == k))
+        left = np.count_nonzero(sunk & (then.visible_ids == old))
+        if grown - left >= RISEN * was.area:
+            return f"object {old} has grown; the target may lie under its mask"
     return None
 
 
-def _was_there(stranger: ObjectLook, then: Scene) -> bool:
-    """Whether the look before showed the same pixels: nobody found the thing then, or it is a piece."""
+def _showed(stranger: ObjectLook, then: Scene, gone: int) -> float:
+    """Share of a stranger that a look before showed, and not as what was taken.
+
+    Then nobody found the thing, or it is a piece of another one.
+    """
     found = find_in(stranger, then)
-    same = sum(n for k, n in found.on.items() if found.recoloured[k] <= SAME_PIXELS)
-    return same >= SHOWN * len(stranger.pixels)
+    same = sum(n for k, n in found.on.items() if k != gone and found.recoloured[k] <= SAME_PIXELS)
+    return same / len(stranger.pixels)
 
 
-def _came_to_light(stranger: ObjectLook, target: ObjectLook) -> bool:
-    """Whether a thing lies below the place of the target, and looks like another one."""
-    inside = shared_pixels(stranger.mask, target.mask) >= INSIDE * stranger.area
+def _came_to_light(stranger: ObjectLook, target: ObjectLook, then: Scene, gone: int) -> bool:
+    """Whether a thing below the place of the target looks like another one, and showed beside it before.
+
+    What was hidden entirely may be the target itself, fallen into its own place with another face up.
+    """
     below = stranger.depth > target.depth + UNCHANGED_DEPTH_M  # NaN compares false
     likeness = max(alike(stranger.histogram, target.histogram), alike(stranger.hues, target.hues))
-    return bool(inside and below and likeness < UNLIKE)
+    return bool(below and likeness < UNLIKE and _showed(stranger, then, gone) >= SHOWED_BESIDE)
+
+
+def label_at_place(old: ObjectLook, now: Scene) -> int | None:
+    """The object of a look that shows most of a known one's pixels where they were; None where none does."""
+    found = find_in(old, now)
+    for k, n in found.on.items():
+        if k and n >= SHOWN * len(old.pixels) and found.recoloured[k] <= SAME_PIXELS:
+            return k
+    return None
 
 
 def _is_empty(then: Scene, target: int, now: Scene, others: Bool[np.ndarray, "h w"]) -> bool:

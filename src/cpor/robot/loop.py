@@ -12,6 +12,7 @@ from cpor.answer import View
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError, list_labels, say_count
 from cpor.pipeline import Stopwatch
+from cpor.robot import steps
 from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, as_recorded
 from cpor.robot.fresh import MOST_CHANGES, require_still_camera
@@ -19,7 +20,6 @@ from cpor.robot.look_around import Around
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
 from cpor.robot.safe_stop import UNABLE, is_stopped, leave_safe, stopping, wait_until_able
-from cpor.robot.steps import Frames, check_delivery, decide_cycle, noted, require_strict, with_answer
 from cpor.scene import Scene
 from cpor.system import System
 from cpor.tracking.target import TargetFinder, Track
@@ -74,7 +74,7 @@ def retrieve(
         RunRecordError: The record could not be written; the robot is at rest.
     """
     settings, system = settings or LoopSettings(), system or System()
-    require_strict(system, settings)
+    steps.require_strict(system, settings)
     wanted = request if callable(request) else as_request(request).required()
     robot = checked(robot)
     run = _Run(robot, system, Track(wanted, settings.ids_are_kept), settings, record)
@@ -93,7 +93,7 @@ class _Run:
     ) -> None:
         self.robot, self.system, self.track = robot, system, track
         self.settings, self.record = settings, record
-        self.frames = Frames(robot, settings)
+        self.frames = steps.Frames(robot, settings)
         self.around = Around(robot, system, settings.look_cost)
         self.on_cycle: Callable[[Cycle], None] | None = None
         self.on_decision: Callable[[Cycle], None] | None = None
@@ -162,18 +162,18 @@ class _Run:
         self.unseen = 0
         watch = Stopwatch(cycle.times_s, 1.0)
         answer = self.system.decide(view, cycle.target)
-        cycle = decide_cycle(cycle, answer, self.track.memory, self.settings)
+        cycle = steps.decide_cycle(cycle, answer, self.track.memory, self.settings)
         self.track.memory = view.memory or self.track.memory
         watch.lap("decide")
         self.open = cycle = replace(cycle, times_s=watch.times)
         if looked := self.around.look(cycle.decision, answer.posterior, self.track.memory):
-            self.track.memory, self.open = looked[0], noted(cycle, looked[1])
+            self.track.memory, self.open = looked[0], steps.noted(cycle, looked[1])
             return None
         if isinstance(cycle.action, Defer):
             self.deferrals += 1
             if self.deferrals < self.settings.max_deferrals:
                 return None
-            self.open = cycle = with_answer(cycle, self.ask(cycle) if self.ask is not None else None)
+            self.open = cycle = steps.with_answer(cycle, self.ask(cycle) if self.ask is not None else None)
             if isinstance(cycle.action, Defer) and not self.stop.is_set():
                 often = f"it deferred {say_count(self.deferrals, 'time')} in a row; a person has to say"
                 return None if self._stays_for_another(cycle) else _End(Ended.DEFERRED, often)
@@ -199,7 +199,7 @@ class _Run:
         notes: list[str] = []
         if stays := self._turn_to_another(notes):
             notes.append("the robot is not sent: a person asks for another object")
-        self.open = noted(cycle, *notes)
+        self.open = steps.noted(cycle, *notes)
         return stays
 
     def _perceive(self, notes: list[str]) -> tuple[Cycle, View]:
@@ -212,6 +212,7 @@ class _Run:
         self.open = Cycle(len(self.cycles), Scene(observation), notes=tuple(notes))
         seen = self.system.look(observation)
         watch.lap("segment")
+        steps.check_removal(track, seen.seen, notes)
         view = self.system.find(track, seen)
         notes += view.notes[len(seen.notes) :]
         if self.retargeted and track.seen:
@@ -234,12 +235,8 @@ class _Run:
     def _look_again_for_target(self, cycle: Cycle) -> _End | None:
         self.unseen += 1
         has = list_labels(cycle.scene.ids) or "nothing"
-        why = f"the target is not seen; the scene has: {has}"
-        if isinstance(unclear := self.track.unclear, AmbiguousRequest):
-            why = f"it is not clear which object is meant: {unclear.question}"
-        if self.track.doubted:
-            why = f"object {self.track.target} may be another object than before; its id is not trusted"
-        self.open = noted(cycle, why)
+        why = steps.why_not_seen(self.track, has)
+        self.open = steps.noted(cycle, why)
         if self.unseen < self.settings.looks_for_target:
             return None
         if not any(each.scene.objects for each in (*self.cycles, cycle)):
@@ -248,9 +245,9 @@ class _Run:
         said = action.obj if isinstance(action, Grasp) else None
         if isinstance(said, int) and self.track.turn_to(said):
             self.unseen = 0
-            self.open = noted(self.open, f"a person said that object {said} is the target")
+            self.open = steps.noted(self.open, f"a person said that object {said} is the target")
             return None
-        if self.track.doubted or isinstance(unclear, AmbiguousRequest):
+        if self.track.doubted or isinstance(self.track.unclear, AmbiguousRequest):
             return _End(Ended.DEFERRED, f"a person has to say: {why}")
         lost = f"the target was not seen in {say_count(self.unseen, 'look')}; the scene has: {has}"
         return _End(Ended.TARGET_LOST, lost)
@@ -270,7 +267,7 @@ class _Run:
         watch, notes = Stopwatch(cycle.times_s, 1.0), list[str]()
         changed = self.frames.look_before(cycle, notes)
         watch.lap("fresh_look")
-        self.open = cycle = noted(replace(cycle, times_s=watch.times), *notes)
+        self.open = cycle = steps.noted(replace(cycle, times_s=watch.times), *notes)
         self.changes = self.changes + 1 if changed else 0
         if changed:
             self.track.doubt()
@@ -300,18 +297,18 @@ class _Run:
         said = f"the target is out after {say_count(self.actions, 'action')}"
         try:
             if self.robot.status().dry_run:
-                self.open = noted(self.open, "a dry run: nothing moved, so the target is not out")
+                self.open = steps.noted(self.open, "a dry run: nothing moved, so the target is not out")
                 return None
             if not self.settings.check_target_is_out:
                 return _End(Ended.UNCONFIRMED, f"{said}, as the robot says; nobody looked")
-            delivery, seen = check_delivery(
+            delivery, seen = steps.check_delivery(
                 self.robot, self.frames, self.system, self.track.memory, target, outcome, self.settings, notes
             )
         except CporError as error:
-            self.open = noted(self.open, *notes)
+            self.open = steps.noted(self.open, *notes)
             delivered = "the target was delivered, as the robot says; that was not checked"
             return self._failed_with(error, f"{delivered}: {error}")
-        self.open = noted(self.open, *notes)
+        self.open = steps.noted(self.open, *notes)
         if delivery.known == "not_out":
             return None
         self.final_scene = seen
@@ -320,7 +317,7 @@ class _Run:
         action = self.ask(self.open) if self.ask is not None else None
         if action is None or isinstance(action, Defer) or self.stop.is_set():
             return _End(Ended.UNCONFIRMED, f"the robot says that it delivered the target, but {delivery.why}")
-        self.open, self.final_scene = noted(self.open, "a person said that the target is not out"), None
+        self.open, self.final_scene = steps.noted(self.open, "a person said that the target is not out"), None
         return None
 
     def _unless_another(self, end: _End | None, taken: int) -> _End | None:
@@ -330,7 +327,7 @@ class _Run:
         notes: list[str] = []
         if goes_on := self._turn_to_another(notes):
             notes.append("the target is out, and a person asks for another object")
-        self.open = noted(self.open, *notes)
+        self.open = steps.noted(self.open, *notes)
         if not goes_on:
             return end
         self.track.memory, self.final_scene = self.track.memory.taken(taken), None
@@ -348,7 +345,7 @@ class _Run:
         if not (locked and wait_until_able(self.robot, self.stop, limit_s) and self._home().kind == "done"):
             return False
         if self.open is not None:
-            self.open = noted(self.open, "a person cleared the protective stop; it goes on")
+            self.open = steps.noted(self.open, "a person cleared the protective stop; it goes on")
         return True
 
     def _failed_with(self, error: CporError, detail: str) -> _End:

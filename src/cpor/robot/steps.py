@@ -9,13 +9,15 @@ from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CameraError, InvalidSettingError
 from cpor.inference.decide import LISTING
 from cpor.robot.choose import choose
-from cpor.robot.confirm import Delivery, confirm_delivery
+from cpor.robot.confirm import Delivery, confirm_delivery, label_at_place, why_unbalanced
 from cpor.robot.cycle import Cycle, LoopSettings, as_recorded
 from cpor.robot.fresh import what_changed
 from cpor.robot.protocol import Outcome, Robot
 from cpor.scene import Observation, Scene
 from cpor.system import System
 from cpor.tracking.memory import Memory
+from cpor.tracking.target import Track
+from cpor.words.grounding_answers import AmbiguousRequest
 
 CLOCK_ERROR_S = 0.05
 """A frame may be this much older than the moment it was asked for, by the camera's clock. [s]"""
@@ -160,6 +162,26 @@ def check_delivery(
     return delivery, now.frame
 
 
+def check_removal(track: Track, seen: Scene, notes: list[str]) -> None:
+    """Doubt the target where a look after a removal holds one thing too many and does not show it as before.
+
+    Args:
+        track: The target, and what was known before the look.
+        seen: The look, by the numbers of its segmenter.
+        notes: Takes what is doubted.
+    """
+    known = track.memory.known
+    for removed in (k for k, each in known.items() if each.taken):
+        why = why_unbalanced(track.memory, removed, seen, track.ids_are_kept)
+        if why is None or track.target is None or track.target not in known:
+            continue
+        if label_at_place(known[track.target].last, seen) is None:
+            track.doubt()
+            notes.append(
+                f"object {removed} was removed, as the robot says, but {why}; the target is in doubt"
+            )
+
+
 def decide_cycle(cycle: Cycle, answer: Answer, memory: Memory, settings: LoopSettings) -> Cycle:
     """The cycle with its decision, and with the action that follows from it.
 
@@ -187,6 +209,20 @@ def decide_cycle(cycle: Cycle, answer: Answer, memory: Memory, settings: LoopSet
         checks=answer.checks,
         notes=(*cycle.notes, *((note,) if note else ())),
     )
+
+
+def why_not_seen(track: Track, has: str) -> str:
+    """Why the last look does not tell the target, in a sentence.
+
+    Args:
+        track: The target.
+        has: The objects of the look, as text.
+    """
+    if track.doubted:
+        return f"object {track.target} may be another object than before; its id is not trusted"
+    if isinstance(track.unclear, AmbiguousRequest):
+        return f"it is not clear which object is meant: {track.unclear.question}"
+    return f"the target is not seen; the scene has: {has}"
 
 
 def with_answer(cycle: Cycle, action: Action | None) -> Cycle:
