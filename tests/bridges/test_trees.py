@@ -6,7 +6,7 @@ import pytest
 from py_trees.common import Status
 from support.box_table import Box, BoxTable, TableMasks
 
-from cpor.bridges.trees import Act, AskPerson, Cell, DecideNext, Look, fetch_tree
+from cpor.bridges.trees import Act, AskPerson, Cell, CheckDelivery, DecideNext, Look, fetch_tree
 from cpor.decision import Defer, Grasp, Remove
 from cpor.system import System
 
@@ -81,6 +81,37 @@ def test_an_outcome_that_is_not_done_is_a_failure():
         assert finish(act) == wanted
     assert table.log.count("grasp 1") == 2 and act.board.view is None
     assert finish(Act("again", here)) == Status.FAILURE  # one look serves one action
+
+
+def test_a_change_right_before_a_motion_keeps_the_robot_from_it():
+    table = BoxTable(dict(FREE))
+    here = cell(table)
+    assert finish(Look("look", here)) == finish(DecideNext("decide", here)) == Status.SUCCESS
+    table.boxes[1] = table.boxes[1].moved(20, 0)
+    act = Act("act", here)
+    assert finish(act) == Status.FAILURE and act.board.outcome is None and "grasp 1" not in table.log
+    assert "the robot is not sent: something changed at object 1" in act.feedback_message
+    table.boxes[1] = table.boxes[1].moved(-20, 0)
+    assert finish(fetch_tree(here, lambda answer: None)) == Status.SUCCESS
+
+
+def test_a_delivery_that_a_look_does_not_prove_is_no_success():
+    table = BoxTable(dict(FREE), lies={1})  # it says done, and the target lies where it lay
+    here = cell(table)
+    root = fetch_tree(here, lambda answer: None, most_actions=2)
+    assert finish(root) == Status.FAILURE and table.log.count("grasp 1") == 2
+
+    class Falls(BoxTable):
+        def _take(self, scene, obj, verb):
+            outcome = super()._take(scene, obj, verb)
+            self.boxes[1] = Box((42, 54), (56, 64), 0.02, (60, 60, 200))
+            return outcome
+
+    falls = Falls(dict(FREE))
+    root = fetch_tree(cell(falls), lambda answer: None)
+    assert finish(root) == Status.FAILURE and falls.log.count("grasp 1") == 1
+    check = next(leaf for leaf in root.iterate() if isinstance(leaf, CheckDelivery))
+    assert check.board.delivery.known == "not_known" and "was not there before" in check.feedback_message
 
 
 def test_the_example_fetches_a_buried_target():

@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
@@ -21,6 +22,7 @@ from cpor.robot.arm import DryRunArm
 from cpor.robot.checked import check_outcome, check_status, checked, why_it_must_stay
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.grippers import DryRunGripper
+from cpor.robot.lease import Left
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import LooksAround, Outcome, OutcomeKind, Robot, RobotState, RobotStatus
 from cpor.robot.safe_stop import stopping
@@ -163,6 +165,45 @@ def test_two_loops_do_not_drive_one_robot():
         pass
 
 
+@pytest.mark.parametrize("state", ["moving", "stopped", "protective_stop", "disconnected", "emergency_stop"])
+def test_a_robot_that_is_not_ready_is_not_asked_to_look(state):
+    class Around(BoxTable):
+        def views(self):
+            return {}
+
+        def observe_from(self, view):
+            return self.observe()
+
+    robot = Around(table().boxes)
+    robot.state = state
+    for look in (checked(robot).observe, lambda: checked(robot).observe_from("left")):
+        with pytest.raises(RobotError, match=state if state != "moving" else "moves already"):
+            look()
+    assert robot.frames == 0
+    with suppress(RobotError):
+        checked(robot).home()
+    assert ("home" in robot.log) == (state == "stopped")
+
+
+def test_a_robot_that_begins_to_move_during_a_run_is_left_alone():
+    robot = table()
+    take = robot.grasp
+
+    def misses(scene, obj):
+        robot.misses[1], robot.state = 1, "moving"
+        return take(scene, obj)
+
+    robot.grasp = misses
+    result = retrieve(robot, plain_system(TableMasks(robot)), 1)
+    assert result.ended == "fault" and "moves already" in result.detail and result.actions == 1
+
+
+def test_a_driver_names_its_arm_or_says_that_no_other_program_reaches_it():
+    for robot in (SimpleNamespace(), SimpleNamespace(address=""), SimpleNamespace(address=7)):
+        with pytest.raises(RobotError, match="has no address"):
+            checked(robot)
+
+
 class Live(DryRunArm):
     """An arm that another program could reach."""
 
@@ -199,7 +240,9 @@ def test_two_programs_do_not_drive_one_arm_and_a_killed_one_is_told(tmp_path, mo
             pass
         other.kill()
     with stopping(live()) as left:
-        assert f"process {other.pid}" in left
+        assert f"process {other.pid}" in left.said
+    with stopping(live()) as left:
+        left.settled = f"process {other.pid}" in left.said  # told again until a person says so
     with stopping(live()) as left:
         assert left is None
 
@@ -213,11 +256,12 @@ def test_a_note_that_cannot_be_read_is_something_left_behind(tmp_path, monkeypat
     for content in ("", "[]", "{}", "\0"):
         note.write_text(content)
         with stopping(live()) as left:
-            assert "cannot be read" in left
+            assert "cannot be read" in left.said
+            left.settled = True
     with pytest.raises(ZeroDivisionError), stopping(live()):
         _ = 1 / 0
     with stopping(live()) as left:
-        assert "did not end in order" in left
+        assert "did not end in order" in left.said
 
 
 class Full(DryRunGripper):
@@ -260,9 +304,10 @@ def test_what_the_last_program_left_is_asked_about_first():
     asked = []
     robot = checked(live())
     assert why_it_must_stay(robot, None, None) is None
-    assert why_it_must_stay(robot, "The last program broke.", lambda q: not asked.append(q)) is None
+    left = Left("The last program broke.")
+    assert "has to say" in why_it_must_stay(robot, left, None) and not left.settled
+    assert why_it_must_stay(robot, left, lambda q: not asked.append(q)) is None and left.settled
     assert asked == ["The last program broke. Is everything in order around the arm?"]
-    assert "has to say" in why_it_must_stay(robot, "The last program broke.", None)
 
 
 class Careless(BoxTable):
@@ -303,7 +348,8 @@ def test_the_loop_tells_a_person_what_a_killed_program_left(tmp_path, monkeypatc
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "cpor" / "robots").mkdir(parents=True)
     (tmp_path / "cpor" / "robots" / "ur_192.0.2.7.json").write_text("{}")
-    robot = live()
-    result = retrieve(robot, plain_system(TableMasks(robot.camera.table)), 1)
-    assert result.ended == "stopped" and "did not end in order" in result.detail
-    assert [each for each in robot.arm.motions if each != "stop"] == robot.gripper.motions == []
+    for _ in range(2):  # a run that got no answer settles nothing
+        robot = live()
+        result = retrieve(robot, plain_system(TableMasks(robot.camera.table)), 1)
+        assert result.ended == "stopped" and "did not end in order" in result.detail
+        assert [each for each in robot.arm.motions if each != "stop"] == robot.gripper.motions == []

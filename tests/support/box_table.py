@@ -70,6 +70,7 @@ class BoxTable:
     moving: threading.Event = field(default_factory=threading.Event)
     frames: int = 0
     beats: int = 0
+    address: str | None = None
 
     def observe(self) -> Observation:
         if self.lost_frames > 0:

@@ -87,6 +87,7 @@ class StillRobot:
     def __init__(self, frame: Observation | str, dry_run: bool = True) -> None:
         self._frame = frame if isinstance(frame, Observation) else read_scene_folder(frame).observation
         self._number = 0
+        self.address = None
 
     def observe(self) -> Observation:
         self._number += 1

@@ -1,4 +1,4 @@
-"""Leaves of a behaviour tree (py_trees): look, decide what is next, ask a person, act.
+"""Leaves of a behaviour tree (py_trees): look, decide what is next, ask a person, act, check a delivery.
 
 They write to the blackboard, in the namespace `cpor`:
 
@@ -8,6 +8,8 @@ They write to the blackboard, in the namespace `cpor`:
     next       "grasp", "remove" or "ask"                             DecideNext, AskPerson
     action     what to do; None where `next` is "ask"                 DecideNext, AskPerson
     outcome    what came of the last action                           Act
+    acted_on   the look that was acted on, by which to check          Act
+    delivery   what is known of a target said to be delivered         CheckDelivery
 
 No leaf blocks a tick: what takes time runs in a thread, and the leaf is RUNNING meanwhile. A leaf that is
 cancelled stops the arm and waits for it to stand still. A failure is never "grasp". Needs the extra `trees`.
@@ -15,8 +17,9 @@ cancelled stops the arm and waits for it to stand still. A failure is never "gra
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from cpor.answer import Answer
@@ -24,9 +27,13 @@ from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CporError
 from cpor.perception.network_file import MissingExtraError
 from cpor.robot.checked import checked, why_it_must_stay
+from cpor.robot.confirm import Delivery
+from cpor.robot.cycle import LoopSettings
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.safe_stop import stop_for_sure, stopping
+from cpor.robot.steps import Frames, check_delivery
 from cpor.system import System
+from cpor.tracking.memory import Memory
 from cpor.tracking.target import TargetFinder
 
 try:
@@ -41,7 +48,7 @@ except ImportError:
 Next: TypeAlias = Literal["grasp", "remove", "ask"]
 
 NAMESPACE = "cpor"
-KEYS = ("view", "target", "answer", "next", "action", "outcome")
+KEYS = ("view", "target", "answer", "next", "action", "outcome", "acted_on", "delivery")
 
 AskFor: TypeAlias = Callable[[Answer | None], Action | None]
 """Asks a person; may take its time. None, or a deferral: no answer."""
@@ -55,11 +62,14 @@ class Cell:
         robot: Sees and acts.
         system: Finds objects and decides.
         find: Finds the object asked for in a scene; or its id, where ids are kept.
+        settings: How often a lost frame is tried again, whether frames may repeat and ids are kept, and how
+            often to look at a delivery, as in the loop.
     """
 
     robot: Robot
     system: System
     find: TargetFinder | int
+    settings: LoopSettings = field(default_factory=LoopSettings)
 
 
 class _ThreadLeaf(Behaviour):
@@ -113,7 +123,32 @@ class _ThreadLeaf(Behaviour):
             self._failed = error
 
 
-class Look(_ThreadLeaf):
+class _RobotLeaf(_ThreadLeaf):
+    """A leaf that may move the robot, with a heartbeat as long as the tree is alive and not cancelled."""
+
+    def __init__(self, name: str, cell: Cell) -> None:
+        super().__init__(name, cell)
+        self._stop = threading.Event()
+
+    def initialise(self) -> None:
+        """Begin."""
+        self._stop = threading.Event()
+        super().initialise()
+
+    @contextmanager
+    def robot(self) -> Iterator[tuple[Robot, str | None]]:
+        """The robot, driven by this leaf alone, and why it must not move yet."""
+        robot = checked(self.cell.robot)
+        with stopping(robot, self._stop) as left:
+            yield robot, why_it_must_stay(robot, left, None)
+
+    def cancel(self) -> None:
+        """Stop the arm at once."""
+        self._stop.set()
+        stop_for_sure(self.cell.robot)
+
+
+class Look(_RobotLeaf):
     """Take a picture and find the objects; FAILURE where no picture comes or the target is not seen."""
 
     def work(self) -> Status:
@@ -121,7 +156,12 @@ class Look(_ThreadLeaf):
         board, find = self.board, self.cell.find
         board.view = board.target = board.answer = board.action = None
         board.next = "ask"
-        view = self.cell.system.look(self.cell.robot.observe())
+        with self.robot() as (robot, why):
+            if why is not None:
+                self._said = why
+                return Status.FAILURE
+            frame = robot.observe()
+        view = self.cell.system.look(frame)
         found = find if isinstance(find, int) else find(view.scene)
         board.view, board.target = view, found if found in view.scene.ids else None
         return Status.SUCCESS if board.target is not None else Status.FAILURE
@@ -165,39 +205,53 @@ class AskPerson(_ThreadLeaf):
         return Status.SUCCESS
 
 
-class Act(_ThreadLeaf):
-    """Carry out `action`; SUCCESS where the robot says that it is done. One look serves one action."""
+class Act(_RobotLeaf):
+    """Carry out `action`; SUCCESS where the robot says that it is done. One look serves one action.
 
-    def __init__(self, name: str, cell: Cell) -> None:
-        super().__init__(name, cell)
-        self._stop = threading.Event()
-
-    def initialise(self) -> None:
-        """Begin."""
-        self._stop = threading.Event()
-        super().initialise()
+    It looks once more right before: where something changed since the look, the robot is not sent.
+    """
 
     def work(self) -> Status:
-        """Move, with a heartbeat as long as the tree is alive and not cancelled."""
-        board, robot = self.board, checked(self.cell.robot)
-        action, view = board.action, board.view
-        board.outcome = board.action = board.view = None
+        """Look, and move."""
+        board = self.board
+        action, view, target = board.action, board.view, board.target
+        board.outcome = board.action = board.view = board.acted_on = board.delivery = None
         if action is None or view is None or self._stop.is_set():
             return Status.FAILURE
-        with stopping(robot, self._stop) as left:
+        scene, notes = view.scene, list[str]()
+        with self.robot() as (robot, why):
+            if why is None:
+                frames = Frames(robot, self.cell.settings, scene.observation)
+                if frames.look_before(scene, {int(action.obj), target}, notes):
+                    self._said = notes[-1]
+                    return Status.FAILURE
             send = robot.grasp if isinstance(action, Grasp) else robot.remove
-            why = why_it_must_stay(robot, left, None)
-            outcome = Outcome("stopped", why) if why else send(view.scene, int(action.obj))
+            outcome = Outcome("stopped", why) if why else send(scene, int(action.obj))
         if robot.status().dry_run:
             outcome = Outcome("stopped", f"a dry run, nothing moved: {outcome.detail}")
-        board.outcome = outcome
+        board.outcome, board.acted_on = outcome, scene
         self._said = outcome.detail
         return Status.SUCCESS if outcome.kind == "done" else Status.FAILURE
 
-    def cancel(self) -> None:
-        """Stop the arm at once."""
-        self._stop.set()
-        stop_for_sure(self.cell.robot)
+
+class CheckDelivery(_RobotLeaf):
+    """Look whether the target is out, after a grasp that the robot says is done; SUCCESS where it is."""
+
+    def work(self) -> Status:
+        """Look; `delivery` on the blackboard is `out`, `not_out` or `not_known`, and why."""
+        board, settings = self.board, self.cell.settings
+        scene, target, outcome, notes = board.acted_on, board.target, board.outcome, list[str]()
+        if scene is None or outcome is None or outcome.kind != "done":
+            return Status.FAILURE
+        board.delivery = Delivery("not_known", "no look after it came")
+        with self.robot() as (robot, _):
+            frames = Frames(robot, settings, scene.observation)
+            before = Memory().carry_to(scene, ids_are_kept=True)
+            board.delivery, _ = check_delivery(
+                robot, frames, self.cell.system, before, target, outcome, settings, notes
+            )
+        self._said = board.delivery.why
+        return Status.SUCCESS if board.delivery.known == "out" else Status.FAILURE
 
 
 class _Is(Behaviour):
@@ -215,10 +269,10 @@ class _Is(Behaviour):
 
 
 def fetch_tree(cell: Cell, ask: AskFor, most_actions: int = 12, most_failures: int = 3) -> Behaviour:
-    """An example: look, decide, ask where needed, act, until the robot says that it delivered the target.
+    """An example: look, decide, ask where needed, act, until a look shows that the target is out.
 
-    The root is SUCCESS then; FAILURE where looking, asking or acting failed too often. `root.stop(INVALID)`
-    cancels it at any tick and leaves the arm at rest.
+    The root is SUCCESS then; FAILURE where looking, asking or acting failed too often, and where no look
+    tells whether the target is out. `root.stop(INVALID)` cancels it at any tick and leaves the arm at rest.
 
     Args:
         cell: Robot, system and target.
@@ -241,7 +295,7 @@ def fetch_tree(cell: Cell, ask: AskFor, most_actions: int = 12, most_failures: i
             memory=True,
             children=[
                 sequence("Clear the way", py_trees.decorators.SuccessIsFailure("Go on", remove_first)),
-                sequence("Deliver", _Is("grasp"), Act("Grasp", cell)),
+                sequence("Deliver", _Is("grasp"), Act("Grasp", cell), CheckDelivery("Check", cell)),
             ],
         ),
     )
@@ -271,13 +325,15 @@ class _Rounds(py_trees.decorators.Decorator):
         if self.decorated.status == Status.RUNNING:
             return Status.RUNNING
         outcome: Outcome | None = self._board.outcome
-        self._board.outcome = None
+        self._board.outcome = self._board.acted_on = None
         self.actions += outcome is not None
         if self.decorated.status == Status.SUCCESS:
             return Status.SUCCESS
-        done = outcome is not None and outcome.kind == "done"
+        delivery: Delivery | None = self._board.delivery
+        done = outcome is not None and outcome.kind == "done" and delivery is None
         self.failures = 0 if done else self.failures + 1
         ended = outcome is not None and outcome.kind in ("stopped", "fault")
+        ended |= delivery is not None and delivery.known == "not_known"
         if ended or self.failures >= self._most_failures or self.actions >= self._most_actions:
             return Status.FAILURE
         return Status.RUNNING

@@ -9,14 +9,28 @@ from numbers import Real
 from typing import Any, get_args
 
 from cpor.errors import CameraError, RobotError
+from cpor.robot.lease import Left
 from cpor.robot.protocol import LooksAround, Outcome, OutcomeKind, Robot, RobotState, RobotStatus
 from cpor.scene import Camera, Observation, Scene
 
+HOME_FROM: tuple[RobotState, ...] = ("ready", "stopped")
+"""States in which a robot may be sent home; that clears a stop."""
+
 
 def checked(robot: Robot) -> Robot:
-    """The robot behind checks of all that it reports; it is sent only where it reports to be ready."""
+    """The robot behind checks of all that it reports; it moves, also to look, only where it is ready.
+
+    Raises:
+        RobotError: The driver has no `address`.
+    """
     if isinstance(robot, _Checked):
         return robot
+    address = getattr(robot, "address", "")
+    if address is not None and (not isinstance(address, str) or not address):
+        raise RobotError(
+            "the robot's driver has no address; give it one that names the arm, such as 'ur 192.0.2.1', "
+            "or None if no other program can reach it"
+        )
     return _CheckedLooksAround(robot) if isinstance(robot, LooksAround) else _Checked(robot)
 
 
@@ -54,7 +68,7 @@ def check_outcome(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def why_it_must_stay(robot: Robot, left: str | None, confirm: Callable[[str], bool] | None) -> str | None:
+def why_it_must_stay(robot: Robot, left: Left | None, confirm: Callable[[str], bool] | None) -> str | None:
     """Why a robot must not move yet; None where it may, or where a person allows it.
 
     A person is asked where the gripper is not known to be empty, and where the last program that drove this
@@ -68,7 +82,7 @@ def why_it_must_stay(robot: Robot, left: str | None, confirm: Callable[[str], bo
     status = robot.status()
     if status.dry_run:
         return None
-    questions = [] if left is None else [f"{left} Is everything in order around the arm?"]
+    questions = [] if left is None else [f"{left.said} Is everything in order around the arm?"]
     allow: Callable[[], None] | None = getattr(robot, "allow_emptying", None)
     if status.holding is not False:
         found = "holds something" if status.holding else "may hold something: it cannot tell"
@@ -77,6 +91,8 @@ def why_it_must_stay(robot: Robot, left: str | None, confirm: Callable[[str], bo
     for question in questions:
         if confirm is None or not confirm(question):
             return f"nothing was moved, since a person has to say: {question}"
+    if left is not None:
+        left.settled = True
     if status.holding is not False and allow is not None:
         allow()
     return None
@@ -92,7 +108,12 @@ class _Checked:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.driver, name)
 
+    @property
+    def address(self) -> str | None:
+        return self.driver.address
+
     def observe(self) -> Observation:
+        self._require_ready()
         return _check_frame(self.driver.observe())
 
     def grasp(self, scene: Scene, obj: int) -> Outcome:
@@ -102,8 +123,7 @@ class _Checked:
         return self._send(lambda: self.driver.remove(scene, obj))
 
     def home(self) -> Outcome:
-        self._require_rest(self.status())
-        return check_outcome(self.driver.home())
+        return self._why_not(self.status(), HOME_FROM) or check_outcome(self.driver.home())
 
     def stop(self) -> None:
         self.driver.stop()
@@ -120,16 +140,24 @@ class _Checked:
         return status
 
     @staticmethod
-    def _require_rest(status: RobotStatus) -> None:
+    def _why_not(status: RobotStatus, may: tuple[RobotState, ...] = ("ready",)) -> Outcome | None:
+        """The outcome of a motion that is not sent, by the robot's state; None where it may be sent."""
         if status.state == "moving":
             raise RobotError("the robot moves already; end the other program that drives it")
+        if status.state in may:
+            return None
+        kind: OutcomeKind = "stopped" if status.state == "stopped" else "fault"
+        return Outcome(kind, f"not sent, since the robot is in state {status.state}: {status.detail}")
+
+    def _require_ready(self) -> None:
+        """Refuse to look, which may move the arm, unless the robot reports to be ready."""
+        if refused := self._why_not(self.status()):
+            raise RobotError(f"the robot cannot look: {refused.detail}")
 
     def _send(self, send: Callable[[], Outcome]) -> Outcome:
         status = self.status()
-        self._require_rest(status)
-        if status.state != "ready":
-            kind: OutcomeKind = "stopped" if status.state == "stopped" else "fault"
-            return Outcome(kind, f"not sent, since the robot is in state {status.state}: {status.detail}")
+        if refused := self._why_not(status):
+            return refused
         before = status.time_s
         outcome = check_outcome(send())
         if outcome.kind == "done" and before is not None and self.status().time_s == before:
@@ -146,6 +174,7 @@ class _CheckedLooksAround(_Checked):
         return dict(self.driver.views())  # type: ignore[attr-defined]
 
     def observe_from(self, view: str) -> Observation:
+        self._require_ready()
         return _check_frame(self.driver.observe_from(view))  # type: ignore[attr-defined]
 
 

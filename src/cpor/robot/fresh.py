@@ -5,6 +5,8 @@ any difference decides anew. At every look it compares the edges of the whole pi
 a heap changes in parts, but a bumped camera shifts everything.
 """
 
+from collections.abc import Set
+
 import numpy as np
 from jaxtyping import Bool, Shaped, UInt8
 from scipy import ndimage
@@ -92,7 +94,7 @@ def require_still_camera(before: Scene | None, now: Observation) -> None:
         )
 
 
-def what_changed(scene: Scene, now: Observation, acted_on: frozenset[int]) -> str | None:
+def what_changed(scene: Scene, now: Observation, acted_on: Set[int]) -> str | None:
     """What differs between the look that was decided on and a fresh one; None where nothing does.
 
     Args:

@@ -11,12 +11,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cpor.errors import RobotError
 from cpor.files.locks import held_alone
-from cpor.files.whole_files import write_text
+from cpor.files.whole_files import write_bytes, write_text
 
 BEAT_S = 1.0
 """How often the owner renews the time of its note. [s]"""
@@ -25,15 +26,28 @@ _driven: set[int] = set()  # drivers, by id
 _guard = threading.Lock()
 
 
+@dataclass
+class Left:
+    """What the last program that drove a robot left behind, as it did not end in order.
+
+    Attributes:
+        said: In a sentence.
+        settled: Whether a person said that everything is in order. Otherwise the next owner is told, too.
+    """
+
+    said: str
+    settled: bool = False
+
+
 @contextmanager
-def leased(robot: object) -> Iterator[str | None]:
-    """Drive a robot alone until the block ends; gives what the last owner left behind, in a sentence.
+def leased(robot: object) -> Iterator[Left | None]:
+    """Drive a robot alone until the block ends; gives what the last owner left behind.
 
     A block that ends by an error leaves its note: the next owner is told.
 
     Args:
-        robot: Its `address` names the arm, such as "ur 192.0.2.1". Without one only this process is known to
-            reach the arm, and the lease holds within it.
+        robot: Its `address` names the arm, such as "ur 192.0.2.1". Where that is None no other program can
+            reach the arm, and the lease holds within this process.
 
     Raises:
         RobotError: It is driven already, by this program or another one.
@@ -60,9 +74,14 @@ def leased(robot: object) -> Iterator[str | None]:
                 f"the robot {address} is driven by another program ({owner}); end that one first"
             ) from None
         last = _read(note)
+        left = None if last is None else Left(f"The last program did not end in order: {last}.")
+        before = note.read_bytes() if left is not None else b""
         stack.enter_context(_beating(note))
-        yield None if last is None else f"The last program did not end in order: {last}."
-        note.unlink(missing_ok=True)
+        yield left
+        if left is None or left.settled:
+            note.unlink(missing_ok=True)
+        else:
+            write_bytes(note, before)
 
 
 class TakenError(RobotError):

@@ -16,6 +16,7 @@ from cpor.robot import steps
 from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, as_recorded
 from cpor.robot.fresh import MOST_CHANGES, require_still_camera
+from cpor.robot.lease import Left
 from cpor.robot.look_around import Around
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
@@ -100,7 +101,7 @@ class _Run:
         self.ask: Ask | None = None
         self.retarget: Retarget | None = None
         self.confirm: Callable[[str], bool] | None = None
-        self.left: str | None = None  # what the last program left behind
+        self.left: Left | None = None  # what the last program left behind
         self.retargeted = False  # since the last look
         self.stop = threading.Event()
         self.cycles: list[Cycle] = []
@@ -265,7 +266,7 @@ class _Run:
         assert self.open is not None
         cycle = self.open
         watch, notes = Stopwatch(cycle.times_s, 1.0), list[str]()
-        changed = self.frames.look_before(cycle, notes)
+        changed = self.frames.look_before(scene, {action.obj, cycle.target or action.obj}, notes)
         watch.lap("fresh_look")
         self.open = cycle = steps.noted(replace(cycle, times_s=watch.times), *notes)
         self.changes = self.changes + 1 if changed else 0

@@ -83,8 +83,13 @@ class Robot(Protocol):
     loop does so inside of `with cpor.robot.safe_stop.stopping(robot):`.
     """
 
+    @property
+    def address(self) -> str | None:
+        """Name of the arm for its lease, such as "ur 192.0.2.1"; None if no other program can reach it."""
+        ...
+
     def observe(self) -> Observation:
-        """Take a picture now, with the arm out of view.
+        """Take a picture now, with the arm out of view; may move the arm to where it looks from.
 
         Raises:
             CameraError: No frame came.

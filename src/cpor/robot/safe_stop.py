@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from cpor.errors import CporError, RobotError
-from cpor.robot.lease import leased
+from cpor.robot.lease import Left, leased
 from cpor.robot.protocol import Robot, RobotState
 
 POLL_S = 0.02
@@ -78,7 +78,7 @@ def wait_until_able(robot: Robot, stop: threading.Event, longest_s: float) -> bo
 
 
 @contextmanager
-def stopping(robot: Robot, stop: threading.Event | None = None) -> Iterator[str | None]:
+def stopping(robot: Robot, stop: threading.Event | None = None) -> Iterator[Left | None]:
     """Lease the robot, feed its heartbeat, and stop it when the event is set or the program must end.
 
     A thread does so, also while the caller waits for a motion or hangs. It stops the robot again and again: a
@@ -90,7 +90,7 @@ def stopping(robot: Robot, stop: threading.Event | None = None) -> Iterator[str 
         stop: Stops it, from any thread.
 
     Yields:
-        What the last program that drove the robot left behind, in a sentence; None where it ended in order.
+        What the last program that drove the robot left behind; None where it ended in order.
 
     Raises:
         RobotError: Another loop or program drives the robot.

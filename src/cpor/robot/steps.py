@@ -1,5 +1,6 @@
 """The steps of a cycle in which nothing moves: take a frame, decide, hear a person, check a delivery."""
 
+from collections.abc import Set
 from dataclasses import replace
 
 import numpy as np
@@ -31,11 +32,11 @@ class Frames:
     Args:
         robot: Whose camera.
         settings: How often a frame is tried for, and whether equal ones are possible.
+        last: The frame before the first one.
     """
 
-    def __init__(self, robot: Robot, settings: LoopSettings) -> None:
-        self._robot, self._settings = robot, settings
-        self._last: Observation | None = None
+    def __init__(self, robot: Robot, settings: LoopSettings, last: Observation | None = None) -> None:
+        self._robot, self._settings, self._last = robot, settings, last
 
     def take(self, notes: list[str]) -> Observation:
         """A frame; one that was lost is noted and tried again.
@@ -62,19 +63,19 @@ class Frames:
         self._last = frame
         return frame
 
-    def look_before(self, cycle: Cycle, notes: list[str]) -> bool:
+    def look_before(self, scene: Scene, acted_on: Set[int], notes: list[str]) -> bool:
         """Whether a look right before a motion shows that something changed since the decision.
 
         In a dry run nothing moves, and a folder of frames has one for each cycle: no look is taken.
 
         Args:
-            cycle: With the action.
+            scene: What was decided on.
+            acted_on: The target, and the object that the robot is about to take.
             notes: Takes what changed.
         """
-        if self._robot.status().dry_run or cycle.action is None or isinstance(cycle.action, Defer):
+        if self._robot.status().dry_run:
             return False
-        acted_on = frozenset(obj for obj in (cycle.target, cycle.action.obj) if isinstance(obj, int))
-        changed = what_changed(cycle.scene, as_recorded(self.take(notes)), acted_on)
+        changed = what_changed(scene, as_recorded(self.take(notes)), acted_on)
         if changed is not None:
             notes.append(f"the robot is not sent: {changed} since it was decided")
         return changed is not None

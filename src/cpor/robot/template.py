@@ -20,6 +20,11 @@ class TemplateRobot:
         self._dry_run = dry_run
         self._state: RobotState = "ready"
 
+    @property
+    def address(self) -> str | None:
+        """Name of the arm for its lease; put the address of your controller here."""
+        return None if self._dry_run else "template"
+
     def observe(self) -> Observation:
         """Take a picture now: first bring the arm out of view."""
         return self._camera.frame()

@@ -82,6 +82,7 @@ class SimulatedRobot:
         self._sensor = sensor
         self._rng = rng
         self._find = grasps or (lambda scene, obj: find_grasps(scene, obj, ur3e.GRIPPER, settings))
+        self.address = None  # no other program can reach it
         self._stop = threading.Event()
         self._dead_man = DeadMan(self._stop.set, late_s)
         self._motion = Motion(world, self._stop, watch, self._dead_man)
