@@ -41,6 +41,7 @@ CAMERAS: Mapping[str, dict[str, Any]] = {
     "320 x 240": {"width": 320, "height": 240},
     "a perfect sensor": {"sensor": "none"},
     "a harsh sensor": {"sensor": "harsh"},
+    **{f"the sensor {name}": {"sensor": name} for name in ("realsense", "phoxi", "kinect", "zed")},
 }
 TIERS = ("easy", "medium", "hard")
 FIRST_SEED = 910_000_000

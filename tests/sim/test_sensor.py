@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.hand_made import at, on_table, single, thrown
 
+from cpor.data.depth import drop_strays
 from cpor.errors import SimulationError
 from cpor.evidence.shadows import find_shadow
 from cpor.sim.camera.look import plain_look
@@ -214,8 +215,10 @@ def test_the_shadow_of_a_named_sensor_is_found_where_it_stands(name, side):
         assert found.k == pytest.approx(abs(baseline) * focal, rel=0.25)
 
 
-def test_the_default_sensor_has_no_shadow():
-    assert find_shadow(photo("default", thrown(1), 1, (640, 480)).depth) is None
+def test_the_default_sensor_has_no_shadow_and_no_stray_reading():
+    depth = photo("default", thrown(1), 1, (640, 480)).depth
+    assert find_shadow(depth) is None
+    assert drop_strays(depth)[0] is depth
 
 
 def test_a_projector_alone_leaves_colour_black_where_depth_is_missing_and_fewer_readings():

