@@ -97,7 +97,11 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.sim: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "Installing CPOR-Grasp with its simulator and networks into $(VENV) …"
+	@echo "1/3 Installing CPOR-Grasp into $(VENV): NumPy, SciPy and the compiler of its loops …"
+	@$(INSTALL) --editable .
+	@echo "2/3 Installing what runs its networks …"
+	@$(INSTALL) --editable '.[perception]'
+	@echo "3/3 Installing the simulator …"
 	@$(INSTALL) --editable '.[perception,sim]'
 	@touch $@
 

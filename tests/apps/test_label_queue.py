@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 from support.labelled import draw_labelled_scene
 
 from cpor.apps.lab import is_labelled_by_hand, read_why, see_labelled
@@ -43,6 +44,20 @@ def test_a_queue_has_drawn_and_valued_photographs_and_goes_on(photographs, tmp_p
     (out / "queue.json").write_text("[]")
     with pytest.raises(SceneFileError, match="damaged"):
         read_why(out)
+
+
+def test_a_recording_is_labelled_too(tmp_path):
+    pytest.importorskip("onnxruntime", reason="needs the extra perception")
+    rng = np.random.default_rng(5)
+    for k in range(8):
+        seen = draw_labelled_scene(rng).observation
+        Image.fromarray(seen.rgb).save(tmp_path / f"color_{k}.png")
+        depth = np.rint(np.nan_to_num(seen.depth) * 1000).astype(np.uint16)
+        Image.fromarray(depth).save(tmp_path / f"depth_{k}.png")
+    queue = plan_queue(tmp_path, tmp_path / "out", 8)
+    assert sorted(queue.photographs) == [f"{k:04d}" for k in range(8)]
+    place, number = queue.photographs["0003"]
+    assert (place, number) == (tmp_path, 3) and len(queue.left) == 8
 
 
 def test_what_a_person_labelled_is_seen_by_the_machine(tmp_path):

@@ -27,6 +27,20 @@ def test_axe_finds_nothing_serious(open_page, scheme, width):
     comes_true(it.page, "(width) => document.documentElement.scrollWidth <= width", width)
 
 
+def test_a_phone_has_one_row_above_the_picture_and_the_rest_in_a_menu(open_page):
+    it = open_page(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    it.choose(it.drop_scene(SCENE)["objects"][0]["id"])
+    it.settled()
+    assert it.page.locator("header.bar").bounding_box()["height"] <= 60
+    picture = it.see("picture").bounding_box()
+    assert picture["y"] + 0.6 * picture["height"] <= 844
+    expect(it.see("open-glossary")).to_be_hidden()
+    it.see("open-tools").tap()
+    it.see("open-glossary").tap()
+    expect(it.see("glossary")).to_be_visible()
+    assert it.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_api_is_described_without_another_host(open_page):
     it = open_page("/docs")
     expect(it.see("operation").first).to_be_visible()
@@ -87,8 +101,9 @@ def test_photographs_are_labelled_one_after_the_other(browser, tmp_path):
         said = page.get_by_test_id("queue-text")
         expect(said).to_contain_text("2 of 2 photographs left")
         first = said.text_content().split(":")[0]
+        expect(page.get_by_test_id("queue-asserts")).to_contain_text("every object has one mask")
         with page.expect_response("**/v1/queue/skip") as second:
-            page.get_by_test_id("queue-skip").click()
+            page.keyboard.press("l")
         expect(said).not_to_contain_text(first)
         assert not list(out.glob("scene_*"))
         before = len(second.value.json()["scene"]["objects"])
@@ -97,7 +112,7 @@ def test_photographs_are_labelled_one_after_the_other(browser, tmp_path):
         with page.expect_response("**/corrections"):
             page.locator("[data-testid^=badge-] .disc").first.click()
         expect(page.get_by_test_id("object")).to_have_count(before - 1)
-        page.get_by_test_id("queue-accept").click()
+        page.keyboard.press("a")
         expect(said).to_contain_text("1 of 2 photographs left")
         (written,) = out.glob("scene_*")
         labelled = read_scene_folder(written)

@@ -135,5 +135,8 @@ def test_a_failed_question_is_said_until_it_is_read_and_a_slow_one_shows_that_it
     held[0].continue_()
     expect(it.page.locator("body[data-asking]")).to_have_count(0)
     expect(it.see("error")).to_contain_text("The worker was too slow.")
+    it.choose(scene["objects"][1]["id"])
+    it.settled()
+    expect(it.see("error")).to_contain_text("The worker was too slow.")
     it.page.locator("#error-close").click()
     expect(it.see("error")).to_be_hidden()

@@ -14,8 +14,7 @@ from statistics import median
 import numpy as np
 
 from cpor.apps.lab import read_why, write_why
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
+from cpor.data.frame_files import name_inputs, read_input
 from cpor.fitting.from_prior import FIT_SHARE
 from cpor.fitting.label_order import order_by_value
 from cpor.system import System
@@ -32,12 +31,12 @@ class LabelQueue:
     """What is to be labelled, and what is done.
 
     Attributes:
-        photographs: Folder of each photograph, by name, in order.
+        photographs: Where each photograph lies, by name, in order: its path, and its number in a recording.
         out: Where labelled scene folders go.
         clock: Seconds that only grow.
     """
 
-    photographs: dict[str, Path]
+    photographs: dict[str, tuple[Path, int | None]]
     out: Path
     clock: Callable[[], float] = time.monotonic
     _skipped: set[str] = field(default_factory=set, init=False)
@@ -79,13 +78,13 @@ def plan_queue(
     """Choose what to label; a queue that was begun goes on as it was planned.
 
     Args:
-        folder: Of scene folders, labelled or not: at least photographs, better with depth.
+        folder: Scene folders or a recording, as `cpor decide` reads them: photographs, better with depth.
         out: Where labelled scene folders go; made if absent.
         photographs: How many to label at most.
         seed: Random seed for those drawn.
         progress: Told `(what, done, total)`.
     """
-    paths = {path.name: path for path in list_scene_folders(folder)}
+    paths = name_inputs(folder)
     out.mkdir(parents=True, exist_ok=True)
     why = read_why(out)
     if why is None:
@@ -97,7 +96,8 @@ def plan_queue(
         drawn = [names[k] for k in rng.permutation(len(names))[: wanted - n_value]]
         for k, name in enumerate(names):
             if name not in drawn:
-                view = system.look(read_scene_folder(paths[name]).observation)
+                path, number = paths[name]
+                view = system.look(read_input(path, frame=number)[0].observation)
                 beliefs[name] = system.believe(view).beliefs
             progress("looking", k + 1, len(names))
         others = list(beliefs)

@@ -187,9 +187,9 @@ def decide(
     reply; elsewhere give it with --tell. Without an answer to which object is meant the exit code is 2.
     """
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
-        plain = asks == AskOptions() and given == Given() and not follow and all_into is None
-        plain = plain and parts == SystemOptions(mode=parts.mode, pipeline=parts.pipeline)
-        if not plain or any(each is not None for each in (infers.questions, shows.out, shows.rerun)):
+        plain = asks, given, parts, follow, all_into, infers.questions, shows.out, shows.rerun
+        same = SystemOptions(mode=parts.mode, pipeline=parts.pipeline)
+        if plain != (AskOptions(), Given(), same, False, None, None, None, None):
             raise InvalidSettingError(
                 f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
                 "options about pictures, targets, scorers and models"

@@ -66,20 +66,14 @@ def doctor(
     from cpor.apps.doctor import summarize
 
     if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidSettingError(
-                f"cannot create the folder {out}: {error.strerror}; choose another --out"
-            ) from None
+        _make_folder(out)
     examined = []
     pictures = 0
     for each in _examine(source, depth_unit_m, frame, frames_only):
         examined.append(each)
-        if out is not None and each.scene is not None and pictures < MOST_PICTURES:
-            alone = len(examined) == 1 and each.state == "pass"
-            if each.state != "pass" or alone:
-                pictures += _write_picture(each, out)
+        shown = each.state != "pass" or len(examined) == 1
+        if shown and out is not None and each.scene is not None and pictures < MOST_PICTURES:
+            pictures += _write_picture(each, out)
         if not as_json:
             _print(each)
     report = {**summarize(examined), "examined": [each.to_json() for each in examined]}
@@ -91,14 +85,24 @@ def doctor(
         write_text(out / "doctor.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     if as_json:
         print_json(report)
-    elif len(examined) > 1:
-        _print_summary(report)
-    if out is not None and not as_json:
-        typer.echo(f"Wrote {say_count(pictures, 'picture')} and doctor.json into {out}.")
-    elif not as_json and any(each.state != "pass" for each in examined):
-        typer.echo("A picture that shows it: add --out DIR.")
+    else:
+        if len(examined) > 1:
+            _print_summary(report)
+        if out is not None:
+            typer.echo(f"Wrote {say_count(pictures, 'picture')} and doctor.json into {out}.")
+        elif any(each.state != "pass" for each in examined):
+            typer.echo("A picture that shows it: add --out DIR.")
     if any(each.state == "fail" for each in examined):
         raise typer.Exit(1)
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSettingError(
+            f"cannot create the folder {out}: {error.strerror}; choose another --out"
+        ) from None
 
 
 def _examine(

@@ -48,7 +48,7 @@ def decide_frames(
         settings: How to decide.
         follow: Whether the frames show the same objects, one after the other.
     """
-    from cpor.data.frame_files import list_inputs
+    from cpor.data.frame_files import name_inputs
 
     if given.frame is not None or not folder.is_dir():
         raise InvalidSettingError("--follow and --all take a folder of frames, and no --frame")
@@ -56,9 +56,9 @@ def decide_frames(
         raise InvalidSettingError(
             "the number of an object is of one frame; give --point or --request, or follow it with --follow"
         )
-    inputs = list_inputs(folder)
-    names = [_name(folder, *each) for each in inputs]
-    sources = [([path], replace(given, frame=number)) for path, number in inputs]
+    inputs = name_inputs(folder)
+    names = list(inputs)
+    sources = [([path], replace(given, frame=number)) for path, number in inputs.values()]
     if follow:
         views = (look(system, *each) for each in sources)
         followed = system.follow(views, asked, tau=tau, settings=settings)
@@ -120,12 +120,6 @@ def write_frames(
     said = ", ".join(f"{count} {kind}" for kind, count in tally.most_common())
     typer.echo(f"{tally.total()} frames: {said}. Wrote {out / TABLE} and a folder for each.", err=quiet)
     return tally["error"]
-
-
-def _name(folder: Path, path: Path, number: int | None) -> str:
-    """A name for a frame that can be one of a folder: where it lies, and its number."""
-    inside = "-".join(path.relative_to(folder).parts)
-    return "_".join(each for each in (inside, "" if number is None else f"{number:04d}") if each) or "0000"
 
 
 def _row(name: str, answer: "Answer | CporError") -> dict[str, object]:

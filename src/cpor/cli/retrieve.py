@@ -1,5 +1,6 @@
 """The command `retrieve`: the loop on any robot, dry first."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from cpor.robot.cycle import Cycle, RunResult
+    from cpor.system import System
 
 
 def add_to(app: typer.Typer) -> None:
@@ -68,7 +70,7 @@ def retrieve(
     from dataclasses import replace
 
     from cpor.robot.loop import retrieve as run_loop
-    from cpor.robot.retrievals import FILE, Retrieval, keep_retrieval, read_retrievals, say_promise, set_up
+    from cpor.robot.retrievals import FILE, read_retrievals, say_promise
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
     from cpor.viz.words import ENDS, sentence
@@ -77,12 +79,8 @@ def retrieve(
 
     options, settings = read_robot_file(config)
     system = parts.make(segmenter)
+    keep_verdict = _judge_after(record, robot, system) if judge else None
     judged = None if record is None else record.parent / FILE
-    if judge and judged is None:
-        raise InvalidSettingError("--judge keeps its answer beside the record; give --record too")
-    fitted, tau, where = set_up(robot, system) if judge else (None, None, "")
-    if judge and (fitted is None or tau is None):
-        raise InvalidSettingError("--judge needs a fitted model; drop --model none")
     past = read_retrievals([judged]) if judged is not None and judged.is_file() else []
     promised = say_promise(robot, system, past)
     if promised is not None and not as_json:
@@ -118,14 +116,30 @@ def retrieve(
         if not yes and not typer.confirm("That was a dry run. Move the arm now?"):
             raise typer.Exit(ASKED)
     code, said = run(live, record)
-    if live and record and judged and fitted and tau is not None:
-        wrong, ended = typer.confirm("Was any action of this run wrong?", err=True), str(said["ended"])
-        run_by = {"run": record.name, "where": where, "model": fitted.tested_digest}
-        keep_retrieval(judged, Retrieval(**run_by, tau=tau, wrong=wrong, ended=ended))
+    if live and keep_verdict is not None:
+        keep_verdict(str(said["ended"]))
     if as_json:
         print_json(said)
     if code:
         raise typer.Exit(code)
+
+
+def _judge_after(record: Path | None, robot: str, system: "System") -> Callable[[str], None]:
+    """A function that asks after a run whether an action was wrong, and keeps the reply."""
+    from cpor.robot.retrievals import FILE, Retrieval, keep_retrieval, set_up
+
+    if record is None:
+        raise InvalidSettingError("--judge keeps its answer beside the record; give --record too")
+    fitted, tau, where = set_up(robot, system)
+    if fitted is None or tau is None:
+        raise InvalidSettingError("--judge needs a fitted model; drop --model none")
+    run_by = {"run": record.name, "where": where, "model": fitted.tested_digest}
+
+    def keep(ended: str) -> None:
+        wrong = typer.confirm("Was any action of this run wrong?", err=True)
+        keep_retrieval(record.parent / FILE, Retrieval(**run_by, tau=tau, wrong=wrong, ended=ended))
+
+    return keep
 
 
 ASKED, INPUT, FAULT = 1, 2, 3

@@ -61,14 +61,8 @@ def score(
     from cpor.semantics.badges import draw_marks
     from cpor.semantics.registry import find_config, make_scorer
     from cpor.semantics.replay import record as recorded
-    from cpor.semantics.secrets import scrub
 
-    if not scene.is_dir():
-        raise SceneFileError(f"there is no folder {scene}; give a scene folder")
-    if not (scene / "rgb.png").is_file():
-        raise SceneFileError(
-            f"{scene} is no scene folder: it has no rgb.png; `cpor perceive {scene} --out NEW` makes one"
-        )
+    _require_scene_folder(scene)
     found = read_input(scene)[0]
     config = find_config(scorer)
     changes: dict[str, object] = {} if cache else {"cache": False}
@@ -100,13 +94,29 @@ def score(
     else:
         where = f"{goal} was not changed" if kept else f"the scores are in {goal}"
         typer.echo(f"{asked.name} answered {answered} of {len(said.scores)} questions; {where}")
-        typer.echo(_spent(said))
-        for problem in said.problems[:5]:
-            typer.echo(f"  {scrub(problem, None)}")
-        if len(said.problems) > 5:
-            typer.echo(f"  … {len(said.problems) - 5} more in {goal.with_suffix('.replies.json')}")
+        _print_spent(said, goal)
     if in_vain:
         raise typer.Exit(1)
+
+
+def _require_scene_folder(scene: Path) -> None:
+    if not scene.is_dir():
+        raise SceneFileError(f"there is no folder {scene}; give a scene folder")
+    if not (scene / "rgb.png").is_file():
+        raise SceneFileError(
+            f"{scene} is no scene folder: it has no rgb.png; `cpor perceive {scene} --out NEW` makes one"
+        )
+
+
+def _print_spent(said: "ScoredPairs", goal: Path) -> None:
+    """What asking took, and the first problems."""
+    from cpor.semantics.secrets import scrub
+
+    typer.echo(_spent(said))
+    for problem in said.problems[:5]:
+        typer.echo(f"  {scrub(problem, None)}")
+    if len(said.problems) > 5:
+        typer.echo(f"  … {len(said.problems) - 5} more in {goal.with_suffix('.replies.json')}")
 
 
 def _find_masks(given: "Scene", folder: Path, quiet: bool) -> "Scene":

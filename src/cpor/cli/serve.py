@@ -93,7 +93,9 @@ def serve(
 def label(
     photographs: Annotated[
         Path,
-        typer.Argument(metavar="FOLDER", help="Folder of scene folders: photographs with depth."),
+        typer.Argument(
+            metavar="FOLDER", help="Photographs with depth: scene folders, or a recording as decide reads it."
+        ),
     ],
     out: Annotated[
         Path, typer.Option(help="Folder for labelled scenes. The same command goes on where it stopped.")

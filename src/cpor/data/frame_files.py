@@ -182,6 +182,16 @@ def read_steps(picture: Path, depth: Path | None = None, frame: int | None = Non
     return frames.decode_any_depth(read_bytes(path), path)
 
 
+def name_inputs(folder: Path) -> dict[str, tuple[Path, int | None]]:
+    """What `list_inputs` finds, each by a name that a folder can have: where it lies, and its number."""
+    found = {}
+    for path, number in list_inputs(folder):
+        inside = "-".join(path.relative_to(folder).parts)
+        counted = "" if number is None and inside else f"{number or 0:04d}"
+        found["_".join(filter(None, (inside, counted)))] = path, number
+    return found
+
+
 def list_inputs(folder: Path) -> list[tuple[Path, int | None]]:
     """What a folder holds that can be looked at: itself, frames by number, or folders of one frame each.
 

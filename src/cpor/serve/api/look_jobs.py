@@ -1,5 +1,6 @@
 """What the workers that look at pictures do: an upload becomes a view, and what is said of it."""
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ import numpy as np
 
 from cpor.answer import View
 from cpor.corrections.history import Corrections
+from cpor.data.frame_files import read_input
 from cpor.errors import TooLargeError
 from cpor.evidence.pair_crops import near_pairs
 from cpor.gate.check import Check
@@ -25,7 +27,14 @@ from cpor.serve.api.messages import (
 )
 from cpor.serve.api.object_outlines import describe_objects
 from cpor.serve.api.view_decisions import asked_of, decide_on_view
-from cpor.serve.http.uploads import Received, Upload, UploadLimits, read_upload
+from cpor.serve.http.uploads import (
+    ANALYSED_PIXELS,
+    Received,
+    Upload,
+    UploadLimits,
+    read_upload,
+    shrink_camera,
+)
 from cpor.system import System
 
 
@@ -57,6 +66,17 @@ def look(system: System, upload: Upload, limits: UploadLimits) -> Seen:
     """Read an upload, find its objects, and say what is believed of every pair."""
     kept = _read(system, upload, limits)
     return Seen(describe(system, kept), kept)
+
+
+def look_at_input(system: System, place: Path, number: int | None) -> Seen:
+    """Find the objects of a frame in files of this machine; masks beside it do not count."""
+    frame = read_input(place, frame=number)[0].observation
+    step = math.ceil(math.sqrt(frame.rgb[..., 0].size / ANALYSED_PIXELS))
+    depth = None if frame.depth is None else frame.depth[::step, ::step]
+    small = replace(
+        frame, rgb=frame.rgb[::step, ::step], depth=depth, camera=shrink_camera(frame.camera, step)
+    )
+    return look_at_frame(system, frame if step == 1 else small)
 
 
 def look_at_frame(system: System, frame: Observation) -> Seen:

@@ -10,27 +10,22 @@ from cpor.corrections import label_scene
 from cpor.data.scene_folder import write_scene_folder
 from cpor.serve.api.decide_routes import as_json
 from cpor.serve.api.kept_views import KeptView, ViewShelf
-from cpor.serve.api.look_jobs import look
+from cpor.serve.api.look_jobs import look_at_input
 from cpor.serve.api.messages import AcceptRequest, QueueReply
 from cpor.serve.http.refusals import NotKept
-from cpor.serve.http.settings import ServeSettings
-from cpor.serve.http.uploads import Upload, UploadLimits
 from cpor.serve.jobs.workers import WorkerPool
 from cpor.system import System
 
 
-def add_queue_routes(
-    app: FastAPI, settings: ServeSettings, looking: WorkerPool[System], shelf: ViewShelf, queue: LabelQueue
-) -> None:
+def add_queue_routes(app: FastAPI, looking: WorkerPool[System], shelf: ViewShelf, queue: LabelQueue) -> None:
     """Add the routes."""
-    limits = UploadLimits(settings.most_pixels, settings.most_mask_pixels)
     shown: dict[str, str] = {}  # scene id -> name, of the photograph on screen only
 
     async def show_next() -> Response:
         name = queue.begin()
         scene = None
         if name is not None:
-            seen = await looking.run(look, _upload(queue.photographs[name]), limits)
+            seen = await looking.run(look_at_input, *queue.photographs[name])
             shown.clear()
             shown[(id := shelf.put(seen.kept))] = name
             scene = seen.reply.model_copy(update={"id": id})
@@ -74,13 +69,3 @@ def _save(_: System, kept: KeptView, request: AcceptRequest, folder: Path) -> No
     assert believed is not None
     said = dict(kept.view.relations) | {(each.blocked, each.blocker): each.p for each in request.relations}
     write_scene_folder(label_scene(kept.view.scene, believed.beliefs, said), folder, overwrite=True)
-
-
-def _upload(folder: Path) -> Upload:
-    """The frame of a photograph alone: the machine labels it, whatever masks it has."""
-    depth, camera = folder / "depth.png", folder / "camera.json"
-    return Upload(
-        rgb=(folder / "rgb.png").read_bytes(),
-        depth=depth.read_bytes() if depth.is_file() else None,
-        camera=camera.read_text(encoding="utf-8") if camera.is_file() else None,
-    )

@@ -99,7 +99,7 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     add_kept_routes(app, looking, shelf)
     keeper = add_run_routes(app, settings.runs)
     if queue is not None:
-        add_queue_routes(app, settings, looking, shelf, queue)
+        add_queue_routes(app, looking, shelf, queue)
     pools = (looking, deciding, explaining)
     add_page_routes(app, metrics, pools, queue is not None, "" if camera is None else camera.kind, watch)
     return app

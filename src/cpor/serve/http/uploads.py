@@ -120,7 +120,7 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
         raise TooMuch(
             f"instances, amodal and objects list {len(ids)} objects; at most {MOST_OBJECTS} are taken"
         )
-    observation, notes = make_observation(photograph.pixels, steps, _shrink_camera(camera, step), unit)
+    observation, notes = make_observation(photograph.pixels, steps, shrink_camera(camera, step), unit)
     entries = [named.get(k, files.ObjectEntry(id=k)) for k in sorted(ids)]
     objects = tuple(
         DetectedObject(e.id, amodal.get(e.id), e.name, e.score, e.occluded, e.called) for e in entries
@@ -203,7 +203,8 @@ def _refuse_lost(name: str, lost: set[int], step: int) -> None:
         )
 
 
-def _shrink_camera(camera: Camera, step: int) -> Camera:
+def shrink_camera(camera: Camera, step: int) -> Camera:
+    """The camera of a picture of which every so many pixels are kept, along each side."""
     if step == 1:
         return camera
     k, corners = camera.intrinsics, camera.workspace

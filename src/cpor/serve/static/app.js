@@ -15,7 +15,7 @@ import { listenForKeys } from "./keys.js";
 import { Relations } from "./relations.js";
 import { mountLegend, Stage } from "./stage.js";
 import { mountStages, sendShown } from "./stages.js";
-import { addressOf, fitting, Store, key, riskOf } from "./store.js";
+import { addressOf, fitting, Store, key, riskOf, unread } from "./store.js";
 import { mountGlossary } from "./glossary.js";
 import { mountTake } from "./take.js";
 import { listenForDrops, mountWelcome } from "./welcome.js";
@@ -33,7 +33,8 @@ function report(problem) {
   if (problem instanceof api.GoneError) return lost();
   if (problem.status === 401) return askForToken();
   if (store.state.phase === "deciding") store.set({ phase: "choose", target: null, unanswered: null });
-  store.set({ busy: null, error: problem.message + (problem.retryAfter ? ` Try again in ${problem.retryAfter} s.` : "") });
+  const error = problem.message + (problem.retryAfter ? ` Try again in ${problem.retryAfter} s.` : "");
+  store.set({ busy: null, error, passing: false });
 }
 
 function lost() {
@@ -58,7 +59,7 @@ function askForToken() {
 }
 
 async function busyWith(words, work) {
-  store.set({ busy: words, error: null });
+  store.set({ busy: words, error: unread(store.state) });
   try {
     return await work();
   } catch (problem) {
@@ -113,7 +114,7 @@ function choose(id, words = "") {
   if (!scene) return;
   byId("words").value = words;
   if (id === target && phase === "decided") return;
-  const fresh = { question: null, candidates: [], selected: null, error: null, note: null };
+  const fresh = { question: null, candidates: [], selected: null, error: unread(store.state), note: null };
   store.set({ ...decider.forget(), ...fresh, target: id, phase: "deciding" });
   remember();
   decide();
@@ -180,6 +181,7 @@ async function askFor(words) {
       question: null,
       candidates: [],
       selected: null,
+      passing: true,
       error: said.question ?? `Nothing here looks like “${words}”. Try its colour or place, or click it.`,
     });
     remember();
@@ -251,6 +253,7 @@ async function openFiles(files) {
   if (!all.rgb) {
     const names = files.map((file) => file.name).join(", ");
     store.set({
+      passing: true,
       error: `No colour picture among ${names}. Drop a PNG, JPEG or WebP picture, with its depth picture if you have one.`,
     });
     return;
@@ -278,7 +281,7 @@ function back() {
 
 const close = () => store.set({ phase: store.state.reply ? "decided" : "choose" });
 
-const useCamera = () => openCamera((file) => openFiles([file]), (error) => store.set({ error }));
+const useCamera = () => openCamera((file) => openFiles([file]), (error) => store.set({ error, passing: true }));
 const useDepthCamera = () => openDepthCamera(page);
 
 // Everything together
@@ -338,6 +341,11 @@ function mount() {
     decide();
   });
   byId("note-close").addEventListener("click", () => store.set({ note: null }));
+  const menu = byId("open-tools");
+  const showMenu = (whether) => menu.setAttribute("aria-expanded", String(whether));
+  menu.addEventListener("click", () => showMenu(menu.getAttribute("aria-expanded") === "false"));
+  document.addEventListener("click", ({ target }) => target.closest("#open-tools") || showMenu(false));
+  addEventListener("keydown", ({ key: pressed }) => pressed === "Escape" && showMenu(false));
   addEventListener("popstate", openAddress);
   store.view(showState);
 }

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, download } from "./dom.js";
-import { requestOf } from "./store.js";
+import { requestOf, unread } from "./store.js";
 
 /** page: busyWith(words, work), report(problem), remember(), decide(), forgetReply() -> fields, close(note). */
 export function makeCorrections(store, page) {
@@ -26,7 +26,7 @@ export function makeCorrections(store, page) {
     const wanted = there.has(target) ? target : null;
     store.set({
       ...(wanted === null ? page.forgetReply() : { plan: null, explained: null }),
-      scene, edits: stays, target: wanted, selected: null, shownGraph: null, error: null, candidates: [], question: null,
+      scene, edits: stays, target: wanted, selected: null, shownGraph: null, error: unread(store.state), candidates: [], question: null,
       phase: wanted === null ? "choose" : phase,
     });
     page.remember();

@@ -75,7 +75,7 @@ export class Decider {
     if (request.graphs > 0) this.#graphsOf = edits;
     if (reply.action === null) {
       // Such as an object outside of the workspace: it may be seen, but not asked for.
-      this.#store.set({ reply: null, target: null, phase: "choose", unanswered: null, error: reply.question });
+      this.#store.set({ reply: null, target: null, phase: "choose", unanswered: null, error: reply.question, passing: true });
       return;
     }
     this.#store.set({ reply: { ...reply, graphs }, phase: "decided" });

@@ -112,7 +112,7 @@ export function mountDecision(root, store, actions) {
         ),
         el("p", { class: "why", "data-testid": "why", title: reply.why }, ...because(state, reply)),
         untested(state, reply) ?? caveat(state),
-        pair ? tellIt(state, pair) : null),
+        pair ? tellIt(state, pair) : noQuestion(state, reply)),
       el("div", { class: "verdict-side" }, edited(state), after(state), inFull(state, reply), doubted(reply.checks)),
     );
   }
@@ -165,6 +165,13 @@ export function mountDecision(root, store, actions) {
       answers(pair, actions.answer));
   }
 
+  /** Where it asks, and no single answer would help: what would. */
+  function noQuestion(state, reply) {
+    if (reply.action.type !== "defer" || reply.action.reason === "failed_check" || state.explained === null) return null;
+    return el("p", { class: "ask-inline", "data-testid": "no-question" },
+      "No single answer would settle this. Look again from another side, or correct what it sees (✎ Correct…).");
+  }
+
   function proof(reply) {
     const { certified, exact, kind, epsilon } = reply.certificate;
     const missing = reply.relations.some((each) => each.p === null);
@@ -190,13 +197,13 @@ export function mountDecision(root, store, actions) {
     const same = String(plan.first_action.object) === String(state.reply.action.object);
     if (!same || plan.steps.length > 4) return null;
     const later = plan.steps.slice(1).flatMap(
-      (step) => ["remove ", chip(state, step.object, { name: false }), ", then "],
+      (step) => ["remove ", chip(state, step.object), ", then "],
     );
     return el("p", {
       "data-testid": "after",
       title: plan.note ?? "The whole plan, if nothing moves meanwhile; the robot looks again after each step",
     },
-      el("b", {}, "After that: "), ...later, "grasp ", chip(state, plan.target, { name: false }),
+      el("b", {}, "After that: "), ...later, "grasp ", chip(state, plan.target),
       el("span", { class: "dim" }, ` (probability that the whole plan is right: ${likely(plan.p_valid)})`));
   }
 

@@ -2,6 +2,7 @@
 
 import { byId, el, show } from "./dom.js";
 import { mark } from "./glossary.js";
+import { unread } from "./store.js";
 import { sayObject } from "./words.js";
 
 const RADIUS = 0.012; // of the brush, as a share of the picture's longer side
@@ -88,9 +89,9 @@ export function mountTools(root, store, actions) {
   function click(id, point) {
     const { tool, picked } = store.state;
     const { clicks, onObject, make } = TOOLS[tool];
-    if (onObject && id === null) return store.set({ error: "There is no object at this point. Click one." });
+    if (onObject && id === null) return store.set({ error: "There is no object at this point. Click one.", passing: true });
     const now = [...picked, { id, point }];
-    if (now.length < clicks) return store.set({ picked: now, error: null });
+    if (now.length < clicks) return store.set({ picked: now, error: unread(store.state) });
     store.set({ picked: [] });
     if (tool === "rename") return askName(id);
     actions.correct({ correction: make(now) });
@@ -113,7 +114,7 @@ export function mountTools(root, store, actions) {
       if (tool === null) return;
       if (!TOOLS[tool].brush) return click(id, points.at(-1));
       const object = id ?? target;
-      if (object === null) return store.set({ error: "Begin the stroke inside of the object that it belongs to." });
+      if (object === null) return store.set({ error: "Begin the stroke inside of the object that it belongs to.", passing: true });
       const radius = Math.max(2, RADIUS * Math.max(scene.width, scene.height));
       actions.correct({ correction: { tool: "brush", object, points, radius, erase: tool === "brush-off" } });
     },

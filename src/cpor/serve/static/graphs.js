@@ -4,7 +4,7 @@ import { arrowShape } from "./arrows.js";
 import { el, show, svg } from "./dom.js";
 import { key } from "./store.js";
 import { spread } from "./places.js";
-import { percent, shareOf } from "./words.js";
+import { objectOf, percent, shareOf, thingColour } from "./words.js";
 
 const WIDTH = 128;
 const HEIGHT = 58;
@@ -34,7 +34,7 @@ export function mountGraphs(root, store) {
     const graphs = state.reply?.graphs ?? [];
     if (graphs.length === 0) {
       const missing = state.reply?.relations.some((each) => each.p === null);
-      const why = missing ? "Some relations have no answer, so no full picture can be drawn." : "Nothing to show yet.";
+      const why = missing ? "Some relations have no answer, so no full picture can be drawn." : "There are too many ways to list them.";
       show(root, el("p", { class: "small dim" }, state.reply ? why : "Choose an object first."));
       return;
     }
@@ -67,7 +67,7 @@ export function mountGraphs(root, store) {
       pinned = pinned === i ? null : i;
       point(pinned);
     };
-    const words = differences(graph, first, i);
+    const words = differences(state, graph, first, i);
     return el(
       "button",
       {
@@ -89,12 +89,13 @@ export function mountGraphs(root, store) {
 }
 
 /** How a graph differs from the likeliest one, in a few words. */
-function differences(graph, first, index) {
+function differences(state, graph, first, index) {
   if (index === 0) return "likeliest";
   const here = new Set(graph.relations.map(key));
   const more = [...here].filter((name) => !first.has(name));
   const less = [...first].filter((name) => !here.has(name));
-  const say = (sign, names) => names.map((name) => `${sign} ${name.replace(">", "→")}`);
+  const called = (id) => `${id} ${objectOf(state.scene, id)?.name ?? ""}`.trim();
+  const say = (sign, names) => names.map((name) => `${sign} ${name.split(">").map(called).join(" on ")}`);
   const all = [...say("+", more), ...say("−", less)];
   return all.length > 2 ? `${all[0]} and ${all.length - 1} more` : all.join(", ");
 }
@@ -132,7 +133,7 @@ function drawing(state, graph, first, index) {
     return svg(
       "g",
       { class: kind },
-      svg("circle", { cx: at.x, cy: at.y, r: each.id === state.target ? 7 : 6 }),
+      svg("circle", { cx: at.x, cy: at.y, r: each.id === state.target ? 7 : 6, fill: thingColour(each.id) }),
       svg("text", { x: at.x, y: at.y + 3 }, String(each.id)),
     );
   };

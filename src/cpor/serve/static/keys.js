@@ -35,6 +35,7 @@ export function listenForKeys(store, actions) {
       o: actions.open,
       n: () => actions.walk(1),
       p: () => actions.walk(-1),
+      ...(store.state.labelling && { a: () => byId("queue-accept").click(), l: () => byId("queue-skip").click() }),
     }[event.key];
     if (act) act();
     else if (/^[0-9]$/.test(event.key)) chooseByDigit(event.key);

@@ -59,7 +59,7 @@ async function trying(work) {
   }
 }
 
-/** The form as it was when the run of this tab began: a reload must not show another. */
+/** Fill the form as it was when the run of this tab began: a reload must not show another; whether there was one. */
 function fillForm() {
   let kept = null;
   try {
@@ -67,12 +67,13 @@ function fillForm() {
   } catch {
     // without storage the form begins as it is
   }
-  if (kept === null || typeof kept !== "object") return;
+  if (kept === null || typeof kept !== "object") return false;
   for (const name of ["tier", "seed", "eyes", "mode", "speed"]) {
     byId(name).value = String(kept[name]);
     if (byId(name).selectedIndex === -1) byId(name).selectedIndex = 0;
   }
   byId("paused").checked = kept.paused === true;
+  return true;
 }
 
 function keepForm(request) {
@@ -209,8 +210,8 @@ function sayState() {
       const steps = `${cycles.size} ${cycles.size === 1 ? "step" : "steps"}`;
       if (run.ended === "retrieved") {
         const unsafe = unsafeSteps();
-        if (unsafe === 0) return `✓ Done: ${what} is out, after ${steps}.`;
-        return `⚠ ${what[0].toUpperCase()}${what.slice(1)} is out, after ${steps}, though ${unsafe === 1 ? "one was" : `${unsafe} were`} wrong in truth.`;
+        if (unsafe === 0) return `✓ Done: retrieved ${what} after ${steps}.`;
+        return `⚠ Retrieved ${what} after ${steps}, though ${unsafe === 1 ? "one was" : `${unsafe} were`} wrong in truth.`;
       }
       return `✗ Not done: ${what} was not retrieved; ${ENDS[run.ended] ?? run.ended} (${run.detail}).`;
     }
@@ -294,7 +295,8 @@ async function open() {
     if (done?.run_id && !cycles.size) watch(done);
   });
   listenForKeys();
-  fillForm();
+  let eyesChosen = fillForm();
+  byId("eyes").addEventListener("change", () => (eyesChosen = true));
   draw();
   const service = await trying(health);
   if (service && !service.simulator) {
@@ -302,6 +304,7 @@ async function open() {
     hasSimulator = false;
     byId("begin").disabled = true;
   }
+  if (service?.perception && !eyesChosen) byId("eyes").value = "networks";
   const known = new URLSearchParams(location.hash.slice(1)).get("run");
   if (!known) await offerRuns();
   else watch({ run_id: known, state: "preparing", cycle: 0, target: null, target_name: null, ended: null, detail: null });

@@ -60,7 +60,7 @@ function question(cycle, actions) {
     el("p", {}, "It asks you: which object shall it take?"),
     el("div", { class: "answers" },
       seen.map((each) => el("button", { type: "button", "data-testid": `answer-${each.id}`, onclick: () => actions.answer(each.id) },
-        each.id === cycle.target ? "Grasp " : "Remove ", chip(stateOf(cycle), each.id, { name: false }))),
+        each.id === cycle.target ? "Grasp " : "Remove ", chip(stateOf(cycle), each.id))),
       el("button", { type: "button", onclick: () => actions.answer(null) }, "Give up")));
 }
 
@@ -91,7 +91,7 @@ function bar(cycle, each, live, actions) {
       el("span", { class: "tick", "aria-hidden": "true" }, chosen ? "✓" : ""),
       isTarget ? "Grasp " : "Remove ",
       el("button", { type: "button", class: "plain pick", disabled: !live || isTarget, "aria-label": label, title: label, "data-testid": `pick-${each.object}`, onclick: () => actions.retarget(each.object) },
-        chip(stateOf(cycle), each.object, { name: false }))),
+        chip(stateOf(cycle), each.object))),
     el("span", { class: "row-track", "aria-hidden": "true" }, el("span", { class: "fill" }), exact ? null : el("span", { class: "whisker" })),
     el("span", { class: "row-value" }, scoreText(each)),
     el("span", { class: "visually-hidden" }, `, ${proven}`));

@@ -30,7 +30,7 @@ export class Relations {
 
   #draw(state) {
     byId("workplace").dataset.detail = state.selected ? "open" : "closed";
-    byId("relations-title").textContent = state.selected ? "One relation, and where it comes from" : "Who is in the way of whom?";
+    byId("relations-title").textContent = state.selected ? "One relation, and where it comes from" : "What is in the way of what?";
     if (!state.scene || state.target === null) {
       this.#detail = null;
       show(this.#root, el("p", { class: "small dim" }, "Shown once you have chosen an object."));

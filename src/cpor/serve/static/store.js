@@ -8,7 +8,8 @@ export const START = Object.freeze({
   stage: null, // how far an upload is: {at, share}
   health: null,
   gone: false,
-  error: null,
+  error: null, // stays until it is closed
+  passing: false, // whether the error is about the last click or words, and goes with the next
   note: null, // what became of dropped files
   examples: null,
   scene: null,
@@ -32,6 +33,9 @@ export const START = Object.freeze({
   labelling: false, // photographs of a queue are shown: every relation that will be accepted has its arrow
   picked: [], // what was clicked with it so far: {id, point}
 });
+
+/** The error that a next click leaves: what the service could not do stays until it is read. */
+export const unread = (state) => (state.passing ? null : state.error);
 
 export class Store {
   #state = START;
