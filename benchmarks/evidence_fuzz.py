@@ -52,7 +52,7 @@ KINDS = ("true", "recorded", "forged", "claimed", "made")
 SHARES = (0.3, 0.1, 0.2, 0.2, 0.2)
 IN_FRAME = (
     "previous frame again", "no depth on blockers", "no depth on target", "depth holes", "depth shifted",
-    "depth of another frame",
+    "depth of another frame", "blockers read too deep", "blockers seen through",
 )  # fmt: skip
 """Faults that our networks can look at."""
 BOLDEST = min(MODES, key=lambda mode: mode_tau(mode))
@@ -216,7 +216,9 @@ def decide_view(bases: Bases, number: int, seed: int) -> dict[str, Any]:
 def run(bases: Bases, wanted: int, seed: int) -> Iterator[dict[str, Any]]:
     """Views until there are as many cases as wanted; those of an earlier run are read."""
     models = b"".join(bundled_model(kind).read_bytes() for kind in ("geometry", "embedded"))
-    made = hashlib.blake2b(models + repr((KINDS, SHARES, TARGETS)).encode(), digest_size=4).hexdigest()
+    made = hashlib.blake2b(
+        models + repr((KINDS, SHARES, TARGETS, sorted(FAULTS))).encode(), digest_size=4
+    ).hexdigest()
     file = OUT / "fuzz" / f"views_{seed}_{made}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()

@@ -1,52 +1,68 @@
 """Targets that fall back into the heap, and people who meddle before a motion: what the loop believes.
 
-Run: PYTHONPATH=tests python benchmarks/evidence_meddling.py [--drops 500] [--meddlings 300] [--out FILE]
+Run: PYTHONPATH=tests python benchmarks/evidence_meddling.py [--drops 500] [--meddlings 300] [--dry]
 """
 
 import argparse
-import json
-from pathlib import Path
+from collections import Counter
 
-from support.meddling import MEDDLINGS, drop, meddle
+from evidence_page import keep
+from long_parts import Row
+from support.meddling import DROPS, MEDDLINGS, drop, meddle
 
 from cpor.experiments.runs.report import wilson_interval
 
 
+def share(n: int, of: int) -> str:
+    """A count with its 95 % interval in percent."""
+    low, high = wilson_interval(n, of)
+    return f"{n} of {of} [{100 * low:.1f}, {100 * high:.1f}] %"
+
+
+def rows_of_drops(count: int, first: int) -> list[Row]:
+    """The rows of targets that fall back: anywhere, into their own place, under another object's mask."""
+    ended, false = Counter[str](), 0
+    for seed in range(first, first + count):
+        result = drop(seed)[1]
+        ended[result.ended] += 1
+        false += result.retrieved
+    kinds = ", ".join(DROPS)
+    then = ", ".join(f"{name} {n}" for name, n in ended.items())
+    point = f"made-up robot says done, the target fell back ({kinds})"
+    return [("safe", f"{point}: called retrieved", "0", f"{share(false, count)}; ended: {then}")]
+
+
+def rows_of_meddlings(count: int, first: int) -> list[Row]:
+    """The rows of a meddler, or a bumped camera, between the look that is decided on and the motion."""
+    each = -(-count // len(MEDDLINGS))
+    wrong, noticed = 0, Counter[str]()
+    for kind in MEDDLINGS:
+        for seed in range(first, first + each):
+            table, result = meddle(kind, seed)
+            noticed[kind] += any("not sent" in n for c in result.cycles for n in c.notes)
+            wrong += bool(set(table.taken) - {1})
+    total = each * len(MEDDLINGS)
+    by_kind = ", ".join(f"{kind} {noticed[kind]}" for kind in MEDDLINGS)
+    point = "made-up robot, something changes between look and motion"
+    return [
+        ("safe", f"{point}: runs that took another object", "0", share(wrong, total)),
+        ("safe", f"{point}: noticed before the motion, of {each} each", str(each), by_kind),
+    ]
+
+
 def main() -> None:
-    """Command line."""
+    """Measure, and keep the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--drops", type=int, default=500)
     parser.add_argument("--meddlings", type=int, default=300)
-    parser.add_argument("--first", type=int, default=10_000, help="Seed of the first case.")
-    parser.add_argument("--out", type=Path, default=Path("out/evidence/meddling.json"))
+    parser.add_argument("--first", type=int, default=10_000, help="seed of the first case")
+    parser.add_argument("--dry", action="store_true", help="print the rows only")
     asked = parser.parse_args()
-    false, ended = [], dict[str, int]()
-    for seed in range(asked.first, asked.first + asked.drops):
-        _, result, shown = drop(seed)
-        ended[result.ended] = ended.get(result.ended, 0) + 1
-        if result.retrieved:
-            false.append((seed, shown))
-    wrong, noticed = [], dict.fromkeys(MEDDLINGS, 0)
-    each = -(-asked.meddlings // len(MEDDLINGS))
-    for kind in MEDDLINGS:
-        for seed in range(asked.first, asked.first + each):
-            table, result = meddle(kind, seed)
-            noticed[kind] += any("not sent" in n for c in result.cycles for n in c.notes)
-            if set(table.taken) - {1}:
-                wrong.append((kind, seed))
-    told = {
-        "drops": asked.drops,
-        "called retrieved, seed and pixels of the target that show": false,
-        "false retrieved, 95 %": wilson_interval(len(false), asked.drops),
-        "ended": ended,
-        "meddlings": each * len(MEDDLINGS),
-        "wrong object": wrong,
-        "wrong object, 95 %": wilson_interval(len(wrong), each * len(MEDDLINGS)),
-        "noticed before the motion": {kind: f"{n} of {each}" for kind, n in noticed.items()},
-    }
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(told, indent=1))
+    rows = rows_of_drops(asked.drops, asked.first) + rows_of_meddlings(asked.meddlings, asked.first)
+    for row in rows:
+        print(" | ".join(row))
+    if not asked.dry:
+        keep({"meddling": rows})
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ LONG = {
     "mcp": "benchmarks/evidence_mcp.py",
     "gym": "benchmarks/evidence_gym.py",
     "power_cuts": "benchmarks/evidence_power_cuts.py",
+    "meddling": "benchmarks/evidence_meddling.py",
     "words": "benchmarks/evidence_words.py",
     "unseen": "benchmarks/evidence_unseen.py",
     "fuzz": "benchmarks/evidence_fuzz.py",

@@ -17,6 +17,9 @@ from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, 
 FARTHEST = 60
 """Pixels by which masks or depth are moved at most, in a picture 640 wide; at least a tenth of it."""
 
+TOO_DEEP_M = 0.03
+"""How much too deep a glossy thing is read. [m]"""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -198,6 +201,29 @@ def _with_depth(
     return fault
 
 
+def _blockers(broken: Broken) -> np.ndarray:
+    """Where the objects that obstruct the target show."""
+    return np.isin(broken.scene.visible_ids, [j for i, j in broken.truth if i == broken.target])
+
+
+def _read_too_deep(
+    depth: np.ndarray, broken: Broken, other: Scene, amount: float, rng: np.random.Generator
+) -> np.ndarray:
+    """As glossy things are read, which mirror what is around them."""
+    return depth + TOO_DEEP_M * _blockers(broken)
+
+
+def _seen_through(
+    depth: np.ndarray, broken: Broken, other: Scene, amount: float, rng: np.random.Generator
+) -> np.ndarray:
+    """As clear things are read: with the depth that is next to them."""
+    clear = _blockers(broken)
+    if clear.all():
+        return depth
+    rows, cols = ndimage.distance_transform_edt(clear, return_distances=False, return_indices=True)
+    return depth[rows, cols]
+
+
 def _unread(labels: Callable[[Broken], list[int]]) -> Change:
     def change(
         depth: np.ndarray, broken: Broken, other: Scene, amount: float, rng: np.random.Generator
@@ -270,6 +296,8 @@ FAULTS: Mapping[str, Change] = {
     "masks of another frame": _other_masks,
     "previous frame again": _same_frame,
     "no depth on blockers": _unread(lambda b: [j for i, j in b.truth if i == b.target]),
+    "blockers read too deep": _with_depth(_read_too_deep),
+    "blockers seen through": _with_depth(_seen_through),
     "no depth on target": _unread(lambda b: [b.target]),
     "depth holes": _with_depth(_holes),
     "depth shifted": _with_depth(lambda depth, b, other, a, rng: _shifting(a, rng)(depth)),

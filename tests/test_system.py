@@ -7,6 +7,7 @@ import pytest
 from support.networks import paint, write_area_scorer, write_colour_segmenter
 
 import cpor
+from cpor.answer import Promise
 from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Defer
 from cpor.model import FittedModel, bundled_model
@@ -28,6 +29,10 @@ def system(tmp_path):
 def frame(**boxes):
     rgb = paint((240, 320), **boxes)
     return Observation(rgb, np.where((rgb == 120).all(axis=-1), 0.8, 0.75).astype(np.float32))
+
+
+def test_a_promise_names_what_its_tests_leave_out():
+    assert "clear and very thin covers are not among them" in Promise(0.05, 0.9).in_words()
 
 
 def test_words_points_and_ids_lead_to_the_same_decision(system):

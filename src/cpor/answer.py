@@ -68,7 +68,8 @@ class Promise(NamedTuple):
         """For people."""
         return (
             f"Promised: at most {percent(self.alpha)} of the actions taken are wrong "
-            f"(confidence {percent(self.confidence)}, scenes like those it was tested on)."
+            f"(confidence {percent(self.confidence)}, scenes like those it was tested on; clear and very "
+            "thin covers are not among them)."
         )
 
 
