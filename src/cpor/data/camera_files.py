@@ -150,11 +150,10 @@ def _of_scannet(folder: Path, frame: str) -> KnownCamera | None:
     return KnownCamera(Camera(known["color"]), 0.001, sensor, by=(f"{folder.name}/",))
 
 
-def _of_realsense(folder: Path, frame: str) -> KnownCamera | None:
-    """What the viewer and `rs-convert` write beside each picture; extrinsics are not among it."""
+def _realsense_values(folder: Path, frame: str) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """The figures beside colour and depth, by role, and the files read: this frame's, else the first."""
     said: dict[str, dict[str, float]] = {}
     names = []
-    # Of this frame where names tell, else the first.
     found = [
         p for p in sorted(folder.iterdir()) if p.suffix in (".csv", ".txt") and "metadata" in p.name.lower()
     ]
@@ -166,6 +165,12 @@ def _of_realsense(folder: Path, frame: str) -> KnownCamera | None:
         values = {key.casefold(): _as_float(value) for key, value in pairs}
         said[role] = {key: value for key, value in values.items() if value is not None}
         names.append(path.name)
+    return said, names
+
+
+def _of_realsense(folder: Path, frame: str) -> KnownCamera | None:
+    """What the viewer and `rs-convert` write beside each picture; extrinsics are not among it."""
+    said, names = _realsense_values(folder, frame)
     if not said:
         return None
     cameras = {role: _of_realsense_values(values) for role, values in said.items()}

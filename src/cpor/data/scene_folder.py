@@ -280,9 +280,8 @@ def _check_size(path: Path, size: tuple[int, ...], shape: tuple[int, ...]) -> No
         )
 
 
-def encode_scene(scene: Scene) -> dict[str, bytes]:
-    """Bytes of every file of the scene, by name."""
-    seen = scene.observation
+def _encode_frame(seen: Observation) -> dict[str, bytes]:
+    """Photograph, camera and depth."""
     camera = seen.camera
     height, width = seen.shape
     k = camera.intrinsics._asdict() if camera.intrinsics else {}
@@ -309,6 +308,12 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
                 "give the camera a coarser depth_unit_m"
             )
         out["depth.png"] = images.encode_png(steps.astype(np.uint16))
+    return out
+
+
+def encode_scene(scene: Scene) -> dict[str, bytes]:
+    """Bytes of every file of the scene, by name."""
+    out = _encode_frame(scene.observation)
     listed = set(scene.points)
     if scene.visible_ids is not None:
         ids = scene.visible_ids
@@ -316,7 +321,7 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
         listed.update(np.unique(ids[ids > 0]).tolist())
     amodal = {o.id: o.amodal for o in scene.objects if o.amodal is not None}
     if amodal:
-        out["amodal.npz"] = files.encode_masks(amodal, seen.shape)
+        out["amodal.npz"] = files.encode_masks(amodal, scene.observation.shape)
         listed.update(amodal)
     for key, name in _TRUTH_FILES.items():
         if truth := getattr(scene, key):

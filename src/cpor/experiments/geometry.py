@@ -73,6 +73,22 @@ def measure_geometry(
                 for target in targets:
                     for figure, value in _judge(target, truth, p, owner).items():
                         values[figure].append((name, value))
+    ours, ci = _means(judged, pairs)
+    notes = (
+        f"{counts['targets']} targets of {counts['scenes']} scenes; left out {counts['cyclic']} whose true "
+        "relations have a cycle.",
+        *ORIGIN,
+    )
+    table = paper_rows("geometry", ours, {}, "Needs UNOBench's images and that network.")
+    rows = [row._replace(ci=ci.get(row.name, {}), comparable=False) for row in table]
+    return Table("geometry", "Geometry alone", rows, notes)
+
+
+def _means(
+    judged: Mapping[str, Mapping[str, list[tuple[str, float]]]],
+    pairs: Mapping[str, list[tuple[np.ndarray, np.ndarray]]],
+) -> tuple[dict[str, dict[str, float | None]], dict[str, dict[str, Interval]]]:
+    """The figures of every row, and their intervals."""
     rng = np.random.default_rng(SEED)
     ours: dict[str, dict[str, float | None]] = {}
     ci: dict[str, dict[str, Interval]] = {}
@@ -86,14 +102,7 @@ def measure_geometry(
             for f, each in values.items()
             if each
         }
-    notes = (
-        f"{counts['targets']} targets of {counts['scenes']} scenes; left out {counts['cyclic']} whose true "
-        "relations have a cycle.",
-        *ORIGIN,
-    )
-    table = paper_rows("geometry", ours, {}, "Needs UNOBench's images and that network.")
-    rows = [row._replace(ci=ci.get(row.name, {}), comparable=False) for row in table]
-    return Table("geometry", "Geometry alone", rows, notes)
+    return ours, ci
 
 
 MeasureScene: TypeAlias = Callable[[Scene], tuple[Scene, Mapping[int, int]]]

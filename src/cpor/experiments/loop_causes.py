@@ -162,11 +162,7 @@ def why_wrong(cycle: Cycle, action: Grasp | Remove, moment: Moment) -> Why:
     right = right_actions(moment.target, moment.truth)
     if not right:
         return "no_right_action"
-    if (
-        cycle.decision is not None
-        and not isinstance(cycle.decision.action, Defer)
-        and cycle.decision.action != action
-    ):
+    if _did_otherwise(cycle, action):
         return "tried_in_vain"
     if thing is None:
         return "mask_invented"
@@ -176,6 +172,12 @@ def why_wrong(cycle: Cycle, action: Grasp | Remove, moment: Moment) -> Why:
     best = max((scores.get(piece, 0.0) for k in right for piece in known.pieces(k)), default=0.0)
     if best > 0.0 and scores.get(obj, 0.0) - best <= NEAR_TIE:
         return "tie"
+    return _why_believed(cycle, obj, moment)
+
+
+def _why_believed(cycle: Cycle, obj: int, moment: Moment) -> Why:
+    """Why an object was thought to be the right one, from what was believed of the pairs."""
+    thing, known = moment.recognition.owner[obj], moment.recognition
     beliefs = {BlockedBy(each.blocked, each.blocker): each for each in cycle.beliefs}
     blockers = [pair.blocker for pair in moment.truth if pair.blocked == thing]
     if blockers:
@@ -183,6 +185,12 @@ def why_wrong(cycle: Cycle, action: Grasp | Remove, moment: Moment) -> Why:
         return min(causes, key=_NEAREST_FIRST.index)
     assert cycle.target is not None
     return _why_invented(cycle.target, obj, moment, beliefs)
+
+
+def _did_otherwise(cycle: Cycle, action: Grasp | Remove) -> bool:
+    """Whether another action than the one decided on was taken."""
+    decided = None if cycle.decision is None else cycle.decision.action
+    return isinstance(decided, Grasp | Remove) and decided != action
 
 
 def _why_overlooked(

@@ -223,10 +223,14 @@ def _row(
         own = np.array([found[key].success for key in both], np.float64)
         other = np.array([reference[key].success for key in both], np.float64)
         paired = compare_paired(own, other, np.arange(len(both)), rng)
+
+    def by_tier(holds: Callable[[ScenarioRecord], bool]) -> dict[str, WilsonRate]:
+        return {tier: WilsonRate.of([holds(each) for each in group]) for tier, group in groups.items()}
+
     return RobotRow(
-        {tier: WilsonRate.of([r.success for r in group]) for tier, group in groups.items()},
-        {tier: WilsonRate.of([r.success and not r.asked for r in group]) for tier, group in groups.items()},
-        {tier: WilsonRate.of([r.retrieved for r in group]) for tier, group in groups.items()},
+        by_tier(lambda record: record.success),
+        by_tier(lambda record: record.success and not record.asked),
+        by_tier(lambda record: record.retrieved),
         dict(Counter(r.cause for r in records if r.cause is not None)),
         float(np.mean([r.actions for r in records])),
         sum(r.wrong for r in records),

@@ -244,20 +244,22 @@ def summarise(frames: Sequence[FrameQuality]) -> SegmentationSummary:
     hidden = [m.amodal_iou for m in matches if m.hidden_share is not None and m.hidden_share > MUCH_HIDDEN]
     n_hidden = sum(f.n_much_hidden for f in frames)
     flags = [float(m.flag_right) for m in matches if m.flag_right is not None]
+    visible = _mean_quality([f.visible for f in frames])
+    assert visible is not None  # every frame has one
     return SegmentationSummary(
         len(frames),
         n_true,
         n_predicted,
-        _mean_quality([f.visible for f in frames]),
-        _mean_quality(amodal) if (amodal := [f.amodal for f in frames if f.amodal]) else None,
-        _mean_quality(hid) if (hid := [f.invisible for f in frames if f.invisible]) else None,
-        len(matches) / n_true if n_true else None,
-        len(matches) / n_predicted if n_predicted else None,
+        visible,
+        _mean_quality([f.amodal for f in frames]),
+        _mean_quality([f.invisible for f in frames]),
+        _share(len(matches), n_true),
+        _share(len(matches), n_predicted),
         _mean(m.visible_iou for m in matches),
         _mean(m.amodal_iou for m in matches),
         _mean(m.invisible_iou for m in matches),
         _mean(hidden),
-        sum(iou or 0.0 for iou in hidden) / n_hidden if n_hidden else None,
+        _share(sum(filter(None, hidden)), n_hidden),
         _mean(flags),
     )
 
@@ -368,7 +370,15 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _mean_quality(each: Sequence[MaskQuality]) -> MaskQuality:
+def _share(part: float, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _mean_quality(measured: Sequence[MaskQuality | None]) -> MaskQuality | None:
+    """The mean of those that were measured; None where none was."""
+    each = [quality for quality in measured if quality]
+    if not each:
+        return None
     overlap, boundary = (
         Prf(*(float(v) for v in np.mean([getattr(q, name) for q in each], axis=0)))
         for name in ("overlap", "boundary")

@@ -166,12 +166,7 @@ def _read_json(path: Path, shape: tuple[int, int], image_id: int | str | None) -
     entries = _of_image(path, entries, image_id)
     if isinstance(content, dict):
         _check_size(path, content, entries, shape)
-    categories = content.get("categories") if isinstance(content, dict) else None
-    names = {
-        each.get("id"): str(each["name"])
-        for each in (categories if isinstance(categories, list) else [])
-        if isinstance(each, dict) and "name" in each
-    }
+    names = _category_names(content)
     ids = _ids(path, [each.get("id") for each in entries])
     found = []
     for k, (number, entry) in enumerate(zip(ids, entries, strict=True)):
@@ -195,6 +190,16 @@ def _read_json(path: Path, shape: tuple[int, int], image_id: int | str | None) -
             )
         )
     return found
+
+
+def _category_names(content: Any) -> dict[Any, str]:
+    """The names of a COCO file's categories, by id."""
+    categories = content.get("categories") if isinstance(content, dict) else None
+    return {
+        each.get("id"): str(each["name"])
+        for each in (categories if isinstance(categories, list) else [])
+        if isinstance(each, dict) and "name" in each
+    }
 
 
 def _of_image(path: Path, entries: list[dict[str, Any]], image_id: int | str | None) -> list[dict[str, Any]]:

@@ -124,7 +124,8 @@ class PatientCaller:
 
     def _ask(self, place: int, question: Question, useful: Useful, stop: threading.Event) -> CallResult:
         key = question.key(self.provider.identity())
-        if self.cache is not None and (known := self.cache.get(key)) is not None and useful(place, known):
+        known = None if self.cache is None else self.cache.get(key)
+        if known is not None and useful(place, known):
             self.purse.note(remembered=1)
             return CallResult(known)
         problems: list[str] = []
@@ -160,7 +161,7 @@ class PatientCaller:
                 if is_useful:
                     problems += self._remember(key, last)
                     return CallResult(last, tuple(problems), attempt)
-                if last.refused or last.cut or _lacks_logprobs(question, last):
+                if _is_final(question, last):
                     return CallResult(last, tuple(problems), attempt)  # asking again would change nothing
                 problems.append("unreadable reply")
                 wait = self.patience.wait_s(key, attempt, None)
@@ -237,6 +238,11 @@ class _Breaker:
             self._failures = self._failures + 1 if failed else 0
             if self._failures >= self._patience.rest_after:
                 self._rests_until = now + self._patience.rest_s
+
+
+def _is_final(question: Question, reply: Completion) -> bool:
+    """Whether the same reply is to be expected of another call."""
+    return reply.refused or reply.cut or _lacks_logprobs(question, reply)
 
 
 def _lacks_logprobs(question: Question, reply: Completion) -> bool:

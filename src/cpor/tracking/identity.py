@@ -123,6 +123,39 @@ def identify(
         spots: What a person pointed at of known objects; where it still shows, the object is there.
     """
     olds, news = [i for i in known if known[i].area], [k for k in looks if looks[k].area]
+    s, shares = _odds_of_all(olds, news, known, looks, scene, before, (taken, ids_are_kept))
+    odds = s.copy()
+    spots = {i: spot for i, spot in (spots or {}).items() if i in olds and i not in taken}
+    shown, left = _find_spots(spots, scene)
+    for i, k in shown.items():
+        r, c = olds.index(i), news.index(k)
+        own = max(s[r, c], POINTED)
+        s[r] = s[[other not in shown for other in olds], c] = -np.inf
+        s[r, c] = own
+    areas = np.array([known[i].area for i in olds])
+    pairs = _assign(s, shares, areas, [olds.index(i) for i in shown])
+    joined = {olds[other] for other in _keep_one_partner(s, shares, pairs)}
+    p, same = marginals(s), {}
+    for r, c in pairs:
+        alone = 1.0 if olds[r] in shown else _was_one(r, c, pairs, shares, odds, [looks[k] for k in news])
+        same[news[c]] = SameObject(olds[r], float(p[r, c]) * alone)
+    matched = {olds[r] for r, _ in pairs}
+    joined -= matched | taken | spots.keys()
+    shares[[r for r, i in enumerate(olds) if i in taken - matched]] = 0.0  # told when they went
+    return Identities(same, _events(same, olds, news, shares), left, frozenset(joined))
+
+
+def _odds_of_all(
+    olds: list[int],
+    news: list[int],
+    known: Mapping[int, ObjectLook],
+    looks: Mapping[int, ObjectLook],
+    scene: Scene,
+    before: Scene | None,
+    told: tuple[frozenset[int], bool],
+) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n 2"]]:
+    """Log-odds of every match, and shares of the masks that overlap; `told` is `taken` and `ids_are_kept`."""
+    taken, ids_are_kept = told
     s = np.full((len(olds), len(news)), -np.inf)
     there = [find_in(known[i], scene) for i in olds]
     then = [None if before is None else find_in(looks[k], before) for k in news]
@@ -137,37 +170,40 @@ def identify(
             if np.isfinite(s[r, c]):
                 s[r, c] += _said(i, k, known, looks, ids_are_kept)
     s[s < LEAST] = -np.inf
-    odds = s.copy()
-    spots = {i: spot for i, spot in (spots or {}).items() if i in olds and i not in taken}
-    shown, left = _find_spots(spots, scene)
-    for i, k in shown.items():
-        r, c = olds.index(i), news.index(k)
-        own = max(s[r, c], POINTED)
-        s[r] = s[[other not in shown for other in olds], c] = -np.inf
-        s[r, c] = own
-    # Of pieces that are all sure to be of one thing, what was pointed at is it, else what shares most pixels.
+    return s, shares
+
+
+def _assign(
+    s: Float[np.ndarray, "m n"], shares: Float[np.ndarray, "m n 2"], areas: np.ndarray, pointed: list[int]
+) -> list[tuple[int, int]]:
+    """The likeliest set of matches, by row and column.
+
+    Of pieces that are all sure to be of one thing, what was pointed at is it, else what shares most pixels.
+    """
     common = np.where(shares.max(axis=2) > PIECE, shares[:, :, 0], 0.0)
-    common *= np.array([known[i].area for i in olds])[:, None]
+    common *= areas[:, None]
     gain = np.where(s > 0.0, np.minimum(s, SURE_ODDS) + common / max(common.max(initial=0.0), 1.0), 0.0)
-    gain[[olds.index(i) for i in shown]] *= 2.0
+    gain[pointed] *= 2.0
     rows, columns = linear_sum_assignment(gain, maximize=True) if s.size else ((), ())
-    pairs = [(r, c) for r, c in zip(rows, columns, strict=True) if s[r, c] > 0.0]
+    return [(r, c) for r, c in zip(rows, columns, strict=True) if s[r, c] > 0.0]
+
+
+def _keep_one_partner(
+    s: Float[np.ndarray, "m n"], shares: Float[np.ndarray, "m n 2"], pairs: Sequence[tuple[int, int]]
+) -> set[int]:
+    """Remove from the log-odds what further pieces of a matched thing could be; events tell of them.
+
+    Returns:
+        Rows of known objects that are such pieces, or matched.
+    """
     joined: set[int] = set()
     for r, c in pairs:
-        # Further pieces of a thing are no other thing that it could be; events tell of them.
-        joined |= {olds[other] for other in np.flatnonzero((shares[:, c, 0] > PIECE) & (s[:, c] > 0.0))}
+        joined |= set(np.flatnonzero((shares[:, c, 0] > PIECE) & (s[:, c] > 0.0)).tolist())
         own = s[r, c]
         s[r, shares[r, :, 1] > PIECE] = -np.inf
         s[shares[:, c, 0] > PIECE, c] = -np.inf
         s[r, c] = own
-    p, same = marginals(s), {}
-    for r, c in pairs:
-        alone = 1.0 if olds[r] in shown else _was_one(r, c, pairs, shares, odds, [looks[k] for k in news])
-        same[news[c]] = SameObject(olds[r], float(p[r, c]) * alone)
-    matched = {olds[r] for r, _ in pairs}
-    joined -= matched | taken | spots.keys()
-    shares[[r for r, i in enumerate(olds) if i in taken - matched]] = 0.0  # told when they went
-    return Identities(same, _events(same, olds, news, shares), left, frozenset(joined))
+    return joined
 
 
 def _find_spots(spots: Mapping[int, ObjectLook], scene: Scene) -> tuple[dict[int, int], frozenset[int]]:

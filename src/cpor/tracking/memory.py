@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cpor.pipeline import PairBeliefs
-from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
+from cpor.scene import BlockedBy, MaskCrop, PixelPoint, Scene, SemanticScores
 from cpor.tracking.identity import SURE, Identities, identify
 from cpor.tracking.looks import (
     SAME_PIXELS,
@@ -144,6 +144,47 @@ class Known:
     spot: ObjectLook | None = None
 
 
+def _bring_up_to_date(
+    before: Mapping[int, Known], looks: Mapping[int, ObjectLook], who: Identities, numbers: Mapping[int, int]
+) -> tuple[dict[int, Known], set[int]]:
+    """What is known of each object of a look, and those that did not change.
+
+    Args:
+        before: What was known.
+        looks: How each object looks, by the segmenter's number.
+        who: The known object that each one is.
+        numbers: The id of each one.
+    """
+    known: dict[int, Known] = {}
+    unchanged: set[int] = set()
+    for k, look in looks.items():
+        match, here = who.same.get(k), numbers[k]
+        if match is None:
+            known[here] = Known(look, look, look)
+            continue
+        old = replace(before[here], spot=None) if here in who.left else before[here]
+        shows = is_unchanged(old.sure, look)
+        if old.p_same < SURE:  # what is in doubt has to show its colours, too
+            shows &= float(np.linalg.norm(old.sure.colour - look.colour)) <= SAME_PIXELS
+        p = match.p if shows else min(old.p_same, match.p)
+        old = replace(old, last=look, p_same=p, taken=False, sure=look if p >= SURE else old.sure)
+        if is_unchanged(old.since, look) and match.p >= SURE:
+            unchanged.add(here)
+        else:
+            old = replace(old, since=look, failures=0)
+        known[here] = old
+    return known, unchanged
+
+
+def _near_to_changes(
+    known: Mapping[int, Known], unchanged: set[int], gone: Iterable[MaskCrop], near: int
+) -> set[int]:
+    """The unchanged objects within so many pixels of one that changed, or of a place that one left."""
+    changed = [known[k].last.mask for k in known if k not in unchanged]
+    changed += gone
+    return {k for k in unchanged if any(are_near(known[k].last.mask, mask, near) for mask in changed)}
+
+
 @dataclass(frozen=True, eq=False)
 class Memory:
     """What is known after a look; an id stays with a thing as long as it is known.
@@ -192,34 +233,16 @@ class Memory:
             there = {k: each.last for k, each in self.known.items() if not each.taken}
             seen, still = add_still_there(there, self.frame, seen)
         looks = look_at(seen)
-        taken = frozenset(k for k, known in before.items() if known.taken)
+        taken = frozenset(filter(lambda k: before[k].taken, before))
         last = {k: known.last for k, known in before.items()}
         spots = {k: known.spot for k, known in before.items() if known.spot is not None}
         who = identify(last, looks, seen, self.frame, taken, ids_are_kept, spots)
         numbers = give_numbers(looks, who, frozenset(before), self.frame is None or ids_are_kept)
         scene = renumber(seen, numbers)
-        known: dict[int, Known] = {}
-        unchanged = set()
-        for k, look in looks.items():
-            match, here = who.same.get(k), numbers[k]
-            if match is None:
-                known[here] = Known(look, look, look)
-                continue
-            old = replace(before[here], spot=None) if here in who.left else before[here]
-            shows = is_unchanged(old.sure, look)
-            if old.p_same < SURE:  # what is in doubt has to show its colours, too
-                shows &= float(np.linalg.norm(old.sure.colour - look.colour)) <= SAME_PIXELS
-            p = match.p if shows else min(old.p_same, match.p)
-            old = replace(old, last=look, p_same=p, taken=False, sure=look if p >= SURE else old.sure)
-            if is_unchanged(old.since, look) and match.p >= SURE:
-                unchanged.add(here)
-            else:
-                old = replace(old, since=look, failures=0)
-            known[here] = old
-        changed = [known[k].last.mask for k in known if k not in unchanged]
-        changed += [gone.last.mask for k, gone in self.known.items() if k not in unchanged]
+        known, unchanged = _bring_up_to_date(before, looks, who, numbers)
+        gone = [each.last.mask for k, each in self.known.items() if k not in unchanged]
         near = round(NEAR * scene.observation.shape[1])
-        moved = {k for k in unchanged if any(are_near(known[k].last.mask, mask, near) for mask in changed)}
+        moved = _near_to_changes(known, unchanged, gone, near)
         for k in moved:
             known[k] = replace(known[k], failures=0)  # there may be room for the fingers now
         kept = {pair: score for pair, score in self.scores.items() if unchanged.issuperset(pair)}
