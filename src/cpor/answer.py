@@ -40,13 +40,13 @@ class DecideSettings:
     """How to decide, beside the threshold.
 
     Attributes:
-        method: Of inference.
+        method: Method of inference.
         deadline_ms: Answer within this time; None: as long as it takes. [ms]
         require_certificate: Defer unless proven to be the exact answer.
         prior: Probability to assume where no source has an answer; None: such a pair may be anything.
         questions: Ask the scorer only what matters, and no more than this; None: every pair it asks about.
         ignore_checks: Act although a check of the input failed; nothing is promised then.
-        seed: Of the answers drawn to tell which questions matter.
+        seed: Random seed of the answers drawn to tell which questions matter.
     """
 
     method: MethodChoice = "auto"
@@ -75,11 +75,11 @@ class Promise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Believed:
-    """What is believed of every pair of a view, and who said so.
+    """What is believed of every pair of a view, and what made the evidence.
 
     Attributes:
         beliefs: What each stage says of each pair.
-        sources: Digests of frame, masks and scores, and who made them.
+        sources: Digests of frame, masks and scores, and what made them.
         semantic: The semantic scores; None: geometry alone.
         asked_all: Whether every pair that the scorer asks about was asked, as the test of a promise supposes.
         note: What asking took, in a sentence; empty where there is nothing to say.
@@ -113,8 +113,8 @@ class View:
 
     Attributes:
         seen: The frame and its objects, as found; a decision needs no more. `scene` names them.
-        masks: Whose masks: `given`, or the segmenter's name.
-        sources: Digests of frame and masks, and who made them.
+        masks: Source of the masks: `given`, or the segmenter's name.
+        sources: Digests of frame and masks, and what made them.
         checks: What was found about the input.
         notes: What to know of the masks, in sentences.
         times_ms: Time of each stage. [ms]
@@ -123,8 +123,8 @@ class View:
         memory: What is known of the objects after this look, where looks are followed; None: they are not.
         exchange: What was said of it last, for words that point to it ("it", "the second one"); filled by
             every decision.
-        proved: Who made masks and scores, once those that were read have been made again; None: not tried.
-        told: What a model said that objects are, by id; None: nobody was asked.
+        proved: What made masks and scores, once those that were read have been made again; None: not tried.
+        told: What a model said that objects are, by id; None: no model was asked.
     """
 
     seen: "Scene"
@@ -325,7 +325,7 @@ def decide_given(
     tau: float | None = None,
     settings: DecideSettings | None = None,
 ) -> Answer:
-    """Decide from relation probabilities that somebody gives; nothing is promised of them.
+    """Decide from relation probabilities that the caller gives; nothing is promised of them.
 
     Args:
         posterior: Objects, target and probabilities.

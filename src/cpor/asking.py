@@ -44,7 +44,7 @@ class StopReason(StrEnum):
 
 
 class NoMoreQuestionsError(Exception):
-    """Raised by whoever puts the questions when no further one may be put: a budget is used up."""
+    """Raised by `ask` when no further question may be put: a budget is used up."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class AskingResult:
 
     Attributes:
         decision: The decision.
-        answers: Of the questions asked, in the order they were put; None where no answer came.
+        answers: Answers to the questions asked, in order; None where no answer came.
         relevant: Pairs that the target can reach: the questions that asking all of them would take.
         stopped: `settled` (the open questions hardly matter), `all_asked`, or `budget`.
         p_change: Estimated probability that the open questions would change the action.
@@ -159,7 +159,7 @@ def ask_scene(
         pipeline: The stages.
         scene: The scene; scores that came with it are not looked at.
         target: Id of the object asked for.
-        scorer: Whom to ask.
+        scorer: The scorer to ask.
         pairs: What may be asked.
         rng: Draws answers to open questions.
         settings: When to stop.
@@ -200,7 +200,7 @@ def score_pairs(
         known: Scores from earlier looks.
         target: The object asked for, where only questions that matter are asked.
         most_questions: Most of these; None: every pair is asked about.
-        seed: Of the answers drawn to tell which questions matter.
+        seed: Random seed of the answers drawn to tell which questions matter.
 
     Returns:
         Its scores, whether every pair has been asked about, a sentence on what that took, and the pairs
@@ -329,7 +329,7 @@ def worth(decision: Decision) -> float:
     """One less what is done is expected to cost, in units of a wrong action.
 
     To act costs the probability that it is wrong. To defer costs a question to a person, or what the
-    threshold says that it may cost at most, where that is more: who acts above 0.3 would rather pay 0.7. A
+    threshold says that it may cost at most, where that is more: to act above 0.3 is to rather pay 0.7. A
     higher threshold, as a promise has it, says what is allowed and not that a person is cheap.
     """
     if isinstance(decision.action, Defer):

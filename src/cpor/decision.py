@@ -60,7 +60,7 @@ class Defer:
 
     Attributes:
         reason: `no_evidence` (an answer is missing that could change the action),
-            `unseen_blocker` (what would have to go first is something that nobody segmented),
+            `unseen_blocker` (what would have to go first has no mask),
             `conflicting_evidence` (most of the belief had to be discarded as cyclic), `not_proven` (the
             scores are known within bounds only, and these leave open what to do), `near_tie` (two actions
             are about equally likely to be right), `weak_evidence` (none of these, yet no action is likely
@@ -102,7 +102,7 @@ class Certificate:
 
 
 COST_ASK = 0.5
-"""What asking a person costs, in units of a wrong action, where nobody says."""
+"""What asking a person costs, in units of a wrong action, unless another cost is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Decision:
         unanswered_range: Where answers are missing: the range of each score over everything they could
             have been. None where none is missing.
         bounds: Where scores are not exact: the interval of each, narrower than epsilon alone makes it.
-        odds_factor: Of the action that was found (`cpor.inference.robust.odds_factor`), also where it
+        odds_factor: Factor of the action that was found (`cpor.inference.robust.odds_factor`), also where it
             deferred as `not_robust`. None: the mode does not ask for it.
     """
 

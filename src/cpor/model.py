@@ -52,12 +52,12 @@ def bundled_model(kind: Bundled = "geometry") -> Path:
 
 
 class TestedWith(BaseModel):
-    """Who made the masks and scores of the scenes that the promise was tested on, by fingerprint.
+    """What made the masks and scores of the scenes that the promise was tested on, by fingerprint.
 
     Attributes:
-        segmenter: Of the masks.
-        scorer: Of the semantic scores; None: there were none.
-        sources: Of the scores of each further source, by its name.
+        segmenter: Fingerprint of the segmenter.
+        scorer: Fingerprint of the scorer; None: there was none.
+        sources: Fingerprint of each further source, by its name.
     """
 
     __test__: ClassVar = False  # a name that test runners look at
@@ -90,18 +90,18 @@ class FittedModel(VersionedModel):
     Attributes:
         scorer: Name of the semantic source it was fitted to; None where geometry was alone.
         truth: Which true relations it learnt.
-        tested_with: Who made masks and scores of its scenes; None where that is not recorded: then nothing
+        tested_with: What made masks and scores of its scenes; None where that is not recorded: then nothing
             is promised, whatever the test said.
         geometry: Settings of the geometric evidence.
         geometry_kind: Whose geometric evidence it was fitted to.
         geometry_weights: Fingerprint of the network it was fitted to; None for the paper's formula.
         calibration: For the scores of each source by its name; sources without scores have none.
-        fusion: Of all sources.
+        fusion: Fusion of all sources.
         condition: For what lies on the target's chain; None where left out.
         rate: From action scores to success rates.
         promise: The promised error rate and its tau, or why there is none.
         modes: What each mode did on the scenes of the promise.
-        unseen: For what nobody segmented; None: evidence of it is no answer.
+        unseen: For what has no mask; None: evidence of it is no answer.
         most_disagreement: Log-odds by which the sources may contradict each other; None: the default.
         most_mu: Share of belief that may be discarded as contradictory; None: the default.
         retrievals: The promise over whole retrievals, where some were judged (`cpor fit --episodes`).
@@ -111,8 +111,8 @@ class FittedModel(VersionedModel):
         targets: The target asked for in each scene of the last two parts.
         reference: Features of the scenes of the last part, to tell drift from.
         setup: Figures of the camera's set-up in them (`cpor.gate.setup`), to tell another one from.
-        seed: Of the split and of the targets.
-        seal: Who vouches for all of this (`cpor.files.seals`); the bundled models need none.
+        seed: Random seed of the split and of the targets.
+        seal: The person that vouches for all of this (`cpor.files.seals`); the bundled models need none.
     """
 
     kind: Literal["cpor-model"] = "cpor-model"
@@ -201,7 +201,7 @@ class FittedModel(VersionedModel):
         return mode_tau(mode, None if self.why_no_promise() else self.promise.tau)
 
     def say_mode(self, mode: Mode) -> str:
-        """What the mode did on the tested scenes, in a sentence; empty where nobody counted."""
+        """What the mode did on the tested scenes, in a sentence; empty where nothing was counted."""
         figures = self.modes.get(mode)
         if figures is None or figures.tau != self.tau(mode):
             return ""

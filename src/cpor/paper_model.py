@@ -7,7 +7,7 @@ candidates  a pair without depth on half of the overlap does not obstruct; by de
 calibrate   semantic scores alone (eq. calibration); by default geometry too
 fuse        eq. fusion, the base rate where reliability is 0; by default no answer there
 guard       none: no maximum of fused and geometric probability, no answer withheld where sources contradict
-unseen      none: what nobody segmented does not exist
+unseen      none: what has no mask does not exist
 decide      tau 0.5 unless given, no limit on mu, no promise
 
 Kept all the same: a semantic score that was asked for and did not come is no answer, not "does not obstruct".

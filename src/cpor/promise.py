@@ -21,7 +21,7 @@ from cpor.sources import describe_sources, digest_masks, digest_scores, fingerpr
 from cpor.tracking.memory import Memory
 
 Makers = tuple[Callable[[], Segmenter], Callable[[], RelationScorer]]
-"""Give who can make masks and scores again."""
+"""Give what can make masks and scores again."""
 
 LIKE_MARGIN = 0.05
 """How far outside of the range of the tested scenes a figure may lie, as a share of that range.
@@ -45,11 +45,11 @@ _FIGURES = {
 
 
 def check_masks_source(given: Scene, maker: str | None) -> Check:
-    """Whether the masks were made for this very frame, and who made them.
+    """Whether the masks were made for this very frame, and what made them.
 
     Args:
         given: The scene as it came.
-        maker: Fingerprint of who made the masks in use; None where nobody recorded it.
+        maker: Fingerprint of what made the masks in use; None where it is not recorded.
     """
     claimed, holds = given.sources, verified_sources(given)
     is_wrong = (
@@ -66,7 +66,7 @@ def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable
         view: What was seen.
         scene: The same frame with the new masks.
         masks: Whose they are, as `View.masks`.
-        maker: Fingerprint of who made them.
+        maker: Fingerprint of what made them.
         made_here: What of it was made in this process.
     """
     watch = Stopwatch()
@@ -96,12 +96,12 @@ def with_memory(view: View, memory: Memory) -> View:
 
 
 def check_scores_source(given: Scene, semantic: SemanticScores | None, maker: str | None) -> Check:
-    """Whether the semantic scores were made for this very frame and these masks, and who made them.
+    """Whether the semantic scores were made for this very frame and these masks, and what made them.
 
     Args:
         given: The scene as it came.
         semantic: The scores in use; None: geometry decides alone.
-        maker: Fingerprint of who made them; None where nobody recorded it.
+        maker: Fingerprint of what made them; None where it is not recorded.
     """
     if semantic is None:
         return Check("scores_source", "pass", "No semantic scores are used.")
@@ -170,7 +170,7 @@ def check_as_set_up(model: FittedModel | None, figures: Mapping[str, float]) -> 
 
     Args:
         model: The fitted model; None: there is nothing to compare with.
-        figures: Of the camera at hand, see `cpor.gate.setup.setup_figures`.
+        figures: Figures of the camera at hand, see `cpor.gate.setup.setup_figures`.
     """
     if model is None:
         return ()
@@ -209,8 +209,8 @@ def prove_sources(scene: Scene, sources: Sources, makers: Makers) -> Sources:
 
     Args:
         scene: Frame, masks and, where they were read, scores.
-        sources: Who made them, as recorded.
-        makers: Who can make them again.
+        sources: What made them, as recorded.
+        makers: What can make them again.
     """
     made = Sources(sources.frame)
     try:
@@ -259,10 +259,10 @@ def make_promise(
 
     Args:
         model: The fitted model.
-        sources: Who made masks and scores of the view.
+        sources: What made masks and scores of the view.
         measured: Fingerprint of the network that measured geometry (None: the paper's formula did), and of
             each further source, by its name.
-        checks: Of the input.
+        checks: Checks of the input.
         as_tested: Whether it is decided as in the test: mode `cautious`, nothing set or edited, all asked.
     """
     reason = _why_not(model, sources, measured, checks, as_tested)

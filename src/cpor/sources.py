@@ -1,9 +1,9 @@
 """Where the masks and scores of a scene come from, told by content: a promise is an equality over this.
 
-A label can be written on anything. A digest of the frame, the masks and the scores, and a fingerprint of who
+A label can be written on anything. A digest of the frame, the masks and the scores, and a fingerprint of what
 made them (weights, thresholds, full configuration), can be compared with what a model was tested with.
 
-A record in a file is a label too, whatever digests it holds: who edits masks can write another one. So a
+A record in a file is a label too, whatever digests it holds: an edited mask can come with another one. So a
 promise needs masks and scores that this process made, or makes again alike (`cpor.promise.prove_sources`).
 """
 
@@ -19,7 +19,7 @@ from jaxtyping import Bool
 from cpor.scene import Observation, Scene, Sources
 
 _BYTES = 16
-"""Of a digest: two different contents share one with probability 2^-128."""
+"""Bytes of a digest: two different contents share one with probability 2^-128."""
 
 
 def digest_frame(observation: Observation) -> str:

@@ -352,7 +352,7 @@ class System:
 
         Args:
             view: What was seen.
-            target: Whom it is about, where only questions that matter are asked; that is not kept.
+            target: The object it is about, where only questions that matter are asked; that is not kept.
             settings: How many questions.
             watch: Notes the time of each stage.
         """

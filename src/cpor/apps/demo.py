@@ -130,7 +130,7 @@ class DemoShow:
         )
 
     def _tell(self, stage: Stage, done: Demonstration, seed: int) -> None:
-        """Write the story, say how it ended, then add the film: it takes a while, and nobody need wait."""
+        """Write the story, say how it ended, then add the film, which takes a while."""
         result = done.result
         ended, detail = _how_it_ended(done)
         facts = {

@@ -77,7 +77,7 @@ class Examined:
     """What the doctor says of one input.
 
     Attributes:
-        name: Of the input.
+        name: Name of the input.
         scene: What was seen; None where it cannot be read.
         findings: What is wrong with it.
         hints: Why nothing would be promised, though nothing is wrong.
@@ -121,7 +121,7 @@ def examine(
     """Look at one input as `System.look` does, and say what is wrong.
 
     Args:
-        system: Who looks; None: only picture and depth are checked.
+        system: Finds the objects; None: only picture and depth are checked.
         picture: A folder or a photograph.
         depth: Its depth.
         depth_unit_m: Metres that one step of depth means; None: as the files say, else guessed. [m]
@@ -150,7 +150,7 @@ def examine_scene(
     """Say what is wrong with a scene or a frame.
 
     Args:
-        system: Who looks; None: only picture and depth are checked.
+        system: Finds the objects; None: only picture and depth are checked.
         given: The frame, with masks where it came with some.
         name: What to call it.
         notes: What is known of it.

@@ -23,7 +23,7 @@ FIRST_GUESS_S = 45.0
 """How long a photograph takes, until some were labelled. [s]"""
 
 IN_A_ROUND = 5
-"""Two for their value and three drawn at random come in turn, so that whoever stops early has both."""
+"""Two for their value and three drawn at random come in turn, so that a person who stops early has both."""
 
 
 @dataclass

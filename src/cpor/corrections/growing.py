@@ -127,7 +127,7 @@ def grow_region(
     edges are strongest on average.
 
     Args:
-        edges: Of the frame.
+        edges: Edges of the frame.
         point: Where the region grows from. [px]
         barred: Pixels it must not take. Shape (H, W).
     """

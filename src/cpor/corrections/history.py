@@ -16,7 +16,7 @@ from cpor.promise import remask
 from cpor.scene import MAX_OBJECT_ID, PixelPoint, Scene
 
 MOST_CORRECTIONS = 500
-"""Of one scene: each undo plays the others again."""
+"""Most corrections of one scene: each undo plays the others again."""
 
 MOST_POINTS = 500
 LONGEST_NAME = 100
@@ -119,7 +119,7 @@ class Brush(_Correction):
 
 
 class Rename(_Correction):
-    """What an object is called; null: nobody says."""
+    """What an object is called; null: unknown."""
 
     tool: Literal["rename"] = "rename"
     object: _Id
@@ -131,7 +131,7 @@ class Rename(_Correction):
 
 
 class Workspace(_Correction):
-    """Where objects may be asked for; null: nobody says."""
+    """Where objects may be asked for; null: anywhere."""
 
     tool: Literal["workspace"] = "workspace"
     corners: Annotated[list[_Point], Field(min_length=3, max_length=MOST_POINTS)] | None
@@ -244,7 +244,7 @@ class Corrections:
 
     @property
     def relations(self) -> dict[tuple[int, int], float | None]:
-        """What was said of who lies on whom, as `System.decide` takes it; of objects that were there then."""
+        """Relations that a person gave, as `System.decide` takes them; of objects that were there then."""
         said: dict[tuple[int, int], float | None] = {}
         for each in self.done:
             if isinstance(each, Relate):
@@ -268,11 +268,11 @@ def correct_view(seen: View, corrections: Corrections) -> View:
     """What was seen, with all that a person corrected of it.
 
     New masks are checked anew and count as a person's; the next decision scores their pairs. What was said of
-    who lies on whom is decided from in place of beliefs.
+    which object lies on which is decided from in place of beliefs.
 
     Args:
         seen: The view before any correction.
-        corrections: Of its scene.
+        corrections: Corrections of its scene.
     """
     scene, relations = corrections.scene, corrections.relations
     if not corrections.changes_masks:

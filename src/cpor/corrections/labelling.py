@@ -11,10 +11,10 @@ from cpor.scene import BlockedBy, Scene, TrueRelations
 from cpor.sources import describe_sources
 
 BY_HAND = "a person"
-"""Who made masks that somebody corrected, or accepted as they were; nothing that was tested has this name."""
+"""Maker of masks that a person corrected, or accepted as they were; nothing that was tested has this name."""
 
 HOLDS = 0.5
-"""A relation that nobody spoke of is accepted as true from this probability."""
+"""A relation that no person spoke of is accepted as true from this probability."""
 
 
 def label_scene(
@@ -24,11 +24,11 @@ def label_scene(
 
     Args:
         scene: As it was corrected.
-        beliefs: Of this very scene.
+        beliefs: Beliefs about this scene.
         relations: What a person said, by `(blocked, blocker)`.
 
     Raises:
-        CorrectionError: Nobody knows of a pair: then it must not pass for one that does not obstruct.
+        CorrectionError: Nothing is known of a pair: then it must not pass for one that does not obstruct.
     """
     said = dict(relations or {})
     pairs, unknown = [], []

@@ -1,7 +1,7 @@
 """What a person changes about the objects of a scene: pure functions from a scene to a scene.
 
 Truth and scores that came with the scene are about other masks, so they go. Hidden parts follow what shows:
-what is taken from an object is no hidden part of it, and what nobody knows stays unknown.
+what is taken from an object is no hidden part of it, and what is unknown stays unknown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -126,13 +126,13 @@ def brush(
 
 
 def rename_object(scene: Scene, label: int, name: str | None) -> Scene:
-    """Call an object something; None: nobody says what it is."""
+    """Call an object something; None: it has no name."""
     _known(scene, label)
     return replace(scene, objects=tuple(replace(o, name=name) if o.id == label else o for o in scene.objects))
 
 
 def set_workspace(scene: Scene, corners: Sequence[PixelPoint] | None) -> Scene:
-    """Say in which polygon objects may be asked for; in pixels. None: nobody says."""
+    """Say in which polygon objects may be asked for; in pixels. None: anywhere."""
     frame = scene.observation
     camera = replace(frame.camera, workspace=None if corners is None else tuple(corners))
     return replace(scene, observation=replace(frame, camera=camera))
@@ -199,7 +199,7 @@ def _changed(
 
 
 def _guess_whole(scene: Scene, ids: Int32[np.ndarray, "h w"], label: int) -> MaskCrop | None:
-    """What shows, and what of its convex hull nearer objects hide; None without depth: nobody knows."""
+    """What shows, and what of its convex hull nearer objects hide; None without depth: it is unknown."""
     depth, mine = scene.observation.depth, ids == label
     if depth is None or not np.isfinite(depth[mine]).any():
         return None

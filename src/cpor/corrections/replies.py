@@ -15,7 +15,7 @@ from cpor.inference.explain import explain
 from cpor.words.grounding_answers import LEAST_FIT, AmbiguousRequest, Found, NotFound, Request, say_objects
 
 MOST_REPLIES = 64
-"""Of one conversation: each is decided on anew."""
+"""Most replies of one conversation: each is decided on anew."""
 
 LONGEST_REPLY = 200
 

@@ -32,7 +32,7 @@ class Prediction:
         """The same less whatever names this label; the top of a path that leads to it is not known.
 
         Args:
-            label: Of what nobody segmented; None: unchanged.
+            label: Label of what has no mask; None: unchanged.
         """
         return Prediction(
             self.objects - {label},

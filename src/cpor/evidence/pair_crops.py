@@ -102,7 +102,7 @@ def colour_crops(
     out = np.zeros((len(pairs), len(COLOUR_LAYERS), CROP_SIZE, CROP_SIZE), np.uint8)
     if pairs:
         boxes = _shown_boxes(visible_ids, max(max(pair) for pair in pairs))
-        # The kernels are compiled for arrays that nobody writes to, as those of a scene are.
+        # The kernels are compiled for read-only arrays, as those of a scene are.
         rgb, visible_ids = _read_only(rgb), _read_only(visible_ids)
         _crop_kernels.cut_colours(rgb, visible_ids, np.array(pairs), boxes, MARGIN, out)
     return out

@@ -1,4 +1,4 @@
-"""Numba kernel of the product model: who is reached from the target when cycles are not excluded.
+"""Numba kernel of the product model: what is reached from the target when cycles are not excluded.
 
 Relations are independent, and no path to an object uses the object's own blockers. So each score is a
 product: P(nothing blocks it) times P(the target reaches it). The second is summed by walking from the target:

@@ -43,9 +43,9 @@ class AskingReport:
 
     Attributes:
         scenes: Decisions made.
-        same: Of them, decided as asking all decides.
-        acted: Of them, acted rather than deferred.
-        certain: Of them, proven not to depend on the questions left open.
+        same: Number decided as asking all decides.
+        acted: Number acted rather than deferred.
+        certain: Number proven not to depend on the questions left open.
         questions: Questions asked.
         relevant: Questions that asking all takes, counted over pairs that the target can reach.
     """

@@ -76,7 +76,7 @@ class ChainTable:
         rows: By step.
         n: Cases.
         n_lost: Cases whose target was not found; they count as wrong.
-        scorer: Whose scores; None: geometry alone.
+        scorer: Source of the scores; None: geometry alone.
     """
 
     rows: Mapping[ChainStep, ChainRow]
@@ -98,10 +98,10 @@ def measure_chain(
     """Decode every case at every step.
 
     Args:
-        cases: Of a log; of other scenes than the model was fitted to.
+        cases: Cases of a log, of other scenes than the model was fitted to.
         model: Fitted to such masks and, where it has a scorer, such scores; without a scorer the log's scores
             are left out.
-        rng: Of the bootstrap.
+        rng: Random numbers of the bootstrap.
         progress: Called after each case.
     """
     if model.condition is not None:
@@ -134,7 +134,7 @@ def measure_chain(
 
 
 def _probabilities(case: LoggedCase, model: FittedModel) -> dict[ChainStep, Float[np.ndarray, " rows"]]:
-    """Probability of every row at every step; 0 where nobody looked, the learnt rate where no answer came."""
+    """Probability of every row at every step; 0 unmeasured, the learnt rate without an answer."""
     rows = case.rows
     gate = np.array([0.0 if np.isnan(row.reliability) else row.reliability for row in rows])
     asked = np.array([row.asked for row in rows], np.bool_)
@@ -166,7 +166,7 @@ def _judge(case: LoggedCase, step: ChainStep, p: Float[np.ndarray, " rows"]) -> 
     """What a step is worth on one case; a case whose target was not found is worth nothing."""
     if case.target is None:
         return dict.fromkeys(FIGURES, 0.0)
-    ids, who = case.objects, case.identity()
+    ids, true_of = case.objects, case.identity()
     place = {label: k for k, label in enumerate(ids)}
     matrix = np.zeros((len(ids), len(ids)))
     for row, value in zip(case.rows, p.tolist(), strict=True):
@@ -174,14 +174,14 @@ def _judge(case: LoggedCase, step: ChainStep, p: Float[np.ndarray, " rows"]) -> 
             matrix[place[row.blocked], place[row.blocker]] = value
     posterior = ObstructionPosterior(ids, case.target, matrix)
     found, chosen = _decode(posterior, case.target, step)
-    target, true = who[case.target], case.truth(occlusion_only=False)
+    target, true = true_of[case.target], case.truth(occlusion_only=False)
     right = right_actions(target, true)
-    said = {BlockedBy(who[i], who[j]) for i, j in found.relations if who[i] != who[j]}
+    said = {BlockedBy(true_of[i], true_of[j]) for i, j in found.relations if true_of[i] != true_of[j]}
     judged = {
-        "object_f1": set_score({who[o] for o in found.objects}, right).f1,
-        "right_action": float(chosen is not None and who[chosen] in right),
+        "object_f1": set_score({true_of[o] for o in found.objects}, right).f1,
+        "right_action": float(chosen is not None and true_of[chosen] in right),
         "right_action_occlusion": float(
-            chosen is not None and who[chosen] in right_actions(target, case.truth(occlusion_only=True))
+            chosen is not None and true_of[chosen] in right_actions(target, case.truth(occlusion_only=True))
         ),
     }
     if chain := on_chain(target, true):

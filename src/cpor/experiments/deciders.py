@@ -105,7 +105,7 @@ def _rescored(pipeline: Pipeline, score: Callable[[ObstructionPosterior], np.nda
     def run(scene: Scene, target: int, carry: Carry | None = None) -> PipelineResult:
         result = pipeline.run(scene, target, carry)
         posterior = result.posterior.with_prior(pipeline.prior)
-        if posterior.has_unanswered:  # nobody may guess here: the full method says what is sure
+        if posterior.has_unanswered:  # no guess is allowed here: the full method says what is sure
             return result
         try:
             decision = pipeline.settle(_decision(posterior, score(posterior), pipeline.tau))

@@ -39,7 +39,7 @@ def run_episodes(
     Args:
         out: File of judged retrievals.
         count: How many; the tiers in turn.
-        settings: Mode or threshold, and who finds the objects.
+        settings: Mode or threshold, and what finds the objects.
         model: Model file; None: the bundled one.
         workers: Number of worker processes.
         progress: Told of each step: what is done, how much of it, out of how much.

@@ -41,7 +41,7 @@ ORDER = (
     "cross-vlm",
     "robot",
 )
-"""Of the paper."""
+"""Tables of the paper."""
 
 
 class PaperTables(NamedTuple):

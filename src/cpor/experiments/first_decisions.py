@@ -25,7 +25,7 @@ class LabelledCase(NamedTuple):
     """A labelled scene and what is asked for.
 
     Attributes:
-        name: Of the scene; cases of one image share it.
+        name: Name of the scene; cases of one image share it.
         scene: With occlusion and sweep truth.
         target: The object asked for; an id the scene does not have was not found, and every action is wrong.
         tier: How deep it is buried.
@@ -70,7 +70,7 @@ def measure_first_decisions(
     Args:
         cases: Read one by one, and not kept.
         pipeline: The fitted stages; tau is set to 0 and most_mu to 1, so that every row acts.
-        rng: Of the bootstrap.
+        rng: Random numbers of the bootstrap.
         progress: Called after each case.
     """
     rows = deciders(replace(pipeline, tau=0.0, most_mu=1.0))

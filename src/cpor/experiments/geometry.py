@@ -39,7 +39,7 @@ ORIGIN = (
     "Every object of every scene is a target once. No edge prior is taken out.",
 )
 SEED = 0
-"""Of the bootstrap, so that the same files give the same intervals."""
+"""Random seed of the bootstrap: the same files give the same intervals."""
 
 
 def measure_geometry(

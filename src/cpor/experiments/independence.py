@@ -25,7 +25,7 @@ def independence_table(cases: tuple[UnobenchCase, ...], log: FusedScores, rng: n
     Args:
         cases: The truth.
         log: With sources, p is cross-fitted by image; else Platt scaling of the log itself.
-        rng: Of the bootstrap.
+        rng: Random numbers of the bootstrap.
     """
     if log.sources:
         p, fit = cross_fit(cases, log)[FUSED], "Calibrated and fused, cross-fitted by image."

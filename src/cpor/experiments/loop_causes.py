@@ -74,7 +74,7 @@ class Step(BaseModel):
         cycle: Index of its cycle.
         did: What was done.
         reason: Why it deferred; None where it did not.
-        score: Of the action; where it deferred, of the likeliest action that could have been taken.
+        score: Score of the action; where it deferred, of the likeliest action that could be taken.
         wrong: Whether that action is wrong, also where it was not taken.
         why: The cause where it is wrong.
         by_person: Whether a person said what to do.

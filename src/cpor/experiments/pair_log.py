@@ -1,13 +1,13 @@
 """The score log of a perceived split: one row a pair of objects, enough for every table without a picture.
 
-image, blocked, blocker   the pair, by ids of objects found; ids above those are of objects nobody saw
+image, blocked, blocker   the pair, by ids of objects found; ids above those are of objects not found
 prob_edge                 raw semantic score; empty: no answer
 N_cand                    pairs that were scored in the image
 label, label_occlusion    whether the relation holds, by occlusion or sweep, and by occlusion alone
 p_geometry, reliability   raw geometric confidence and its gate; empty where geometry has no answer
 asked                     0: a true relation of a pair that neither source looked at
 target, tier              of the image; an empty target was not found
-blocked_is, blocker_is    the true objects; empty: background, or an object nobody saw
+blocked_is, blocker_is    the true objects; empty: background, or an object not found
 """
 
 import csv
@@ -75,7 +75,7 @@ class LoggedCase:
         return tuple(sorted(seen | ({self.target} if self.target is not None else set())))
 
     def identity(self) -> dict[int, int]:
-        """What each id truly is: a true object, or minus the id where it is none or nobody saw it."""
+        """What each id truly is: a true object, or minus the id where it is none or was not found."""
         known: dict[int, int] = {}
         for row in self.rows:
             for k, true in ((row.blocked, row.blocked_is), (row.blocker, row.blocker_is)):
@@ -86,9 +86,9 @@ class LoggedCase:
 
     def truth(self, occlusion_only: bool) -> frozenset[BlockedBy]:
         """The true relations, by what the objects truly are."""
-        who = self.identity()
+        true_of = self.identity()
         return frozenset(
-            BlockedBy(who[row.blocked], who[row.blocker])
+            BlockedBy(true_of[row.blocked], true_of[row.blocker])
             for row in self.rows
             if (row.label_occlusion if occlusion_only else row.label)
         )

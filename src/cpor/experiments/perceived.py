@@ -1,9 +1,9 @@
 """A labelled split as a segmenter and our scorer see it: the same frames, found objects, translated truth.
 
     DIR/manifest.json      as in the split, with the target's id among the objects found; written last
-    DIR/perception.json    whose masks and whose scores
+    DIR/perception.json    source of masks and of scores
     DIR/scene_00000/ …     scene folders to fit and decide with
-    DIR/records/ …         for each scene who is who, and the quality of its masks
+    DIR/records/ …         for each scene which object is which, and the quality of its masks
 
 A target that was not found keeps an id that no found object has: such a case is lost, and counts as wrong.
 """
@@ -47,7 +47,7 @@ class PerceptionSettings(BaseModel):
     """How a split is perceived.
 
     Attributes:
-        segmenter: Whose masks.
+        segmenter: Source of the masks.
         scorer: Whether our scorer scores the pairs that lie near each other.
         segmenter_file, scorer_file: Other networks than ours.
     """
@@ -60,7 +60,7 @@ class PerceptionSettings(BaseModel):
     scorer_file: Path | None = None
 
     def system(self) -> System:
-        """Who looks at the split; networks are read once a process."""
+        """What looks at the split; networks are read once a process."""
         return _system(self)
 
     def names(self) -> dict[str, str | None]:
@@ -75,11 +75,11 @@ class PerceivedCase(BaseModel):
     """What was perceived of one case.
 
     Attributes:
-        name, tier: Of the case.
+        name, tier: Name and tier of the case.
         target: Its id among the objects found, or one that none has.
         found: Whether it was found.
         owner: The true object that each found one is; None: background.
-        quality: Of the masks.
+        quality: Quality of the masks.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -98,7 +98,7 @@ class Perceived:
 
     Attributes:
         folder: Where it lies.
-        masks, scorer: Whose masks and scores; the scorer may be nobody.
+        masks, scorer: Source of masks and scores; there may be no scorer.
         records: One a case, in the order of the manifest.
     """
 
@@ -121,7 +121,7 @@ def perceive_split(
     Args:
         split: Data set with given masks and truth, as `cpor simulate` makes it.
         out: Folder to write; made if absent.
-        settings: Whose masks and scores.
+        settings: Source of masks and scores.
         workers: Number of worker processes. The result is the same for any number.
         progress: Told `(what, done, total)`.
         engine: `local`, or `ray`: on a cluster whose nodes all see both folders.
@@ -165,7 +165,7 @@ def read_perceived(folder: Path) -> Perceived:
 
 
 def see(scene: Scene, settings: PerceptionSettings) -> tuple[Scene, Recognition]:
-    """A labelled scene as the segmenter and the scorer see it, and who is who in it."""
+    """A labelled scene as the segmenter and the scorer see it, and the true object that each one is."""
     if scene.visible_ids is None or scene.true_occlusion is None or scene.true_sweep is None:
         raise InvalidSettingError(
             "a split to perceive needs true masks, relations.json and relations_sweep.json"

@@ -26,7 +26,7 @@ ORIGIN = (
 )
 TITLE = "Reliability by stage"
 SEED = 0
-"""Of the bootstrap, so that the same files give the same intervals."""
+"""Random seed of the bootstrap: the same files give the same intervals."""
 
 
 def calibrator_table(fit_file: str | Path, test_file: str | Path) -> Table:
@@ -148,7 +148,7 @@ def _intervals(
     image: Shaped[np.ndarray, " n"],
     rng: np.random.Generator,
 ) -> dict[str, Interval]:
-    """Of the Brier score and the NLL, images resampled. The ECE has none: it is no mean over pairs."""
+    """Intervals of Brier score and NLL, images resampled. The ECE has none: it is no mean over pairs."""
     answered = ~np.isnan(p)
     values, truth, group = p[answered], label[answered], image[answered]
     clipped = np.clip(values, ZETA, 1.0 - ZETA)

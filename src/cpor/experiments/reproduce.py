@@ -31,7 +31,7 @@ from cpor.metrics import PairedComparison, ReliabilitySummary, compare_paired, s
 DecoderName: TypeAlias = Literal["paper", "expected"]
 
 SEED = 0
-"""Of the bootstrap, so that the same files give the same intervals."""
+"""Random seed of the bootstrap: the same files give the same intervals."""
 
 OURS = "CPOR-Grasp, synthetic"
 EXPECTED = "expected-score decoder (ours)"

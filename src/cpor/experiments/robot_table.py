@@ -75,7 +75,7 @@ class RobotRow:
 
     Attributes:
         success: As the paper defines it, by tier and over `all`.
-        unasked: The same, and nobody was asked what to do.
+        unasked: The same, without any question.
         retrieved: Whether the target came out at all, by tier and over `all`.
         causes: Why scenarios were no success.
         mean_actions: Attempts a scenario.
@@ -83,7 +83,7 @@ class RobotRow:
         deferrals: Deferrals in all.
         asked: Questions to a person in all.
         needless: Those of them where the robot's own likeliest action was right.
-        pointed: How often somebody had to point at the target again.
+        pointed: How often a person had to point at the target again.
         paired: CPOR's success against this row's, on the scenarios both have; None for CPOR itself.
     """
 
@@ -114,7 +114,7 @@ def run_robot_table(
     """Run every method on the same scenarios; what a file of records holds already is not run again.
 
     Args:
-        out: File of records, one JSON a line; the first line says what they were made with. Nobody else can
+        out: File of records, one JSON a line; the first line says their settings. No other process can
             write to it meanwhile.
         settings: What the scenarios share.
         per_tier: Scenarios a tier.
@@ -122,7 +122,7 @@ def run_robot_table(
         workers: Number of worker processes.
         progress: Told of each step: what is done, how much of it, out of how much.
         engine: `local`, or `ray`: on a cluster whose nodes see the model at the same path.
-        first_seed: Of the first scenario; the tiers begin 1,000 apart.
+        first_seed: Seed of the first scenario; the tiers begin 1,000 apart.
         known: Records of another file that hold here too.
 
     Raises:

@@ -53,9 +53,9 @@ class ScenarioSettings:
         model: File of the fitted model.
         tau: Act only above this score, in every row but the oracle's.
         budget: Attempts on objects.
-        finger_friction: Of the pads.
-        eyes: Who finds objects and scores relations: our networks, or true masks and no scores.
-        person: Whether somebody who knows the truth is asked where the loop defers three times in a row. What
+        finger_friction: Friction of the pads.
+        eyes: What finds objects and scores relations: our networks, or true masks and no scores.
+        person: Whether a person who knows the truth is asked where the loop defers three times in a row. What
             they say is never held against the method; how often they are asked is counted.
 
     Raises:
@@ -106,7 +106,7 @@ class ScenarioRecord(BaseModel):
         cyclic: Whether the first truth held a cycle.
         n_objects: In the heap.
         detail: How it ended, in words.
-        pointed: How often somebody had to say again which object is meant.
+        pointed: How often a person had to say again which object is meant.
         sign_off_prior: Why missing answers were filled with a prior; None where they were not.
         asked: How often a person was asked what to do.
         steps: Every decision, with the cause of each wrong one.
@@ -140,7 +140,7 @@ class ScenarioRecord(BaseModel):
 
 
 class Person:
-    """Somebody who knows the truth and is asked what to do.
+    """A person who knows the truth and is asked what to do.
 
     Args:
         stage: Where it is.
@@ -226,7 +226,7 @@ def run_scenario(job: Job) -> tuple[ScenarioRecord, ...]:
 
     Raises:
         CporError: Neither camera nor arm failed but the program or a setting: that is no scenario's outcome.
-        KeyboardInterrupt: Somebody stopped it.
+        KeyboardInterrupt: It was stopped.
     """
     done: dict[MethodName, ScenarioRecord] = {}
     while left := sorted((m for m in job.methods if m not in done), key=lambda m: m != "cpor"):

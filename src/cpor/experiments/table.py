@@ -65,7 +65,7 @@ class Table(NamedTuple):
     """One table of the paper, or a figure of it as numbers.
 
     Attributes:
-        label: Of the paper's source, such as `prob-ablation`.
+        label: Label in the paper's source, such as `prob-ablation`.
         title: What it shows.
         rows: Its rows.
         notes: What to know about it.
@@ -119,7 +119,7 @@ def paper_rows(label: str, ours: Mapping[str, Figures], why: Mapping[str, str], 
     """Every row of a table of the paper, and our own rows below.
 
     Args:
-        label: Of the table.
+        label: Label of the table.
         ours: Figures by row.
         why: Why a row differs or is missing, by row.
         missing: Why the other rows are missing.

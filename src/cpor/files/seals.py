@@ -1,4 +1,4 @@
-"""Who vouches for a file: a digest of its content, sealed with this account's key or signed with an SSH key.
+"""Vouching for a file: a digest of its content, sealed with this account's key or signed with an SSH key.
 
 The account's key is made when first needed and never leaves its folder, so a seal proves that this account
 wrote the content. A signature (Ed25519) proves it to other accounts, which list the signer's public key.
@@ -28,7 +28,7 @@ class MissingSigningError(CporError, ImportError):
 
 
 class Seal(BaseModel):
-    """Digest of a content and who vouches for it.
+    """Digest of a content and the person that vouches for it.
 
     Attributes:
         digest: SHA-256 of the content, in hexadecimal digits.
@@ -70,7 +70,7 @@ def sign(digest: str, key_file: Path) -> Seal:
     """Sign with an Ed25519 key.
 
     Args:
-        digest: Of the content.
+        digest: Digest of the content.
         key_file: As `ssh-keygen -t ed25519 -N '' -f FILE` writes it.
     """
     try:
@@ -97,7 +97,7 @@ def why_unknown(seal: Seal | None, digest: str) -> str | None:
 
     Args:
         seal: The seal that came with the content.
-        digest: Of the content as it is.
+        digest: Digest of the content as it is.
     """
     if seal is None:
         return "nothing says who made it"

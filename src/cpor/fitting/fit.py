@@ -54,7 +54,7 @@ class FitSettings:
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
         sources: Further sources of belief to calibrate and to weigh, beside geometry and semantic scores.
-        untouched: Names of scenes that are kept for the promise: such as nobody looked at while choosing
+        untouched: Names of scenes that are kept for the promise: such as were not looked at while choosing
             anything. By default a part of all scenes, drawn at random.
     """
 

@@ -49,7 +49,7 @@ class LabelledScene:
         sources: What made masks and scores for this very frame; None where that is not recorded.
         dropped: Evidence of unseen blockers with masks dropped, and whether there is one before each object.
         setup: Figures of the camera's set-up, by name.
-        unlabelled: Objects that no label is about, such as masks on what a person took for background: nobody
+        unlabelled: Objects that no label is about, such as masks on what a person took for background: no one
             asks for them, and nobody knows what obstructs them.
     """
 

@@ -24,7 +24,7 @@ def fit_paper(scenes: Iterable[tuple[str, Scene]], truth: TruthKind = "occlusion
     Args:
         scenes: Names and scenes with masks, true relations and, where there are any, semantic scores.
         truth: Which true relations; the paper's are by occlusion.
-        seed: Of the split by image.
+        seed: Random seed of the split by image.
     """
     raw = Pipeline(measure=paper_evidence, least_reliability=0.0, guard=None)
     read = group_copies([LabelledScene.read(name, scene, raw, truth) for name, scene in scenes])

@@ -10,7 +10,7 @@ import numpy as np
 from cpor.gate.middle import PLAUSIBLE_M, TYPICAL_M, middle_of
 
 SPREAD = 0.45
-"""Of ln(distance): more than twice that of those frames, since they are few."""
+"""Spread of ln(distance): more than twice that of those frames, since they are few."""
 
 COMMON_INTEGERS = {0.001: 0.80, 0.0001: 0.08, 0.00025: 0.05, 0.0002: 0.03, 0.01: 0.04}
 """How common units of whole steps are, by our judgement: millimetres, then a 0.1 mm of rendered sets, that
@@ -32,7 +32,7 @@ class DepthUnit:
 
     Attributes:
         unit_m: The likeliest unit; None where none puts the scene on a table in front of the camera. [m]
-        probability: Of that unit among those known here; 0 without one.
+        probability: Probability of that unit among those known here; 0 without one.
         alternatives: Other units that remain plausible, the likeliest first. [m]
     """
 

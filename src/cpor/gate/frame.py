@@ -115,7 +115,7 @@ def _coverage(share: float, whole: float) -> Check:
 
 
 def _unit(camera: Camera) -> list[Check]:
-    """Of a unit that was guessed and is not certain; of any other there is nothing to say."""
+    """Report a unit that was guessed and is not certain; nothing for any other."""
     if camera.p_unit >= SURE:
         return []
     says = f"The unit of depth was guessed, and is right with probability {camera.p_unit:.0%}."

@@ -133,7 +133,7 @@ def certify(
 ) -> Certificate:
     """The certificate: tests (a), (b) were applied where the search ended; test (c) is applied here.
 
-    The search takes what nobody segmented for an object like others; test (a) is applied anew without it.
+    The search takes what has no mask for an object like others; test (a) is applied anew without it.
     """
     if inference.kind == "exact":
         return Certificate("exact", inference.epsilon, inference.k, True, True)
@@ -159,7 +159,7 @@ def choose(posterior: ObstructionPosterior, scores: Sequence[float], tau: float)
     Given the lower ends of intervals, it acts only where the action is proven likely enough to be right.
     Ties (within rounding): grasping the target wins, then the smaller index; deferring wins at tau.
 
-    Nobody can remove what nobody segmented. Where another object is likely to be a right one to remove, that
+    What has no mask cannot be removed. Where another object is likely to be a right one to remove, that
     is done: both may be right. Where none is, or where grasping is less likely to be right than that
     something unseen has to go first, that is said.
     """
@@ -198,7 +198,7 @@ def settled_action(
 
 
 def unseen_index(posterior: ObstructionPosterior) -> tuple[int, ...]:
-    """Index of what nobody segmented, if it is there."""
+    """Index of what has no mask, if it is there."""
     return () if posterior.unseen is None else (posterior.index(posterior.unseen),)
 
 
@@ -209,7 +209,7 @@ def reason_to_defer(
 
     Args:
         posterior: The scene.
-        scores: One for each object; that of what nobody segmented is of no action.
+        scores: One for each object; that of what has no mask is of no action.
         conflict: The least that is known of mu_target.
         undecided: Whether the intervals of the scores leave open what exact inference would do.
     """

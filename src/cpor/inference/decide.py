@@ -88,7 +88,7 @@ def decide(
     """Decide one scene.
 
     Args:
-        posterior: The objects, the target, and who obstructs whom with what probability.
+        posterior: The objects, the target, and which object obstructs which with what probability.
         tau: Act only if the action is right with more than this probability, by the lower end of the
             interval in which that is proven to lie.
         method: `exact`; `auto`, exact where the counted work is within a limit, else bounds from

@@ -73,7 +73,7 @@ class Explanation:
         graphs: The likeliest graphs with their share; none where answers are missing.
         relations: The relations the decision depends on, the one that flips it with the least change first.
         not_examined: Relations left out because the scene is too large to examine them exactly.
-        unseen: The label of what nobody segmented, as the posterior has it.
+        unseen: The label of what has no mask, as the posterior has it.
         odds_factor: See `cpor.inference.robust.odds_factor`.
     """
 
@@ -112,7 +112,7 @@ def explain(
     missing = np.isnan(posterior.p_obstructs)
     assumed = posterior.with_prior(NO_ANSWER if prior is None else prior)
     effects, not_examined = _examine(assumed, missing, decision, flips)
-    # Graphs of relations that nobody judged would show assumptions as findings.
+    # Graphs of relations without an answer would show assumptions as findings.
     graphs = () if missing.any() and prior is None else likeliest_graphs(assumed, k)
     factor = odds_factor(posterior.with_prior(prior), decision)
     return Explanation(decision, posterior.target, graphs, effects, not_examined, posterior.unseen, factor)

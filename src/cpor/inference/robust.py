@@ -34,7 +34,7 @@ LARGEST_FACTOR = 1000.0
 
 
 _HALVINGS = 20
-"""Of the interval of the logarithm of the factor: five digits of it."""
+"""Halvings of the interval of the logarithm of the factor: five digits of it."""
 
 _ROUGH = 1e-9
 """Least threshold that a bound is divided by."""

@@ -1,6 +1,6 @@
 """Decisions where answers are missing: act only if nothing the missing answers could be would change it.
 
-A missing answer about what nobody segmented needs no cases. No cycle runs through it, so an unknown u_i takes
+A missing answer about what has no mask needs no cases. No cycle runs through it, so an unknown u_i takes
 the score of object i to anything from 0 to q_i and changes no other score, except that of the unseen itself,
 which grows with every u: two solutions give all ranges.
 

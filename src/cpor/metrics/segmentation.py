@@ -64,10 +64,10 @@ class Match:
 
     Attributes:
         predicted, true: Ids.
-        visible_iou: Of what shows.
-        hidden_share: Of the true object; None, as are the next two, where the truth has no amodal mask.
-        amodal_iou: Of what shows and what is hidden; 0 where no amodal mask was predicted.
-        invisible_iou: Of the hidden part alone; None also where nothing is hidden.
+        visible_iou: IoU of what shows.
+        hidden_share: Hidden share of the true object; None, as the next two, where it has no amodal mask.
+        amodal_iou: IoU of what shows and what is hidden; 0 where no amodal mask was predicted.
+        invisible_iou: IoU of the hidden part alone; None also where nothing is hidden.
         flag_right: Whether the occlusion flag is right; None also where none was predicted.
     """
 
@@ -107,7 +107,7 @@ class SegmentationSummary:
     Attributes:
         n_frames, n_true, n_predicted: How much there was.
         visible, amodal, invisible: Means over frames, as the benchmarks print them.
-        recall, precision: Of objects at a visible IoU of 0.5, over all frames together.
+        recall, precision: Shares of objects found, at a visible IoU of 0.5, over all frames together.
         visible_iou, amodal_iou: Mean over the objects found.
         invisible_iou: Mean over those found of which more than `OCCLUDED` is hidden.
         amodal_iou_much_hidden: Mean over those found of which more than `MUCH_HIDDEN` is hidden.
@@ -164,7 +164,7 @@ def mask_quality(
         predicted: Masks that were found; they may overlap.
         true: Masks that are there; they may overlap.
         shape: Height and width of the image. [px]
-        tolerance: Of boundaries, as a share of the diagonal.
+        tolerance: Tolerance of boundaries, as a share of the diagonal.
     """
     if not predicted or not true:
         p, r = (float(not each) for each in (predicted, true))

@@ -29,7 +29,7 @@ class DepthSegmenter:
         crease: Valleys sharper than this, in metres over the square of a pixel at work size, cut too. [m]
         least_area: Smaller objects are dropped, as a share of the image.
         work_width: Depth is brought to about this width before it is cut. [px]
-        seed: Of the plane's trials; the same frame gives the same answer.
+        seed: Random seed of the plane's trials; the same frame gives the same answer.
     """
 
     least_height_m: float = 0.008

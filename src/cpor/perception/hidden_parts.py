@@ -30,12 +30,12 @@ def shared_pixels(scene: Scene, second: Scene) -> Int64[np.ndarray, "n m"]:
 def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scene, str]:
     """The scene with the hidden parts that a segmenter sees, and a sentence on that; as it is if it has all.
 
-    Most segmenters find what shows, not what is hidden behind others, and who obstructs whom cannot be told
+    Most segmenters find what shows, not what is hidden behind others, and what obstructs what cannot be told
     from that alone. An object that this one does not see stays as it is: nothing is known of it.
 
     Args:
         scene: What was found.
-        own: Gives who finds objects with amodal masks; it is asked only where one is lacking.
+        own: Gives a segmenter with amodal masks; it is asked only where one is lacking.
     """
     if scene.visible_ids is None or all(o.amodal is not None for o in scene.objects):
         return scene, ""

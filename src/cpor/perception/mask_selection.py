@@ -26,7 +26,7 @@ class MaskSettings:
     Attributes:
         score_threshold: Detections below are dropped.
         mask_threshold: A pixel belongs to a mask from this probability.
-        same_iou: Of two detections whose visible masks overlap more than this, the better stays.
+        same_iou: Keep only the better of two detections whose visible masks overlap more than this.
         least_kept: A detection that keeps less than this share of its pixels against better ones goes.
         least_area: Objects and fragments smaller than this share of the image are dropped.
         least_fragment: So are fragments smaller than this share of the object's largest.
@@ -108,7 +108,7 @@ def add_faint(
     It takes no pixel of the objects that are there.
 
     Args:
-        scene: Of the frame, with masks; none holds the point.
+        scene: The frame with masks; none holds the point.
         found: What the network found in it.
         frame: How the frame lies on the network's input.
         settings: What counts as an object.

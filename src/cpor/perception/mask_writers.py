@@ -56,7 +56,7 @@ def write_bop(scene: Scene, folder: str | Path, image_id: int = 0) -> None:
 
     Args:
         scene: With masks.
-        folder: Of a BOP scene; made if absent.
+        folder: Folder of a BOP scene; made if absent.
         image_id: Number of the image; objects are numbered from 0 by ascending id.
     """
     ids = _ids(scene)

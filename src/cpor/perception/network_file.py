@@ -18,7 +18,7 @@ CHECKSUMS = "checksums.json"
 """File beside the networks: name -> SHA-256 in hex."""
 
 THREADS = 2
-"""Of one network: what a small robot computer spares."""
+"""Threads of one network: what a small robot computer spares."""
 
 
 CPU = "CPUExecutionProvider"

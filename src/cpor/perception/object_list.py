@@ -12,8 +12,8 @@ class ListedObject(TypedDict):
     """One object.
 
     Attributes:
-        id: Of the object.
-        name: What it is called, unique in the scene; None where nobody looked.
+        id: Id of the object.
+        name: What it is called, unique in the scene; None where it was not named.
         point: x and y of a pixel that shows it, well inside; None where none does. [px]
         box: Left, top, right and bottom of what shows, the last two exclusive; None likewise. [px]
         score: Confidence of the detector.

@@ -28,7 +28,7 @@ class NetworkNotes:
 
     Attributes:
         size: Height and width of its input. [px]
-        version: Of the weights.
+        version: Version of the weights.
         score_threshold, mask_threshold: Chosen where it was trained.
     """
 

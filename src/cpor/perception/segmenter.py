@@ -22,7 +22,7 @@ class PointSegmenter(Segmenter, Protocol):
         """A scene of its own with one more object, the one that shows at a point.
 
         Args:
-            scene: What `segment` made of the frame; nobody's mask holds the point.
+            scene: What `segment` made of the frame; no mask holds the point.
             point: Where. [px]
 
         Returns:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Float32
 
 TRIALS = 200
-"""Of three readings each: with a third of the readings on the plane, one frame in 1,900 has no good one."""
+"""Trials of three readings each: with a third of all on the plane, one frame in 1,900 has no good one."""
 
 SAMPLE = 4000
 """Readings that vote; more changes nothing."""

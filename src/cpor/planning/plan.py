@@ -9,7 +9,7 @@ which is exact wherever both masses are. Beyond that, validity is an event like 
 retained, |P - P_K| <= eps_K, and by Harris' inequality P is never below the product alone. Missing answers
 give the range over the cases of `cpor.inference.unanswered`.
 
-What nobody segmented is never among o_1 … o_m: where it may obstruct, the plan is less likely to be valid,
+What has no mask is never among o_1 … o_m: where it may obstruct, the plan is less likely to be valid,
 and asking is worth more.
 """
 
@@ -222,7 +222,7 @@ def _best_order(likely: ObstructionPosterior, most: int, cost_removal: float, co
     """The order of best value among all, as indices of the scene."""
     graph = cut_local(likely.p_obstructs, reachable(likely.p_obstructs, likely.target_index))
     log_acyclic, log_absent = log_acyclic_table(graph), np.log(graph.absent)
-    for unseen in unseen_index(likely):  # nobody can remove it: no order that does is valid
+    for unseen in unseen_index(likely):  # it cannot be removed: no order that does is valid
         log_absent[graph.members == unseen, 0] = -np.inf
     n_sets = 1 << (len(graph) - 1)
     best, last = np.empty(n_sets), np.empty(n_sets, np.int64)

@@ -49,7 +49,7 @@ class RiskPromise(VersionedModel):
         n: Calibration scenes.
         n_executed: Those that tau executes; without a promise, those that the first tau tested executes.
         n_wrong: Wrong actions among these.
-        p_value: Of the test that tau passed; without a promise, of the first test, which failed.
+        p_value: Result of the test that tau passed; without a promise, of the first test, which failed.
         n_tested: Taus tested, the failed one included.
         strata: Kinds of cases that were tested apart, by name: the promise holds in each. Empty: none were.
         reason: Why tau was chosen, or why nothing is promised.
@@ -98,7 +98,7 @@ class RiskPromise(VersionedModel):
 
 
 def _interval(coverage: float, n: int) -> tuple[float, float]:
-    """Of the coverage among all scenes; (0, 0) where nothing is covered, since nothing is promised."""
+    """Interval of the coverage among all scenes; (0, 0) where nothing is covered or promised."""
     if coverage == 0.0:
         return 0.0, 0.0
     margin = math.sqrt(math.log(2.0 / (1.0 - COVERAGE_LEVEL)) / (2.0 * n))

@@ -25,7 +25,7 @@ class DriftReport:
 
     Attributes:
         drifted: Whether they differ at the level asked for.
-        p_value: Of the permutation test over all features together.
+        p_value: Result of the permutation test over all features together.
         level: Probability of a false alarm when nothing has changed.
         distance: For each feature the Kolmogorov-Smirnov distance of new from calibration scenes, the
             largest gap between their cumulative shares; the missing ones count as largest.

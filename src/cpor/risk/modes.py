@@ -16,10 +16,10 @@ Mode: TypeAlias = Literal["robust", "cautious", "balanced", "bold"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 DEFAULT_MODE: Mode = "cautious"
-"""Of every surface where somebody can be asked."""
+"""Mode of every surface where a person can be asked."""
 
 UNATTENDED_MODE: Mode = "balanced"
-"""Of the demo, where nobody can: it would give up where a cautious robot asks."""
+"""Mode of the demo, where no person is asked: it would give up where a cautious robot asks."""
 
 LEAST_SCORE: dict[Mode, float] = {"robust": 0.9, "cautious": 0.9, "balanced": 0.5, "bold": 0.3}
 """Act above this probability of being right, where no tested threshold is lower."""

@@ -78,7 +78,7 @@ class RealSenseCamera:
     Args:
         T_world_camera: Pose of the colour camera, from hand-eye calibration (docs/hand-eye.md). None gives
             frames without a pose, which will do to decide but not to grasp. Shape (4, 4). [m]
-        width, height: Of both streams. [px]
+        width, height: Size of both streams. [px]
         fps: Frames a second.
         serial: Which camera, where there are several.
         warm_up: Frames to throw away while exposure settles.

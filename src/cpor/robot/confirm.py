@@ -158,8 +158,8 @@ def _recognise(before: Memory, scene: Scene, ids_are_kept: bool) -> _Things:
     """The objects of a look; what is said to be taken may still be among them."""
     looks = {k: look for k, look in look_at(scene).items() if look.area}
     known = {k: each.last for k, each in before.known.items()}
-    who = identify(known, looks, scene, before.frame, ids_are_kept=ids_are_kept)
-    return _Things(looks, {k: match.known for k, match in who.same.items()})
+    matches = identify(known, looks, scene, before.frame, ids_are_kept=ids_are_kept)
+    return _Things(looks, {k: match.known for k, match in matches.same.items()})
 
 
 def _where_it_lay(was: ObjectLook, there: list[ObjectLook], outcome: Outcome) -> Delivery | None:

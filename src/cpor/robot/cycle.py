@@ -38,7 +38,7 @@ class Ended(StrEnum):
 
 
 Attempt: TypeAlias = Literal["none", "begun", "ended"]
-"""Whether the robot was sent: `begun` with no outcome means that nobody knows what came of it."""
+"""Whether the robot was sent: `begun` with no outcome means that it is not known what came of it."""
 
 _SATURATED = 65535  # of 16 bits; means no reading in a scene folder
 
@@ -61,7 +61,7 @@ class LoopSettings:
         wait_for_recovery_s: How long to wait for a person to clear a protective stop; 0 ends at once. The
             loop never clears one itself. [s]
         ids_are_kept: Whether the segmenter says to give a thing the same number in every frame. That counts
-            as evidence of who is who, beside place and look.
+            as evidence of identity, beside place and look.
         check_target_is_out: Whether to look once more after the robot says that it has the target; without
             it a delivery is never confirmed.
         make_room: Whether, where an object was tried in vain and nothing else is likely enough to be right, a
@@ -70,7 +70,7 @@ class LoopSettings:
             simulated camera without noise. They must be newer by number or time then.
         look_cost: Where the robot's camera can look from elsewhere, it does so first where that is expected
             to gain more than this, in units of a wrong action (see `cpor.asking.worth`). 1: never.
-        sign_off_prior: Who allows a decider that assumes a probability where no source has an answer
+        sign_off_prior: A person; allows a decider that assumes a probability where no source has an answer
             (`Pipeline.prior`), or does not say whether it does, to move the arm in this run, and why. It is
             refused without.
     """
@@ -113,14 +113,14 @@ class Cycle:
         promise: The promised error rate of the decision; None where none is made.
         checks: What was found about the frame and its masks, where a system decided.
         attempt: Whether the robot was sent.
-        outcome: What came of it; None where the robot was not sent or nobody knows.
+        outcome: What came of it; None where the robot was not sent or it is not known.
         beliefs: What was believed of each pair that may obstruct.
         p_same: For each object that was known before, under the same id, the probability that it is the same.
         unchanged: Objects that did not change since the cycle before.
         near: Those of them near to something that changed, came or went.
         notes: What else happened, in sentences.
         times_s: Time of each step. [s]
-        retargeted: Whether somebody asked for another object, which is the target from this cycle on.
+        retargeted: Whether a person asked for another object, which is the target from this cycle on.
     """
 
     index: int
@@ -153,7 +153,7 @@ Retarget: TypeAlias = Callable[[], int | None]
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """What became of a run; where somebody asked for another object on the way, of the last one asked for.
+    """What became of a run; where a person asked for another object on the way, of the last one asked for.
 
     Attributes:
         ended: How it ended.
@@ -188,7 +188,7 @@ class RunResult:
 
     @property
     def retargeted(self) -> int:
-        """How often somebody asked for another object on the way."""
+        """How often a person asked for another object on the way."""
         return sum(cycle.retargeted for cycle in self.cycles)
 
     @property

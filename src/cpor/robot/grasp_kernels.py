@@ -15,7 +15,7 @@ ENGAGED = 0.004
 """A strip of the fingers is on the object where that reaches this far above the tips. [m]"""
 
 COLUMNS = 9
-"""Of a found grasp: u, v and w of the tips [m], angle [rad], opening [m], cost, depth below the top [m],
+"""Columns of a grasp: u, v and w of the tips [m], angle [rad], opening [m], cost, depth below the top [m],
 clearance [m], width of what is between the fingers [m]."""
 
 

@@ -66,9 +66,9 @@ class Limits:
         margin: Kept from both. [m]
         speed: Greatest speed of the tool in free space. [m/s]
         approach_speed: Greatest speed near objects. [m/s]
-        acceleration: Of the tool. [m/s²]
+        acceleration: Acceleration of the tool. [m/s²]
         joint_speed: Greatest speed of a joint. [rad/s]
-        joint_acceleration: Of a joint. [rad/s²]
+        joint_acceleration: Acceleration of a joint. [rad/s²]
         greatest_tilt_deg: Between the tool's z and straight down.
     """
 

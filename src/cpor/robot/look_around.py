@@ -60,7 +60,7 @@ class Around:
 
         Args:
             decision: What would be done now.
-            posterior: What it was decided from; None: nobody tells.
+            posterior: What it was decided from; None: it is not known.
             memory: What is known.
         """
         if decision is None or posterior is None or self._cost >= 1.0:

@@ -292,7 +292,7 @@ class _Run:
         return self._unless_done(outcome) if outcome.kind in ("stopped", "fault") else None
 
     def _check_target_is_out(self, target: int, outcome: Outcome) -> _End | None:
-        """The end where it is, or where nobody knows; None to go on where the robot's word was wrong."""
+        """The end where it is, or where that is not known; None to go on where the robot's word was wrong."""
         assert self.open is not None
         notes: list[str] = []
         said = f"the target is out after {say_count(self.actions, 'action')}"

@@ -11,7 +11,7 @@ RobotState: TypeAlias = Literal["ready", "moving", "stopped", "protective_stop",
 OutcomeKind: TypeAlias = Literal["done", "missed", "dropped", "no_grasp", "unreachable", "stopped", "fault"]
 """`done`: it is where it should be. `missed`: the fingers closed on nothing. `dropped`: lost on the way.
 `no_grasp`: no grasp was found. `unreachable`: grasps were found, but no motion to them without a
-collision. `stopped`: somebody called `stop`. `fault`: the robot stopped itself."""
+collision. `stopped`: `stop` was called. `fault`: the robot stopped itself."""
 
 
 HEARTBEAT_S = 0.2
@@ -79,7 +79,7 @@ class Robot(Protocol):
     further ones come back as `stopped`, until `home` is called.
 
     The arm moves only while `heartbeat` is called more often than every `HEARTBEAT_S`; where it is late the
-    arm stops by itself, as if `stop` had been called. The loop feeds it; whoever calls a robot without the
+    arm stops by itself, as if `stop` had been called. The loop feeds it; code that calls a robot without the
     loop does so inside of `with cpor.robot.safe_stop.stopping(robot):`.
     """
 
@@ -113,7 +113,7 @@ class Robot(Protocol):
         ...
 
     def heartbeat(self) -> None:
-        """Say that whoever wants the arm to move is alive; from any thread, never blocks."""
+        """Say that the program that moves the arm is alive; from any thread, never blocks."""
         ...
 
     def status(self) -> RobotStatus:

@@ -32,7 +32,7 @@ class Retrieval(BaseModel):
         where: Robot, mode, masks and scores; see `set_up`.
         model: `FittedModel.tested_digest` of its model.
         tau: Threshold in force.
-        wrong: Whether it contained a wrong action; None: nobody said.
+        wrong: Whether it contained a wrong action; None: it was not judged.
         ended: How it ended.
     """
 
@@ -87,7 +87,7 @@ def say_promise(robot: str, system: System, past: Iterable[Retrieval]) -> str | 
     Args:
         robot: Its name.
         system: Decides in the run.
-        past: Earlier runs. A run that nobody judged does not count.
+        past: Earlier runs. A run that was not judged does not count.
     """
     model, tau, where = set_up(robot, system)
     if model is None or model.retrievals is None:

@@ -43,7 +43,7 @@ class RunFolder:
 
     Args:
         path: Where to; made if absent. It must not hold a run already.
-        about: What else to write to run.json: seed, robot, who decides, as JSON values.
+        about: What else to write to run.json: seed, robot, what decides, as JSON values.
 
     Raises:
         RunRecordError: There is something in the folder already, or `about` is no JSON.
@@ -139,7 +139,7 @@ class Replayed:
     """One cycle decided again.
 
     Attributes:
-        index: Of the cycle.
+        index: Index of the cycle.
         recorded: The action decided on in the run.
         decision: The decision now.
         largest_difference: Between a score then and now.
@@ -182,7 +182,7 @@ def replay(folder: str | Path, system: System | None = None) -> tuple[Replayed, 
     """Decide every recorded cycle again, by the masks and semantic scores of the record; nothing moves.
 
     Args:
-        folder: Of a recorded run.
+        folder: Folder of a recorded run.
         system: What decides now; by default a `System()` with the threshold of each recorded decision.
 
     Returns:

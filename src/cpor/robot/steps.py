@@ -144,7 +144,7 @@ def check_delivery(
 
     Args:
         robot: The robot.
-        frames: Of its camera.
+        frames: Frames of its camera.
         system: Finds the objects of a frame.
         before: What was known before the attempt.
         target: The target's id then.

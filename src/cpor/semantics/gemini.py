@@ -145,14 +145,16 @@ class GeminiProvider:
         self, problem: "errors.APIError", question: Question, key: str | None
     ) -> ProviderFailure | ScorerError:
         status, said = problem.code, scrub(problem.message or problem.status or "", key)
-        who = f"scorer {self.config.name}"
+        scorer = f"scorer {self.config.name}"
         bad_key = status == 400 and "api key" in said.lower()
         if status in (401, 403) or bad_key:
-            return ScorerError(f"{who}: the server refuses the key ({self.config.api_key_env})")
+            return ScorerError(f"{scorer}: the server refuses the key ({self.config.api_key_env})")
         if status == 404:
-            return ScorerError(f"{who}: no model {self.config.model!r} there, or a wrong base_url ({said})")
+            return ScorerError(
+                f"{scorer}: no model {self.config.model!r} there, or a wrong base_url ({said})"
+            )
         if status == 400 and question.wants_yes_no and "logprobs" in said.lower():
-            return ScorerError(f"{who}: {NO_LOGPROBS} ({said})")
+            return ScorerError(f"{scorer}: {NO_LOGPROBS} ({said})")
         if status == 429:
             return ProviderFailure("rate_limit", said, _wait_asked_for(problem))
         if status >= 500 or status == 408:

@@ -31,7 +31,7 @@ class WordsReply:
 
     Attributes:
         fit: How well each object that was named fits, in [0, 1]; empty where none does; None: no answer.
-        grounder: Who said it.
+        grounder: The grounder's name.
         text: The reply as it came; None where none did.
         problems: What went wrong, in words.
         spent: Calls, tokens and money it took.
@@ -85,7 +85,7 @@ def ground_with(
     """The object that is asked for, as `ground` finds it; words go to a `Grounder` where `asked` is one.
 
     Args:
-        asked: Whom to ask, such as a relation scorer; None for nobody.
+        asked: What to ask, such as a relation scorer; None: only our word judge.
         scene: With masks or points.
         target: See `ground`, as for the next two.
         point: A pixel. [px]
@@ -98,7 +98,7 @@ def ground_with(
     """
     said = words if words is not None else scene.request
     by_words = target is None and point is None and said is not None
-    # Whoever gives a number needs nobody's eyes; and badges may carry other numbers than objects do.
+    # A number needs no model; and badges may carry other numbers than objects do.
     if not (by_words and isinstance(asked, Grounder) and scene.objects) or _gives_number(said or ""):
         return _as_we_read(scene, said or "", ground(scene, target, point, words, before))
     reply = asked.which_object(scene, said or "")

@@ -46,7 +46,7 @@ class NamesReply:
 
     Attributes:
         names: Name of each object that got one, by id; None: no answer.
-        namer: Who said it.
+        namer: The namer's name.
         problems: What went wrong, in words.
         spent: Calls, tokens and money it took.
     """

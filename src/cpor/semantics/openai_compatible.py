@@ -147,16 +147,18 @@ class OpenAIProvider:
         self, problem: "openai.APIStatusError", question: Question, key: str | None
     ) -> ProviderFailure | ScorerError:
         status, said = problem.status_code, scrub(problem.message, key)
-        who = f"scorer {self.config.name}"
+        scorer = f"scorer {self.config.name}"
         if status in (401, 403):
             named = self.config.api_key_env or "no key is set: name its variable in api_key_env"
-            return ScorerError(f"{who}: the server refuses the key ({named})")
+            return ScorerError(f"{scorer}: the server refuses the key ({named})")
         if status == 404:
-            return ScorerError(f"{who}: no model {self.config.model!r} there, or a wrong base_url ({said})")
+            return ScorerError(
+                f"{scorer}: no model {self.config.model!r} there, or a wrong base_url ({said})"
+            )
         if status in (400, 422) and question.wants_yes_no and "logprob" in said.lower():
-            return ScorerError(f"{who}: {NO_LOGPROBS} ({said})")
+            return ScorerError(f"{scorer}: {NO_LOGPROBS} ({said})")
         if status == 429 and "insufficient_quota" in (problem.code or "", problem.type or ""):
-            return ScorerError(f"{who}: the account has no credit left ({said})")
+            return ScorerError(f"{scorer}: the account has no credit left ({said})")
         if status == 429:
             return ProviderFailure("rate_limit", said, retry_after(problem.response.headers))
         if status >= 500 or status in (408, 409):

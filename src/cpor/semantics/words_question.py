@@ -1,6 +1,6 @@
 """Which numbered objects the words of a request mean: the question to a model, and what its reply says.
 
-The words are somebody's, and so not to be trusted: they go into the prompt as a quoted string of bounded
+The words come from outside and are not trusted: they go into the prompt as a quoted string of bounded
 length, and whatever they make a model say, a reply can name objects of the scene and nothing else.
 """
 

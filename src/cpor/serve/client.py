@@ -226,7 +226,7 @@ class Client:
     def events(self, run_id: str, after: int | None = None) -> Iterator[RunEvent]:
         """What happens in a run, as it happens, until it ends.
 
-        Who reads too slowly is dropped by the service, and asks again from the last event on: frames of the
+        The service drops a slow reader, which asks again from the last event on: frames of the
         film may be lost, and what the service does not keep any more.
 
         Args:

@@ -35,7 +35,7 @@ from cpor.sim.physics.world import World
 from cpor.system import System
 
 Eyes: TypeAlias = Literal["networks", "truth"]
-"""Who finds objects and scores relations: our networks, or true masks and no scores."""
+"""What finds objects and scores relations: our networks, or true masks and no scores."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class DemoSettings:
     Attributes:
         tier: How deep the target lies; None: as it falls.
         sensor: Preset of the camera's faults.
-        finger_friction: Of the gripper's fingers; 0.5 is a hard rubber, and things slip now and then.
+        finger_friction: Friction of the fingers; 0.5 is a hard rubber, and things slip now and then.
         budget: Attempts at most.
-        eyes: Who finds objects and scores relations.
+        eyes: What finds objects and scores relations.
         mode: The risk setting.
         tau: Act above this score instead.
         look_cost: What a look from another place must gain at least; see `LoopSettings`.
@@ -78,7 +78,7 @@ class Stage:
         world: The same heap with the arm.
         look: Its light.
         robot: The arm and its camera.
-        segmenter: Who finds the objects.
+        segmenter: Finds the objects.
         film: What the arm does, for an animation.
     """
 
@@ -117,7 +117,7 @@ class Stage:
         return union((seen, sweep_relations(self.world)))
 
     def recognise(self, scene: Scene) -> Recognition:
-        """Who is who in a scene that was seen since anything last moved."""
+        """The true object that each one is, in a scene seen since anything last moved."""
         assert scene.visible_ids is not None
         views = self.robot.views_of(scene.observation)
         return Recognition.match(scene.ids, scene.visible_ids, self.world.objects, views.visible_ids)
@@ -128,7 +128,7 @@ class Stage:
         return self.recognise(scene).translate(truth).pairs
 
     def find_target(self, scene: Scene) -> int | None:
-        """The target's id in a scene that was just seen, as somebody who points at it would say it."""
+        """The target's id in a scene that was just seen, as a person who points at it would say it."""
         found = self.recognise(scene).find(self.heap.target)
         return found if found in scene.ids else None
 
@@ -139,7 +139,7 @@ class Moment:
 
     Attributes:
         truth: What obstructed what, by the world's ids.
-        recognition: Who was who in the cycle's scene.
+        recognition: The true object that each one was in the cycle's scene.
         target: What was truly asked for, by the world's ids; None: it is no object.
         moved: Whether anything moved since the frame was taken.
     """
@@ -158,7 +158,7 @@ class Demonstration:
         result: The run, as the robot saw it.
         delivered: The truth: whether what was asked for, last, lies in the delivery tray.
         verdicts: What the truth says of each action when it was begun, by the index of its cycle.
-        pointed: How often somebody had to say again which object is meant.
+        pointed: How often a person had to say again which object is meant.
         moments: The truth at each decision, by the index of its cycle.
     """
 
@@ -207,8 +207,8 @@ def set_stage(
     """Heap a bin, name a target, put the robot beside it.
 
     Args:
-        seed: Of the heap and of the camera's noise.
-        settings: How deep the target lies, how the camera fails, who finds the objects.
+        seed: Random seed of the heap and of the camera's noise.
+        settings: How deep the target lies, how the camera fails, what finds the objects.
         watch: Told the world after every control step of the arm; it must not change it.
     """
     heap = make_heap(seed, HeapSettings(tier=settings.tier))
@@ -251,7 +251,7 @@ def demonstrate(
         ask: Asked after too many deferrals in a row.
         stop: Stops the arm at once, from whatever thread it is set.
         retarget: Asked for another target, as `retrieve` does.
-        sign_off_prior: Who allows a prior for missing answers, and why; see `LoopSettings`.
+        sign_off_prior: The person who allows a prior for missing answers, and why; see `LoopSettings`.
     """
     verdicts: dict[int, Verdict] = {}
     witness = Witness(stage)
@@ -301,7 +301,7 @@ def deepest_point(ids: Int32[np.ndarray, "h w"], obj: int) -> PixelPoint | None:
 
 
 class Pointer:
-    """Somebody who points at the target whenever the loop does not recognise it by itself.
+    """A person who points at the target whenever the loop does not recognise it by itself.
 
     Args:
         stage: Where the target lies.
@@ -328,7 +328,7 @@ class Pointer:
 
 
 class Witness:
-    """Somebody who knows the truth, and what is truly asked for.
+    """A person who knows the truth, and what is truly asked for.
 
     Args:
         stage: Before anything moves; its heap names the first target.
@@ -337,7 +337,7 @@ class Witness:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self.target: int | None = stage.heap.target
-        """What is truly asked for, by the world's ids; None: somebody asked for what is no object."""
+        """What is truly asked for, by the world's ids; None: what was asked for is no object."""
         self._asked_anew = False
 
     @property

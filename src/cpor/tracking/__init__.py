@@ -1,1 +1,1 @@
-"""The same thing keeps its id: who is who in the next look, and what is still believed of it."""
+"""The same thing keeps its id: which object is which in the next look, and what is still believed of it."""

@@ -3,7 +3,7 @@
 Two looks at one thing speak in log-odds, s, for "the same" against "not the same": by its place, where some
 of its pixels are found again at their depth, in their colours or in their hues under another light; else by
 its colours and size, where it is gone from its place and the other lies where nothing lay. A set of matches
-M, in which each object has at most one partner, has the weight prod of exp(s) over M: who has none is new, or
+M, in which each object has at most one partner, has the weight prod of exp(s) over M: one without is new, or
 not seen any more. The likeliest set is taken, and the probability of each of its matches is the sum of the
 weights of all sets with it over the sum of all.
 A mask may hold two things that are seen apart in the next look: then the match is as likely as its share of
@@ -86,10 +86,10 @@ class SameObject(NamedTuple):
 
 @dataclass(frozen=True)
 class Identities:
-    """Who is who.
+    """Which known object each found one is.
 
     Attributes:
-        same: The known object that each one found is; who is not listed is new.
+        same: The known object that each one found is; one that is not listed is new.
         events: What is to be said: pieces, things grown together, doubts.
         left: Known objects that left the spot where a person pointed at them.
         joined: Known objects that turn out to be pieces of another one.

@@ -37,7 +37,7 @@ SAMPLES = 400
 """Pixels of an object that are looked up in another frame."""
 
 BINS = 6
-"""Of the colour histogram, a channel."""
+"""Bins of the colour histogram, a channel."""
 
 HUES = 18
 """Bins of the histogram of hues, and one more for what has none."""
@@ -161,12 +161,12 @@ class PlaceSeen:
         stays: How many show the depth that it would have there; without a reading, an object.
         gone: How many show something deeper, or without a reading no object: it is not there.
         hidden: How many show something nearer, so that it may be behind it.
-        on: Of those that stay, how many show each object.
+        on: How many of those that stay show each object.
         recoloured: How far the median of those has another colour than before, of 255 a channel.
         alike: Overlap of the histograms of their colours before and now.
         same_hues: Overlap of the histograms of their hues before and now.
         relit: Logarithm of how many times brighter the median of them is now.
-        centre: Of the place, row and column, NaN where nobody knows. Shape (2,). [px]
+        centre: Centre of the place, row and column; NaN where unknown. Shape (2,). [px]
     """
 
     stays: int

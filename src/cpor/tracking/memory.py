@@ -31,7 +31,7 @@ from cpor.tracking.pair_filter import PairFilter
 def add_still_there(
     known: Mapping[int, ObjectLook], before: Scene, seen: Scene
 ) -> tuple[Scene, dict[int, int]]:
-    """The next look with the objects that are still there, though nobody found them; and who they are.
+    """The next look with the objects that are still there, though they were not found; and which they are.
 
     A network names a thing in one frame and is not sure enough in the next. Its place, depth and colours say
     that it is there, so it counts with the mask it had: what was known does not become free by omission.
@@ -65,18 +65,18 @@ def add_still_there(
 
 
 def give_numbers(
-    found: Iterable[int], who: Identities, known: frozenset[int], trusts: bool
+    found: Iterable[int], matches: Identities, known: frozenset[int], trusts: bool
 ) -> dict[int, int]:
     """The id of each object of a look, by the segmenter's number.
 
     Args:
         found: The segmenter's numbers.
-        who: Who is who.
+        matches: The known object that each one is.
         known: Ids given so far; none is ever given to another thing.
         trusts: Whether a new object has the segmenter's number where that is free.
     """
     found = tuple(found)
-    numbers = {k: who.same[k].known for k in found if k in who.same}
+    numbers = {k: matches.same[k].known for k in found if k in matches.same}
     free = max((*known, *found, 0)) + 1
     for k in found:
         if k in numbers:
@@ -90,7 +90,7 @@ def give_numbers(
 
 
 def renumber(scene: Scene, numbers: Mapping[int, int]) -> Scene:
-    """The scene by other ids; what was recorded of who made its masks is about the old ones."""
+    """The scene by other ids; what was recorded of the maker of its masks is about the old ones."""
     if all(k == new for k, new in numbers.items()):
         return scene
     ids = scene.visible_ids
@@ -145,24 +145,27 @@ class Known:
 
 
 def _bring_up_to_date(
-    before: Mapping[int, Known], looks: Mapping[int, ObjectLook], who: Identities, numbers: Mapping[int, int]
+    before: Mapping[int, Known],
+    looks: Mapping[int, ObjectLook],
+    matches: Identities,
+    numbers: Mapping[int, int],
 ) -> tuple[dict[int, Known], set[int]]:
     """What is known of each object of a look, and those that did not change.
 
     Args:
         before: What was known.
         looks: How each object looks, by the segmenter's number.
-        who: The known object that each one is.
+        matches: The known object that each one is.
         numbers: The id of each one.
     """
     known: dict[int, Known] = {}
     unchanged: set[int] = set()
     for k, look in looks.items():
-        match, here = who.same.get(k), numbers[k]
+        match, here = matches.same.get(k), numbers[k]
         if match is None:
             known[here] = Known(look, look, look)
             continue
-        old = replace(before[here], spot=None) if here in who.left else before[here]
+        old = replace(before[here], spot=None) if here in matches.left else before[here]
         shows = is_unchanged(old.sure, look)
         if old.p_same < SURE:  # what is in doubt has to show its colours, too
             shows &= float(np.linalg.norm(old.sure.colour - look.colour)) <= SAME_PIXELS
@@ -199,7 +202,7 @@ class Memory:
         unchanged: The objects that did not change since the frame before.
         near: Those of them near to something that changed, came or went.
         pairs: What the looks so far say of each pair that did not change.
-        events: What is to be said of who is who, in sentences.
+        events: What is to be said of matches, in sentences.
         frame: The last look, by these ids; None before the first.
         made_here: What of the last look the segmenter made: its masks, unless one is from an earlier look.
         names: What each object was called, by id; it stays.
@@ -236,10 +239,10 @@ class Memory:
         taken = frozenset(filter(lambda k: before[k].taken, before))
         last = {k: known.last for k, known in before.items()}
         spots = {k: known.spot for k, known in before.items() if known.spot is not None}
-        who = identify(last, looks, seen, self.frame, taken, ids_are_kept, spots)
-        numbers = give_numbers(looks, who, frozenset(before), self.frame is None or ids_are_kept)
+        matches = identify(last, looks, seen, self.frame, taken, ids_are_kept, spots)
+        numbers = give_numbers(looks, matches, frozenset(before), self.frame is None or ids_are_kept)
         scene = renumber(seen, numbers)
-        known, unchanged = _bring_up_to_date(before, looks, who, numbers)
+        known, unchanged = _bring_up_to_date(before, looks, matches, numbers)
         gone = [each.last.mask for k, each in self.known.items() if k not in unchanged]
         near = round(NEAR * scene.observation.shape[1])
         moved = _near_to_changes(known, unchanged, gone, near)
@@ -248,7 +251,11 @@ class Memory:
         kept = {pair: score for pair, score in self.scores.items() if unchanged.issuperset(pair)}
         return Memory(
             known,
-            {k: replace(o, taken=o.taken or k in who.joined) for k, o in before.items() if k not in known},
+            {
+                k: replace(o, taken=o.taken or k in matches.joined)
+                for k, o in before.items()
+                if k not in known
+            },
             frozenset(known) - frozenset(before),
             kept,
             self.scorer,
@@ -256,7 +263,7 @@ class Memory:
             frozenset(moved),
             self.pairs.predict(frozenset(unchanged), frozenset(moved)),
             (
-                *who.events,
+                *matches.events,
                 *(f"object {numbers[k]} was not found by itself: it shows as before" for k in still),
             ),
             scene,
@@ -277,7 +284,7 @@ class Memory:
         return {k: each.p_same for k, each in self.known.items() if k not in self.new}
 
     def rename(self, obj: int, known_as: int) -> "Memory":
-        """With an object of the last look, new in it, as one that is known: somebody says so."""
+        """With an object of the last look, new in it, as one that is known, since a person says so."""
         assert self.frame is not None and obj in self.new
         numbers = {k: known_as if k == obj else k for k in self.known}
         return replace(
@@ -290,7 +297,7 @@ class Memory:
         )
 
     def trust(self, obj: int, place: PixelPoint | None = None) -> "Memory":
-        """With an object of the last look that is itself: somebody says so, or points at it there."""
+        """With an object of the last look that is itself, since a person says so or points at it there."""
         known = self.known[obj]
         spot = None if place is None or self.frame is None else look_at_spot(self.frame.observation, place)
         told = replace(known, p_same=1.0, sure=known.last, spot=spot)

@@ -48,7 +48,7 @@ class PairEvidence(NamedTuple):
     Attributes:
         weight: Looks, those from other poses counted in part.
         mean: Their mean log-odds over the base rate.
-        log_odds: Of "obstructs", given all of them.
+        log_odds: Log-odds of "obstructs", given all of them.
     """
 
     weight: float

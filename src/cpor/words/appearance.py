@@ -70,7 +70,7 @@ class Appearance:
     Attributes:
         colours: Share of its pixels that each colour word fits.
         striped: Whether two colours take turns on it.
-        shapes: Probability of each of `SHAPES`; None where nobody judged.
+        shapes: Probability of each of `SHAPES`; None where it was not judged.
         outline: Its size, form and place.
     """
 

@@ -35,7 +35,7 @@ _SOFTNESS = 0.045
 """Distance over which one word passes into the next, in Oklab."""
 
 _MOST_PIXELS = 600
-"""Of an object that are judged."""
+"""Most pixels of an object that are judged."""
 
 _TO_CONES = np.array(
     [

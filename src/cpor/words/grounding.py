@@ -110,7 +110,7 @@ def ground_id(scene: Scene, obj: int) -> Found:
 
 
 def shows_nothing(scene: Scene, point: PixelPoint) -> bool:
-    """Whether a point of the picture lies in nobody's visible mask; not so without masks, or outside."""
+    """Whether a point of the picture lies in no visible mask; not so without masks, or outside."""
     height, width = scene.observation.shape
     if scene.visible_ids is None or not (0.0 <= point.x < width and 0.0 <= point.y < height):
         return False

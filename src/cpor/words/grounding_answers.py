@@ -58,7 +58,7 @@ class Found:
 
 @dataclass(frozen=True)
 class AmbiguousRequest:
-    """Several objects fit; somebody has to say which is meant.
+    """Several objects fit; a person has to say which is meant.
 
     Attributes:
         candidates: The objects that fit, the best first.
@@ -167,7 +167,7 @@ def as_request(asked: RequestLike) -> Request:
 
 
 def weigh(words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str]) -> Grounding:
-    """The object that clearly fits best, whoever judged; else what to ask.
+    """The object that clearly fits best, whatever judged; else what to ask.
 
     Args:
         words: The request.

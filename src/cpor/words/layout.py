@@ -35,7 +35,7 @@ class Layout:
 
     Args:
         scene: With visible masks.
-        outlines: Of the objects that show.
+        outlines: Outlines of the objects that show.
     """
 
     def __init__(self, scene: Scene, outlines: Mapping[int, Outline]) -> None:
@@ -83,7 +83,7 @@ class Layout:
 
     @cached_property
     def _middles(self) -> dict[int, Float[np.ndarray, "2"]]:
-        """Of each object, between the middle of what shows and that of the whole. [px]."""
+        """Distance between the middle of what shows of each object and that of the whole. [px]."""
         labels = list(self.outlines)
         shown = ndimage.center_of_mass(self.ids > 0, self.ids, labels)
         middles = {k: np.array((col, row)) for k, (row, col) in zip(labels, shown, strict=True)}

@@ -1,6 +1,6 @@
 """What each object is called on every surface: a short name that no other object of the scene has.
 
-A name that somebody gave wins, then what a model says it is, where one may be asked. Else it is colour and
+A name that a person gave wins, then what a model says it is, where one may be asked. Else it is colour and
 everyday shape, from our own pixels: "red box". Objects that would share a name are told apart by place, by
 size, or by their number in a row: "red box (left)".
 """
@@ -38,7 +38,7 @@ def name_objects(
     """
     told = told or {}
     had = {o.id: (kept or {}).get(o.id) or o.called for o in scene.objects}
-    # A name that somebody gave since wins.
+    # A name that a person gave since wins.
     kept = {o.id: name for o in scene.objects if (name := had[o.id]) and name.startswith(o.name or "")}
     # Nothing has to be looked at where every name is given.
     looks = {} if all(o.name or o.id in kept for o in scene.objects) else describe(scene).looks

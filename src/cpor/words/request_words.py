@@ -24,7 +24,7 @@ class Wish:
         colours, patterns, forms: All of them hold.
         shapes: Words for its shape, each with the key of the shape before it.
         kinds: The same with words narrower than a shape: a hammer is a tool, but not every tool is a hammer.
-        most: Of which it has the most among those that fit otherwise.
+        most: What it has the most of among those that fit otherwise.
         order: Its place in a row of those that fit otherwise.
         relations: How it lies to other objects.
         unlike: What it is not.
@@ -95,7 +95,7 @@ def parse_request(text: str, names: frozenset[str], words: Vocabulary | None = N
 
     Args:
         text: Such as "the red mug on the left of the book".
-        names: Words of names that somebody gave to objects, as `split_words` gives them; they go first.
+        names: Words of names that a person gave to objects, as `split_words` gives them; they go first.
         words: The vocabulary; None: that of the package.
     """
     voc = words or vocabulary()

@@ -1,7 +1,7 @@
 """Which everyday shape each object has: a small network on a picture of it, its depth and its masks.
 
 The training cuts its pictures with the same function, so the network is shown what it learnt from. Without
-onnxruntime nobody tells shapes: every object is a thing then.
+onnxruntime shapes are not known: every object is a thing then.
 """
 
 from collections.abc import Collection
@@ -115,7 +115,7 @@ def judge_shapes(
         return None
     if not len(pictures):
         return np.zeros((0, len(SHAPES)))
-    # Nobody knows which end is up: the picture and the same upside down tell together.
+    # It is not known which end is up: the picture and the same upside down tell together.
     both = np.concatenate([pictures, pictures[:, :, ::-1, ::-1]])
     feeds = {"crops": both, "size": np.tile(sizes, (2, 1))}
     logit = np.asarray(session.run(["logit"], feeds)[0], dtype=np.float64)

@@ -1,6 +1,6 @@
 """From how well objects fit the words of a request to an answer: this one, one of these, or none.
 
-Nobody knows for certain which shape an object has, nor whether two masks show one thing. So the request is
+It is not certain which shape an object has, nor whether two masks show one thing. So the request is
 read in many worlds: in each, every object has one of its likely shapes, and masks are pieces or not. What is
 meant in most of them is meant.
 """
@@ -53,7 +53,7 @@ IN_MOST = 0.8
 """Share of the worlds with an object that fits in which it must be the same one to be acted on."""
 
 SEVERAL = 0.4
-"""What a world counts in which several objects fit: whoever says "the cup" mostly sees just one."""
+"""What a world counts in which several objects fit: a person who says "the cup" mostly sees just one."""
 
 NOT_THERE = 0.6
 """How much less likely masks are read right with which nothing fits the words."""
@@ -71,7 +71,7 @@ class RequestReader:
     Args:
         scene: With visible masks or names.
         words: The request as it came.
-        named: Words of the name that somebody gave to each object that may be asked for, by its id.
+        named: Words of the name that a person gave to each object that may be asked for, by its id.
         before: What was said and done before.
     """
 
@@ -211,7 +211,7 @@ class RequestReader:
         self._of_world = self._of_world or judge.of_world
         meant = [None if fit is None else weigh(self.words, _ranked(fit), self.called) for fit in fits]
         none = sum(each is None or isinstance(each, NotFound) for each in meant) / len(fits)
-        # Whoever asks for a thing sees it: masks with which nothing fits are less likely to be read right.
+        # A person asks for what shows: masks with which nothing fits are less likely to be read right.
         share = masks.p * (1.0 - NOT_THERE * none) / len(fits)
         self._total += share * len(fits)
         self._none += share * none * len(fits)

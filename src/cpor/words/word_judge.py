@@ -43,14 +43,14 @@ class WordJudge:
     Args:
         scene: With visible masks or names.
         words: The request as it came.
-        named: Words of the name that somebody gave to each object that may be asked for, by its id.
+        named: Words of the name that a person gave to each object that may be asked for, by its id.
         before: What was said and done before.
         looks: How the objects look, asked for where a word needs it.
         classes: What the noun network says of the objects, asked for likewise; see `judge_classes`.
 
     Attributes:
         unknown, unjudged: Words that are not known, or cannot be judged in this scene.
-        narrow: Words for a kind of a shape, which nobody can tell from others of it, with that shape.
+        narrow: Words for a kind of a shape that cannot be told from others of it, with that shape.
         judged: Words that were held against the objects.
         of_world: Whether a word depends on the world.
         by_noun: Whether a noun was judged by its classes.
@@ -329,7 +329,7 @@ class WordJudge:
                 fit[k] *= sure / most
 
     def _by_most(self, word: str, sure: list[int], maybe: list[int], fit: Fit) -> None:
-        """Of the objects that fit so far the one with the most stays whole, others by how close they come."""
+        """Keep the fit of the object with the most; reduce others that fit by how far they are from it."""
         if not sure:
             return
         if word in SIZES and (seen := [k for k in sure if self._recognised.get(k) == 1.0]):

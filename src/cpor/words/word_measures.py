@@ -50,7 +50,7 @@ FORM_OF_SHAPE: Mapping[str, str] = {
     "plate": "round",
     "pen": "long",
 }
-"""What a word for a shape means where nobody judged shapes."""
+"""What a word for a shape means where shapes were not judged."""
 
 MEASURES: Mapping[str, tuple[Measure, float]] = {
     "left": (lambda o: -o.x, 0.06),
@@ -68,7 +68,7 @@ MEASURES: Mapping[str, tuple[Measure, float]] = {
 a fifth of the larger."""
 
 SIZES = frozenset(("big", "small", "longest"))
-"""Measures of the whole object, which nobody knows of what hardly shows."""
+"""Measures of the whole object, which are not known of what hardly shows."""
 
 TWO_SENSES: Mapping[str, tuple[str, str]] = {"top": ("high", "back"), "bottom": ("low", "front")}
 """Words for the heap and for the picture: an object that fits either fits, and two are asked about."""

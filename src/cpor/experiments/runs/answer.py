@@ -77,7 +77,7 @@ class Shard:
         first: Number of its first item in the dataset.
         items: Its items.
         asking: How items become questions.
-        deciding: Who decides, and how.
+        deciding: What decides, and how.
         begun: File that takes each case as soon as it is decided; None: none does.
     """
 

@@ -105,7 +105,7 @@ class ShardFolder:
 
 @contextmanager
 def open_run_folder(path: Path, header: RunHeader) -> Iterator[ShardFolder]:
-    """Make or reopen a run folder; nobody else can write to it meanwhile.
+    """Make or reopen a run folder; no other process can write to it meanwhile.
 
     Raises:
         RunFolderError: It holds another run or other files, or another process is writing to it.

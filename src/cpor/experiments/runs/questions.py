@@ -40,7 +40,7 @@ class QuestionSettings:
     """How items become questions.
 
     Attributes:
-        seed: Of the target of each scene folder; it depends on the folder's name and on nothing else.
+        seed: Seed of the target of each scene folder; only the folder's name counts beside it.
         all_targets: Ask for every object of a scene folder, one after the other.
         shift: Prior shift of a score log's scores, p' = sigmoid(logit p - logit shift); None: as they are.
         missing: What a case without any row in a score log is: an error, or a target with no candidate.
@@ -85,14 +85,14 @@ class CaseQuestion:
 
 @dataclass(frozen=True)
 class Deciding:
-    """Who decides, and how; it can travel to another process.
+    """What decides, and how; it can travel to another process.
 
     Attributes:
         segmenter, scorer: Names, as `System` takes them.
         model: Fitted model, or `none`; None: the bundled one.
         mode: The risk setting.
         tau: Act above this score instead.
-        method: Of inference.
+        method: Method of inference.
     """
 
     segmenter: str | None = None
@@ -112,7 +112,7 @@ class Deciding:
         return decide_given(posterior, mode=self.mode, tau=self.tau, settings=self.settings)
 
     def system(self) -> System:
-        """Who looks and decides."""
+        """The system that looks and decides."""
         return System(self.segmenter, self.scorer, self.model, self.mode)
 
 

@@ -42,7 +42,7 @@ class RunPlan:
     Attributes:
         dataset: Its items.
         asking: How items become questions.
-        deciding: Who decides, and how; its model is that of `model_file`.
+        deciding: What decides, and how; its model is that of `model_file`.
         model_file: Fitted model for scene folders; None: the bundled one.
     """
 

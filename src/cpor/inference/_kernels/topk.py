@@ -126,7 +126,7 @@ def start_search(blocked, blocker, weight, reverse, n, nodes, heap, counters):
 @no_type_check
 @njit(cache=True)
 def _restore(node, nodes, blocked, blocker, chosen, reach):
-    """Rebuild a node's decisions and who reaches whom."""
+    """Rebuild a node's decisions and which object reaches which."""
     parents, depths, choices, _, _ = nodes
     chosen[:] = False
     reach[:] = np.uint64(0)

@@ -255,7 +255,7 @@ class RunKeeper:
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
-        # As many as can wait for runs to obey, and some more for those who begin and end.
+        # As many as can wait for runs to obey, and some more for those that begin and end.
         self.threads = ThreadPoolExecutor(_MOST_ORDERS * limits.most_running + 4, "cpor-runs")
 
     def begin(self, request: RunRequest) -> Run:

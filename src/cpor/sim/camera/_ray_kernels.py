@@ -164,7 +164,7 @@ def cast_geoms(
     kinds, positions, rotations, sizes, planes, plane_range, boxes, owners,
     origin, T_rotation, focal, first_row, end_row, far, depth, geoms, alone, alone_start, alone_box,
 ):  # fmt: skip
-    """Nearest geom of each pixel in some rows, and who is there at all.
+    """Nearest geom of each pixel in some rows, and what is there at all.
 
     Args:
         kinds: Type of each geom. Shape (n,).
@@ -175,7 +175,7 @@ def cast_geoms(
         plane_range: First and end face of each geom. Shape (n, 2).
         boxes: First row, end row, first column, end column that each geom can touch. Shape (n, 4). [px]
         owners: Index of each geom's object, -1 for none. Shape (n,).
-        origin: Of the camera. Shape (3,). [m]
+        origin: Position of the camera. Shape (3,). [m]
         T_rotation: From camera to world. Shape (3, 3).
         focal: fx, fy, cx, cy. Shape (4,). [px]
         first_row: First row to do.
@@ -247,7 +247,7 @@ def finish_images(
         plane_range: Shape (n, 2).
         objects: Object id of each geom. Shape (n,).
         numbers: MuJoCo's number of each geom. Shape (n,).
-        origin: Of the camera. Shape (3,). [m]
+        origin: Position of the camera. Shape (3,). [m]
         T_rotation: From camera to world. Shape (3, 3).
         focal: fx, fy, cx, cy. Shape (4,). [px]
         depth: Shape (h, w). [m]

@@ -137,10 +137,10 @@ def shade(
         geoms: MuJoCo's number of the geom, -1 for nothing. Shape (h, w).
         normals: Unit, in the world. Shape (h, w, 3).
         openness: Share of the ambient light that reaches a pixel. Shape (h, w).
-        origin: Of the camera. Shape (3,). [m]
+        origin: Position of the camera. Shape (3,). [m]
         T_rotation: From camera to world. Shape (3, 3).
         focal: fx, fy, cx, cy. Shape (4,). [px]
-        positions: Of all geoms. Shape (ngeom, 3). [m]
+        positions: Positions of all geoms. Shape (ngeom, 3). [m]
         rotations: Shape (ngeom, 3, 3).
         colours: See `textures.SurfaceTable`, as the next four. Shape (ngeom, 2, 3).
         patterns: Shape (ngeom,).

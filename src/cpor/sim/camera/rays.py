@@ -123,10 +123,10 @@ def cast_depth(
     boxes = _pixel_boxes(geometry, T_world_camera, intrinsics, shape)
     depth = np.full(shape, np.inf)
     geoms = np.full(shape, -1, np.int32)
-    nobody = np.full(geometry.kinds.shape, -1)
+    no_owner = np.full(geometry.kinds.shape, -1)
     nothing, no_start, no_box = np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, 4), np.int64)
     kernels.cast_geoms(
-        *_arrays(geometry), boxes, nobody, *_pinhole(T_world_camera, intrinsics), 0, shape[0], FAR,
+        *_arrays(geometry), boxes, no_owner, *_pinhole(T_world_camera, intrinsics), 0, shape[0], FAR,
         depth, geoms, nothing, no_start, no_box,
     )  # fmt: skip
     return depth
@@ -146,7 +146,7 @@ def cast_images(
         geometry: What is there.
         ids: Ids of the objects whose amodal masks are wanted, ascending.
         T_world_camera: Pose of the camera. Shape (4, 4). [m]
-        intrinsics: Of the camera. [px]
+        intrinsics: Intrinsics of the camera. [px]
         shape: Height and width. [px]
         threads: How many to use; each takes some rows.
     """

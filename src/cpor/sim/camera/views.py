@@ -21,7 +21,7 @@ class CameraSetup:
     """A pinhole camera in the world.
 
     Attributes:
-        width, height: Of the image. [px]
+        width, height: Size of the image. [px]
         intrinsics: Focal lengths and principal point. [px]
         T_world_camera: Pose of the camera. Shape (4, 4). [m]
     """
@@ -63,7 +63,7 @@ class Views:
         depth: Along the optical axis; NaN where nothing is hit. Shape (h, w). [m]
         visible_ids: Object shown, 0 for table, bin, arm and nothing. Shape (h, w).
         geoms: MuJoCo's geom shown, -1 for nothing. Shape (h, w).
-        normals: Of the surface, in the world, away from the inside; zeros for nothing. Shape (h, w, 3).
+        normals: Surface normals in the world, away from the inside; zeros for nothing. Shape (h, w, 3).
         amodal: Mask of each object as if it were alone; empty for one outside of the image.
     """
 
@@ -92,8 +92,8 @@ def overhead_camera(
     """A camera above the heap.
 
     Args:
-        width: Of the image. [px]
-        height: Of the image. [px]
+        width: Width of the image. [px]
+        height: Height of the image. [px]
         tilt_deg: Angle between the optical axis and straight down; the camera leans back towards -y.
         azimuth_deg: Turn of the camera about the vertical through `look_at`; at 0 world x is to the right.
         distance: From `look_at`. [m]

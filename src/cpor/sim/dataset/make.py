@@ -77,7 +77,7 @@ class DatasetPlan:
 
     Attributes:
         split: What it is: `dev`, `test`, or `seed 7, all tiers`.
-        settings: Of every scene.
+        settings: Settings of every scene.
         cases: The scenes.
     """
 
@@ -94,8 +94,8 @@ def plan_dataset(
     Args:
         n_scenes: How many scenes; a larger data set begins with the scenes of a smaller one.
         seed: Other seeds give other scenes, and none gives one of the standard split.
-        tier: Of every target; None: the three in turn.
-        settings: Of every scene.
+        tier: Tier of every target; None: the three in turn.
+        settings: Settings of every scene.
     """
     if not 1 <= n_scenes <= MOST_SCENES or seed < 0:
         raise InvalidSettingError(

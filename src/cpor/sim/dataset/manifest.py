@@ -40,7 +40,7 @@ class DatasetSettings(BaseModel):
     Attributes:
         container: In a bin or on the bare table.
         density: How full.
-        width, height: Of the images. [px]
+        width, height: Size of the images. [px]
         sensor: Preset of the camera's faults.
         lift: Whether the slow audit of what lifts what is made too.
         removed: How many blockers of the target were taken out in a right order before the photograph, as in
@@ -68,7 +68,7 @@ class CasePlan(BaseModel):
     """A scene to be made.
 
     Attributes:
-        name: Of its folder.
+        name: Name of its folder.
         seed: What it is made from.
         tier: How deep the target lies; None: as it falls.
     """
@@ -84,7 +84,7 @@ class CaseEntry(BaseModel):
     """One scene of a data set, and the one object asked for in it.
 
     Attributes:
-        name: Of its folder.
+        name: Name of its folder.
         seed: What it was made from.
         target: Id of the object asked for.
         request: How it is asked for.

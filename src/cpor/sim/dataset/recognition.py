@@ -1,7 +1,7 @@
 """What a segmenter found, matched with what is truly there; MuJoCo is not needed.
 
 A found object is the true object that owns most of its visible pixels, or none where that is background. True
-objects that nothing found is get ids of their own above those found: the truth knows them, nobody sees them.
+objects that nothing found is get ids of their own above those found: the truth has them, no mask does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,13 +15,13 @@ from cpor.scene import BlockedBy, TrueRelations
 
 @dataclass(frozen=True)
 class Recognition:
-    """Who is who.
+    """Which true object each found one is.
 
     Attributes:
         owner: The true object that each found one is; None: background.
         unseen: Id given to each true object that nothing found is.
         largest: The piece of each true object that shows most of it.
-        held_by: Of each true object that shows but that nothing found is, the found object that has most of
+        held_by: For each true object that shows but was not found, the found object that has most of
             its pixels; 0: most were taken for background.
     """
 
@@ -64,15 +64,15 @@ class Recognition:
         return cls(owner, {t: first + rank for rank, t in enumerate(lost)}, largest, held)
 
     def find(self, obj: int) -> int:
-        """The found object that shows most of a true one; an id that nobody sees where none is it."""
+        """The found object that shows most of a true one; an id without a mask where none is it."""
         return self.largest.get(obj, self.unseen.get(obj, 0))
 
     def pieces(self, obj: int) -> tuple[int, ...]:
-        """All found objects that are this true one; the id that nobody sees where none is."""
+        """All found objects that are this true one; the id without a mask where none is."""
         return tuple(k for k, true in self.owner.items() if true == obj) or (self.unseen[obj],)
 
     def translate(self, truth: TrueRelations) -> TrueRelations:
-        """The true relations among found objects, and with those that nobody sees.
+        """The true relations among found objects, and with those that were not found.
 
         Every piece of an object stands for the whole of it. Background obstructs nothing.
         """

@@ -1,4 +1,4 @@
-"""What somebody who knows the truth says of an action, in words; MuJoCo is not needed."""
+"""What a person who knows the truth says of an action, in words; MuJoCo is not needed."""
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
