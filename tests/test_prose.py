@@ -21,7 +21,7 @@ MOST_PEOPLE = {
     "fitting": 1,
     "model": 2,
     "promise": 1,
-    "robot": 4,
+    "robot": 3,
     "semantics": 3,
     "viz": 2,
     "words": 1,

@@ -254,7 +254,7 @@ def _why_it_rises(before: Memory, was: ObjectLook, now: Scene, things: _Things) 
 def _showed(stranger: ObjectLook, then: Scene, gone: int) -> float:
     """Share of a stranger that a look before showed, and not as what was taken.
 
-    Then nobody found the thing, or it is a piece of another one.
+    Then the thing was not found, or it is a piece of another one.
     """
     found = find_in(stranger, then)
     same = sum(n for k, n in found.on.items() if k != gone and found.recoloured[k] <= SAME_PIXELS)

@@ -22,9 +22,9 @@ class Ended(StrEnum):
 
     `retrieved`: the robot delivered the target, and a look after it shows its place empty. `unconfirmed`: the
     robot says so, and no look proves or refutes it. `budget`: no action is left. `deferred`: it deferred too
-    often in a row, or the target's id is not to be trusted: a person has to say. `stopped`: somebody stopped
-    it. `fault`: camera, robot or program failed. `target_lost`: the target is not seen any more. `empty`:
-    nothing was ever seen.
+    often in a row, or the target's id is not to be trusted: a person has to say. `stopped`: a person or a
+    program stopped it. `fault`: camera, robot or program failed. `target_lost`: the target is not seen any
+    more. `empty`: nothing was ever seen.
     """
 
     RETRIEVED = "retrieved"
