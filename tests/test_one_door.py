@@ -129,7 +129,7 @@ def test_a_request_is_refused_in_one_place():
 def test_one_frame_is_hashed_and_described_once(monkeypatch):
     """A cycle of the loop, asked in words: each costly look at a frame is taken once."""
     import cpor.sources
-    import cpor.words.names
+    import cpor.words.description
 
     counted = Counter()
 
@@ -138,10 +138,13 @@ def test_one_frame_is_hashed_and_described_once(monkeypatch):
         monkeypatch.setattr(module, name, lambda *a, **k: counted.update([name]) or real(*a, **k))
 
     count(cpor.sources, "digest_frame")
+    costly = ("describe_objects", "read_masks")
+    for name in costly:
+        count(cpor.words.description, name)
     frame = read_scene_folder(SCENE).observation
     system = cpor.System("depth", "none", second_look=False)
     cpor.retrieve(StillRobot(frame), system, "the purple one", LoopSettings(budget=1, max_deferrals=1))
-    assert counted["digest_frame"] == 1
+    assert counted == dict.fromkeys(("digest_frame", *costly), 1)
 
 
 def boxes_in_a_row():

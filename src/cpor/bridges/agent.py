@@ -13,8 +13,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from cpor.answer import Answer, View
 from cpor.bridges.states import state_of
 from cpor.corrections.replies import Relations, decide_after, next_question
@@ -27,6 +25,7 @@ from cpor.serve.api.decide_jobs import describe_answer, say_effect
 from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.api.look_jobs import look
 from cpor.serve.api.messages import CorrectRequest, SceneDecideRequest
+from cpor.serve.api.messages.base import validated
 from cpor.serve.api.view_decisions import asked_of
 from cpor.serve.http.refusals import Busy, TooMuch
 from cpor.serve.http.settings import ServeSettings
@@ -54,7 +53,6 @@ MOST_EFFECTS = 8
 """Relations that an explanation lists."""
 
 _Found = TypeVar("_Found")
-_Message = TypeVar("_Message", bound=BaseModel)
 
 
 class Told(NamedTuple):
@@ -151,11 +149,11 @@ class AgentTools:
             if kept.asked is None:
                 raise InvalidSettingError("nothing was asked in this view yet; call decide first")
             asked = kept.asked.model_dump() | {"answers": [*kept.asked.answers, says]}
-            return self._decide(view, kept, _validated(SceneDecideRequest, asked))
+            return self._decide(view, kept, validated(SceneDecideRequest, asked))
 
     def correct(self, view: str, correction: dict[str, Any]) -> Told:
         """Correct what was seen, and decide again where something was asked."""
-        made = _validated(CorrectRequest, {"correction": correction})
+        made = validated(CorrectRequest, {"correction": correction})
         with self.one_at_a_time():
             before = self.shelf.get(view)
             kept, asked = correct(self.system, before, made)[0].kept, before.asked
@@ -308,20 +306,11 @@ def _as_request(
     answers: list[str] | None = None,
 ) -> SceneDecideRequest:
     said = {"target": target, "point": point, "request": request, "mode": mode, "answers": answers or []}
-    return _validated(SceneDecideRequest, said)
+    return validated(SceneDecideRequest, said)
 
 
 def _same_object(a: SceneDecideRequest, b: SceneDecideRequest) -> bool:
     return (a.target, a.point, a.request) == (b.target, b.point, b.request)
-
-
-def _validated(kind: type[_Message], content: dict[str, Any]) -> _Message:
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise InvalidSettingError(f"{where}: {first['msg']}") from None
 
 
 def whole(view: View) -> KeptView:

@@ -37,6 +37,7 @@ from cpor.serve.api.messages import (
     SceneDecideRequest,
     SceneReply,
 )
+from cpor.serve.api.messages.base import validated
 
 SentPicture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path | str | bytes
 """A scene, a frame, pixels, a scene folder, or an image file or its content."""
@@ -46,7 +47,6 @@ FileLike: TypeAlias = Path | str | bytes
 
 _Any = TypeVar("_Any")
 _Reply = TypeVar("_Reply", bound=BaseModel)
-_Message = TypeVar("_Message", bound=BaseModel)
 _Asked = TypeVar("_Asked", DecideRequest, ExplainRequest, PlanRequest)
 
 
@@ -174,12 +174,12 @@ class Client:
         """
         changed = [{"blocked": i, "blocker": j, "p": p} for (i, j), p in (relations or {}).items()]
         asked = {"target": target, "point": point, "request": request, "relations": changed} | settings
-        message = _validated(SceneDecideRequest, asked)
+        message = validated(SceneDecideRequest, asked)
         return self._post(DecideReply, f"/v1/scenes/{scene}/decide", message)
 
     def correct(self, scene: str, correction: Correction | None = None, **settings: Any) -> CorrectReply:
         """Correct a scene that was looked at; `settings` are fields of `CorrectRequest`, as `do="undo"`."""
-        message = _validated(CorrectRequest, {"correction": correction} | settings)
+        message = validated(CorrectRequest, {"correction": correction} | settings)
         return self._post(CorrectReply, f"/v1/scenes/{scene}/corrections", message)
 
     def decide_rgbd(
@@ -294,16 +294,7 @@ def _as_request(
         }
     else:
         asked = scene.model_dump()
-    return _validated(kind, asked | settings)
-
-
-def _validated(kind: type[_Message], asked: dict[str, Any]) -> _Message:
-    try:
-        return kind.model_validate(asked)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise InvalidSettingError(f"{place}: {first['msg']}") from None
+    return validated(kind, asked | settings)
 
 
 def _parts(

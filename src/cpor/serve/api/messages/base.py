@@ -1,8 +1,10 @@
 """What all messages share."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cpor.errors import InvalidSettingError
 
 MOST_OBJECTS = 200
 MOST_RELATIONS = 4_000
@@ -25,3 +27,20 @@ class Message(BaseModel):
     """Base of all: unknown fields are refused, so that a misspelt setting cannot pass in silence."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_Message = TypeVar("_Message", bound=BaseModel)
+
+
+def validated(kind: type[_Message], content: dict[str, Any]) -> _Message:
+    """A message from its content; the first fault is one sentence.
+
+    Raises:
+        InvalidSettingError: A field is wrong.
+    """
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise InvalidSettingError(f"{where}: {first['msg']}") from None
