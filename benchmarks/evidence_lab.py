@@ -24,11 +24,11 @@ from long_parts import Row
 
 import cpor
 from cpor.apps.lab import see_labelled
+from cpor.apps.label_queue import order_by_value
 from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
 from cpor.errors import CporError
 from cpor.fitting.from_prior import fit_models_from_prior
-from cpor.fitting.label_order import order_by_value
 from cpor.fitting.labelled import LabelledScene
 from cpor.fitting.moved_stages import choose_weight, move, pairs_of
 from cpor.inference.decide import decide_many

@@ -161,6 +161,15 @@ def functions(trees: dict[Path, ast.Module]) -> Iterator[tuple[Path, ast.Functio
                 yield path, node
 
 
+def sizes_of_rooms(trees: dict[Path, ast.Module], source: Path) -> list[Item]:
+    """Lines of every room, the largest first."""
+    lines: Counter[str] = Counter()
+    for path in trees:
+        room = path.relative_to(source).parts[0].removesuffix(".py")
+        lines[room] += len(path.read_text(encoding="utf-8").splitlines())
+    return [Item(room, str(count)) for room, count in lines.most_common()]
+
+
 def repeated(items: list[Item]) -> list[Item]:
     """The items whose name occurs more than once."""
     often = Counter(item.name for item in items)
@@ -202,6 +211,7 @@ def measure(tree: Path) -> tuple[dict[str, object], dict[str, list[Item]]]:
     named = [Item(str(path), node.name) for path, node in classes(trees)]
     modules = [Item(str(path), path.stem) for path in trees if path.stem != "__init__"]
     lists = {
+        "rooms": sizes_of_rooms(trees, source),
         "built_once": built_once(trees),
         "class_names": repeated(named),
         "module_names": repeated(modules),
@@ -280,6 +290,7 @@ def main() -> None:
     parser.add_argument("--tree", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--list", choices=[
         "built_once", "class_names", "module_names", "small_modules", "complex", "parameters", "people", "of",
+        "rooms",
     ])  # fmt: skip
     parser.add_argument("--no-run", action="store_true")
     asked = parser.parse_args()

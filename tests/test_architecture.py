@@ -138,6 +138,16 @@ def test_everything_promised_is_there():
         _ = cpor.nonsense
 
 
+def test_rooms_are_listed_with_their_sizes():
+    """Sizes are printed, not limited: what grows is seen."""
+    house = [sys.executable, "benchmarks/house.py", "--no-run", "--list", "rooms"]
+    ran = subprocess.run(house, cwd=ROOT, capture_output=True, text=True, check=True)
+    sizes = {room: int(count) for count, room in map(str.split, ran.stdout.splitlines())}
+    print(ran.stdout)
+    assert set(sizes) - {"__init__"} == set(ROOMS)
+    assert sum(sizes.values()) == sum(len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py"))
+
+
 def test_no_file_is_too_long_to_read():
     long = {
         str(path): count

@@ -9,7 +9,7 @@ from cpor.perception.segmenter import Segmenter
 from cpor.robot.arm import DryRunArm
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.ur import Station, UniversalRobot
-from cpor.sim.dataset.simulator_masks import SimulatorMasks
+from cpor.sim.arm.simulated_robot import SimulatorMasks
 from cpor.testing import check_robot
 from tests.support.arm_cell import arm_world, at, named, robot_in
 from tests.support.box_table import Box, BoxTable, OverTheTable, TableMasks

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from support.labelled import draw_labelled_scene
 
+from cpor.apps.label_queue import order_by_value
 from cpor.fitting import FitSettings, FittingError, fit_model
 from cpor.fitting.from_prior import fit_from_prior, least_supported
-from cpor.fitting.label_order import order_by_value
 from cpor.fitting.labelled import LabelledScene
 from cpor.fitting.moved_stages import WEIGHTS, choose_weight, move
 from cpor.pipeline import Pipeline

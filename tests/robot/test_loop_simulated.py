@@ -11,10 +11,9 @@ from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Robot
 from cpor.robot.run_folder import RunFolder, read_run, replay
-from cpor.sim.arm.simulated_robot import SimulatedRobot
+from cpor.sim.arm.simulated_robot import SimulatedRobot, SimulatorMasks
 from cpor.sim.camera.look import plain_look
 from cpor.sim.camera.sensor import sensor_preset
-from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 

@@ -14,7 +14,7 @@ from cpor.errors import CameraError
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
-from cpor.sim.dataset.simulator_masks import SimulatorMasks
+from cpor.sim.arm.simulated_robot import SimulatorMasks
 from tests.support.arm_cell import arm_world, at, block, named, robot_in
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ from support.sizes import sized
 from cpor.errors import SimulationError
 from cpor.perception.segmenter import Segmenter
 from cpor.scene import Scene
+from cpor.sim.arm.simulated_robot import SimulatorMasks
 from cpor.sim.camera.views import cast_views, overhead_camera
-from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.truth import occlusion_relations, sweep_relations, union

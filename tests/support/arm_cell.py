@@ -6,11 +6,10 @@ import weakref
 
 import numpy as np
 
-from cpor.sim.arm.simulated_robot import SimulatedRobot
+from cpor.sim.arm.simulated_robot import SimulatedRobot, SimulatorMasks
 from cpor.sim.camera.look import plain_look
 from cpor.sim.camera.sensor import DEFAULT_SENSOR, SensorModel
 from cpor.sim.camera.views import CameraSetup, overhead_camera
-from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from cpor.sim.objects.catalogue import catalogue
 from cpor.sim.objects.shapes import ObjectModel, Part, Surface
 from cpor.sim.physics.build import build_world

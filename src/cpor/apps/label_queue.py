@@ -6,17 +6,19 @@ on such as were drawn from them at random, and `queue.json` says which these are
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+from jaxtyping import Float
 
 from cpor.apps.lab import read_why, write_why
+from cpor.calibration.pairs import clipped_logit
 from cpor.data.frame_files import name_inputs, read_input
 from cpor.fitting.from_prior import FIT_SHARE
-from cpor.fitting.label_order import order_by_value
+from cpor.pipeline import PairBeliefs
 from cpor.system import System
 
 FIRST_GUESS_S = 45.0
@@ -115,3 +117,29 @@ def _in_turn(by_value: list[str], drawn: list[str]) -> Iterable[str]:
         yield from values[:share]
         yield from others[: IN_A_ROUND - share]
         values, others = values[share:], others[IN_A_ROUND - share :]
+
+
+def order_by_value(beliefs: Sequence[PairBeliefs]) -> list[int]:
+    """Indices of the pictures, those whose labels teach most first.
+
+    Args:
+        beliefs: What is believed of each picture's pairs.
+    """
+    told = [_information(each) for each in beliefs]
+    known = np.eye(len(told[0])) if told else np.eye(1)
+    left, order = list(range(len(told))), []
+    while left:
+        gain = [np.linalg.slogdet(known + told[k])[1] for k in left]
+        best = left.pop(int(np.argmax(gain)))
+        known = known + told[best]
+        order.append(best)
+    return order
+
+
+def _information(beliefs: PairBeliefs) -> Float[np.ndarray, "k k"]:
+    p = np.where(np.isnan(beliefs.p_fused), 0.5, beliefs.p_fused)
+    there = p > 0.0
+    p = p[there]
+    sources = [np.nan_to_num(clipped_logit(each[there])) for each in beliefs.p.values()]
+    x = np.column_stack([np.ones(p.size), *sources])
+    return np.asarray((x * (p * (1.0 - p))[:, None]).T @ x)

@@ -164,16 +164,16 @@ def is_obstructed_unseen(ids: Sequence[int], truth: Set[BlockedBy]) -> Bool[np.n
     return np.array([label in blocked for label in ids], np.bool_)
 
 
-Of = Callable[[LabelledScene], Shaped[np.ndarray, "n n"]]
+ValuesOf = Callable[[LabelledScene], Shaped[np.ndarray, "n n"]]
 """An (n, n) array of a scene."""
 
 
-def gather(part: Sequence[LabelledScene], value: Of, where: Of) -> Shaped[np.ndarray, " pairs"]:
+def gather(part: Sequence[LabelledScene], value: ValuesOf, where: ValuesOf) -> Shaped[np.ndarray, " pairs"]:
     """The values of all chosen pairs of all scenes, one after another. Shape (pairs,)."""
     return np.concatenate([value(each)[where(each)] for each in part])
 
 
-def images(part: Sequence[LabelledScene], where: Of) -> Shaped[np.ndarray, " pairs"]:
+def images(part: Sequence[LabelledScene], where: ValuesOf) -> Shaped[np.ndarray, " pairs"]:
     """The picture each chosen pair belongs to. Shape (pairs,)."""
     return np.concatenate([np.full(int(where(each).sum()), each.image) for each in part])
 

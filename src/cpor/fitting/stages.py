@@ -19,7 +19,7 @@ from cpor.calibration.cross_validation import N_FOLDS
 from cpor.calibration.logistic import BASE_PENALTY
 from cpor.decision import Decision, Defer
 from cpor.evidence.source import SEMANTIC
-from cpor.fitting.labelled import FittingError, LabelledScene, Of, gather, images
+from cpor.fitting.labelled import FittingError, LabelledScene, ValuesOf, gather, images
 from cpor.fusion import GatedFusion, Guard, learn_most_disagreement
 from cpor.inference.decide import decide_many
 from cpor.metrics import ReliabilitySummary, summarise_reliability
@@ -31,7 +31,7 @@ def _label(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
     return each.label
 
 
-LABEL: Of = _label
+LABEL: ValuesOf = _label
 
 CHAIN_PENALTIES = (0.001, 0.01, 0.1, 1.0)
 """Penalties tried for conditioning on the chain; with none at all a separable condition has no best fit."""
@@ -118,15 +118,15 @@ def fit_calibration(
     return fitted, reliability
 
 
-def _scores_of(name: str) -> Of:
+def _scores_of(name: str) -> ValuesOf:
     return lambda each: each.beliefs.scores[name].score
 
 
-def _p_of(name: str) -> Of:
+def _p_of(name: str) -> ValuesOf:
     return lambda each: each.beliefs.p[name]
 
 
-def _answered_by(name: str) -> Of:
+def _answered_by(name: str) -> ValuesOf:
     return lambda each: np.asarray(~np.isnan(each.beliefs.scores[name].score))
 
 
@@ -176,7 +176,7 @@ def fit_fusion(
     return fitted, [ReliabilityData("fused", fused, gather(later, LABEL, sourced))]
 
 
-def _reliability_of(name: str) -> Of:
+def _reliability_of(name: str) -> ValuesOf:
     return lambda each: each.beliefs.scores[name].reliability
 
 

@@ -35,7 +35,7 @@ MOST_OBJECTS = 24
 FARTHEST = 10.0
 """Upper end of the depth's range. [m]"""
 
-Seen: TypeAlias = dict[str, Any]
+GymObservation: TypeAlias = dict[str, Any]
 
 
 def grasp(obj: int) -> int:
@@ -52,7 +52,7 @@ ASK = 2 * MOST_OBJECTS
 """The action that asks."""
 
 
-class RetrieveEnv(gymnasium.Env[Seen, np.int64]):
+class RetrieveEnv(gymnasium.Env[GymObservation, np.int64]):
     """A heap, a camera, a UR3e and a target.
 
     Observation: `rgb`, `depth` (metres, 0 where the camera gives none), `masks` (id of each pixel's object,
@@ -99,7 +99,9 @@ class RetrieveEnv(gymnasium.Env[Seen, np.int64]):
         )
         self.action_space = spaces.Discrete(2 * MOST_OBJECTS + 1)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, Seen]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[GymObservation, GymObservation]:
         """A new heap.
 
         Args:
@@ -114,7 +116,7 @@ class RetrieveEnv(gymnasium.Env[Seen, np.int64]):
         self._because = ""
         return self._look(), self._info()
 
-    def step(self, action: np.int64 | int) -> tuple[Seen, float, bool, bool, Seen]:
+    def step(self, action: np.int64 | int) -> tuple[GymObservation, float, bool, bool, GymObservation]:
         """Do an action, and look again."""
         self._steps += 1
         reward, chosen = 0.0, self._named(int(action))
@@ -147,7 +149,7 @@ class RetrieveEnv(gymnasium.Env[Seen, np.int64]):
         """Heap, robot and truth: for evaluation, not for a policy."""
         return self._stage
 
-    def _look(self) -> Seen:
+    def _look(self) -> GymObservation:
         self.scene: Scene = self._stage.look_at_it()
         target = self._stage.find_target(self.scene)
         self.request = target if target is not None and target <= MOST_OBJECTS else 0
@@ -191,7 +193,7 @@ class RetrieveEnv(gymnasium.Env[Seen, np.int64]):
         elif (owner := self._stage.recognise(self.scene).owner[obj]) is not None:
             robot.take_away(owner, tray)
 
-    def _info(self) -> Seen:
+    def _info(self) -> GymObservation:
         stage = self._stage
         retrieved = stage.robot.in_tray(stage.heap.target, "delivery")
         return {

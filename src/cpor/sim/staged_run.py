@@ -20,13 +20,12 @@ from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy, PixelPoint, Scene, TrueRelations
 from cpor.sim.arm.film import Film
-from cpor.sim.arm.simulated_robot import SimulatedRobot
+from cpor.sim.arm.simulated_robot import SimulatedRobot, SimulatorMasks
 from cpor.sim.camera.look import SceneLook, plain_look
 from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.camera.views import Views, cast_views
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.dataset.recognition import Recognition
-from cpor.sim.dataset.simulator_masks import SimulatorMasks
 from cpor.sim.dataset.verdict import Verdict, judge
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap

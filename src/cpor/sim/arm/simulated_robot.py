@@ -15,7 +15,7 @@ from cpor.errors import list_labels
 from cpor.robot.dead_man import DeadMan
 from cpor.robot.grasps import GraspFinder, GraspPose, GraspSettings, find_grasps
 from cpor.robot.protocol import HEARTBEAT_S, Outcome, OutcomeKind, RobotState, RobotStatus
-from cpor.scene import Camera, Observation, Scene
+from cpor.scene import Camera, DetectedObject, Observation, Scene
 from cpor.sim.arm import ur3e
 from cpor.sim.arm.motion import Motion, MotionEndedError
 from cpor.sim.arm.pick import Picker
@@ -272,3 +272,28 @@ def _alike(a: GraspPose, b: GraspPose) -> bool:
     T, U = a.T_world_gripper, b.T_world_gripper
     turned = abs(float(T[:3, 0] @ U[:3, 0])) < 0.9 or float(T[:3, 2] @ U[:3, 2]) < 0.95
     return not turned and float(np.linalg.norm(T[:3, 3] - U[:3, 3])) < 0.01
+
+
+class SimulatorMasks:
+    """True masks of what the robot's camera sees; implements `cpor.perception.segmenter.Segmenter`.
+
+    An object of which no pixel shows is not found, as with any other segmenter.
+
+    Args:
+        robot: Whose camera took the frames.
+    """
+
+    def __init__(self, robot: SimulatedRobot) -> None:
+        self._robot = robot
+
+    def segment(self, observation: Observation) -> Scene:
+        """The scene of a frame; of any but the last one the masks are those of the world as it is now."""
+        views = self._robot.views_of(observation)
+        world = self._robot.world
+        shown = set(views.visible_ids.reshape(-1).tolist())
+        objects = tuple(
+            DetectedObject(obj, views.amodal[obj], world.objects[obj].name)
+            for obj in sorted(world.objects)
+            if obj in shown
+        )
+        return Scene(observation, objects, views.visible_ids)
