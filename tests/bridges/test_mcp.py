@@ -21,6 +21,7 @@ from cpor.bridges.mcp_server import http_app, make_mcp_server
 from cpor.bridges.states import state_of
 from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Defer, Grasp, Remove
+from cpor.errors import InvalidSettingError
 from cpor.files.images import encode_png
 from cpor.scene import Scene
 from cpor.serve.http.settings import ServeSettings
@@ -72,7 +73,8 @@ def test_look_decide_explain_plan_ask_over_the_wire(tmp_path):
 
     async def talk(client, call):
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(listed) == ["look", "decide", "answer", "correct", "explain", "plan", "what_to_ask"]
+        names = ["look", "decide", "answer", "correct", "follow", "explain", "plan", "what_to_ask"]
+        assert list(listed) == names
         assert "no_answer: do not move anything" in listed["decide"].description
         assert "at most a share `alpha` is wrong" in listed["decide"].description
         got, seen = await call("look", scene="heap")
@@ -102,6 +104,38 @@ def test_look_decide_explain_plan_ask_over_the_wire(tmp_path):
         assert base64.b64decode(picture.blob).startswith(b"RIFF") and picture.mime_type == "image/webp"
 
     with_client(process, talk)
+
+
+def moved(shape=(240, 320), pixels=6):
+    """The next picture: everything lies a little to the right."""
+    frame = example_frame(shape)
+    steps = np.rint(np.nan_to_num(frame.depth) * 1000).astype(np.uint16)
+    shown = {"rgb": frame.rgb, "depth": steps}
+    moved = {name: np.roll(each, pixels, axis=1) for name, each in shown.items()}
+    return {name: base64.b64encode(encode_png(each)).decode() for name, each in moved.items()}
+
+
+def test_the_next_picture_is_decided_on_for_the_same_object():
+    ours = tools()
+    seen = ours.look(**sent()).content
+    with pytest.raises(InvalidSettingError, match="call decide first"):
+        ours.follow(seen["view"], **moved())
+    target = seen["objects"][0]
+    asked = ours.decide(seen["view"], point=target["point"], mode="balanced").content
+    told = ours.follow(seen["view"], **moved())
+    again = told.content
+    assert again["view"] != seen["view"] and told.picture.startswith(b"RIFF")
+    assert (again["state"], again["target"], again["action"]) == (
+        asked["state"],
+        target["id"],
+        asked["action"],
+    )
+    places = {each["id"]: each["point"] for each in again["objects"]}
+    assert abs(places[target["id"]][0] - target["point"][0] - 6) <= 2  # the same object, where it is now
+    third = ours.follow(again["view"], **moved(pixels=12)).content
+    assert third["target"] == target["id"] and third["state"] == asked["state"]
+    with pytest.raises(InvalidSettingError, match="another size"):
+        ours.follow(seen["view"], **sent((480, 640)))
 
 
 def test_limits_and_nonsense(tmp_path, evidence):

@@ -1,4 +1,4 @@
-"""What an agent may call: look, decide, answer, correct, explain, plan, what to ask.
+"""What an agent may call: look, decide, answer, correct, follow, explain, plan, what to ask.
 
 Plain methods that take and give JSON values and pictures; `mcp_server` puts them on the wire. The limits are
 those of the web service. A failure is an error, never "free to grasp".
@@ -109,11 +109,42 @@ class AgentTools:
             except SceneFileError as error:
                 raise SceneFileError(str(error).replace(f"{folder.parent}/", "")) from None
         assert rgb is not None
-        deep = None if depth is None else self._decode("depth", depth)
-        sent = Upload(self._decode("rgb", rgb), deep, camera=camera, depth_unit_m=depth_unit_m)
-        limits = UploadLimits(self.settings.most_pixels, self.settings.most_mask_pixels)
+        sent, limits = self._sent(rgb, depth, camera, depth_unit_m)
         with self.one_at_a_time():
             return self.keep(look(self.system, sent, limits).kept)
+
+    def follow(
+        self,
+        view: str,
+        rgb: str,
+        depth: str | None = None,
+        camera: str | None = None,
+        depth_unit_m: float | None = None,
+    ) -> Told:
+        """Decide again in the next picture of the same camera; objects keep their ids, both looks count."""
+        sent, limits = self._sent(rgb, depth, camera, depth_unit_m)
+        with self.one_at_a_time():
+            before = self.shelf.get(view)
+            if before.asked is None:
+                raise InvalidSettingError("nothing was asked in this view yet; call decide first")
+            kept = look(self.system, sent, limits).kept
+            if kept.view.scene.observation.shape != before.view.scene.observation.shape:
+                raise InvalidSettingError("this picture has another size; follow takes those of one camera")
+            asked = before.asked.model_copy(update={"answers": []})  # they were about the picture before
+            pair, request = (before.view, kept.view), asked_of(asked, before.shrunk)
+            _, answer = self.system.follow(pair, request, mode=asked.mode)
+            if isinstance(answer.target, int):
+                asked = asked.model_copy(update={"target": answer.target, "point": None, "request": None})
+            kept = replace(kept, view=answer.view or kept.view, asked=asked)
+            said = self._describe(self.shelf.put(kept), kept) | self._say(answer, kept.view)
+            return Told(said, _draw(kept.view, _marks(answer)))
+
+    def _sent(
+        self, rgb: str, depth: str | None, camera: str | None, depth_unit_m: float | None
+    ) -> tuple[Upload, UploadLimits]:
+        deep = None if depth is None else self._decode("depth", depth)
+        sent = Upload(self._decode("rgb", rgb), deep, camera=camera, depth_unit_m=depth_unit_m)
+        return sent, UploadLimits(self.settings.most_pixels, self.settings.most_mask_pixels)
 
     def keep(self, kept: KeptView) -> Told:
         """Keep a view to be asked about, and tell what is in it."""
@@ -173,6 +204,9 @@ class AgentTools:
         answer = self._answer(kept, asked)
         seen = answer.view or kept.view
         self.shelf.replace(view, kept, replace(kept, view=seen, asked=asked))
+        return Told(self._say(answer, seen), _draw(seen, _marks(answer)))
+
+    def _say(self, answer: Answer, seen: View) -> dict[str, Any]:
         said = describe_answer(answer, 0, None, namer(seen.scene))
         content: dict[str, Any] = {"state": state_of(answer.action)}
         content |= {key: said[key] for key in _DECIDED if key in said}
@@ -181,7 +215,7 @@ class AgentTools:
         ask = next_question(answer)
         content["ask"] = None if ask is None else asdict(ask)
         content["checks"] = [check.to_json() for check in answer.checks if check.state != "pass"]
-        return Told(content, _draw(seen, _marks(answer)))
+        return content
 
     def explain(
         self,

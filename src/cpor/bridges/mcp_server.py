@@ -65,6 +65,10 @@ Correct what was seen, as a person says: `correction` is {"tool": "delete", "obj
 "object": 3, "name": "mug"}, {"tool": "add", "point": [x, y]}, {"tool": "merge", "objects": [1, 2]}, {"tool":
 "split", "object": 3, "a": [x, y], "b": [x, y]} or {"tool": "relate", "blocked": 7, "blocker": 1, "p": 1.0}.
 Decides again where something was asked.""",
+    "follow": """\
+Decide again in the next picture of the same camera, for what was asked in `view`: objects keep their ids, and
+the look before counts as evidence. Takes `rgb` and `depth` as look does. Gives a new `view` and what decide
+gives. Replies of a person to the picture before do not count here.""",
     "explain": """\
 Why it was decided so, and which relation would have to be otherwise to change it. Takes what decide does.""",
     "plan": """\
