@@ -1,9 +1,9 @@
 """The transport of the ROS 2 node over rclpy, where ROS 2 is installed and `cpor_msgs` is built.
 
-Messages cross as bytes, which `ros2_messages` reads and writes as it does over DDS. It was not tried against
-a live ROS 2 graph.
+Messages cross as bytes, which `ros2_messages` reads and writes as it does over DDS.
 """
 
+import importlib
 import threading
 import time
 from collections.abc import Callable
@@ -126,18 +126,24 @@ class _Publisher:
 
 def _message(kind: str) -> Any:
     """The class of ROS 2 for a message; those of an action stand inside it."""
-    from rosidl_runtime_py.utilities import get_action, get_message
-
-    if kind.endswith("_FeedbackMessage"):
-        return get_action(kind.removesuffix("_FeedbackMessage")).Impl.FeedbackMessage
-    return get_message(full_name(kind))
+    action, ends, _ = kind.partition("_FeedbackMessage")
+    return _interface(action).Impl.FeedbackMessage if ends else _interface(full_name(kind))
 
 
 def _service(kind: str) -> Any:
     """The class of ROS 2 for a service; those of an action stand inside it."""
-    from rosidl_runtime_py.utilities import get_action, get_service
-
     for part in ("SendGoal", "GetResult"):
         if "/action/" in kind and kind.endswith(f"_{part}"):
-            return getattr(get_action(kind.removesuffix(f"_{part}")).Impl, f"{part}Service")
-    return get_service(kind)
+            return getattr(_interface(kind.removesuffix(f"_{part}")).Impl, f"{part}Service")
+    return _interface(kind)
+
+
+def _interface(name: str) -> Any:
+    """The class of ROS 2 with a full name: a message, service or action."""
+    package, folder, stem = name.split("/")
+    try:
+        return getattr(importlib.import_module(f"{package}.{folder}"), stem)
+    except (ImportError, AttributeError):
+        raise MissingExtraError(
+            f"{name} is not built for ROS 2; build or install the package {package}, see docs/ros2.md"
+        ) from None
