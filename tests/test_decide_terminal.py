@@ -68,7 +68,7 @@ def frame():
 @pytest.mark.slow
 def test_it_asks_on_a_terminal_reads_the_reply_and_acts(frame, tmp_path):
     session = tmp_path / "talk.json"
-    terminal = Terminal("decide", *frame, "--request", "the turquoise cup", "--session", session)
+    terminal = Terminal("decide", *frame, "--request", "the blue tool", "--session", session)
     asked = terminal.wait_for("> ")
     assert "Not sure enough to act" in asked and "Reply yes or no." in asked and "--t" not in asked
     pair = re.search(r"Does (\d+) .* obstruct (\d+) ", asked)
@@ -81,7 +81,7 @@ def test_it_asks_on_a_terminal_reads_the_reply_and_acts(frame, tmp_path):
     assert terminal.end() == 0
     assert re.search(r"(REMOVE|GRASP) \d+", terminal.screen), terminal.screen
     kept = json.loads(session.read_text())
-    assert kept["request"] == "the turquoise cup" and kept["replies"][0] == "yes"
+    assert kept["request"] == "the blue tool" and kept["replies"][0] == "yes"
 
     ran = CliRunner().invoke(app, ["decide", *map(str, frame), "--session", str(session), "--json"])
     said = json.loads(ran.stdout)

@@ -185,5 +185,6 @@ def test_without_the_simulator_the_page_says_what_to_install(open_page):
     reply = {"status": "ok", "version": "0", "perception": True, "simulator": False}
     it.page.route("**/healthz", lambda route: route.fulfill(json=reply))
     it.open("/live")
+    expect(it.see("eyes")).to_have_value("networks")  # ours, where they are installed
     expect(it.see("problem")).to_contain_text("pip install 'cpor-grasp[sim]'")
     expect(it.see("begin")).to_be_disabled()
