@@ -70,6 +70,9 @@ def shows(it, cycle):
     shown = bars.evaluate_all("all => all.map(({dataset}) => [Number(dataset.id), Number(dataset.score)])")
     assert dict(shown) == scores and [score for _, score in shown] == sorted(scores.values(), reverse=True)
     expect(it.page.locator("#heap-picture")).to_have_attribute("data-picture", cycle["picture"])
+    sizes = "all => all.map((each) => each.getBoundingClientRect()).map(({width, height}) => [width, height])"
+    picture, hits = it.page.locator(".heap canvas, .hits").evaluate_all(sizes)
+    assert hits == pytest.approx(picture, abs=0.5), "what is clicked lies on what is shown"
 
 
 def click_on_picture(it, obj):

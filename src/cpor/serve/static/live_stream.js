@@ -126,6 +126,7 @@ export class Screen {
     }
     this.#canvas.width = picture.width;
     this.#canvas.height = picture.height;
+    this.#canvas.parentElement.style.setProperty("--shape", String(picture.width / picture.height));
     this.#canvas.getContext("2d").drawImage(picture, 0, 0);
     this.#canvas.dataset.picture = path;
     picture.close();
