@@ -72,7 +72,7 @@ class GraphRecord(RecordPart):
 
 
 class CheckRecord(RecordPart):
-    """See `cpor.gate.Check`."""
+    """See `cpor.gate.check.Check`."""
 
     name: str
     state: CheckState
