@@ -1,4 +1,4 @@
-"""Plug-ins for segmenters, scorers, sources of belief and robots: a short name, or `module:attribute`.
+"""Plug-ins: segmenters, scorers, sources of belief, robots, cameras; a short name, or `module:attribute`.
 
 Ours are registered the same way, in pyproject.toml. docs/extending.md says how to write one.
 """
@@ -31,6 +31,7 @@ class PluginGroup:
 SEGMENTERS = PluginGroup("cpor.segmenters", "segmenter", ("segment",))
 SCORERS = PluginGroup("cpor.scorers", "scorer", ("pairs", "score"))
 SOURCES = PluginGroup("cpor.sources", "source", ("score",))
+CAMERAS = PluginGroup("cpor.cameras", "camera", ("frame", "now"))
 ROBOTS = PluginGroup("cpor.robots", "robot", ("observe", "grasp", "remove", "home", "stop", "status"))
 
 

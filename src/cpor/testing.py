@@ -1,4 +1,4 @@
-"""What every segmenter, scorer, source of belief and robot must do, as checks for those who write one.
+"""What each segmenter, scorer, source of belief, robot and camera must do, as checks for those who write one.
 
 Each check takes a function that makes the thing and raises AssertionError with a sentence that says what is
 wrong. Our own are checked by the same functions. docs/extending.md has an example of each.
@@ -16,6 +16,7 @@ from cpor.errors import CporError, InvalidSceneError, InvalidSettingError
 from cpor.evidence.source import SEMANTIC, Source, SourceError, load_sources, score_with
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
+from cpor.robot.cameras import FrameCamera, close_camera
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState
 from cpor.robot.safe_stop import stopping
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene
@@ -169,6 +170,36 @@ def check_robot(make: Callable[[], tuple[Robot, Segmenter]]) -> None:
         _require(isinstance(robot, Robot), f"a robot has {methods}")
         with stopping(robot):
             check(robot, segmenter)
+
+
+def check_camera(make: Callable[[], FrameCamera]) -> None:
+    """Check a camera.
+
+    Args:
+        make: Opens the camera; it must give at least two frames.
+
+    Raises:
+        AssertionError: It breaks a rule; the message says which.
+    """
+    camera = make()
+    try:
+        _require(isinstance(camera, FrameCamera), "a camera has the methods frame() and now()")
+        first = camera.frame()
+        kept = first.rgb.copy()
+        second, now = camera.frame(), camera.now()
+        for seen in (first, second):
+            _require(isinstance(seen, Observation), "frame must give an Observation")
+            _require(seen.rgb.dtype == np.uint8, "the picture must have 8-bit colours")
+            _require(now is None or seen.time_s is not None, "with a clock, every frame needs its time_s")
+            late = now is not None and seen.time_s is not None and seen.time_s > now
+            _require(not late, "a frame must not be younger than now()")
+        _require(bool((first.rgb == kept).all()), "the next frame must not overwrite the one before")
+        for name in ("time_s", "number"):
+            before, after = getattr(first, name), getattr(second, name)
+            ordered = before is None or after is None or before < after
+            _require(ordered, f"the {name} of the next frame must be larger: {before}, then {after}")
+    finally:
+        close_camera(camera)
 
 
 def _check_picture(robot: Robot, segmenter: Segmenter) -> None:

@@ -39,7 +39,7 @@ _FIXES = {
     "depth_steps": "Save depth as uint16 or float32, not as 8 bits.",
     "exposure": "Set the exposure, light the scene, clear the lens, and record again.",
     "channels": "rgb = bgr[:, :, ::-1]",
-    "fresh": "Start the camera again, and check it: cpor doctor realsense",
+    "fresh": "Start the camera again, and check it: cpor doctor camera:realsense",
     "masks_there": "Take these ids out of objects.json, or: {perceive}",
     "mask_coverage": "Write 0 for the background into instances.png, or: {perceive}",
     "visible_inside_amodal": "Remove amodal.npz, or make both anew: {perceive}",

@@ -156,7 +156,7 @@ def decide(
     source: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FOLDER | RGB [DEPTH] | BAG | realsense | SCENE.json",
+            metavar="FOLDER | RGB [DEPTH] | BAG | camera:NAME | SCENE.json",
             help="Folder of a scene or of frames, image files, a bag, a live camera, or a file with relation "
             "probabilities.",
         ),

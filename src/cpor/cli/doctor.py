@@ -12,7 +12,7 @@ from cpor.cli.options import (
     AsJson,
     DepthUnit,
     FrameNumber,
-    is_camera,
+    camera_name,
     print_json,
     print_rich,
 )
@@ -38,7 +38,7 @@ def doctor(
     source: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FOLDER | RGB [DEPTH] | realsense]",
+            metavar="[FOLDER | RGB [DEPTH] | camera:NAME]",
             help="What to examine: a frame, a data set or a live camera. (default: this installation)",
         ),
     ] = None,
@@ -115,12 +115,12 @@ def _examine(
         from cpor.system import System
 
         system = None if frames_only else System()
-    if is_camera(source):
-        from cpor.robot.cameras import RealSenseCamera
+    if (name := camera_name(source)) is not None:
+        from cpor.robot.cameras import opened_camera
 
-        with RealSenseCamera() as camera:
+        with opened_camera(name) as camera:
             first, second = camera.frame(), camera.frame()
-        yield examine_scene(system, Scene(second), "camera", source="realsense", previous=first)
+        yield examine_scene(system, Scene(second), "camera", source=name, previous=first)
         return
     if len(source) == 2 or frame is not None or not source[0].exists():
         with waiting(f"Examining {source[0].name}"):

@@ -242,14 +242,14 @@ def look(system: "System", source: list[Path], given: Given) -> "View":
         )
     if len(source) > 2:
         raise InvalidSettingError("give a folder, or a photograph and at most one depth image")
-    if is_camera(source):
+    if (name := camera_name(source)) is not None:
         if given.depth_unit_m is not None or given.frame is not None:
             raise InvalidSettingError(
                 "a camera knows its unit and its frame; drop --depth-unit-m and --frame"
             )
-        from cpor.robot.cameras import RealSenseCamera
+        from cpor.robot.cameras import opened_camera
 
-        with RealSenseCamera() as camera:
+        with opened_camera(name) as camera:
             return system.look(camera.frame(), workspace=corners)
     depth = source[1] if len(source) == 2 else None
     return system.look(
@@ -257,9 +257,15 @@ def look(system: "System", source: list[Path], given: Given) -> "View":
     )
 
 
-def is_camera(source: list[Path]) -> bool:
-    """Whether a live RealSense is meant, and no file or folder of that name is there."""
-    return len(source) == 1 and str(source[0]) in ("realsense", "camera") and not source[0].exists()
+def camera_name(source: list[Path]) -> str | None:
+    """The camera that is meant by `camera:NAME[=WHICH]`, or by a name where no file has it; None: files."""
+    from cpor.plugins import CAMERAS, list_plugins
+
+    text = str(source[0])
+    if len(source) == 1 and text.startswith("camera:"):
+        return text.removeprefix("camera:")
+    known = len(source) == 1 and text in list_plugins(CAMERAS) and not source[0].exists()
+    return text if known else None
 
 
 def looks_like_bag(path: Path) -> bool:

@@ -63,7 +63,7 @@ def perceive(
     source: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FOLDER | RGB [DEPTH] | BAG | realsense",
+            metavar="FOLDER | RGB [DEPTH] | BAG | camera:NAME",
             help="Folder of a scene or of frames, image files, a bag, or a live camera.",
         ),
     ],

@@ -60,8 +60,8 @@ def serve(
     camera: Annotated[
         str | None,
         typer.Option(
-            metavar="realsense|FOLDER",
-            help="Camera with depth to look through from the page; or a folder of frames, to try.",
+            metavar="NAME[=WHICH]|FOLDER",
+            help="Camera to look through from the page, such as realsense; or a folder of frames, to try.",
         ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,

@@ -1,15 +1,23 @@
-"""Cameras that give frames: a RealSense, and a folder of recorded frames."""
+"""Cameras that give frames, by name: a RealSense, any device of OpenCV (colour alone), a folder of frames.
 
+`NAME` or `NAME=WHICH`, such as `realsense`, `opencv=1`, `folder=out/run`; see `open_camera`.
+"""
+
+import inspect
+import re
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from cpor.data.frame_files import list_inputs, read_input
 from cpor.errors import CameraError, SceneFileError
+from cpor.plugins import CAMERAS, list_plugins, load_plugin, make_plugin
 from cpor.scene import Camera, Intrinsics, Observation
 
 
@@ -30,20 +38,65 @@ class FrameCamera(Protocol):
         ...
 
 
+def parse_camera(name: str) -> tuple[str, str]:
+    """The plug-in that a name means, and which of its cameras; a path means the plug-in `folder`."""
+    kind, _, which = name.partition("=")
+    is_plugin = kind in list_plugins(CAMERAS) or re.fullmatch(r"[\w.]+:\w+", kind)
+    return (kind, which) if is_plugin else ("folder", name)
+
+
+def open_camera(name: str, T_world_camera: Float[np.ndarray, "4 4"] | None = None) -> FrameCamera:
+    """The camera of a name.
+
+    Args:
+        name: `NAME` or `NAME=WHICH` of an installed plug-in of `cpor.cameras`, or of `module:attribute`; or a
+            folder of frames. The plug-in gets WHICH as its option `which`.
+        T_world_camera: Pose, for a camera that takes it; frames of others carry their own. Shape (4, 4). [m]
+
+    Raises:
+        InvalidSettingError: There is no such plug-in, or it takes other options.
+        CameraError: It cannot be used.
+    """
+    kind, which = parse_camera(name)
+    options: dict[str, object] = {"which": which} if which else {}
+    if T_world_camera is not None:
+        made = load_plugin(CAMERAS, kind)
+        if callable(made) and "T_world_camera" in inspect.signature(made).parameters:
+            options["T_world_camera"] = T_world_camera
+    return cast(FrameCamera, make_plugin(CAMERAS, kind, **options))
+
+
+def close_camera(camera: FrameCamera) -> None:
+    """Let go of a camera that has to be closed."""
+    close: Callable[[], None] | None = getattr(camera, "close", None)
+    if close is not None:
+        close()
+
+
+@contextmanager
+def opened_camera(name: str) -> Iterator[FrameCamera]:
+    """The camera of a name, closed afterwards."""
+    camera = open_camera(name)
+    try:
+        yield camera
+    finally:
+        close_camera(camera)
+
+
 class FolderCamera:
     """Recorded frames, in the order of their names and of the numbers in them; each once.
 
     A depth image whose unit is not known is refused: a robot must not act on a guess.
 
     Args:
-        folder: Scene folders, a recording, or one of them; what `cpor decide` reads. A recorded run will do.
+        which: Scene folders, a recording, or one of them; what `cpor decide` reads. A recorded run will do.
 
     Raises:
         CameraError: There is no frame in it.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, which: str | Path) -> None:
+        self.folder = Path(which)
         try:
             self._frames = list_inputs(self.folder)
         except SceneFileError as error:
@@ -80,7 +133,7 @@ class RealSenseCamera:
             frames without a pose, which will do to decide but not to grasp. Shape (4, 4). [m]
         width, height: Size of both streams. [px]
         fps: Frames a second.
-        serial: Which camera, where there are several.
+        which: Its serial number, where there are several.
         warm_up: Frames to throw away while exposure settles.
         timeout_ms: Longest wait for a frame. [ms]
 
@@ -94,15 +147,15 @@ class RealSenseCamera:
         width: int = 640,
         height: int = 480,
         fps: int = 30,
-        serial: str | None = None,
+        which: str | None = None,
         warm_up: int = 30,
         timeout_ms: int = 5000,
     ) -> None:
         rs = _import_realsense()
         self._pose, self._timeout_ms = T_world_camera, timeout_ms
         self._pipeline, config = rs.pipeline(), rs.config()
-        if serial is not None:
-            config.enable_device(serial)
+        if which is not None:
+            config.enable_device(which)
         config.enable_stream(rs.stream.depth, width, height, rs.format.z16, fps)
         config.enable_stream(rs.stream.color, width, height, rs.format.rgb8, fps)
         try:
@@ -165,6 +218,46 @@ class RealSenseCamera:
             return self._pipeline.wait_for_frames(self._timeout_ms)
         except RuntimeError as error:
             raise CameraError(f"no frame within {self._timeout_ms} ms ({error}); check the cable") from None
+
+
+class OpenCvCamera:
+    """Any device or stream that OpenCV opens; colour alone, so geometry has no answer.
+
+    Args:
+        which: Number of the device, or address of a stream.
+
+    Raises:
+        CameraError: OpenCV is not installed, or gives no picture.
+    """
+
+    def __init__(self, which: str = "0") -> None:
+        try:
+            import cv2
+        except ImportError:
+            raise CameraError("this camera needs OpenCV: pip install opencv-python-headless") from None
+        self._cv2, self._which = cv2, which
+        # A path has lost one of the two slashes of an address.
+        self._device = cv2.VideoCapture(int(which) if which.isdecimal() else re.sub(r":/+", "://", which))
+        self._device.set(cv2.CAP_PROP_BUFFERSIZE, 1)
+        self._count = 0
+
+    def frame(self) -> Observation:
+        """A frame taken now."""
+        self._device.grab()  # what waited in the queue
+        got, picture = self._device.read()
+        if not got:
+            raise CameraError(f"the camera opencv={self._which} gives no picture; check number and cable")
+        self._count += 1
+        rgb = np.array(self._cv2.cvtColor(picture, self._cv2.COLOR_BGR2RGB), np.uint8)
+        return Observation(rgb, None, time_s=time.time(), number=self._count)
+
+    def now(self) -> float | None:
+        """The computer's clock. [s]."""
+        return time.time()
+
+    def close(self) -> None:
+        """Let go of the device."""
+        self._device.release()
 
 
 def _import_realsense() -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 
 from cpor.errors import InvalidSettingError
 from cpor.plugins import ROBOTS, load_plugin
-from cpor.robot.cameras import FolderCamera, FrameCamera, RealSenseCamera
+from cpor.robot.cameras import FrameCamera, open_camera
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.grippers import GripperDevice, RobotiqGripper
 from cpor.robot.limits import Box, Limits
@@ -95,7 +95,7 @@ def build_ur(
 
     Args:
         host: Address of the controller.
-        camera: `realsense`, a folder of frames, or a camera.
+        camera: Name of a camera, such as `realsense` or a folder of frames (`open_camera`), or a camera.
         gripper: `robotiq`, or a gripper; none is needed in a dry run.
         T_world_camera: Pose of the camera, row by row. [m]
         limits: Fields of `Limits`.
@@ -105,7 +105,7 @@ def build_ur(
     """
     if isinstance(camera, str):
         pose = None if T_world_camera is None else np.array(T_world_camera, np.float64)
-        camera = RealSenseCamera(pose) if camera == "realsense" else FolderCamera(camera)
+        camera = open_camera(camera, pose)
     if isinstance(gripper, str):
         if gripper != "robotiq":
             raise InvalidSettingError(f"unknown gripper {gripper!r}; known is: robotiq")

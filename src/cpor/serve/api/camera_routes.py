@@ -1,10 +1,9 @@
 """Routes of a camera of the service: what it sees now, and a frame of it to decide on.
 
-The camera is opened by the first request, and closed when no request has come for a while.
+The camera is opened at the start, closed when no request has come for a while, and opened again.
 """
 
 import asyncio
-import importlib.util
 import io
 import logging
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from PIL import Image
 from starlette.responses import Response
 
 from cpor.errors import CameraError
-from cpor.robot.cameras import FolderCamera, FrameCamera, RealSenseCamera
+from cpor.robot.cameras import FrameCamera, close_camera, open_camera, parse_camera
 from cpor.scene import Observation
 from cpor.serve.api.look_jobs import Seen, look_at_frame
 from cpor.serve.api.messages import SceneReply
@@ -26,8 +25,6 @@ from cpor.system import System
 
 _LOG = logging.getLogger("cpor.serve")
 
-REALSENSE = "realsense"
-
 _IDLE_S = 20.0
 """Time without a request after which the camera is closed. [s]"""
 
@@ -36,22 +33,19 @@ class LiveCamera:
     """A camera that several clients may use.
 
     Args:
-        name: `realsense`, or a folder of frames, which are shown again and again.
+        name: As `open_camera` takes it; frames of a folder are shown again and again.
+
+    Attributes:
+        kind: What replies may call it: a folder's path stays on this machine.
 
     Raises:
         CameraError: It cannot be used.
     """
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self._lock, self._camera = Lock(), None if name == REALSENSE else _open(name)
-        if name == REALSENSE and importlib.util.find_spec("pyrealsense2") is None:
-            raise CameraError("a RealSense needs pyrealsense2: pip install 'cpor-grasp[robot]'")
-
-    @property
-    def kind(self) -> str:
-        """What replies may call it: a folder's path stays on this machine."""
-        return REALSENSE if self.name == REALSENSE else "folder"
+        self.name, self.kind = name, parse_camera(name)[0]
+        self._lock = Lock()
+        self._camera: FrameCamera | None = open_camera(name)
 
     def frame(self) -> Observation:
         """Take a frame; a camera that fails is reopened once."""
@@ -60,7 +54,7 @@ class LiveCamera:
                 with suppress(CameraError):
                     return self._camera.frame()
                 self._close()
-            self._camera = _open(self.name)
+            self._camera = open_camera(self.name)
             return self._camera.frame()
 
     def release(self) -> None:
@@ -70,16 +64,11 @@ class LiveCamera:
 
     def _close(self) -> None:
         camera, self._camera = self._camera, None
-        close: Callable[[], None] | None = getattr(camera, "close", None)
-        if close is not None:
-            close()
+        if camera is not None:
+            close_camera(camera)
 
 
 _NO_PICTURE = "the camera of this service gives no picture; the log of the service says why"
-
-
-def _open(name: str) -> FrameCamera:
-    return RealSenseCamera() if name == REALSENSE else FolderCamera(name)
 
 
 def add_camera_routes(

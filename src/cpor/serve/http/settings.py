@@ -37,7 +37,7 @@ class ServeSettings:
         most_scene_bytes: Memory of all scenes kept.
         keep_scenes_s: How long a scene is kept. [s]
         model: Model file to decide with, and to watch drift by; None: the bundled ones, and no watch.
-        camera: `realsense` or a folder of frames, to look through from the page; None: no camera.
+        camera: Name of a camera or a folder of frames, to look through from the page; None: no camera.
         runs: Bounds of live runs.
     """
 
