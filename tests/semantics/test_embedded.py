@@ -1,10 +1,12 @@
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support.layered import draw_layered_scene
 from support.networks import three_rectangles, write_area_scorer
 
+from cpor.errors import InvalidSettingError
 from cpor.evidence.pair_crops import near_pairs
 from cpor.perception.network_file import WeightsError
 from cpor.scene import BlockedBy, DetectedObject, Scene
@@ -71,3 +73,17 @@ def test_configurations_make_it(tmp_path):
     missing = build(ScorerConfig(kind="embedded", options={"path": str(tmp_path / "no.onnx")}))
     with pytest.raises(WeightsError, match=r"no\.onnx cannot be read"):
         missing.score(three_rectangles(), [BlockedBy(1, 2)])
+
+
+def test_scores_of_another_device_have_another_fingerprint(scorer):
+    other = build(ScorerConfig(kind="embedded", options={"path": str(scorer.path), "device": "cuda"}))
+    assert (other.path, other.device) == (scorer.path, "cuda")
+    here = other._session
+    assert other.fingerprint == scorer.fingerprint, "the CPU stands in"
+    other = EmbeddedScorer(scorer.path, "cuda")
+    other.__dict__["_session"] = SimpleNamespace(
+        get_providers=lambda: ["CUDAExecutionProvider"], get_modelmeta=here.get_modelmeta
+    )
+    assert other.fingerprint != scorer.fingerprint
+    with pytest.raises(InvalidSettingError, match="cpu, cuda"):
+        EmbeddedScorer(scorer.path, "gpu")

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from cpor.evidence.learnt import RELATIONS, run_pairs
 from cpor.evidence.pair_crops import colour_crops, near_pairs, unordered
-from cpor.perception.network_file import PACKAGED, Session, open_network
+from cpor.perception.network_file import CPU, PACKAGED, Session, open_network, parse_device
 from cpor.scene import BlockedBy, Scene
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, check_pairs
@@ -24,10 +24,13 @@ from cpor.sources import fingerprint_settings
 
 
 def build(config: ScorerConfig) -> RelationScorer:
-    """The scorer of a configuration with kind = "embedded"; `options.path` is another network than ours."""
-    config.check_options(("path",))
-    path = config.option("path", str)
-    return EmbeddedScorer() if path is None else EmbeddedScorer(Path(path).expanduser())
+    """The scorer of a configuration with kind = "embedded".
+
+    `options.path` is another network than ours, `options.device` what runs it.
+    """
+    config.check_options(("path", "device"))
+    path, device = config.option("path", str), config.option("device", str, "cpu")
+    return EmbeddedScorer(EmbeddedScorer.path if path is None else Path(path).expanduser(), device)
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,16 @@ class EmbeddedScorer:
 
     Attributes:
         path: The network; the one that comes with the package by default.
+        device: What runs the network, as `OnnxSegmenter.device`: another one has another fingerprint.
     """
 
     path: Path = PACKAGED / "scorer.onnx"
+    device: str = "cpu"
     is_free: ClassVar[bool] = True
     """Asking costs no money and little time: the loop scores every pair anew in each look."""
+
+    def __post_init__(self) -> None:
+        parse_device(self.device)
 
     @cached_property
     def name(self) -> str:
@@ -53,8 +61,9 @@ class EmbeddedScorer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Name, version, and a digest of the weights."""
-        return fingerprint_settings(self.name, None, self.path)
+        """Name, version, and a digest of the weights; and what runs them, if not a CPU."""
+        provider = self._session.get_providers()[0]
+        return fingerprint_settings(self.name, None if provider == CPU else provider, self.path)
 
     def pairs(self, scene: Scene) -> tuple[BlockedBy, ...]:
         """Pairs near each other."""
@@ -86,7 +95,7 @@ class EmbeddedScorer:
 
     @cached_property
     def _session(self) -> Session:
-        return open_network(self.path, ("crops",), ("logit",))
+        return open_network(self.path, ("crops",), ("logit",), self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open network, so that worker processes can have a copy."""
