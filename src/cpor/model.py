@@ -40,8 +40,8 @@ Bundled: TypeAlias = Literal["geometry", "embedded"]
 
 
 BUNDLED_DIGESTS: dict[Bundled, str] = {
-    "geometry": "4c200dbecbe5abf7be1fef03ea59191139ccb72858790974b0f718ad948b81c7",
-    "embedded": "536f107189d9884d9a6cd1de8dee5aab647465daaca50d178b43231221c88e0b",
+    "geometry": "2f5236e10f89273919ed07b5f1beb0bbc4b5339b04fe8d6b23faa826e11d7d5f",
+    "embedded": "f9f2118f7245fe6f5b7bf8effe364e73d6a44589972e9a612a400d388d8eaeb9",
 }
 """Digest of the content of each bundled model: what came with the package needs no seal."""
 
