@@ -38,6 +38,7 @@ from cpor.inference.decide import MethodChoice, decide
 from cpor.records.pair_belief import PairBelief, SourceBelief, StateName
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene, SemanticScores
+from cpor.words.grounding_answers import Found
 
 LEAST_RELIABILITY = 0.1
 """Share of either object's visible pixels with a depth reading below which geometry has no answer by itself.
@@ -265,6 +266,32 @@ class Pipeline:
         """The decision."""
         limits = deadline_ms, require_certificate
         return self.settle(decide(posterior, self.tau, self.method, *limits, prior=self.prior))
+
+    def over_readings(
+        self,
+        decision: Decision,
+        beliefs: PairBeliefs,
+        meant: Found,
+        answers: Mapping[tuple[int, int], float | None],
+    ) -> tuple[float | None, float | None]:
+        """Score of an action over all objects that may be meant, and how often such an action succeeds.
+
+        The score is None where it is certain which object is meant, and where nothing is acted on.
+
+        Args:
+            decision: For the object that is likeliest meant.
+            beliefs: See `posterior`.
+            meant: Which one that is, and how likely others are meant.
+            answers: Probabilities that a person gave, by `(blocked, blocker)`.
+        """
+        rate = self.success_rate(decision)
+        if meant.p is None or isinstance(decision.action, Defer):
+            return None, rate
+        obj, right = decision.action.obj, 0.0
+        for target, chance in meant.others.items():
+            posterior = self.posterior(beliefs, target).with_answers(answers.items())
+            right += chance * self.decide(posterior).scores.get(obj, 0.0)
+        return meant.p * decision.scores[obj] + right, None if rate is None else meant.p * rate + right
 
     def settle(self, decision: Decision) -> Decision:
         """A decision that defers where too much contradicts itself."""

@@ -8,6 +8,7 @@ follow   frames and a request  -> an Answer for each: ids stay, and earlier look
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
 from cpor.tracking.target import Pointing, Track
 from cpor.words.grounding import ground_id, shows_nothing
-from cpor.words.grounding_answers import Found, Request, RequestLike, as_request
+from cpor.words.grounding_answers import Found, Request, RequestLike, as_request, confirm
 
 
 class System:
@@ -165,11 +166,9 @@ class System:
         watch.lap("ground")
         own = view.seen.request if not asked.ways else None
         notes = (*view.notes, *((f"The file request.txt asks for: {own}.",) if own else ()), *told.notes)
+        ask = partial(Answer, None, None, view, checks=view.checks, notes=notes, times_ms=watch.times)
         if not isinstance(told.meant, Found):
-            return Answer(
-                None, None, view, told.meant, chosen, given,
-                checks=view.checks, notes=notes, times_ms=watch.times,
-            )  # fmt: skip
+            return ask(told.meant, chosen, given)
         target = told.meant.id
         believed = self.believe(view, target, settings, watch)
         model = self.parts.model_for(believed.semantic)
@@ -180,7 +179,9 @@ class System:
         decision = self.infer(pipeline, posterior, settings)
         if chosen == "robust":
             decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR)
-        rate = told.meant.weigh_rate(pipeline.success_rate(decision))
+        score, rate = pipeline.over_readings(decision, believed.beliefs, told.meant, relations)
+        if score is not None and score <= level:
+            return ask(confirm(told.meant, view.scene), chosen, given)
         measured = check_measured(believed.beliefs, target, decision.action)
         checks = (*check_used(view, believed, model), measured)
         if not settings.ignore_checks and any(check.state == "fail" for check in checks):

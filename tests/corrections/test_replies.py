@@ -80,7 +80,10 @@ def test_which_object_is_meant_is_answered_by_number_yes_no_and_words(decides):
     assert answer.action is None and {each.id for each in answer.candidates} == {1, 3}
     assert next_question(answer).object is None
     assert decide(["3"]).target == 3
-    assert decide(["not 3"]).target == 1  # the only one left
+    left = decide(["not 3"])  # the only one left is asked about, not taken
+    assert left.action is None and next_question(left).object == 1
+    assert decide(["not 3", "yes"]).target == 1
+    assert decide(["not 3", "no"]).action is None
     assert decide(["the blue one"]).target == 3
     assert decide(["the red cup"]).target == 1
     none = decide(["not 3", "not 1"])

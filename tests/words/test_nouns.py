@@ -1,16 +1,24 @@
 """What things are, by an ImageNet classifier: in photographs, and never where it knows nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.data import DATA
 from words.test_grounding import box, forms, make_scene
 
 from cpor.system import System
+from cpor.words.appearance import Appearance
+from cpor.words.colours import COLOURS
+from cpor.words.description import describe
 from cpor.words.grounding import AmbiguousRequest, Exchange, Found, NotFound, ground_words
 from cpor.words.names import name_objects
-from cpor.words.nouns import PICTURE_SIZE, noun_fit, object_crops
+from cpor.words.nouns import PICTURE_SIZE, object_crops
+from cpor.words.request_words import parse_request
+from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
 from cpor.words.word_measures import nth_chance
+from cpor.words.word_odds import OddsJudge
 
 
 def test_an_object_is_cut_out_of_the_photograph_and_lies_on_grey():
@@ -22,11 +30,23 @@ def test_an_object_is_cut_out_of_the_photograph_and_lies_on_grey():
     assert middle[0] > 2 * middle[2], "red"
 
 
-def test_a_noun_fits_better_the_more_is_said_of_its_classes():
-    told = np.full(1000, 0.1)
-    less, more = (noun_fit(told + (np.arange(1000) == 954) * x, (954,), 0.5, False) for x in (0.0, 50.0))
-    assert 0.0 < less < 0.5 < more < 1.0
-    assert noun_fit(told, (954,), 0.9, True) > noun_fit(told, (954,), 0.01, True)
+def test_odds_of_a_noun_grow_with_what_is_said_of_its_classes_and_of_its_shape():
+    scene = make_scene([(box(200, 100, 60, 40), "yellow"), (box(200, 20, 40, 40), "blue")])
+    look = Appearance(
+        {key: float(key == "grey") for key in COLOURS}, False, None, describe(scene).looks[1].outline
+    )
+
+    def p(words, lift, fruit):
+        shapes = {word: fruit if word == "fruit" else (1.0 - fruit) / (len(SHAPES) - 1) for word in SHAPES}
+        told = np.full(1000, 0.1) + (np.arange(1000) == 954) * lift
+        looks = {k: replace(look, shapes=shapes) for k in (1, 2)}
+        named = {1: frozenset(), 2: frozenset()}
+        classes = {1: told, 2: np.full(1000, 0.1)}
+        judge = OddsJudge(scene, "", named, Exchange(), lambda: looks, lambda: classes)
+        return judge.fit(parse_request(words, frozenset()).wish, 0)[1]
+
+    assert 0.0 < p("the banana", 0.0, 0.5) < p("the banana", 50.0, 0.5)
+    assert p("the fruit", 5.0, 0.9) > p("the fruit", 5.0, 0.01)
 
 
 def test_every_class_of_the_vocabulary_exists():

@@ -61,7 +61,7 @@ def test_only_masks_that_fit_together_are_read_as_one(scene):
 def test_the_larger_piece_is_taken_and_that_is_said(scene):
     told = ground_with(None, without(scene, 4), words="the red one")
     assert isinstance(told.meant, Found) and told.meant.id == 1 and told.meant.pieces == (1, 2)
-    assert told.notes == ("1, 2 probably show one thing; I take 1.",)
+    assert told.notes[0] == "1, 2 probably show one thing; I take 1."
     several = ground_words(scene, "the red one")
     assert isinstance(several, AmbiguousRequest) and 4 in {each.id for each in several.candidates}
 
@@ -88,5 +88,5 @@ def test_masks_with_which_nothing_fits_are_believed_less(scene, monkeypatch):
     ]
     monkeypatch.setattr(description, "read_masks", lambda scene, looks: readings)
     monkeypatch.setattr(description, "_kept", {})
-    found = ground_words(scene, "the third red one from the left")
-    assert isinstance(found, Found) and found.id == 4
+    asked = ground_words(scene, "the third red one from the left")
+    assert isinstance(asked, AmbiguousRequest) and asked.candidates[0].id == 4

@@ -25,11 +25,11 @@ NOUNS = [
         "coin",
         "feather",
         "abacus",
-        "comb",
+        "loom",
     ),
-    *("robot", "pick", "bin", "table", "picture", "pass", "will", "image", "scene", "pile"),
+    *("quern", "pick", "bin", "table", "picture", "pass", "will", "image", "scene", "pile"),
     *("widget", "doorknob", "spider", "gnome", "drawer", "hinge", "flange", "grommet", "buckle", "zipper"),
-    *("thimble", "gearbox", "lantern", "magnet", "button", "mirror", "hourglass", "turnstile", "colander"),
+    *("thimble", "gearbox", "bellows", "magnet", "button", "anvil", "hourglass", "turnstile", "sextant"),
 ]
 REQUESTS = [
     "the red {}",

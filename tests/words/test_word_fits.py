@@ -51,7 +51,8 @@ def test_colours_that_light_changes_nearly_fit_and_hues_hardly():
         ("the orange tool", ("cup", "tool", "can"), "perhaps 2."),
         ("the blue plate", ("cup", "tool", None), "perhaps 3."),  # of a shape that we do not know
         ("the plate", ("cup", "tool", None), "perhaps 3."),
-        ("the blue plate", ("cup", "tool", "thing"), 'No object fits "the blue plate". I see'),
+        ("the blue plate", ("cup", "tool", "thing"), "perhaps 3."),  # of that colour, whatever it is
+        ("the plate", ("cup", "tool", "thing"), 'No object fits "the plate". I see'),
         ("the one right of the white cup", ("cup", "tool", "can"), "perhaps 2."),
         ("the one right of the green cup", ("cup", "tool", "can"), 'no object fits "the green cup"'),
     ],

@@ -12,7 +12,15 @@ from cpor.answer import Answer
 from cpor.decision import Defer
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.inference.explain import explain
-from cpor.words.grounding_answers import LEAST_FIT, AmbiguousRequest, Found, NotFound, Request, say_objects
+from cpor.words.grounding_answers import (
+    PERHAPS,
+    AmbiguousRequest,
+    Found,
+    NotFound,
+    Request,
+    say_objects,
+    say_question,
+)
 
 MOST_REPLIES = 64
 """Most replies of one conversation: each is decided on anew."""
@@ -103,18 +111,17 @@ class _Said:
             possible = [each for each in meant.candidates if each.id not in self.not_meant]
             if len(possible) == len(meant.candidates):
                 return answer
-            if len(possible) == 1:
-                return decides(Request(possible[0].id), self.relations)
         elif isinstance(meant, Found) and meant.id in self.not_meant:
             fits = [each for each in meant.ranked if each.id not in self.not_meant]
-            possible = [each for each in fits if each.fit >= LEAST_FIT]
+            possible = [each for each in fits if each.fit >= PERHAPS]
         else:
             return answer
         refused = f"Not {list_labels(sorted(self.not_meant))}."
         again: AmbiguousRequest | NotFound = NotFound(refused, tuple(possible))
         if possible:
             which = say_objects([each.id for each in possible], answer.names)  # type: ignore[arg-type]
-            again = AmbiguousRequest(tuple(possible), f"{refused} Do you mean {which}?")
+            asked = say_question(len(possible))
+            again = AmbiguousRequest(tuple(possible), f"{refused} Do you mean {which}? {asked}")
         return replace(answer, decision=None, posterior=None, meant=again, promise=None, p_success=None)
 
     def after(self, reply: str, answer: Answer) -> "_Said":

@@ -4,7 +4,7 @@ Where a model gives no answer, nothing is guessed: our judge answers, and asks b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from cpor.scene import PixelPoint, Scene
@@ -23,6 +23,9 @@ from cpor.words.grounding_answers import (
 )
 from cpor.words.request_words import parse_request
 from cpor.words.vocabulary import vocabulary
+
+SURELY = 0.97
+"""Where words are read with less probability, the notes tell it, and what else may be meant."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def _as_we_read(scene: Scene, words: str, meant: Grounding) -> ToldRequest:
     obj, notes = say_objects([meant.id], called), []
     if meant.pieces:
         notes.append(said["one_thing"].format(objects=say_objects(list(meant.pieces), called), obj=obj))
-    if meant.p is not None:
+    if meant.p is not None and meant.p < SURELY:
         others = [each for each in meant.ranked if each.id != meant.id]
         second = (
             said["runner_up"].format(obj=say_objects([others[0].id], called), p=others[0].fit)
@@ -142,7 +145,11 @@ def _weigh_reply(scene: Scene, words: str, fit: Mapping[int, float], who: str) -
         return NotFound(f'{who} finds no object that fits "{words}". {say_there(called)}', ranked)
     if ranked[0].id not in inside:
         return NotFound(say_outside(ranked[0].id), ranked)
-    return weigh(words, tuple(each for each in ranked if each.id in inside), called)
+    meant = weigh(words, tuple(each for each in ranked if each.id in inside), called)
+    if not isinstance(meant, Found):
+        return meant
+    # Fits of a model are no tested probabilities: what counts is their share, and nothing is promised.
+    return replace(meant, p=full[meant.id] / sum(full.values()))
 
 
 def _without_answer(scene: Scene, words: str, reply: WordsReply, before: Exchange | None) -> ToldRequest:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
 from cpor.scene import Scene
-from cpor.words.colours import COLOURS, colour_shares, estimate_gains, nearest_colours
+from cpor.words.colours import COLOURS, colour_shares, estimate_gains, nearest_colours, said_chances
 from cpor.words.layout import ramp
 from cpor.words.outlines import Outline, measure_outlines, support_depth
 from cpor.words.shapes import SHAPES, judge_shapes, object_pictures
@@ -78,6 +78,11 @@ class Appearance:
     striped: bool
     shapes: Mapping[str, float] | None
     outline: Outline
+
+    @cached_property
+    def said_chances(self) -> dict[str, tuple[float, float]]:
+        """Probability that a person says each colour word of it, and how often it is said of any object."""
+        return said_chances(self.colours)
 
     @cached_property
     def said_colours(self) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ both hold back: its tint is estimated from the whole frame and removed by half, 
 that the brightest surfaces come out light.
 """
 
+import json
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64, UInt8
@@ -108,6 +110,25 @@ def colour_shares(
     best[far] = np.exp(-(nearest[far] - nearest[far].min(axis=1, keepdims=True)) / (0.3 * _SOFTNESS))
     shares = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     return dict(zip(COLOURS, shares.tolist(), strict=True))
+
+
+def said_chances(shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Probability that a person says each colour word of an object, and how often it is said of any object.
+
+    Args:
+        shares: As `colour_shares` gives them.
+    """
+    weights, usual = _said_of()
+    x = np.sqrt([shares[key] for key in COLOURS])
+    p = 1.0 / (1.0 + np.exp(-(x @ weights[:-1] + weights[-1])))
+    return {key: (float(each), float(often)) for key, each, often in zip(COLOURS, p, usual, strict=True)}
+
+
+@cache
+def _said_of() -> tuple[np.ndarray, np.ndarray]:
+    """Weights of roots of shares and intercepts, shape (14, 13), and how often each is said, shape (13,)."""
+    data = json.loads(Path(__file__).with_name("colour_words.json").read_text())
+    return np.array(data["weights"]), np.array(data["usual"])
 
 
 def nearest_colours(

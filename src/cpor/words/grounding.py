@@ -41,6 +41,9 @@ __all__ = [
     "shows_nothing",
 ]
 
+SURELY = 0.97
+"""An object called by its listed name is meant for certain where words mean it with this probability."""
+
 SLIP = 0.003
 """A point in no mask means the only object within this share of the longer side: masks are no more exact."""
 
@@ -195,7 +198,10 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
             meant = RequestReader(scene, words, among, before).answer(wish)
             if isinstance(meant, Found):
                 return meant
-    return RequestReader(scene, words, named, before).answer(request.wish)
+    meant = RequestReader(scene, words, named, before).answer(request.wish)
+    if isinstance(meant, Found) and (meant.p or 0.0) >= SURELY and meant.id in _titled(scene, words):
+        return replace(meant, p=None)  # the name in the list, and it describes no other object
+    return meant
 
 
 def _read_reply(scene: Scene, words: str, before: Exchange) -> Grounding | None:
@@ -219,15 +225,16 @@ def _read_reply(scene: Scene, words: str, before: Exchange) -> Grounding | None:
 
 def _called_so(scene: Scene, words: str) -> int | None:
     """The object whose whole name, as surfaces show it, is what the words are; None where there is none."""
-    determiners = vocabulary().determiners
-    said = [word for word in split_words(words) if word not in determiners]
-    same = [o.id for o in scene.objects if o.title and split_words(o.title) == said]
     # A name without a mark is also a description, which may fit others: "red box" beside "red box 2".
-    return (
-        same[0]
-        if len(same) == 1 and "(" in next(o.title or "" for o in scene.objects if o.id == same[0])
-        else None
-    )
+    marked = {o.id for o in scene.objects if "(" in (o.title or "")}
+    same = _titled(scene, words)
+    return same[0] if len(same) == 1 and same[0] in marked else None
+
+
+def _titled(scene: Scene, words: str) -> list[int]:
+    """The objects whose whole name the words are."""
+    said = [word for word in split_words(words) if word not in vocabulary().determiners]
+    return [o.id for o in scene.objects if o.title and split_words(o.title) == said]
 
 
 def object_centres(scene: Scene) -> dict[int, PixelPoint]:

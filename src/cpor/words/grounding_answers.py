@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cpor.errors import InvalidSettingError
-from cpor.scene import PixelPoint
+from cpor.scene import PixelPoint, Scene
 from cpor.words.vocabulary import vocabulary
 
 LEAST_FIT = 0.35
@@ -13,6 +13,9 @@ LEAST_FIT = 0.35
 
 PERHAPS = 0.15
 """An object that fits worse is not asked about either."""
+
+LEAST_DOUBT = 0.02
+"""Objects that are meant with less probability do not count as other readings."""
 
 CLEAR_RATIO = 0.5
 """The best object is meant where the next fits at most this much as well."""
@@ -39,7 +42,7 @@ class Found:
         ranked: All objects, the best first; the second is the runner-up.
         margin: Fit of the best less that of the next.
         pieces: Masks that probably show it together, the largest first; none where its own does.
-        p: Probability that it is meant, where nouns were judged by their classes; None: read as tested.
+        p: Probability that it is meant, by words; None: it was pointed at, or given by id or by its name.
     """
 
     id: int
@@ -48,12 +51,11 @@ class Found:
     pieces: tuple[int, ...] = ()
     p: float | None = None
 
-    def weigh_rate(self, rate: float | None) -> float | None:
-        """How often an action is right, by how often it is where the right object is meant.
-
-        An action for another object than the one meant counts as wrong.
-        """
-        return rate if rate is None or self.p is None else rate * self.p
+    @property
+    def others(self) -> dict[int, float]:
+        """Probability of each other object that may well be meant."""
+        same = (self.id, *self.pieces)
+        return {each.id: each.fit for each in self.ranked if each.fit >= LEAST_DOUBT and each.id not in same}
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,15 @@ def ask_which(
     poorly = best.fit < LEAST_FIT or len(several) == 1
     fitting = say_objects([each.id for each in several], called)
     asked = said["fits_poorly" if poorly else "fits"].format(words=words, objects=fitting)
+    return AmbiguousRequest(several, f"{asked} {say_question(len(several))}")
+
+
+def confirm(meant: Found, scene: Scene) -> AmbiguousRequest:
+    """The question whether the likeliest object is meant, or which of the likely ones."""
+    likely = (Candidate(meant.id, meant.p or 0.0), *(Candidate(k, p) for k, p in meant.others.items()))
+    several = tuple(each for each in likely if each.fit > ASKED_RATIO * likely[0].fit)
+    objects = say_objects([each.id for each in several], {o.id: o.title or "" for o in scene.objects})
+    asked = vocabulary().said["not_sure_enough"].format(objects=objects, p=likely[0].fit)
     return AmbiguousRequest(several, f"{asked} {say_question(len(several))}")
 
 

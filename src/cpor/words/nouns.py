@@ -28,16 +28,8 @@ _GREY = 128
 _TURNS = (0, 1)
 """Quarter turns in which a picture is seen, since things in heaps lie any way round."""
 
-_LEAST_USUAL, _LEAST_TOLD, _LEAST_SHAPE = 1e-3, 1e-2, 1e-3
-"""Added to what is usually said of a class, to how much more is said, and to the probability of a shape."""
-
-SHAPE_ODDS = (3.52, 0.67, 1.18)
-"""Log-odds that a word for a shape holds rather than no object in view: intercept; log of how much more than
-usual is said of its classes; log of what the shape network says. Fitted on the dev photographs and simulated
-dev scenes, as the next: words of objects that are there, and words of none."""
-
-KIND_ODDS = (1.86, 1.15, 0.44)
-"""The same of a noun that is narrower than a shape."""
+_LEAST_USUAL, LEAST_TOLD = 1e-3, 1e-2
+"""Added to what is usually said of a class, and to how much more is said."""
 
 
 def object_crops(scene: Scene) -> tuple[list[int], UInt8[np.ndarray, "n 3 p p"]]:
@@ -79,23 +71,6 @@ def judge_classes(scene: Scene, path: Path = PACKAGED / "nouns.onnx") -> dict[in
         raise WeightsError(f"{path} gave {p.shape} for {len(turned)} pictures of {len(_usual())} classes")
     mean = p.reshape(len(_TURNS), len(shown), -1).mean(axis=0)
     return dict(zip(shown, mean / (_usual() + _LEAST_USUAL), strict=True))
-
-
-def noun_fit(
-    told: Float[np.ndarray, "1000"], classes: tuple[int, ...], p_shape: float, is_shape: bool
-) -> float:
-    """Probability that a noun means an object and not none in view, were it alone there.
-
-    Args:
-        told: What `judge_classes` says of the object.
-        classes: ImageNet classes of the noun.
-        p_shape: Probability of the noun's shape, shapes like it included, by the shape network.
-        is_shape: Whether the noun is a word for a shape, such as "box"; else it is narrower.
-    """
-    base, by_class, by_shape = SHAPE_ODDS if is_shape else KIND_ODDS
-    more = np.log(told[list(classes)].mean() + _LEAST_TOLD)
-    log_odds = base + by_class * more + by_shape * np.log(p_shape + _LEAST_SHAPE)
-    return float(1.0 / (1.0 + np.exp(-log_odds)))
 
 
 @cache

@@ -170,8 +170,9 @@ class _Parser:
                 got["names"].append(said)
             elif meaning.kind in _SINGLE:
                 if meaning.kind == "colour" and said in self.voc.coloured_things and self._is_thing(k, end):
-                    raise _NotUnderstoodError(self.voc.said["thing_or_colour"].format(word=said))
-                got[_SINGLE[meaning.kind]].append(meaning.key)
+                    kinds.append((self._thing(said), said))
+                else:
+                    got[_SINGLE[meaning.kind]].append(meaning.key)
             elif meaning.kind == "shape" and said not in self.voc.anything:
                 shapes.append((meaning.key, said))
             elif meaning.kind == "kind":
@@ -190,8 +191,8 @@ class _Parser:
                 after = stop
             elif meaning.kind == "relation":
                 after = self._relate(meaning, k, after, end, got["most"], relations)
-            elif meaning.kind == "surface" and last != "most":  # but "in the middle of the table"
-                got["names"].append(said)
+            elif meaning.kind == "surface" and last != "most" and not self._is_place(k):
+                got["names"].append(said)  # but "in the middle of the table", "out of the bin"
             if meaning is None or meaning.kind != "filler":
                 last = None if meaning is None else meaning.kind
             k = after
@@ -235,7 +236,9 @@ class _Parser:
         phrase = tuple(self.words[k:after])
         first = self._skip_fillers(after, end)
         following = self._read(first, end)[0] if first < end else None
-        if following is not None and following.kind == "surface":
+        if first < end and any(
+            each.kind == "surface" for each in self.voc.phrases.get((self.words[first],), ())
+        ):
             if meaning.key in _AS_PLACE:
                 most.append(meaning.key)
             elif meaning.key not in ("on", "near"):
@@ -302,6 +305,18 @@ class _Parser:
                 break
             k += length
         return k
+
+    def _is_place(self, k: int) -> bool:
+        """Whether a word follows "of" or "from", as in "out of the bin"."""
+        before = [word for word in self.words[:k] if word not in self.voc.determiners]
+        return bool(before) and before[-1] in ("of", "from")
+
+    def _thing(self, said: str) -> str:
+        """The shape of the thing that a word for a colour names too: the orange."""
+        for meaning in self.voc.phrases[tuple(said.split())]:
+            if meaning.kind == "kind":
+                return meaning.key
+        raise _NotUnderstoodError(self.voc.said["thing_or_colour"].format(word=said))
 
     def _is_thing(self, k: int, end: int) -> bool:
         """Whether a word for a colour and a thing is used for the thing, as in "the orange"."""

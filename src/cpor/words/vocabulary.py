@@ -42,6 +42,7 @@ class Vocabulary:
         longest: Words of the longest phrase.
         like: For each shape word, how much objects of other shapes fit it too.
         classes: ImageNet classes of each noun, by its words; empty where the classifier knows none.
+        usual_colours: Colours that a thing of a noun mostly has, by its words, where it has any.
         shape_words: Words for a shape, such as "box"; other nouns are narrower.
         determiners, anything, bare, coloured_things: Words that the grammar asks for; see the file.
         openers: Words that say nothing at the start of a request, before one of these words.
@@ -56,6 +57,7 @@ class Vocabulary:
     longest: int
     like: Mapping[str, Mapping[str, float]]
     classes: Mapping[str, tuple[int, ...]]
+    usual_colours: Mapping[str, tuple[str, ...]]
     shape_words: frozenset[str]
     determiners: frozenset[str]
     anything: frozenset[str]
@@ -107,6 +109,7 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
     phrases: dict[tuple[str, ...], list[Meaning]] = {}
     spoken: dict[tuple[Kind, str], str] = {}
     classes: dict[str, tuple[int, ...]] = {}
+    usual_colours: dict[str, tuple[str, ...]] = {}
 
     def add(kind: Kind, key: str, words: list[str]) -> None:
         spoken.setdefault((kind, key), words[0])
@@ -123,7 +126,9 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
         for noun in (entry, *entry["kinds"]):
             add("shape" if noun is entry else "kind", key, noun["words"])
             for text in noun["words"]:
-                classes[" ".join(split_words(text))] = tuple(noun["classes"])
+                said = " ".join(split_words(text))
+                classes[said] = tuple(noun["classes"])
+                usual_colours[said] = tuple(noun.get("colours", ()))
     grammar: tuple[tuple[Kind, str], ...] = (
         *(("form", "forms"), ("most", "most"), ("relation", "relations"), ("ordinal", "ordinals")),
         ("pronoun", "pronouns"),
@@ -138,12 +143,14 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
     for kind, section in lists:
         add(kind, section, data[section])
     polite = frozenset(data["asking"]) | set(data["determiners"]) | set(data["anything"])
-    for word in (*data["determiners"], *data["anything"], *data["asking"], *data["fillers"]):
+    silent = ("determiners", "anything", "asking", "fillers", "materials")
+    for word in (word for section in silent for word in data[section]):
         add("filler", word, [word])
     return Vocabulary(
         phrases={phrase: tuple(each) for phrase, each in phrases.items()},
         longest=max(map(len, phrases)),
         classes=classes,
+        usual_colours=usual_colours,
         shape_words=frozenset(
             " ".join(phrase) for phrase, each in phrases.items() if any(m.kind == "shape" for m in each)
         ),

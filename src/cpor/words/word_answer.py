@@ -5,17 +5,17 @@ read in many worlds: in each, every object has one of its likely shapes, and mas
 meant in most of them is meant.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from cpor.scene import Scene
-from cpor.words.appearance import Appearance
+from cpor.words.appearance import NEARLY, Appearance
 from cpor.words.description import describe
 from cpor.words.grounding_answers import (
     ASKED_RATIO,
     CLEAR_RATIO,
-    LEAST_FIT,
     PERHAPS,
     AmbiguousRequest,
     Candidate,
@@ -31,38 +31,49 @@ from cpor.words.grounding_answers import (
     say_words,
     weigh,
 )
+from cpor.words.layout import ramp
 from cpor.words.pieces import MaskReading
 from cpor.words.request_words import Wish
 from cpor.words.vocabulary import vocabulary
 from cpor.words.word_judge import WORLDS, Fit, WordJudge
-from cpor.words.word_measures import LEAST_SHOWN
+from cpor.words.word_odds import OddsJudge, as_described
 
-MEANT = 0.8
-"""Probability from which an object is acted on where nouns are judged by their classes."""
+ACTED = 0.82
+"""Probability of an object from which it is acted on."""
 
-AGREED = 0.35
-"""Least probability by nouns of what is meant in most worlds; else the likelier one is asked about too."""
+POOL = (1.65, 0.3), (0.5, 1.1)
+"""Weights of the logs of both readings in their pool, by odds and by worlds: where the shape network hardly
+knows what it sees, as on most photographs, and where it is sure, as on what it learnt from."""
 
-CERTAIN = 0.93
-"""Where what is meant in most worlds fits so well, nouns are not judged by their classes."""
+NONE = 0.6
+"""Added to the log of the pool where none in view is meant."""
 
-MOST_SURE = 0.98
-"""The most that words tell of one object."""
+SURE_SHAPES = (0.75, 0.9)
+"""Mean probability of the likeliest shape of each object up to which the shape network counts as unsure, and
+from which it counts as sure. Nouns that are narrower than a shape are never its to tell."""
 
-IN_MOST = 0.8
-"""Share of the worlds with an object that fits in which it must be the same one to be acted on."""
+_LEAST_BY_ODDS, _LEAST_BY_WORLDS = 1e-3, 0.02
+"""Added to what each reading says, so that neither excludes an object alone."""
 
-SEVERAL = 0.4
-"""What a world counts in which several objects fit: a person who says "the cup" mostly sees just one."""
+LEAST_COLOUR = 0.19
+"""Where no object fits, those are asked about whose colours fit this well."""
+
+RELATED = (
+    frozenset(("box", "book", "block", "card", "bag")),
+    frozenset(("can", "cup", "tube", "bottle")),
+    *map(frozenset, (("bowl", "plate"), ("ball", "fruit"), ("tool", "pen"))),
+)
+"""Shapes that a person may take one for the other."""
+
+LEAST_SHOWN, ALSO_SHOWN = 0.15, 0.4
+"""Where a word is asked back, objects are shown that are as described with this probability, and with this
+share of the best one's."""
 
 NOT_THERE = 0.6
 """How much less likely masks are read right with which nothing fits the words."""
 
 MAYBE_ONE = 0.3
 """Probability from which it is said that two candidates may be one thing."""
-
-IN_MANY = 0.35
-"""Share of all worlds in which there must be one to be acted on."""
 
 
 class RequestReader:
@@ -82,110 +93,117 @@ class RequestReader:
         self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
         self.said, self.described = vocabulary().said, describe(scene)
         self._refused: RefusedError | None = None
-        self._of_world = False
         self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
         self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
-        # in which no object is meant, none of these since words point to what is not there; several; of all
-        self._none = self._refusals = self._several = self._total = 0.0
-        self._fit: Fit = dict.fromkeys(named, 0.0)
+        # in which no object is meant, none of these since words point to what is not there; of all
+        self._none = self._refusals = self._total = 0.0
 
     def answer(self, wish: Wish) -> Grounding:
         """The object that all words together describe; what is not understood is asked back."""
-        told = self._in_worlds(wish)
-        if isinstance(told, Found) and (not self._of_world or told.ranked[0].fit >= CERTAIN):
-            return told
-        fitting = told.candidates if isinstance(told, AmbiguousRequest) else ()
-        if sum(each.fit >= LEAST_FIT for each in fitting) > 1:
-            return told
-        ranked = self._by_nouns(wish)
-        if not ranked:
-            return self._ask_nearly(wish, told)
-        p, best = {each.id: each.fit for each in ranked}, ranked[0]
-        if isinstance(told, Found):
-            if max(p.get(k, 0.0) for k in (told.id, *told.pieces)) >= AGREED:
-                return told
-            several = tuple(sorted({told.id, best.id}, key=lambda k: -p[k]))
-            said = self.said["fits"].format(words=self.words, objects=self._say(several))
-            candidates = tuple(Candidate(k, p[k]) for k in several)
-            return AmbiguousRequest(candidates, f"{said} {say_question(len(several))}")
-        if best.fit >= MEANT:
-            return Found(best.id, ranked, best.fit - (ranked[1].fit if len(ranked) > 1 else 0.0), p=best.fit)
-        if best.fit >= PERHAPS:
-            return ask_which(self.words, ranked, self.called, ASKED_RATIO)
-        return self._ask_nearly(wish, told)
-
-    def _ask_nearly(self, wish: Wish, told: Grounding) -> Grounding:
-        """Where no object fits, the question about those that have the colours of what is not there."""
-        if not (isinstance(told, NotFound) and told.ranked and wish.colours and wish.kinds):
-            return told
-        fit = self._judge(self.scene, lambda: self.described.looks).fit(Wish(colours=wish.colours), 0)
-        candidates = tuple(each for each in _ranked(fit) if each.fit >= LEAST_FIT)
-        if not candidates:
-            return told
-        asked = self.said["fits_poorly"].format(words=self.words, objects=self._say(c.id for c in candidates))
-        return AmbiguousRequest(candidates, f"{asked} {say_question(len(candidates))}")
-
-    def _by_nouns(self, wish: Wish) -> tuple[Candidate, ...]:
-        """Probability that each object is meant, the best first; none where no noun tells.
-
-        Each word gives odds for each object against that none in view is meant; they are compared.
-        """
-        judge = self._judge(self.scene, lambda: self.described.looks)
-        with suppress(RefusedError):
-            fit = judge.fit(wish, None)
-            if not judge.by_noun or judge.unknown or judge.unjudged or judge.narrow:
-                return ()
-            sure = {k: min(value, MOST_SURE) for k, value in fit.items()}
-            odds = {k: value / (1.0 - value) for k, value in sure.items()}
-            total = 1.0 + sum(odds.values())
-            return _ranked({k: value / total for k, value in odds.items()})
-        return ()
-
-    def _judge(self, scene: Scene, looks: Callable[[], Mapping[int, Appearance]]) -> WordJudge:
-        named = {k: words for k, words in self.named.items() if k in scene.ids}
-        return WordJudge(scene, self.words, named, self.before, looks, lambda: self.described.classes)
-
-    def _in_worlds(self, wish: Wish) -> Grounding:
-        """What is meant in most worlds."""
-        readings = self._readings(wish)
-        for masks in readings:
-            judge = self._read(wish, masks)
-        self._fit = {k: value / self._total for k, value in self._fit.items()}
-        ranked = _ranked(self._fit)
+        judge = OddsJudge(
+            self.scene, self.words, self.named, self.before, lambda: self.described.looks,
+            lambda: self.described.classes,
+        )  # fmt: skip
+        try:
+            odds = judge.fit(wish, 0)
+        except RefusedError as why:
+            return NotFound(f"{why} {say_there(self.called)}")
+        if judge.unknown or judge.unjudged:
+            return self._ask_back(judge, _ranked(as_described(odds)))
+        if judge.judged == 0:
+            ranked = _ranked(as_described(odds))
+            asked = self.said["fits_every"].format(words=self.words, objects=self._say(self.called))
+            return AmbiguousRequest(ranked, f"{asked} {self.said['which']}")
+        readings, of_shapes = self._read_worlds(wish)
         none = self._none > (1.0 - PERHAPS) * self._total
         if none and self._refused is not None and self._refusals > 0.5 * self._none:
             return NotFound(f"{self._refused} {say_there(self.called)}")
-        if judge.unknown or judge.unjudged:
-            return self._ask_back(judge, ranked)
-        if judge.judged == 0:
-            asked = self.said["fits_every"].format(words=self.words, objects=self._say(self._fit))
-            return AmbiguousRequest(ranked, f"{asked} {self.said['which']}")
-        if judge.narrow and ranked[0].fit >= LEAST_FIT:
-            shape, kind = judge.narrow[0]
-            fitting = tuple(each for each in ranked if each.fit > CLEAR_RATIO * ranked[0].fit)
-            asked = self.said["is_it"].format(
-                objects=self._say(each.id for each in fitting),
-                kind=kind,
-                shape=vocabulary().say("shape", shape),
-            )
-            return AmbiguousRequest(fitting, f"{asked} {self.said['which']}")
-        best = max(self.named, key=lambda k: (self._meant[k], self._fit[k], -k))
-        least = self._total - self._none - (1.0 - SEVERAL) * self._several
-        if self._meant[best] >= max(IN_MANY * self._total, IN_MOST * least):
-            return self._found(best, ranked)
-        told = ask_which(self.words, ranked, self.called, ASKED_RATIO if judge.of_world else CLEAR_RATIO)
+        ranked = self._pool(odds, 0.0 if wish.kinds else self._sureness(of_shapes))
+        if judge.narrow and ranked[0].fit >= PERHAPS:
+            return self._ask_narrow(*judge.narrow[0], ranked)
+        found = self._found(ranked)
+        if found.p is not None and found.p >= ACTED:
+            return found
+        if ranked[0].fit < PERHAPS:
+            return self._ask_nearly(wish, ranked)
+        told = ask_which(self.words, ranked, self.called, ASKED_RATIO)
         return self._doubt_pieces(told, readings) if isinstance(told, AmbiguousRequest) else told
 
-    def _found(self, best: int, ranked: tuple[Candidate, ...]) -> Found:
-        """The object that is meant; of pieces of one thing the largest."""
+    def _sureness(self, of_shapes: bool) -> float:
+        """How sure the worlds are of what they tell; where a word needs shapes, no surer than those are."""
+        looks = [look for k, look in self.described.looks.items() if k in self.named]
+        known = [max(look.shapes.values()) for look in looks if look.shapes]
+        return ramp(sum(known) / len(known), *SURE_SHAPES) if of_shapes and known else 1.0
+
+    def _pool(self, odds: Fit, sure: float) -> tuple[Candidate, ...]:
+        """Probability that each object is meant, by both readings: their weighted geometric mean."""
+        odds_weight, worlds_weight = (
+            (1.0 - sure) * low + sure * high for low, high in zip(*POOL, strict=True)
+        )
+
+        def pool(p: float, share: float) -> float:
+            odds = (p + _LEAST_BY_ODDS) ** odds_weight
+            return float(odds * (share / self._total + _LEAST_BY_WORLDS) ** worlds_weight)
+
+        none = 1.0 / (1.0 + sum(odds.values()))
+        weighed = {k: pool(value * none, self._meant[k]) for k, value in odds.items()}
+        total = sum(weighed.values()) + pool(none, self._none) * math.exp(NONE)
+        return _ranked({k: value / total for k, value in weighed.items()})
+
+    def _ask_nearly(self, wish: Wish, ranked: tuple[Candidate, ...]) -> Grounding:
+        """Where no object fits, the question about those of its colours, else of a related shape."""
+        nothing = NotFound(
+            " ".join((self.said["fits_none"].format(words=self.words), say_there(self.called))), ranked
+        )
+        looks = {k: look for k, look in self.described.looks.items() if k in self.named}
+        wanted = {key for key, _ in (*wish.shapes, *wish.kinds)} - {"thing"}
+        related = set().union(wanted, *(group for group in RELATED if wanted & group))
+        alike = {k for k, o in looks.items() if o.said_shape in related or o.has_unknown_shape}
+        fit: Fit = {}
+        for k, look in looks.items() if wish.colours else ():
+            nearly = k in alike or not wanted
+            fit[k] = min(
+                max(look.fits_colour(c), look.nearly_fits_colour(c) if nearly else 0.0) for c in wish.colours
+            )
+        candidates = tuple(each for each in _ranked(fit) if each.fit >= LEAST_COLOUR)
+        if wanted and not wish.colours:
+            candidates = tuple(Candidate(k, NEARLY) for k in sorted(alike))
+        if not candidates:
+            return nothing
+        asked = self.said["fits_poorly"].format(words=self.words, objects=self._say(c.id for c in candidates))
+        return AmbiguousRequest(candidates, f"{asked} {say_question(len(candidates))}")
+
+    def _ask_narrow(self, shape: str, kind: str, ranked: tuple[Candidate, ...]) -> AmbiguousRequest:
+        """The question where no source tells a noun from others of its shape."""
+        fitting = tuple(each for each in ranked if each.fit > CLEAR_RATIO * ranked[0].fit)
+        asked = self.said["is_it"].format(
+            objects=self._say(each.id for each in fitting), kind=kind, shape=vocabulary().say("shape", shape)
+        )
+        return AmbiguousRequest(fitting, f"{asked} {say_question(len(fitting))}")
+
+    def _found(self, ranked: tuple[Candidate, ...]) -> Found:
+        """The likeliest object; of pieces of one thing the largest, with the probability of all."""
+        best, p = ranked[0].id, ranked[0].fit
         pieces: tuple[int, ...] = ()
-        for masks, p in self._in_pieces.items():
-            if best in masks and p > 0.5 * self._meant[best]:
-                pieces, best = masks, max(masks, key=lambda k: self._meant[k])
+        for masks, share in self._in_pieces.items():
+            if best in masks and share > 0.5 * (self._total - self._none):
+                pieces = masks
+                p = sum(each.fit for each in ranked if each.id in masks)
+                best = max(masks, key=lambda k: self._meant[k])
                 break
         ranked = tuple(sorted(ranked, key=lambda each: each.id != best))
         others = [each.fit for each in ranked if each.id not in (best, *pieces)]
-        return Found(best, ranked, ranked[0].fit - max(others, default=0.0), pieces)
+        return Found(best, ranked, p - max(others, default=0.0), pieces, p=p)
+
+    def _read_worlds(self, wish: Wish) -> tuple[list[MaskReading], bool]:
+        """What is meant in each world, in `_meant`; the ways to read the masks, and whether shapes count."""
+        readings = self._readings(wish)
+        of_shapes = [self._read(wish, masks) for masks in readings]
+        return readings, any(of_shapes)
+
+    def _judge(self, scene: Scene, looks: Callable[[], Mapping[int, Appearance]]) -> WordJudge:
+        named = {k: words for k, words in self.named.items() if k in scene.ids}
+        return WordJudge(scene, self.words, named, self.before, looks)
 
     def _readings(self, wish: Wish) -> list[MaskReading]:
         """Ways to read the masks; one where no word asks how objects look."""
@@ -196,8 +214,8 @@ class RequestReader:
             return self.described.readings
         return [MaskReading(1.0, self.scene, {}, {})]
 
-    def _read(self, wish: Wish, masks: MaskReading) -> WordJudge:
-        """Read the request in the worlds in which masks are so."""
+    def _read(self, wish: Wish, masks: MaskReading) -> bool:
+        """Read the request in the worlds in which masks are so; whether the shapes of objects count."""
         judge = self._judge(masks.scene, lambda: masks.looks)
         fits: list[Fit | None] = []
         for world in range(WORLDS):
@@ -208,7 +226,6 @@ class RequestReader:
                 fits.append(None)
             if not judge.of_world:  # the first world tells for all
                 break
-        self._of_world = self._of_world or judge.of_world
         meant = [None if fit is None else weigh(self.words, _ranked(fit), self.called) for fit in fits]
         none = sum(each is None or isinstance(each, NotFound) for each in meant) / len(fits)
         # A person asks for what shows: masks with which nothing fits are less likely to be read right.
@@ -216,19 +233,18 @@ class RequestReader:
         self._total += share * len(fits)
         self._none += share * none * len(fits)
         self._refusals += share * fits.count(None)
-        for fit, each in zip(fits, meant, strict=True):
-            for k, value in (fit or {}).items():
-                for piece in masks.pieces.get(k, (k,)):
-                    self._fit[piece] += share * value
-            if isinstance(each, AmbiguousRequest):
-                self._several += share
-            elif isinstance(each, Found):
-                pieces = masks.pieces.get(each.id, (each.id,))
+        for each in meant:
+            likely = {c.id: c.fit for c in each.candidates} if isinstance(each, AmbiguousRequest) else {}
+            self._none += share * max(0.0, 1.0 - sum(likely.values())) * bool(likely)  # it fits poorly
+            likely = {each.id: 1.0} if isinstance(each, Found) else likely
+            for k, fit in likely.items():
+                pieces = masks.pieces.get(k, (k,))
+                part = share * fit / max(1.0, sum(likely.values()))
                 for piece in pieces:
-                    self._meant[piece] += share
+                    self._meant[piece] += part
                 if len(pieces) > 1:
-                    self._in_pieces[pieces] = self._in_pieces.get(pieces, 0.0) + share
-        return judge
+                    self._in_pieces[pieces] = self._in_pieces.get(pieces, 0.0) + part
+        return judge.of_world
 
     def _doubt_pieces(self, asked: AmbiguousRequest, readings: list[MaskReading]) -> AmbiguousRequest:
         """The question, with the candidates that may well be one thing."""
@@ -259,7 +275,8 @@ class RequestReader:
             )  # fmt: skip
             said.append(self.said["cannot_judge"].format(words=say_words(judge.unjudged), why=lacks))
         # The right one may fit the other words worse than one that the word not understood rules out.
-        candidates = tuple(each for each in ranked if each.fit >= LEAST_SHOWN)
+        least = max(LEAST_SHOWN, ALSO_SHOWN * ranked[0].fit)
+        candidates = tuple(each for each in ranked if each.fit >= least)
         if not candidates:
             return NotFound(
                 " ".join([*said, "No object fits the other words.", say_there(self.called)]), ranked

@@ -10,7 +10,6 @@ from cpor.scene import Scene
 from cpor.words.appearance import NEARLY, Appearance
 from cpor.words.grounding_answers import CLEAR_RATIO, LEAST_FIT, PERHAPS, Exchange, RefusedError
 from cpor.words.layout import DIRECTIONS, Layout, ramp
-from cpor.words.nouns import noun_fit
 from cpor.words.request_words import LayoutWish, Order, Wish
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
@@ -22,7 +21,6 @@ from cpor.words.word_measures import (
     TWO_SENSES,
     add_doubtful,
     members,
-    nth_chance,
 )
 
 WORLDS = 64
@@ -46,14 +44,12 @@ class WordJudge:
         named: Words of the name that a person gave to each object that may be asked for, by its id.
         before: What was said and done before.
         looks: How the objects look, asked for where a word needs it.
-        classes: What the noun network says of the objects, asked for likewise; see `judge_classes`.
 
     Attributes:
         unknown, unjudged: Words that are not known, or cannot be judged in this scene.
         narrow: Words for a kind of a shape that cannot be told from others of it, with that shape.
         judged: Words that were held against the objects.
         of_world: Whether a word depends on the world.
-        by_noun: Whether a noun was judged by its classes.
     """
 
     def __init__(
@@ -63,13 +59,11 @@ class WordJudge:
         named: Mapping[int, frozenset[str]],
         before: Exchange,
         looks: Callable[[], Mapping[int, Appearance]],
-        classes: Callable[[], Mapping[int, np.ndarray]],
     ) -> None:
         self.scene, self.words, self.named, self.before = scene, words, named, before
         self.said, self._ask_looks = vocabulary().said, looks
-        self._ask_classes = classes
-        self._world: int | None = 0
-        self.of_world = self.by_noun = False
+        self._world = 0
+        self.of_world = False
         self._colours: dict[tuple[int, str, int, bool], float] = {}
         self.unknown: list[str] = []
         self.unjudged: list[str] = []
@@ -117,12 +111,8 @@ class WordJudge:
         """Where the objects lie."""
         return Layout(self.scene, {k: look.outline for k, look in self.looks.items()})
 
-    def fit(self, wish: Wish, world: int | None) -> Fit:
+    def fit(self, wish: Wish, world: int) -> Fit:
         """How well each object fits a wish in one of `WORLDS`, in each of which it has one likely shape.
-
-        Args:
-            wish: What the object is to be like.
-            world: Which one; None: no world, nouns count as `cpor.words.nouns` judges them.
 
         Raises:
             RefusedError: No object can be meant.
@@ -146,15 +136,9 @@ class WordJudge:
         # Where a word is asked back, all that may fit stay.
         asks = bool(self.unknown or self.unjudged)
         for word in wish.most:
-            if self._world is None:
-                self._by_place_in_row(1, word, fit)
-            else:
-                self._by_most(word, *members(fit, asks), fit)
+            self._by_most(word, *members(fit, asks), fit)
         if wish.order is not None:
-            if self._world is None and wish.order.start is not None:
-                self._by_place_in_row(wish.order.n, wish.order.start, fit)
-            else:
-                self._by_order(wish.order, *members(fit, asks), fit)
+            self._by_order(wish.order, *members(fit, asks), fit)
         return fit
 
     def _described(self, wish: Wish, nearly: bool) -> Fit:
@@ -232,11 +216,6 @@ class WordJudge:
 
     def _by_shape(self, wish: Wish, fit: Fit, nearly: bool) -> None:
         for key, word in (*wish.shapes, *wish.kinds):
-            if self._world is None:
-                known = bool(vocabulary().classes.get(word))
-                self._by_measure(word, fit, {k: self._noun_fit(key, word, k) if known else None for k in fit})
-                self.by_noun = True
-                continue
             if (key, word) in wish.kinds:
                 if all(self.named.values()):
                     raise RefusedError(f'No object is called "{word}".')
@@ -260,25 +239,8 @@ class WordJudge:
         form = FORMS.get(FORM_OF_SHAPE.get(key, ""))
         if look.shapes is None or (self.scene.observation.depth is None and form is not None):
             return None if form is None else form(look.outline)
-        assert self._world is not None
         self.of_world = True
         return like.get(self._shapes[obj][self._world], 0.0) * self._recognised[obj]
-
-    def _noun_fit(self, key: str, word: str, obj: int) -> float | None:
-        """Probability that a noun means an object and none of the others in view, were it alone there."""
-        named, like = vocabulary().keys_of(self.named[obj], "shape") - {"thing"}, vocabulary().like[key]
-        if named:
-            return max(like.get(other, 0.0) for other in named)
-        told, look = self._ask_classes().get(obj), self.looks.get(obj)
-        if told is None or look is None or look.shapes is None:
-            return None
-        clear = any((each.shapes or {}).get(key, 0.0) >= 0.5 for each in self.looks.values())
-        beside = BESIDE if clear else 1.0
-        p_shape = sum(
-            p * like.get(shape, 0.0) * (1.0 if shape == key else beside) for shape, p in look.shapes.items()
-        )
-        fits = noun_fit(told, vocabulary().classes[word], p_shape, word in vocabulary().shape_words)
-        return fits * self._recognised[obj]
 
     def _by_measure(self, word: str, fit: Fit, values: Mapping[int, float | None]) -> None:
         known = {k: value for k, value in values.items() if value is not None}
@@ -316,11 +278,6 @@ class WordJudge:
             k: max((w * self.layout.fit(relation.key, k, ids) for ids, w in landmarks), default=0.0)
             for k in fit
         }
-        if self._world is None:  # the best of those that probably fit otherwise is meant
-            best = max((holds[k] for k in fit if fit[k] >= 0.5), default=max(holds.values(), default=0.0))
-            for k in fit:
-                fit[k] *= sure * min(1.0, holds[k] / max(best, 1e-9))
-            return
         for k in fit:
             fit[k] *= holds[k]
         most = max(fit.values(), default=0.0)
@@ -362,20 +319,6 @@ class WordJudge:
         values = {k: measure(self.looks[k].outline) if k in self.looks else None for k in among}
         known = {k: value for k, value in values.items() if value is not None}
         return known, max(tells_apart or 0.2 * abs(max(known.values(), default=0.0)), 1e-12)
-
-    def _by_place_in_row(self, n: int, word: str, fit: Fit) -> None:
-        """Probability that an object is the n-th of those that fit, where each fits with some probability."""
-        senses = []
-        for sense in TWO_SENSES.get(word, (word,)):
-            values, scale = self._measured(sense, list(fit))
-            if values:
-                senses.append({k: fit[k] * nth_chance(n, k, values, scale, fit) for k in values})
-        if not senses:
-            self.unjudged.append(vocabulary().say("most", word))
-            return
-        self.judged += 1
-        for k in fit:
-            fit[k] = sum(each.get(k, 0.0) for each in senses) / len(senses)
 
     def _by_order(self, order: Order, sure: list[int], maybe: list[int], fit: Fit) -> None:
         """The n-th in a row; its neighbours too where they lie too close to be told apart."""
