@@ -14,10 +14,12 @@ from cpor.calibration import (
     LogisticCalibrator,
     UnseenCalibrator,
 )
+from cpor.calibration.coverage import CandidateCoverage
 from cpor.calibration.versioned import VersionedModel
 from cpor.decision import MOST_MU, Defer
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind
+from cpor.evidence.nearness import WithNearness
 from cpor.evidence.source import Source, sources_of_model
 from cpor.files.seals import Seal, digest_of, seal_here, sign, why_unknown
 from cpor.fusion import GatedFusion, Guard
@@ -97,6 +99,7 @@ class FittedModel(VersionedModel):
         geometry_weights: Fingerprint of the network it was fitted to; None for the paper's formula.
         calibration: For the scores of each source by its name; sources without scores have none.
         fusion: Fusion of all sources.
+        coverage: Adds candidates by nearness; None: the candidates are those that geometry or a scorer links.
         condition: For what lies on the target's chain; None where left out.
         rate: From action scores to success rates.
         promise: The promised error rate and its tau, or why there is none.
@@ -126,6 +129,7 @@ class FittedModel(VersionedModel):
     geometry_weights: str | None = None
     calibration: dict[str, PairCalibration]
     fusion: GatedFusion
+    coverage: CandidateCoverage | None = None
     condition: LogisticCalibrator | None
     rate: ActionCalibrator | None
     promise: RiskPromise
@@ -200,6 +204,13 @@ class FittedModel(VersionedModel):
         """The score above which a mode acts; a tested threshold counts only where something is promised."""
         return mode_tau(mode, None if self.why_no_promise() else self.promise.tau)
 
+    def say_coverage(self) -> str:
+        """How often all true relations are among the candidates; empty where that was not fitted."""
+        if self.coverage is None:
+            return ""
+        share, n = percent(1.0 - self.coverage.alpha), self.coverage.n
+        return f"In at least {share} of scenes like the {n} labelled ones every true relation is a candidate."
+
     def say_mode(self, mode: Mode) -> str:
         """What the mode did on the tested scenes, in a sentence; empty where nothing was counted."""
         figures = self.modes.get(mode)
@@ -219,13 +230,15 @@ class FittedModel(VersionedModel):
                 labelled scenes, instead of asking. For benchmarks: the promise does not cover that.
             sources: The further sources it was fitted with, where they are not installed under their names.
         """
+        measure = measure_with(GeometrySettings(**self.geometry.model_dump()), self.geometry_kind)
         return Pipeline(
-            measure=measure_with(GeometrySettings(**self.geometry.model_dump()), self.geometry_kind),
+            measure=measure if self.coverage is None else WithNearness(measure),
             sources=sources_of_model(self.fusion.beta, sources),
             calibrate=self.calibration,
             calibrate_unseen=self.unseen,
             fuse=self.fusion,
             guard=Guard() if self.most_disagreement is None else Guard(self.most_disagreement),
+            coverage=self.coverage,
             condition=self.condition,
             rate=self.rate,
             tau=self.tau() if tau is None else tau,

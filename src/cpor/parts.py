@@ -133,7 +133,7 @@ def say_mode(model: FittedModel | None, mode: Mode | None) -> str:
     """A sentence on what a mode means; empty where a threshold was given."""
     if model is None:
         return "Not calibrated: no model was fitted to such scores; `cpor fit` fits one."
-    return "" if mode is None else model.say_mode(mode)
+    return " ".join(filter(None, (model.say_coverage(), mode and model.say_mode(mode))))
 
 
 @cache

@@ -28,6 +28,7 @@ from cpor.calibration import (
     UnseenCalibrator,
     graph_features,
 )
+from cpor.calibration.coverage import CandidateCoverage
 from cpor.decision import MOST_MU, Decision, Defer, Grasp, settle
 from cpor.errors import InvalidSceneError, list_labels, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
@@ -145,6 +146,7 @@ class Pipeline:
         least_reliability: Geometry has no answer where less than this share of either object's visible pixels
             has a depth reading.
         fuse: All sources into one probability.
+        coverage: Adds candidates by nearness, and charges what may lack; `measure` has to tell nearness then.
         guard: Keeps what geometry saw against the other sources. None: the fusion alone, as in the paper.
         condition: For what lies on this target's chain.
         rate: From an action's score to how often such actions succeeded; told, not decided by.
@@ -162,6 +164,7 @@ class Pipeline:
     least_reliability: float = LEAST_RELIABILITY
     fuse: AnyFusion = field(default_factory=NaiveFusion)
     guard: Guard | None = field(default_factory=Guard)
+    coverage: CandidateCoverage | None = None
     condition: LogisticCalibrator | None = None
     rate: ActionCalibrator | None = None
     tau: float = 0.5
@@ -239,6 +242,9 @@ class Pipeline:
         np.fill_diagonal(fused, 0.0)
         cues = geometry.unseen
         p_unseen = cues.strict_p() if self.calibrate_unseen is None else self.calibrate_unseen.apply(cues)
+        if self.coverage is not None:
+            assert geometry.nearness is not None, "a pipeline with coverage measures nearness"
+            fused, p_unseen = self.coverage.apply(fused, p_unseen, geometry.nearness)
         watch.lap("fuse")
         scorer = semantic.scorer if semantic else None
         return PairBeliefs(geometry.ids, geometry, scores, p, fused, p_unseen, scorer)

@@ -24,6 +24,7 @@ from cpor.pipeline import Pipeline
 from cpor.promise import make_promise
 from cpor.scene import BlockedBy, Observation, SemanticScores, TrueRelations
 from cpor.sources import describe_sources, fingerprint
+from cpor.system import System
 from cpor.truth import is_wrong, on_chain, parse_truth, right_actions, truth_of
 
 FORMULA = {"geometry": None}  # geometry by the paper's formula
@@ -275,6 +276,25 @@ def with_sources(scenes):
     given = (Told("tells", 2.0), Told("guesses", 0.0))
     known = [(name, recorded(scene)) for name, scene in list(scenes.items())[:120]]
     return fit_model(known, FitSettings(alpha=0.3, seed=3, sources=given)), given
+
+
+def test_candidates_with_coverage_are_fitted_kept_and_said(scenes, tmp_path):
+    known = [(name, recorded(scene)) for name, scene in [*scenes.items()][:60]]
+    plain = fit_model(known, FitSettings(alpha=0.3, seed=3)).model
+    model = fit_model(known, FitSettings(alpha=0.3, seed=3, coverage=0.1)).model
+    model.save(tmp_path / "model.json")
+    assert FittedModel.load(tmp_path / "model.json") == model
+    assert plain.coverage is None and model.coverage.n == 30  # the first two parts: half of the pictures
+    assert model.calibration == plain.calibration and model.fusion == plain.fusion
+    scene = known[0][1]
+    before, after = (each.pipeline().believe(scene) for each in (plain, model))
+    added = after.p_fused != before.p_fused
+    added &= ~np.isnan(before.p_fused)
+    assert (before.p_fused[added] == 0.0).all() and (after.p_fused[added] == model.coverage.p_added).all()
+    assert (after.p_unseen[~np.isnan(after.p_unseen)] >= model.coverage.leak).all()
+    system = System("given", None, model)
+    notes = " ".join(system.decide(system.look(scene), scene.ids[0]).notes)
+    assert "In at least 90% of scenes like the 30 labelled ones every true relation is a candidate." in notes
 
 
 def test_further_sources_are_calibrated_and_weighed_by_what_they_know(with_sources):

@@ -68,6 +68,13 @@ def fit(
     truth: Annotated[
         str, typer.Option(help="True relations to learn: occlusion, sweep, or any (either of the two).")
     ] = "occlusion",
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            rich_help_panel=MORE,
+            help="Add candidate pairs until at most this share of scenes lacks a true relation.",
+        ),
+    ] = None,
     geometry: Annotated[
         str, typer.Option(help="Geometric evidence: paper (its formula), learnt (our network) or both.")
     ] = "both",
@@ -120,6 +127,7 @@ def fit(
         geometry_kind=parse_geometry(geometry),
         truth=parse_truth(truth),
         sources=load_sources(sources or ()),
+        coverage=coverage,
     )
     if not out.parent.is_dir():
         raise InvalidSettingError(
@@ -144,9 +152,9 @@ def fit(
     start = _prior(scenes, prior)
     typer.echo(_say_labels(scenes, settings, from_prior=start is not None), err=True)
     if start is not None:
-        if condition or geometry != "both" or sources:
+        if condition or geometry != "both" or sources or coverage is not None:
             raise InvalidSettingError(
-                "--condition, --geometry and --source are those of the model it starts from; drop them"
+                "--condition, --geometry, --coverage and --source are those of the prior model; drop them"
             )
         _fit_lab(scenes, start, settings, out, sign, as_json)
         return

@@ -55,6 +55,7 @@ class GeometricEvidence:
         p_geometry: sigmoid(u_ij) where scored: a bounded confidence, not calibrated. 0 without contact,
             NaN without answer, as `ObstructionPosterior` reads them.
         unseen: What speaks for something without a mask before each object.
+        nearness: See `cpor.evidence.nearness`; None: not measured.
     """
 
     ids: tuple[int, ...]
@@ -66,6 +67,7 @@ class GeometricEvidence:
     logit_geometry: Float[np.ndarray, "n n"]
     p_geometry: Float[np.ndarray, "n n"]
     unseen: UnseenEvidence
+    nearness: Float[np.ndarray, "n n"] | None = None
 
     @property
     def is_candidate(self) -> Bool[np.ndarray, "n n"]:

@@ -15,12 +15,14 @@ from cpor.decision import Decision, Defer
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
+from cpor.evidence.nearness import WithNearness
 from cpor.evidence.source import Source
 from cpor.fitting.labelled import FittingError, LabelledScene, group_copies, split
 from cpor.fitting.stages import (
     ReliabilityData,
     action_reliability,
     fit_calibration,
+    fit_coverage,
     fit_fusion,
     fit_selection,
     fit_unseen,
@@ -56,6 +58,8 @@ class FitSettings:
         sources: Further sources of belief to calibrate and to weigh, beside geometry and semantic scores.
         untouched: Names of scenes that are kept for the promise: such as were not looked at while choosing
             anything. By default a part of all scenes, drawn at random.
+        coverage: Add candidates by nearness, so that at most this share of scenes lacks a true relation among
+            them. None: the candidates are those that geometry or a scorer links.
     """
 
     alpha: float = 0.1
@@ -67,15 +71,19 @@ class FitSettings:
     truth: TruthKind = "occlusion"
     sources: tuple[Source, ...] = ()
     untouched: frozenset[str] = frozenset()
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         check_levels(self.alpha, self.delta)
+        if self.coverage is not None:
+            check_levels(self.coverage, self.delta)
         if self.seed < 0:
             raise InvalidSettingError(f"seed is {self.seed}; give 0 or more")
 
     def raw_stages(self) -> Pipeline:
         """The stages before anything is fitted."""
-        return Pipeline(measure=measure_with(self.geometry, self.geometry_kind), sources=self.sources)
+        measure = measure_with(self.geometry, self.geometry_kind)
+        return Pipeline(WithNearness(measure) if self.coverage else measure, sources=self.sources)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +134,11 @@ def fit_labelled(
     tell = progress or (lambda what, done, total: None)
     raw = settings.raw_stages()
     weights = None
-    if isinstance(raw.measure, LearntGeometry):
-        if raw.measure.fallback is not None:
-            raise FittingError(f"{raw.measure.fallback}; fit with --geometry paper")
-        weights = raw.measure.fingerprint
+    network = raw.measure.measure if isinstance(raw.measure, WithNearness) else raw.measure
+    if isinstance(network, LearntGeometry):
+        if network.fallback is not None:
+            raise FittingError(f"{network.fallback}; fit with --geometry paper")
+        weights = network.fingerprint
     labelled = group_copies([each for each in read if each.beliefs.ids])
     if len({each.name for each in labelled}) < len(labelled):
         raise FittingError(
@@ -144,6 +153,8 @@ def fit_labelled(
     tell("fitting", 1, 4)
     fitted, fused = fit_fusion(fitted, parts)
     reliability += fused
+    if settings.coverage is not None:
+        fitted = fit_coverage(fitted, parts, settings.coverage)
     tell("fitting", 2, 4)
     targets = {each.name: int(rng.choice(each.beliefs.ids)) for part in PARTS[2:] for each in parts[part]}
     fitted, chosen = fit_selection(fitted, parts["selection"], targets, settings.condition)
@@ -168,6 +179,7 @@ def fit_labelled(
         geometry_weights=weights,
         calibration=fitted.calibrate,
         fusion=fitted.fuse,
+        coverage=fitted.coverage,
         condition=fitted.condition,
         rate=fitted.rate,
         promise=promise,

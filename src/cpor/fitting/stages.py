@@ -15,6 +15,7 @@ from cpor.calibration import (
     UnseenCalibrator,
     cross_fit_on_chain,
 )
+from cpor.calibration.coverage import CandidateCoverage, CoverageCase
 from cpor.calibration.cross_validation import N_FOLDS
 from cpor.calibration.logistic import BASE_PENALTY
 from cpor.decision import Decision, Defer
@@ -150,6 +151,18 @@ def fit_unseen(
         reliability = ReliabilityData("unseen blocker", p[answered], label[answered])
         return replace(fitted, calibrate_unseen=unseen), [reliability]
     return fitted, []
+
+
+def fit_coverage(fitted: Pipeline, parts: Mapping[str, list[LabelledScene]], alpha: float) -> Pipeline:
+    """Candidates by nearness, from one scene a picture of the first two parts."""
+    pictures = {each.image: each for name in ("calibration", "fusion") for each in parts[name]}
+    cases = []
+    for each in pictures.values():
+        beliefs = each.believed_by(fitted).beliefs
+        assert beliefs.geometry.nearness is not None
+        cases.append(CoverageCase(beliefs.geometry.nearness, each.label & each.known, beliefs.p_fused != 0.0))
+    with _naming("coverage of candidates"):
+        return replace(fitted, coverage=CandidateCoverage.fit(cases, alpha))
 
 
 def fit_fusion(
