@@ -37,6 +37,7 @@ SIM, PERCEPTION = "benchmarks/evidence_sim.py", "benchmarks/evidence_perception.
 LOOP, IDENTITY = "benchmarks/evidence_loop_causes.py", "benchmarks/evidence_identity.py"
 
 INPUTS = "benchmarks/evidence_inputs.py"
+GUARANTEES = "benchmarks/evidence_guarantees.py"
 LAB, ACCESS = "benchmarks/evidence_lab.py", "benchmarks/evidence_access.py"
 LONG = {
     "heaps": SIM,
@@ -89,12 +90,18 @@ LONG = {
     "sensors": "benchmarks/evidence_sensors.py",
     "merged": "benchmarks/evidence_merged.py",
     "gate_acts": "benchmarks/evidence_gate_acts.py",
+    "exact_sizes": GUARANTEES,
+    "equal": GUARANTEES,
+    "robust": GUARANTEES,
+    "plans": GUARANTEES,
+    "cycles": GUARANTEES,
+    "coverage": GUARANTEES,
     "first_actions": "benchmarks/evidence_first_actions.py",
     "photographs_first_actions": "benchmarks/evidence_first_actions.py --photographs",
 }
 """Long parts: the script, which keeps its rows itself."""
 
-TAKES_ONLY = (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS, IDENTITY)
+TAKES_ONLY = (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS, IDENTITY, GUARANTEES)
 """Scripts that measure several parts."""
 
 
