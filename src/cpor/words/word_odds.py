@@ -32,7 +32,7 @@ class Weights:
         shape, kind: Of a word for a shape, and of a narrower noun: log of how rarely it is said; then of the
             log-odds that it is said of an object: intercept; log of how much more than usual is said of its
             classes; log of its probability by the shape network.
-        form: Of the log of how well an outline fits a word for a form.
+        form: Weight of the log of how well an outline fits a word for a form.
         large, border: Of the share of the image over a tenth, and of touching its border: furniture.
         relation, landmark: Of the log of how well a relation holds, by the best of the objects; and of the
             probability that what it points to is there.
@@ -158,7 +158,7 @@ class OddsJudge(WordJudge):
             self._by_measure(word, fit, {k: self._noun_odds(key, word, k, usual) for k in fit})
 
     def _noun_odds(self, key: str, word: str, obj: int, usual: tuple[str, ...]) -> float | None:
-        """How much likelier a noun means an object than none in view; None where nobody can tell."""
+        """How much likelier a noun means an object than none in view; None where no class tells."""
         named, like = vocabulary().keys_of(self.named[obj], "shape") - {"thing"}, vocabulary().like[key]
         if named:
             return CALLED * max(like.get(other, 0.0) for other in named)
