@@ -89,6 +89,7 @@ def test_live_comes_after_a_dry_run_and_a_yes(cell):
 class Bold:
     """A robot without a dry run."""
 
+    address = None
     moved = 0
 
     def observe(self):

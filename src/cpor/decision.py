@@ -202,7 +202,7 @@ class Decision:
 
     @property
     def radius(self) -> float | None:
-        """How much dependence between relations the action bears: eta*; None where it defers.
+        """How much dependence between relations the action bears: eta*; None where no action is proven.
 
         For every other distribution over the same graphs whose ratios to the posterior differ by a factor of
         less than e^eta*, the action is right with more than tau.
@@ -210,6 +210,8 @@ class Decision:
         if isinstance(self.action, Defer):
             return None
         score = self.interval(self.action.obj)[0]
+        if score <= self.tau:
+            return None
         if score >= 1.0 or self.tau <= 0.0:
             return math.inf
         return math.log(score / (1.0 - score)) - math.log(self.tau / (1.0 - self.tau))
