@@ -8,6 +8,7 @@ import zipfile
 from support.page_steps import SCENE, expect, shows_action
 
 from cpor.data.scene_folder import read_scene_folder
+from cpor.risk.modes import MODES
 
 
 class Editor:
@@ -171,7 +172,7 @@ def test_a_decision_is_taken_away_and_compared(open_page):
     answer = it.settled()
     it.see("open-take").click()
     rows = it.see("compare").locator("tr")
-    expect(rows).to_have_count(3)
+    expect(rows).to_have_count(len(MODES))
     by_mode = {row.get_attribute("data-mode"): row.get_attribute("data-action") for row in rows.all()}
     assert by_mode["cautious"] == answer["action"]["type"]
     expect(it.see("history").locator("li")).to_have_count(1)
