@@ -117,7 +117,7 @@ def rows_of(kind: str, model: FittedModel) -> Iterator[Row]:
     for name, (n, acted, wrong) in promise.strata.items():
         low = float(betaincinv(wrong, acted - wrong + 1, 0.025)) if wrong else 0.0
         high = float(betaincinv(wrong + 1, acted - wrong, 0.975)) if wrong < acted else 1.0
-        said = f"{wrong} of {acted}, {wrong / max(acted, 1):.3f} [{low:.3f}, {high:.3f}]; {n} cases"
+        said = f"{wrong / max(acted, 1):.3f} [{low:.3f}, {high:.3f}] ({wrong} of {acted}; {n} cases)"
         yield Row(
             "calibrated", f"wrong actions under the promise, {masks}, {name}", f"<= {promise.alpha}", said
         )
