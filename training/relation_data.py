@@ -1,8 +1,9 @@
 """Pictures of pairs to train the relation networks on, made on the CPU with the product's own code; no torch.
 
-Two kinds of heaps: those `cpor simulate` makes (`catalogue_case`), photographed by the product's camera, at
-first and after removals; and random heaps (`wide_heap`), which the training draws on the GPU and hands back
-(`view_pairs`). Each view is seen with true masks, with degraded ones, or with those of our segmenter.
+Two kinds of heaps: those `cpor simulate` makes (`catalogue_case`), photographed by the sensors of the
+simulator, at first and after removals; and random heaps (`wide_heap`), which the training draws on the GPU
+and hands back (`view_pairs`). Each view is seen with true masks, with degraded ones, or with those of our
+segmenter. Depth shadows are filled as the product fills them.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from scipy import ndimage
 from cpor.errors import CporError, SimulationError
 from cpor.evidence.learnt import RELATIONS
 from cpor.evidence.pair_crops import CROP_SIZE, colour_crops, geometry_crops, near_pairs, unordered
+from cpor.evidence.shadows import fill_shadows
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Scene
 from cpor.sim.camera.look import random_look
 from cpor.sim.camera.photograph import photograph
@@ -35,6 +37,15 @@ from training.view_files import ANSWERS, as_seen, read_answers, read_views, writ
 MASKS = ("true", "degraded", "ours")
 KINDS = ("catalogue, first look", "catalogue, later look", "catalogue, any camera", "wide")
 FEWEST_LEFT = 3
+
+SENSORS = ("default", "default", "default", "harsh", "realsense", "phoxi", "phoxi", "kinect", "zed")
+"""Sensors of catalogue views, each as often as it stands here."""
+
+SHADOWED = 0.5
+"""Share of the wide views in which a projector or second camera aside leaves shadows."""
+
+BASELINES_M = (0.03, 0.4)
+"""How far aside it stands, where the focal length is the width of the picture. [m]"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +86,7 @@ def cut(scene: Scene, masks: str, kind: int) -> Pairs:
     assert scene.true_occlusion is not None and scene.true_sweep is not None
     assert scene.visible_ids is not None
     pairs = unordered(near_pairs(scene))
-    depth = geometry_crops(scene, pairs)
+    depth = geometry_crops(fill_shadows(scene).holes, pairs)
     colour = colour_crops(scene.observation.rgb, scene.visible_ids, pairs)
     label = np.zeros((len(pairs), 2, len(RELATIONS)), bool)
     for k, (i, j) in enumerate(pairs):
@@ -138,7 +149,7 @@ def catalogue_looks(seed: int, looks: int, rng: np.random.Generator) -> Iterator
                 distance=rng.uniform(0.5, 0.95),
                 fov_deg=rng.uniform(26.0, 42.0),
             )
-        sensor = sensor_preset(("default", "default", "default", "harsh")[int(rng.integers(4))])
+        sensor = sensor_preset(SENSORS[int(rng.integers(len(SENSORS)))])
         views = cast_views(world, camera)
         scene = photograph(world, camera, random_look(rng), sensor, rng, views=views)
         occlusion, sweep = occlusion_relations(views), sweep_relations(world)
@@ -201,13 +212,43 @@ def view_pairs(path: str, masks: str, seed: int) -> Pairs:
         answers = Path(path).with_suffix(ANSWERS)
         found = read_answers(answers)
         answers.unlink()
-        return Pairs.join([cut(as_seen(scene, found[k]), masks, kind) for k, kind, scene in read_views(path)])
-    return Pairs.join(
-        [
-            cut(scene, "true", kind) if rng.random() < 0.5 else cut(degrade(scene, rng), "degraded", kind)
-            for _, kind, scene in read_views(path)
-        ]
-    )
+        seen = ((kind, as_seen(scene, found[k])) for k, kind, scene in read_views(path))
+        return Pairs.join([cut(_by_any_sensor(scene, kind, rng), masks, kind) for kind, scene in seen])
+    made = []
+    for _, kind, scene in read_views(path):
+        shown = _by_any_sensor(scene, kind, rng)
+        is_true = rng.random() < 0.5
+        made.append(cut(shown, "true", kind) if is_true else cut(degrade(shown, rng), "degraded", kind))
+    return Pairs.join(made)
+
+
+def _by_any_sensor(scene: Scene, kind: int, rng: np.random.Generator) -> Scene:
+    """A wide view with depth shadows on one side, or as it is; catalogue views come from such sensors."""
+    depth, rgb = scene.observation.depth, scene.observation.rgb
+    if depth is None or KINDS[kind] != "wide" or rng.random() > SHADOWED:
+        return scene
+    baseline = np.exp(rng.uniform(*np.log(BASELINES_M)))
+    lost = in_shadow(depth, baseline * depth.shape[1], bool(rng.integers(2)), bool(rng.integers(2)))
+    rgb = np.where(lost[..., None], 0, rgb).astype(np.uint8) if rng.random() < 0.33 else rgb
+    unlit = replace(scene.observation, rgb=rgb, depth=np.where(lost, np.float32(np.nan), depth))
+    return replace(scene, observation=unlit)
+
+
+def in_shadow(depth: np.ndarray, k: float, beside: bool, after: bool) -> np.ndarray:
+    """Where a surface nearer to the camera hides what it shows from a projector aside. Shape (h, w).
+
+    Args:
+        depth: NaN where there is no reading. Shape (h, w). [m]
+        k: Baseline times focal length. [m px]
+        beside: Whether shadows lie to the left or right, not above or below.
+        after: Whether they lie to the right or below.
+    """
+    z = depth if beside else depth.T
+    z = z if after else z[:, ::-1]
+    place = np.where(np.isnan(z), -np.inf, np.arange(z.shape[1]) + k / z)
+    lost: np.ndarray = place < np.maximum.accumulate(place, axis=1) - 1.0
+    lost = lost if after else lost[:, ::-1]
+    return lost if beside else lost.T
 
 
 def degrade(scene: Scene, rng: np.random.Generator) -> Scene:

@@ -17,6 +17,9 @@ from training.relation_network import LAYERS, RelationNet, Source
 
 BATCH = 1024
 LEARNING_RATE = 1.5e-3
+RATE_GOING_ON = 5e-4
+"""From weights that were trained before: what they know should stay."""
+
 WEIGHT_DECAY = 0.03
 
 
@@ -79,7 +82,8 @@ def train(
     net = RelationNet(source).to(device)
     if begin is not None:
         load_exported(net, begin, store.crops(source, torch.arange(min(batch, len(store)), device=device)))
-    run = Averaging(net, seconds, LEARNING_RATE, WEIGHT_DECAY)
+    rate = LEARNING_RATE if begin is None else RATE_GOING_ON
+    run = Averaging(net, seconds, rate, WEIGHT_DECAY)
     while run.goes_on():
         at = torch.randint(len(store), (batch,), generator=generator, device=device)
         crops, label = _turned(source, store.crops(source, at), store.label[at], store.kind[at], generator)

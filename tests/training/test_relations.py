@@ -1,10 +1,12 @@
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from cpor.evidence.pair_crops import colour_crops, geometry_crops, near_pairs, unordered
+from cpor.evidence.shadows import fill_shadows, find_shadow
 from cpor.perception.network_file import PACKAGED
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from training import answering
@@ -12,7 +14,16 @@ from training.buffer import FileViews
 from training.config import Config, HeapConfig
 from training.export import export_relations
 from training.exported import load_exported
-from training.relation_data import Pairs, catalogue_case, catalogue_looks, cut, degrade, view_pairs, wide_heap
+from training.relation_data import (
+    Pairs,
+    catalogue_case,
+    catalogue_looks,
+    cut,
+    degrade,
+    in_shadow,
+    view_pairs,
+    wide_heap,
+)
 from training.relation_network import LAYERS, RelationNet
 from training.relation_training import PairStore, _turned, measure, train
 from training.run_relations import draw_wide
@@ -46,6 +57,21 @@ def test_networks_are_shown_what_the_product_cuts(labelled):
     assert np.array_equal(store.crops("geometry", at).numpy(), geometry_crops(labelled, wanted))
     colour = colour_crops(labelled.observation.rgb, labelled.visible_ids, wanted)
     assert np.array_equal(store.crops("scorer", at).numpy(), colour)
+
+
+def test_depth_shadows_lie_on_the_side_that_the_product_finds_and_are_cut_as_it_fills_them(labelled):
+    depth = np.full((240, 320), 0.8, np.float32)
+    depth[80:160, 100:180] = 0.7
+    for beside, after in ((True, True), (True, False), (False, True), (False, False)):
+        lost = in_shadow(depth, 60.0, beside, after)
+        side = find_shadow(np.where(lost, np.float32(np.nan), depth))
+        assert (side.axis == 1, side.after) == (beside, after)
+    depth = labelled.observation.depth
+    shaded = np.where(in_shadow(depth, 0.4 * depth.shape[1], True, True), np.float32(np.nan), depth)
+    scene = replace(labelled, observation=replace(labelled.observation, depth=shaded))
+    filled = geometry_crops(fill_shadows(scene).holes, unordered(near_pairs(scene)))
+    assert np.array_equal(cut(scene, "true", 0).geometry[:, 0], filled[:, 0])
+    assert not np.array_equal(filled, geometry_crops(scene, unordered(near_pairs(scene))))
 
 
 @pytest.fixture(scope="module")
