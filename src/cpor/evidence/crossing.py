@@ -101,7 +101,8 @@ def _edges(
     """Rows, columns and gradient direction of edge pixels away from outlines: the crests of the gradient."""
     levels = np.ascontiguousarray(rgb).reshape(rgb.shape[0], -1)
     down, across = colour_gradients(levels, FILTER)
-    return find_crests(down, across, mark_outlines(ids, NEAR_OUTLINE), LEAST_STEP)
+    rows, cols, angle = find_crests(down, across, mark_outlines(ids, NEAR_OUTLINE), LEAST_STEP)
+    return rows, cols, angle
 
 
 def _straight_pieces(
