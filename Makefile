@@ -16,7 +16,7 @@ demo: $(VENV)/.sim
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Before every commit, in under a minute: all but what takes seconds, and the folders that start much.
-NOT_QUICK := e2e experiments fitting perception semantics serve sim training validity viz \
+NOT_QUICK := e2e fitting paper perception semantics serve sim training validity viz \
 	test_cli_sim.py test_decide_folder.py test_extending.py test_readme.py
 quick: $(VENV)/.dev
 	@$(PYTEST) -q -m "not slow" $(NOT_QUICK:%=--ignore=tests/%)
@@ -26,8 +26,8 @@ test: $(VENV)/.compiled
 
 # The core on other interpreters, with the pinned packages and without torch, browser and service: PYTHONS are those to try.
 PYTHONS ?= python3.12 python3.13
-CORE := test_asking.py test_pipeline.py test_relations.py test_scene.py test_system.py calibration \
-	contracts corrections data decoding evidence files fusion gate inference metrics planning records risk tracking words
+CORE := test_asking.py test_pipeline.py test_relations.py test_scene.py test_system.py contracts \
+	corrections evidence gate infer io learn records tracking words
 pythons:
 	@set -e; for python in $(PYTHONS); do at=out/pythons/$$(basename $$python); \
 		$$python -m venv $$at; $$at/bin/python --version; \

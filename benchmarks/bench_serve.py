@@ -24,7 +24,7 @@ import httpx
 import numpy as np
 
 import cpor
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 from cpor.scene import Observation
 from cpor.serve.api.example_scenes import FOLDER
 from cpor.serve.api.messages import DecideReply, DecideRequest, ErrorReply

@@ -33,10 +33,10 @@ from cpor.errors import SimulationError
 from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
 from cpor.evidence.joined import join_geometry
 from cpor.evidence.learnt import RELATIONS, GeometryKind, LearntGeometry
-from cpor.experiments.perceived import PerceptionSettings, SegmenterKind, see
-from cpor.experiments.robot_table import WilsonRate
-from cpor.files.whole_files import write_bytes
 from cpor.fitting.labelled import LabelledScene
+from cpor.io.whole_files import write_bytes
+from cpor.paper.perceived import PerceptionSettings, SegmenterKind, see
+from cpor.paper.robot_table import WilsonRate
 from cpor.perception import network_file
 from cpor.pipeline import Pipeline
 from cpor.scene import DetectedObject, Observation, Scene, SemanticScores

@@ -9,20 +9,20 @@ import numpy as np
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import TooLargeError
 from cpor.evidence.learnt import RELATIONS, GeometryKind
-from cpor.experiments.deciders import true_scores
-from cpor.experiments.paired import forced_action, map_scores, product_scores
-from cpor.experiments.perceived import SegmenterKind
 from cpor.fitting import FitSettings
 from cpor.fitting.fit import fit_labelled, unanswered_rate
 from cpor.fitting.labelled import LabelledScene, split
 from cpor.fitting.stages import fit_calibration, fit_fusion, fit_unseen
-from cpor.inference.decide import decide_many
-from cpor.metrics import summarise_reliability
-from cpor.metrics.ranking import auroc
+from cpor.infer.decide import decide_many
+from cpor.learn.modes import MODES
+from cpor.learn.ranking import auroc
+from cpor.learn.reliability import summarise_reliability
 from cpor.model import FittedModel
+from cpor.paper.deciders import true_scores
+from cpor.paper.paired import forced_action, map_scores, product_scores
+from cpor.paper.perceived import SegmenterKind
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.risk.modes import MODES
 from cpor.truth import TruthKind, is_wrong, truth_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from support.bags import COLOR, DEPTH, FIRST_NS, BagMaker
 
 PREAMBLES = {
     "docs/gate.md": """
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 import numpy as np
 scene = read_scene_folder("heap"); observation, previous = scene.observation, None
 raw_depth = np.round(np.nan_to_num(observation.depth) * 1000).astype(np.uint16)
@@ -33,7 +33,7 @@ T_camera_board = [np.linalg.inv(_camera) @ each @ _board for each in T_base_tool
 T_world_base = np.eye(4)
 """,
     "docs/perception.md": """
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 observation = read_scene_folder("heap").observation
 """,
     "docs/robot.md": """

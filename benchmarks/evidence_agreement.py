@@ -13,7 +13,7 @@ from support.served import served
 from support.surfaces import ask_everywhere, bare_frame
 
 import cpor
-from cpor.data.scene_folder import write_scene_folder
+from cpor.io.scene_folder import write_scene_folder
 from cpor.serve.client import Client
 from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset

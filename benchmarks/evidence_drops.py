@@ -26,16 +26,16 @@ from evidence_merged import WRONG_MASKS
 from evidence_page import keep
 from long_parts import Row
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
 from cpor.decision import Defer, Grasp
 from cpor.evidence import GeometricEvidence, geometric_evidence
 from cpor.fitting.labelled import drop_objects
-from cpor.fusion import Guard
-from cpor.inference.decide import decide_many
+from cpor.infer.decide import decide_many
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
+from cpor.learn.gated import Guard
+from cpor.learn.modes import MODES
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.pipeline import Pipeline
-from cpor.risk.modes import MODES
 from cpor.scene import BlockedBy, Scene
 from cpor.sim.dataset.recognition import Recognition
 from cpor.system import System

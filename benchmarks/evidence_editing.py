@@ -29,7 +29,7 @@ from cpor.corrections import (
     Split,
     correct_view,
 )
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 from cpor.scene import Scene
 from cpor.system import System
 

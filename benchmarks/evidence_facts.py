@@ -26,14 +26,14 @@ from long_parts import Row
 from cpor.decision import Action, Defer, Grasp
 from cpor.evidence.learnt import GeometryKind
 from cpor.fitting.stages import outcomes
-from cpor.fusion import Guard
-from cpor.inference.decide import decide_many
+from cpor.infer.decide import decide_many
+from cpor.learn.control import control_risk
+from cpor.learn.gated import Guard
+from cpor.learn.modes import MODES
+from cpor.learn.tau_grid import choose_tau_grid
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.pipeline import Pipeline
 from cpor.promise import make_promise
-from cpor.risk.control import control_risk
-from cpor.risk.modes import MODES
-from cpor.risk.tau_grid import choose_tau_grid
 from cpor.scene import BlockedBy, SemanticScores, Sources
 from cpor.truth import is_wrong, truth_of
 

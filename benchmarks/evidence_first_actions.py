@@ -22,11 +22,11 @@ from evidence_page import MEASURED, keep
 from long_parts import Row
 
 import cpor
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import SimulationError
-from cpor.experiments.runs.report import wilson_interval
-from cpor.risk.modes import MODES
+from cpor.io.scene_folder import read_scene_folder
+from cpor.learn.modes import MODES
+from cpor.paper.runs.report import wilson_interval
 from cpor.scene import Scene
 from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split

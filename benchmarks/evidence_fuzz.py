@@ -33,13 +33,13 @@ from fuzz_faults import FAULTS, Broken, Fault, break_scene, shows
 from long_parts import Row
 
 from cpor.answer import Answer, Outlook, View
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError
-from cpor.experiments.perceived import PerceptionSettings, see
+from cpor.io.scene_folder import read_scene_folder
+from cpor.learn.modes import DEFAULT_MODE, MODES, mode_tau
 from cpor.model import bundled_model
+from cpor.paper.perceived import PerceptionSettings, see
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.risk.modes import DEFAULT_MODE, MODES, mode_tau
 from cpor.scene import BlockedBy, Observation, Scene, Sources
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.sim.dataset.make import plan_split, write_dataset

@@ -22,11 +22,11 @@ from evidence_page import keep
 from gate_faults import FAULTS, Faulty
 from long_parts import Row
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
 from cpor.gate.check import Check
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Scene
 from cpor.sim.dataset.make import plan_dataset, write_dataset

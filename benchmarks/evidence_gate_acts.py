@@ -23,8 +23,8 @@ from fuzz_faults import Broken
 from gate_faults import FAULTS, Faulty
 from long_parts import Row
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
 from cpor.scene import Scene
 from cpor.truth import truth_of
 

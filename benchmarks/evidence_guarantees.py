@@ -21,16 +21,16 @@ from long_parts import Row, measure_parts
 from oracles.brute_force import enumerate_dags
 
 from cpor import Defer, Grasp, ObstructionPosterior, Remove, decide, plan
-from cpor.calibration.coverage import CandidateCoverage, CoverageCase
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
 from cpor.evidence import PairState, geometric_evidence
 from cpor.evidence.nearness import nearness
-from cpor.inference.certificate import choose
-from cpor.inference.exact import solve_exact
-from cpor.inference.graphs import sample_graphs
-from cpor.inference.robust import allow_cycles, holds_within, odds_factor, off_by
-from cpor.inference.warm_up import warm_up
+from cpor.infer.certificate import choose
+from cpor.infer.exact import solve_exact
+from cpor.infer.graphs import sample_graphs
+from cpor.infer.robust import allow_cycles, holds_within, odds_factor, off_by
+from cpor.infer.warm_up import warm_up
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
+from cpor.learn.coverage import CandidateCoverage, CoverageCase
 from cpor.model import FittedModel, bundled_model
 from cpor.pipeline import add_unseen
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset, write_dataset

@@ -17,10 +17,10 @@ from evidence_page import keep
 
 import cpor
 from cpor.decision import Action, Defer, Grasp
-from cpor.experiments.deciders import deciders
-from cpor.experiments.runs.report import wilson_interval
-from cpor.experiments.scenarios import fitted_pipeline
 from cpor.model import bundled_model
+from cpor.paper.deciders import deciders
+from cpor.paper.runs.report import wilson_interval
+from cpor.paper.scenarios import fitted_pipeline
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import score_stage
 from cpor.sim.gym_env import ASK, RetrieveEnv, grasp, remove

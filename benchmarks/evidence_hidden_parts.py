@@ -16,9 +16,9 @@ from evidence_pointing import Case, photographs, test_cases
 from long_parts import Row
 
 from cpor.decision import Defer, Grasp
+from cpor.learn.modes import MODES
 from cpor.parts import GIVEN
 from cpor.promise import remask
-from cpor.risk.modes import MODES
 from cpor.system import System
 from cpor.truth import is_wrong, truth_of
 

@@ -19,9 +19,9 @@ from long_parts import Row
 
 from cpor.decision import Action, Defer
 from cpor.errors import SimulationError
-from cpor.experiments.scenarios import Person
-from cpor.files.pool import make_pool
-from cpor.metrics import debiased_ece, ece
+from cpor.io.pool import make_pool
+from cpor.learn.reliability import debiased_ece, ece
+from cpor.paper.scenarios import Person
 from cpor.perception.mask_selection import MaskSettings
 from cpor.robot.cycle import Cycle, as_recorded
 from cpor.scene import BlockedBy

@@ -21,10 +21,10 @@ from support.data import DATA
 from support.input_forms import EXACT, LOSSY, Form, Shot, in_folder
 
 from cpor.apps.doctor import FOR_A_PROMISE, Examined, examine
-from cpor.data.frame_files import list_inputs, read_input
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Defer
 from cpor.errors import CporError
+from cpor.io.frame_files import list_inputs, read_input
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.perception.object_list import list_objects
 from cpor.scene import Observation, Scene
 from cpor.system import System

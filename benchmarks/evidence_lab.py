@@ -25,15 +25,15 @@ from long_parts import Row
 import cpor
 from cpor.apps.lab import see_labelled
 from cpor.apps.label_queue import order_by_value
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
 from cpor.errors import CporError
 from cpor.fitting.from_prior import fit_models_from_prior
 from cpor.fitting.labelled import LabelledScene
 from cpor.fitting.moved_stages import choose_weight, move, pairs_of
-from cpor.inference.decide import decide_many
-from cpor.metrics import nll
-from cpor.metrics.reliability import ece
+from cpor.infer.decide import decide_many
+from cpor.io.scene_folder import read_scene_folder
+from cpor.learn.reliability import ece
+from cpor.learn.scoring import nll
 from cpor.model import FittedModel, bundled_model
 from cpor.pipeline import Pipeline
 from cpor.system import System

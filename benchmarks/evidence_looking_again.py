@@ -22,9 +22,9 @@ from long_parts import Row
 from cpor.asking import worth
 from cpor.decision import Decision, Defer
 from cpor.errors import SimulationError
-from cpor.experiments.loop_causes import Step, list_steps
-from cpor.experiments.robot_table import WilsonRate
-from cpor.experiments.scenarios import Person
+from cpor.paper.loop_causes import Step, list_steps
+from cpor.paper.robot_table import WilsonRate
+from cpor.paper.scenarios import Person
 from cpor.robot.cycle import Cycle
 from cpor.sim.dataset.manifest import TIERS
 from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage

@@ -20,9 +20,11 @@ from evidence_page import keep
 from long_parts import Row
 
 from cpor.decision import Action, Defer
-from cpor.experiments.deciders import MethodName
-from cpor.experiments.loop_causes import count_causes, episode_risk
-from cpor.experiments.robot_table import (
+from cpor.learn.modes import MODES
+from cpor.model import FittedModel, bundled_model
+from cpor.paper.deciders import MethodName
+from cpor.paper.loop_causes import count_causes, episode_risk
+from cpor.paper.robot_table import (
     RobotRow,
     ScenarioRecord,
     ScenarioSettings,
@@ -30,10 +32,8 @@ from cpor.experiments.robot_table import (
     run_robot_table,
     summarise,
 )
-from cpor.experiments.scenarios import fitted_pipeline
-from cpor.model import FittedModel, bundled_model
+from cpor.paper.scenarios import fitted_pipeline
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.risk.modes import MODES
 from cpor.scene import TrueRelations
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import score_scene

@@ -10,7 +10,7 @@ from evidence_page import keep
 from long_parts import Row
 from support.meddling import DROPS, MEDDLINGS, drop, meddle
 
-from cpor.experiments.runs.report import wilson_interval
+from cpor.paper.runs.report import wilson_interval
 
 
 def share(n: int, of: int) -> str:

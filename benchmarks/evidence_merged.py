@@ -18,10 +18,10 @@ from evidence_page import keep
 from fuzz_faults import Broken, merge_target
 from long_parts import Row
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
 from cpor.evidence.learnt import LearntGeometry
 from cpor.evidence.merged import find_merged
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import truth_of

@@ -18,22 +18,22 @@ from pathlib import Path
 import numpy as np
 from long_parts import Row, measure_parts
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
-from cpor.experiments.chain import ChainTable, measure_chain
-from cpor.experiments.geometry import measure_geometry
-from cpor.experiments.mask_table import MaskFigure, measure_masks
-from cpor.experiments.pair_log import log_pairs, read_pair_log, write_pair_log
-from cpor.experiments.perceived import (
+from cpor.fitting import FitSettings, fit_model
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
+from cpor.model import FittedModel, bundled_model
+from cpor.paper.chain import ChainTable, measure_chain
+from cpor.paper.geometry import measure_geometry
+from cpor.paper.mask_table import MaskFigure, measure_masks
+from cpor.paper.pair_log import log_pairs, read_pair_log, write_pair_log
+from cpor.paper.perceived import (
     Perceived,
     PerceivedCase,
     PerceptionSettings,
     SegmenterKind,
     perceive_split,
 )
-from cpor.fitting import FitSettings, fit_model
-from cpor.metrics.segmentation import frame_quality
-from cpor.model import FittedModel, bundled_model
+from cpor.paper.segmentation import frame_quality
 from cpor.perception.network_file import PACKAGED
 from cpor.perception.registry import make_segmenter
 from cpor.sim.dataset.case import simulate_case

@@ -19,14 +19,14 @@ from evidence_page import keep
 from long_parts import Row
 from scipy.optimize import linear_sum_assignment
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
 from cpor.decision import Defer, Grasp
-from cpor.experiments.runs.report import wilson_interval
-from cpor.inference.decide import decide_many
+from cpor.infer.decide import decide_many
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
+from cpor.learn.modes import MODES
 from cpor.model import Bundled, FittedModel, bundled_model
+from cpor.paper.runs.report import wilson_interval
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.risk.modes import MODES
 from cpor.scene import Observation, Scene
 from cpor.sim.dataset.recognition import Recognition
 from cpor.system import System

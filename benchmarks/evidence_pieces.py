@@ -18,10 +18,10 @@ from long_parts import Row
 
 from cpor.decision import Defer
 from cpor.evidence.unseen import CUT
-from cpor.fusion import Guard
-from cpor.inference.decide import decide_many
+from cpor.infer.decide import decide_many
+from cpor.learn.gated import Guard
+from cpor.learn.modes import Mode, parse_mode
 from cpor.model import FittedModel, bundled_model
-from cpor.risk.modes import Mode, parse_mode
 from cpor.truth import is_wrong
 
 

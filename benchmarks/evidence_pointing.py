@@ -19,10 +19,10 @@ from evidence_page import keep
 from evidence_photographs import share
 from long_parts import Row
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.data.scene_set import list_scene_folders
 from cpor.decision import Defer, Grasp
-from cpor.inference.decide import decide_many
+from cpor.infer.decide import decide_many
+from cpor.io.scene_folder import read_scene_folder
+from cpor.io.scene_set import list_scene_folders
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import Scene
 from cpor.semantics.matching import match_point

@@ -24,9 +24,9 @@ from long_parts import Row
 from PIL import Image
 
 from cpor.answer import View
-from cpor.data.frame_files import make_observation
 from cpor.decision import Action, Defer, Grasp
-from cpor.risk.modes import MODES
+from cpor.io.frame_files import make_observation
+from cpor.learn.modes import MODES
 from cpor.scene import BlockedBy, Camera, Intrinsics, Observation
 from cpor.system import System
 from cpor.truth import chain_of

@@ -32,8 +32,8 @@ from support.dds_peer import Peer  # noqa: E402
 from cpor.answer import View  # noqa: E402
 from cpor.bridges.ros2_transport import DdsTransport  # noqa: E402
 from cpor.bridges.ros_images import read_colour, read_depth  # noqa: E402
-from cpor.data.frame_files import make_observation  # noqa: E402
 from cpor.errors import CporError  # noqa: E402
+from cpor.io.frame_files import make_observation  # noqa: E402
 from cpor.system import System  # noqa: E402
 
 DOMAIN, AGE_S, AWAY_S, ALIVE_S = 79, 1.0, 2.5, 17.5

@@ -19,8 +19,8 @@ from typing import Any
 from evidence_first_actions import decide_case, share
 from evidence_page import MEASURED, Row, keep
 
-from cpor.files.pool import make_pool
-from cpor.files.whole_files import write_bytes
+from cpor.io.pool import make_pool
+from cpor.io.whole_files import write_bytes
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset
 from cpor.sim.dataset.manifest import CasePlan
 

@@ -17,11 +17,11 @@ import numpy as np
 from long_parts import Row, measure_parts
 
 from cpor.asking import AskingSettings
-from cpor.experiments.active_asking import answer_spread, case_of_scene, measure_active_asking
-from cpor.experiments.first_decisions import LabelledCase, measure_first_decisions
-from cpor.experiments.scenarios import fitted_pipeline
 from cpor.fitting import FitSettings, fit_model
 from cpor.model import bundled_model
+from cpor.paper.active_asking import answer_spread, case_of_scene, measure_active_asking
+from cpor.paper.first_decisions import LabelledCase, measure_first_decisions
+from cpor.paper.scenarios import fitted_pipeline
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import score_scene
 from cpor.sim.dataset.make import SplitCase, SplitName, plan_split, read_manifest, read_split, write_dataset

@@ -20,11 +20,11 @@ import numpy as np
 from evidence_page import keep
 from long_parts import Row
 
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer, Grasp
 from cpor.evidence import GeometricEvidence
 from cpor.fitting.labelled import drop_objects
-from cpor.fusion import Guard
+from cpor.io.scene_folder import read_scene_folder
+from cpor.learn.gated import Guard
 from cpor.model import FittedModel, bundled_model
 from cpor.paper_model import nothing_unseen
 from cpor.pipeline import Pipeline

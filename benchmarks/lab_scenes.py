@@ -9,8 +9,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import SimulationError
+from cpor.io.scene_folder import write_scene_folder
 from cpor.scene import Scene
 from cpor.sim.camera.views import overhead_camera
 from cpor.sim.dataset.case import photograph_heap

@@ -25,13 +25,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 ROOMS = {
-    "calibration": ["tests/calibration", "tests/contracts/test_calibrator_contract.py"],
     "evidence": ["tests/evidence", "tests/contracts/test_source_contract.py", "tests/test_pipeline.py"],
     "fitting": ["tests/fitting"],
-    "fusion": ["tests/fusion", "tests/test_pipeline.py"],
     "gate": ["tests/gate"],
-    "inference": ["tests/inference", "tests/test_pipeline.py"],
-    "risk": ["tests/risk", "tests/test_model_files.py"],
+    "infer": ["tests/infer", "tests/test_pipeline.py"],
+    "learn": [
+        "tests/learn",
+        "tests/contracts/test_calibrator_contract.py",
+        "tests/test_pipeline.py",
+        "tests/test_model_files.py",
+    ],
     "tracking": ["tests/tracking"],
 }
 """Rooms of `src/cpor` and the tests that are run first."""

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
-from cpor.decoding.paper import assemble_paper, map_graph
-from cpor.experiments.perceived import PerceivedCase
-from cpor.metrics import bootstrap_mean, ece, set_score
+from cpor.io.scene_folder import read_scene_folder
+from cpor.learn.bootstrap import bootstrap_mean
+from cpor.learn.reliability import ece
 from cpor.model import FittedModel, bundled_model
+from cpor.paper.decoding import assemble_paper, map_graph
+from cpor.paper.paths import set_score
+from cpor.paper.perceived import PerceivedCase
 from cpor.paper_model import load_model, nothing_unseen, paper_evidence
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.scene import BlockedBy, Scene

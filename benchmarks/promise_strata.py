@@ -21,13 +21,13 @@ from evidence_page import Row, keep
 from scipy.special import betaincinv
 
 from cpor.errors import SimulationError
-from cpor.experiments.perceived import PerceptionSettings, see
-from cpor.files.pool import make_pool
-from cpor.files.whole_files import write_bytes
 from cpor.fitting import FitSettings
 from cpor.fitting.fit import promise_by_stratum
 from cpor.fitting.labelled import LabelledScene
+from cpor.io.pool import make_pool
+from cpor.io.whole_files import write_bytes
 from cpor.model import BUNDLED_DIGESTS, Bundled, FittedModel, bundled_model
+from cpor.paper.perceived import PerceptionSettings, see
 from cpor.pipeline import Pipeline
 from cpor.scene import Scene
 from cpor.sim.camera.views import overhead_camera

@@ -17,8 +17,8 @@ from PIL import Image, ImageDraw
 
 from cpor.answer import Answer
 from cpor.cli.app import app
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer, Grasp
+from cpor.io.scene_folder import read_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.relations import Label
 from cpor.scene import BlockedBy, Scene

@@ -1,7 +1,7 @@
 """Fit calibration, fusion and a promised error rate to labelled scenes, then decide with the model.
 
 The scenes are drawn here so that the example runs anywhere; yours come from
-`cpor.data.scene_folder.read_scene_folder`.
+`cpor.io.scene_folder.read_scene_folder`.
 """
 
 import numpy as np

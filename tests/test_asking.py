@@ -16,7 +16,7 @@ from cpor.asking import (
 )
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
-from cpor.inference.decide import decide
+from cpor.infer.decide import decide
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy

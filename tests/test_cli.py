@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cpor.cli.app import main
-from cpor.risk.modes import LEAST_SCORE
+from cpor.learn.modes import LEAST_SCORE
 
 HEAP = Path(__file__).parents[1] / "examples" / "scenes" / "heap.json"
 
@@ -210,7 +210,7 @@ def test_a_plain_terminal_gets_an_answer_too():
 
 
 def test_a_scene_file_loads_none_of_the_stages():
-    heavy = ["scipy.stats", "scipy.optimize", "PIL", "cpor.pipeline", "cpor.calibration"]
+    heavy = ["scipy.stats", "scipy.optimize", "PIL", "cpor.pipeline", "cpor.learn"]
     code = (
         "import sys; from cpor.cli.app import main; sys.argv = ['cpor', 'decide', sys.argv[1], '--json']\n"
         f"try: main()\nexcept SystemExit: print([m for m in {heavy} if m in sys.modules], file=sys.stderr)"

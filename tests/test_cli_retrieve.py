@@ -8,8 +8,8 @@ from support.box_table import OverTheTable
 from typer.testing import CliRunner
 
 from cpor.cli.app import app
-from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CporError, InvalidSettingError
+from cpor.io.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.robot.retrievals import FILE, keep_retrieval, read_retrievals

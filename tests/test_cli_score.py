@@ -9,7 +9,7 @@ from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 from typer.testing import CliRunner
 
 from cpor.cli.app import app
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import BlockedBy
 from cpor.semantics.scorer import touching_pairs
 from cpor.sources import verified_sources

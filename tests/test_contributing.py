@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from benchmarks.rooms import PICTURE, read_rooms
 from cpor import plugins
-from cpor.data import camera_files
+from cpor.io import camera_files
 from cpor.semantics.registry import load_scorer
 
 ROOT = Path(__file__).parents[1]

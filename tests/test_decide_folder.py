@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from cpor import CporError
 from cpor.cli.app import app
 from cpor.cli.dialogue import converse
-from cpor.data.scene_folder import write_scene_folder
+from cpor.io.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 from cpor.system import System

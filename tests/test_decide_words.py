@@ -8,7 +8,7 @@ from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 from typer.testing import CliRunner
 
 from cpor.cli.app import app
-from cpor.data.scene_folder import write_scene_folder
+from cpor.io.scene_folder import write_scene_folder
 
 KEY = "sk-cli-words-0123456789"
 BOTH = pytest.mark.parametrize("kind", ["openai", "gemini"])

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cpor.apps.doctor import examine, examine_installation
 from cpor.cli.app import app
-from cpor.data.frame_files import read_input
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
+from cpor.io.frame_files import read_input
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import BlockedBy, SemanticScores, Sources
 from cpor.system import System
 

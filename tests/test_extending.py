@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpor.data.scene_folder import write_scene_folder
+from cpor.io.scene_folder import write_scene_folder
 from cpor.perception.registry import make_segmenter
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve

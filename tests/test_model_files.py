@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from cpor.calibration.versioned import ModelFileError
 from cpor.errors import CporError, InvalidSettingError
-from cpor.files import seals
+from cpor.io import seals
+from cpor.learn.versioned import ModelFileError
 from cpor.model import BUNDLED_DIGESTS, FittedModel, TestedWith, bundled_model
 from cpor.promise import make_promise
 from cpor.scene import Sources

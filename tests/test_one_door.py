@@ -13,8 +13,8 @@ from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 
 import cpor
 from cpor.answer import decide_given
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Defer
+from cpor.io.scene_folder import read_scene_folder
 from cpor.perception.registry import make_segmenter
 from cpor.relations import ObstructionPosterior
 from cpor.robot.cycle import LoopSettings

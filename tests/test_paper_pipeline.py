@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from cpor import CporError, System
 from cpor.answer import DecideSettings
-from cpor.calibration import LogisticCalibrator
 from cpor.cli.app import app
-from cpor.data.scene_folder import read_scene_folder
 from cpor.evidence.source import GEOMETRY, SEMANTIC
-from cpor.fusion import GatedFusion
-from cpor.inference.topk import TopKSettings, run_algorithm1
+from cpor.infer.topk import TopKSettings, run_algorithm1
+from cpor.io.scene_folder import read_scene_folder
+from cpor.learn.gated import GatedFusion
+from cpor.learn.logistic import LogisticCalibrator
 from cpor.paper_model import PAPER_FILE, PaperFit, load_model, paper_evidence
 from cpor.scene import BlockedBy, SemanticScores
 

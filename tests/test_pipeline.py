@@ -8,12 +8,12 @@ from support.labelled import draw_labelled_scene
 from support.layered import draw_layered_scene
 
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, decide
-from cpor.calibration import LogisticCalibrator, UnseenCalibrator
 from cpor.evidence import PairState
 from cpor.evidence.source import PairScores
 from cpor.fitting.labelled import drop_objects
-from cpor.fusion import GatedFusion, Guard, NaiveFusion
-from cpor.fusion.gated import MOST_DISAGREEMENT, SAW, disagreement
+from cpor.learn.gated import MOST_DISAGREEMENT, SAW, GatedFusion, Guard, NaiveFusion, disagreement
+from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.unseen import UnseenCalibrator
 from cpor.pipeline import UNSEEN, Pipeline, add_unseen
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 

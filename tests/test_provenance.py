@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.fitting.labelled import drop_objects
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.model import FittedModel, TestedWith, bundled_model
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, Scene, SemanticScores

@@ -8,8 +8,8 @@ from support.networks import paint, write_area_scorer, write_colour_segmenter
 
 import cpor
 from cpor.answer import Promise
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Defer
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, Scene

@@ -9,7 +9,7 @@ from torch.nn import functional as nn_f
 
 from cpor.evidence.learnt import RELATIONS
 from cpor.evidence.pair_crops import CROP_SIZE
-from cpor.metrics import summarise_reliability
+from cpor.learn.reliability import summarise_reliability
 from training.averaging import Averaging, Log
 from training.exported import load_exported
 from training.relation_data import KINDS, MASKS, Pairs

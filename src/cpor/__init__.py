@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from cpor.answer import Answer, DecideSettings, Promise, View
     from cpor.decision import Action, Certificate, Costs, Decision, Defer, Grasp, Remove
     from cpor.gate.check import Check
-    from cpor.inference.decide import decide, decide_many
-    from cpor.inference.explain import Explanation, explain
-    from cpor.inference.graphs import edge_posteriors, likeliest_graphs, sample_graphs
-    from cpor.inference.topk import TopKSettings
-    from cpor.inference.warm_up import warm_up
-    from cpor.planning.plan import Plan, plan
+    from cpor.infer.decide import decide, decide_many
+    from cpor.infer.explain import Explanation, explain
+    from cpor.infer.graphs import edge_posteriors, likeliest_graphs, sample_graphs
+    from cpor.infer.plan import Plan, plan
+    from cpor.infer.topk import TopKSettings
+    from cpor.infer.warm_up import warm_up
     from cpor.relations import Label, ObstructionPosterior, Relation
     from cpor.robot.loop import retrieve
     from cpor.scene import Camera, Observation, Scene
@@ -69,29 +69,29 @@ _LAZY = {
     "DecideSettings": "cpor.answer",
     "Decision": "cpor.decision",
     "Defer": "cpor.decision",
-    "Explanation": "cpor.inference.explain",
+    "Explanation": "cpor.infer.explain",
     "Grasp": "cpor.decision",
     "Label": "cpor.relations",
     "Observation": "cpor.scene",
     "ObstructionPosterior": "cpor.relations",
-    "Plan": "cpor.planning.plan",
+    "Plan": "cpor.infer.plan",
     "Promise": "cpor.answer",
     "Relation": "cpor.relations",
     "Remove": "cpor.decision",
     "Request": "cpor.words.grounding_answers",
     "Scene": "cpor.scene",
     "System": "cpor.system",
-    "TopKSettings": "cpor.inference.topk",
+    "TopKSettings": "cpor.infer.topk",
     "View": "cpor.answer",
-    "decide": "cpor.inference.decide",
-    "decide_many": "cpor.inference.decide",
-    "edge_posteriors": "cpor.inference.graphs",
-    "explain": "cpor.inference.explain",
-    "likeliest_graphs": "cpor.inference.graphs",
-    "plan": "cpor.planning.plan",
+    "decide": "cpor.infer.decide",
+    "decide_many": "cpor.infer.decide",
+    "edge_posteriors": "cpor.infer.graphs",
+    "explain": "cpor.infer.explain",
+    "likeliest_graphs": "cpor.infer.graphs",
+    "plan": "cpor.infer.plan",
     "retrieve": "cpor.robot.loop",
-    "sample_graphs": "cpor.inference.graphs",
-    "warm_up": "cpor.inference.warm_up",
+    "sample_graphs": "cpor.infer.graphs",
+    "warm_up": "cpor.infer.warm_up",
 }
 
 

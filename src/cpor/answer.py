@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpor.decision import Action, Decision, settle
 from cpor.errors import TooLargeError
-from cpor.inference.decide import MethodChoice, decide
-from cpor.inference.graphs import GraphShare, likeliest_graphs
-from cpor.inference.robust import LARGEST_FACTOR, odds_factor, only_robust
+from cpor.infer.decide import MethodChoice, decide
+from cpor.infer.graphs import GraphShare, likeliest_graphs
+from cpor.infer.robust import LARGEST_FACTOR, odds_factor, only_robust
+from cpor.learn.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode, percent
 from cpor.records.decision import record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode, percent
 from cpor.words.grounding_answers import (
     AmbiguousRequest,
     Candidate,

@@ -17,8 +17,8 @@ from jaxtyping import Float
 
 from cpor.decision import COST_ASK, Action, Decision, Defer
 from cpor.errors import InvalidSettingError, say_count
-from cpor.inference.decide import decide_many
-from cpor.inference.explain import NO_ANSWER, explain
+from cpor.infer.decide import decide_many
+from cpor.infer.explain import NO_ANSWER, explain
 from cpor.pipeline import Pipeline
 from cpor.relations import Label, ObstructionPosterior
 from cpor.scene import BlockedBy, Scene, SemanticScores

@@ -164,7 +164,7 @@ class Decision:
         unanswered_range: Where answers are missing: the range of each score over everything they could
             have been. None where none is missing.
         bounds: Where scores are not exact: the interval of each, narrower than epsilon alone makes it.
-        odds_factor: Factor of the action that was found (`cpor.inference.robust.odds_factor`), also where it
+        odds_factor: Factor of the action that was found (`cpor.infer.robust.odds_factor`), also where it
             deferred as `not_robust`. None: the mode does not ask for it.
     """
 

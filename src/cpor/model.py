@@ -8,25 +8,23 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
-from cpor.calibration import (
-    ActionCalibrator,
-    IsotonicCalibrator,
-    LogisticCalibrator,
-    UnseenCalibrator,
-)
-from cpor.calibration.coverage import CandidateCoverage
-from cpor.calibration.versioned import VersionedModel
 from cpor.decision import MOST_MU, Defer
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind
 from cpor.evidence.nearness import WithNearness
 from cpor.evidence.source import Source, sources_of_model
-from cpor.files.seals import Seal, digest_of, seal_here, sign, why_unknown
-from cpor.fusion import GatedFusion, Guard
+from cpor.io.seals import Seal, digest_of, seal_here, sign, why_unknown
+from cpor.learn.action import ActionCalibrator
+from cpor.learn.control import RiskPromise
+from cpor.learn.coverage import CandidateCoverage
+from cpor.learn.drift import DriftReport, check_drift
+from cpor.learn.gated import GatedFusion, Guard
+from cpor.learn.isotonic import IsotonicCalibrator
+from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau, percent
+from cpor.learn.unseen import UnseenCalibrator
+from cpor.learn.versioned import VersionedModel
 from cpor.pipeline import UNSEEN, PairBeliefs, Pipeline, PipelineResult, measure_with
-from cpor.risk.control import RiskPromise
-from cpor.risk.drift import DriftReport, check_drift
-from cpor.risk.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau, percent
 from cpor.truth import TruthKind
 
 PairCalibration = Annotated[LogisticCalibrator | IsotonicCalibrator, Field(discriminator="kind")]
@@ -115,7 +113,7 @@ class FittedModel(VersionedModel):
         reference: Features of the scenes of the last part, to tell drift from.
         setup: Figures of the camera's set-up in them (`cpor.gate.setup`), to tell another one from.
         seed: Random seed of the split and of the targets.
-        seal: The person that vouches for all of this (`cpor.files.seals`); the bundled models need none.
+        seal: The person that vouches for all of this (`cpor.io.seals`); the bundled models need none.
     """
 
     kind: Literal["cpor-model"] = "cpor-model"

@@ -20,15 +20,15 @@ from typing import Literal
 
 import numpy as np
 
-from cpor.calibration import LogisticCalibrator
-from cpor.calibration.versioned import VersionedModel, kind_of, read_text, read_versioned
 from cpor.evidence import GEOMETRY_PRESETS, GeometricEvidence, PairState, UnseenEvidence, geometric_evidence
 from cpor.evidence.source import SEMANTIC, Source, sources_of_model
-from cpor.fusion import GatedFusion
+from cpor.learn.control import control_risk
+from cpor.learn.gated import GatedFusion
+from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.modes import Mode
+from cpor.learn.versioned import VersionedModel, kind_of, read_text, read_versioned
 from cpor.model import FittedModel, GeometryNumbers
 from cpor.pipeline import Pipeline
-from cpor.risk.control import control_risk
-from cpor.risk.modes import Mode
 from cpor.scene import Scene
 
 PAPER = "paper"

@@ -11,6 +11,7 @@ from cpor.answer import View
 from cpor.errors import InvalidSceneError
 from cpor.evidence.merged import find_merged
 from cpor.evidence.source import Source, load_sources
+from cpor.learn.modes import Mode, mode_tau
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.paper_model import load_model
 from cpor.perception.mask_files import GivenMasks
@@ -19,7 +20,6 @@ from cpor.perception.registry import DEFAULT, make_segmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.promise import Makers
-from cpor.risk.modes import Mode, mode_tau
 from cpor.scene import Scene, SemanticScores
 from cpor.semantics.registry import load_scorer
 from cpor.semantics.scorer import RelationScorer

@@ -20,22 +20,19 @@ from typing import get_args
 import numpy as np
 from jaxtyping import Float
 
-from cpor.calibration import (
-    ActionCalibrator,
-    Calibrator,
-    GraphFeatures,
-    LogisticCalibrator,
-    UnseenCalibrator,
-    graph_features,
-)
-from cpor.calibration.coverage import CandidateCoverage
 from cpor.decision import MOST_MU, Decision, Defer, Grasp, settle
 from cpor.errors import InvalidSceneError, list_labels, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
 from cpor.evidence.source import GEOMETRY, SEMANTIC, PairScores, Source, score_with, semantic_pair_scores
-from cpor.fusion import AnyFusion, Guard, NaiveFusion
-from cpor.inference.decide import MethodChoice, decide
+from cpor.infer.decide import MethodChoice, decide
+from cpor.learn.action import ActionCalibrator
+from cpor.learn.coverage import CandidateCoverage
+from cpor.learn.gated import AnyFusion, Guard, NaiveFusion
+from cpor.learn.graph_features import GraphFeatures, graph_features
+from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.protocol import Calibrator
+from cpor.learn.unseen import UnseenCalibrator
 from cpor.records.pair_belief import PairBelief, SourceBelief, StateName
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene, SemanticScores

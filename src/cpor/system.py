@@ -15,13 +15,14 @@ import numpy as np
 
 from cpor.answer import Answer, Believed, DecideSettings, Outlook, View
 from cpor.asking import score_pairs
-from cpor.data.frame_files import Picture, limit_to, read_picture
 from cpor.decision import Decision, Defer
 from cpor.errors import say_count
 from cpor.evidence.source import Source
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
-from cpor.inference.robust import only_robust
+from cpor.infer.robust import only_robust
+from cpor.io.frame_files import Picture, limit_to, read_picture
+from cpor.learn.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, parse_mode
 from cpor.model import FittedModel
 from cpor.parts import GIVEN, OWN, Parts, doubt_merged, own_segmenter, say_mode, tau_of
 from cpor.perception.hidden_parts import guess_hidden_parts
@@ -29,7 +30,6 @@ from cpor.perception.segmenter import PointSegmenter, Segmenter
 from cpor.pipeline import Pipeline, Stopwatch
 from cpor.promise import check_masks_source, check_measured, check_used, promise_for, remask, with_memory
 from cpor.relations import ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, parse_mode
 from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
 from cpor.semantics.namer import Namer

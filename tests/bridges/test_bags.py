@@ -35,11 +35,11 @@ from cpor.bridges.bags import Topics, is_bag, open_bag
 from cpor.bridges.lerobot import write_lerobot
 from cpor.bridges.mcap_run import write_run_mcap
 from cpor.cli.app import app
-from cpor.data.depth import DepthCamera
-from cpor.data.frame_files import make_observation
-from cpor.data.scene_folder import write_scene_folder
-from cpor.files.images import DEPTH as GREY_DEPTH
-from cpor.files.images import decode_grey, decode_photograph, encode_png
+from cpor.io.depth import DepthCamera
+from cpor.io.frame_files import make_observation
+from cpor.io.images import DEPTH as GREY_DEPTH
+from cpor.io.images import decode_grey, decode_photograph, encode_png
+from cpor.io.scene_folder import write_scene_folder
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
 from cpor.scene import Camera, Intrinsics, Scene

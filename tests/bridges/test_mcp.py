@@ -19,10 +19,10 @@ from cpor.bridges.agent import AgentTools
 from cpor.bridges.agent_arm import AgentArm
 from cpor.bridges.mcp_server import http_app, make_mcp_server
 from cpor.bridges.states import state_of
-from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
-from cpor.files.images import encode_png
+from cpor.io.images import encode_png
+from cpor.io.scene_folder import write_scene_folder
 from cpor.scene import Scene
 from cpor.serve.http.settings import ServeSettings
 from cpor.system import System

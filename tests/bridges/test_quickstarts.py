@@ -15,7 +15,7 @@ from bridges.test_grasps import APART, across, see, to_graspnet
 from support.bags import BagMaker, plain
 from support.box_table import OverTheTable
 
-from cpor.data.scene_folder import write_scene_folder
+from cpor.io.scene_folder import write_scene_folder
 from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.testing import example_scene
 

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 from jaxtyping import TypeCheckError
 
-from cpor.calibration import (
-    ActionCalibrator,
-    Calibrator,
-    IsotonicCalibrator,
-    LogisticCalibrator,
-    graph_features,
-)
 from cpor.errors import CporError
+from cpor.learn.action import ActionCalibrator
+from cpor.learn.graph_features import graph_features
+from cpor.learn.isotonic import IsotonicCalibrator
+from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.protocol import Calibrator
 
 TARGET = 0
 

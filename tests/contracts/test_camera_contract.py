@@ -8,8 +8,8 @@ import pytest
 from support.box_table import BoxTable, TableMasks
 
 from cpor.cli.options import camera_name
-from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CameraError, InvalidSettingError
+from cpor.io.scene_folder import write_scene_folder
 from cpor.robot.cameras import FolderCamera, OpenCvCamera, open_camera, opened_camera, parse_camera
 from cpor.scene import Observation
 from cpor.testing import check_camera

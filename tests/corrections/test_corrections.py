@@ -21,8 +21,8 @@ from cpor.corrections import (
     label_scene,
 )
 from cpor.corrections.labelling import BY_HAND
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Grasp, Remove
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import BlockedBy, Observation, Scene
 
 SHAPE = (120, 160)

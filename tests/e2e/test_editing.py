@@ -7,8 +7,8 @@ import zipfile
 
 from support.page_steps import SCENE, expect, shows_action
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.risk.modes import MODES
+from cpor.io.scene_folder import read_scene_folder
+from cpor.learn.modes import MODES
 
 
 class Editor:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import cpor
 from cpor.cli.app import app
-from cpor.data.scene_file import parse_scene
-from cpor.inference.graphs import likeliest_graphs
+from cpor.infer.graphs import likeliest_graphs
+from cpor.io.scene_file import parse_scene
 from cpor.pipeline import UNSEEN
 
 EXAMPLES = Path(cpor.__file__).parent / "serve" / "examples"

@@ -10,7 +10,7 @@ from support.browser import SCENES, running_service
 from support.page_steps import PATIENCE_S, SCENE, comes_true, expect
 
 from cpor.apps.lab import is_labelled_by_hand
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1366), ("dark", 360)])

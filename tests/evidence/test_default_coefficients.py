@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 from support.data import DATA
 from support.sizes import sized
 
-from cpor.data.scene_folder import read_scene_folder
 from cpor.evidence import GEOMETRY_PRESETS, GeometrySettings, geometric_evidence
+from cpor.io.scene_folder import read_scene_folder
 
 RENDERED = sorted((DATA / "metagraspnet").glob("sim_*"))
 

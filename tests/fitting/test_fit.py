@@ -11,7 +11,6 @@ from support.sizes import sized
 
 from cpor import CporError, Defer
 from cpor.answer import Promise
-from cpor.data.scene_folder import write_scene_folder
 from cpor.decision import Grasp, Remove
 from cpor.evidence.source import PairScores
 from cpor.fitting import FitSettings, fit_model
@@ -19,6 +18,7 @@ from cpor.fitting.fit import promise_by_stratum
 from cpor.fitting.fit import tested_with_of as makers_of
 from cpor.fitting.labelled import LabelledScene
 from cpor.gate.check import Check
+from cpor.io.scene_folder import write_scene_folder
 from cpor.model import FittedModel, TestedWith
 from cpor.pipeline import Pipeline
 from cpor.promise import make_promise

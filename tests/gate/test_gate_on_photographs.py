@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support.data import DATA
 
-from cpor.data.scene_folder import read_scene_folder
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
+from cpor.io.scene_folder import read_scene_folder
 from cpor.scene import Scene
 
 NAMES = ("learn0", "learn7", "learn14", "learn29", "learn40")

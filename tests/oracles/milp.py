@@ -1,13 +1,13 @@
-"""The graphs of `cpor.inference.milp` in the form of the other oracles, weighed by itself."""
+"""The graphs of `cpor.infer.milp` in the form of the other oracles, weighed by itself."""
 
 from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
 
-from cpor.inference.local import ZETA
-from cpor.inference.milp import _solve_all, find_cycles
-from cpor.inference.topk import GraphSearch, WeightedGraph
+from cpor.infer.local import ZETA
+from cpor.infer.milp import _solve_all, find_cycles
+from cpor.infer.topk import GraphSearch, WeightedGraph
 from cpor.relations import ObstructionPosterior
 from oracles.candidates import candidate_edges
 

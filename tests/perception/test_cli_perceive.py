@@ -8,8 +8,8 @@ from support.networks import paint, write_colour_segmenter
 from typer.testing import CliRunner
 
 from cpor.cli import perceive as cli_perceive
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.errors import CporError
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.perception.object_list import list_objects
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from support.data import DATA
 
-from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import InvalidSceneError
-from cpor.metrics.segmentation import frame_quality, summarise
+from cpor.io.scene_folder import read_scene_folder
+from cpor.paper.segmentation import frame_quality, summarise
 from cpor.perception.depth_segmenter import DepthSegmenter
 from cpor.perception.support_plane import fit_support_plane
 from cpor.scene import Observation

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.data import DATA
 
-from cpor.data.scene_folder import read_scene_folder
-from cpor.metrics.segmentation import frame_quality, summarise
+from cpor.io.scene_folder import read_scene_folder
+from cpor.paper.segmentation import frame_quality, summarise
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, Scene
 

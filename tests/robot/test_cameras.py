@@ -8,8 +8,8 @@ from PIL import Image
 from support.box_table import BoxTable, TableMasks, stack
 from support.plain_system import plain_system
 
-from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import CameraError
+from cpor.io.scene_folder import write_scene_folder
 from cpor.robot.cameras import FolderCamera, FrameCamera, RealSenseCamera
 from cpor.robot.cycle import as_recorded
 from cpor.robot.loop import retrieve

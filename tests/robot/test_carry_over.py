@@ -7,8 +7,8 @@ import pytest
 from support.box_table import Box, BoxTable, TableMasks, stack
 from support.plain_system import plain_system
 
-from cpor.calibration import LogisticCalibrator
-from cpor.calibration.graph_features import CONDITIONS
+from cpor.learn.graph_features import CONDITIONS
+from cpor.learn.logistic import LogisticCalibrator
 from cpor.pipeline import Pipeline
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve

@@ -8,7 +8,7 @@ from support.box_table import BoxTable, TableMasks, stack
 from support.plain_system import plain_system
 
 from cpor.decision import Defer
-from cpor.inference.decide import decide
+from cpor.infer.decide import decide
 from cpor.relations import ObstructionPosterior
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.look_around import Around, best_view

@@ -18,9 +18,9 @@ from support.faulty_table import (
 )
 from support.plain_system import Deciding, plain_system
 
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Grasp
 from cpor.errors import InvalidSceneError, InvalidSettingError
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome

@@ -2,9 +2,9 @@
 
 import pytest
 
+from cpor.learn.binomial import RiskInputError
+from cpor.learn.retrievals import promise_retrievals
 from cpor.model import FittedModel, bundled_model
-from cpor.risk.binomial import RiskInputError
-from cpor.risk.retrievals import promise_retrievals
 from cpor.robot.retrievals import (
     Retrieval,
     RetrievalFileError,

@@ -3,7 +3,7 @@ import pytest
 from support.data import DATA
 from support.layered import draw_layered_scene
 
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 from cpor.semantics.badges import draw_marks, place_badges
 from cpor.semantics.matching import NumberedMarks, match_point, number_objects

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.vlm_scenes import all_pairs, heap
 from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 
-from cpor.data.predictions import parse_reply
+from cpor.paper.predictions import parse_reply
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.matching import NumberedMarks, number_objects

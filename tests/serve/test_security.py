@@ -10,8 +10,8 @@ from support.mutated_uploads import encode_multipart, small_scene
 from support.served import PATIENCE_S, get, post, served
 
 from cpor.cli.serve import ServeNotInstalledError, serve
-from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import InvalidSettingError
+from cpor.io.scene_folder import write_scene_folder
 from cpor.scene import Scene
 from cpor.serve.client import Client, ServiceError
 from cpor.serve.http.app import create_app

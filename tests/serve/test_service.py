@@ -13,7 +13,7 @@ from support.sent_scenes import two_boxes
 from support.served import PATIENCE_S, get, post
 
 import cpor
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.serve.api.example_scenes import FOLDER
 from cpor.serve.api.messages import DecideRequest, ErrorReply

@@ -15,8 +15,8 @@ from support.sent_scenes import two_boxes
 from support.served import get, post
 
 from cpor.corrections import Delete, Relate
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
-from cpor.files.images import encode_png
+from cpor.io.images import encode_png
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.records.answer import AnswerRecord
 from cpor.scene import Observation, Scene

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cpor.data.scene_set import read_scenes
 from cpor.errors import InvalidSettingError
+from cpor.io.scene_set import read_scenes
 from cpor.sim.dataset.make import (
     SPLIT_SIZES,
     DatasetError,

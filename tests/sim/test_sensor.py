@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support.hand_made import at, on_table, single, thrown
 
-from cpor.data.depth import drop_strays
 from cpor.errors import SimulationError
 from cpor.evidence.shadows import find_shadow
+from cpor.io.depth import drop_strays
 from cpor.sim.camera.look import plain_look
 from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import (

@@ -12,7 +12,7 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin
 from rosbags.rosbag2 import Writer as Writer2
 from rosbags.typesys import Stores, get_typestore
 
-from cpor.files.images import encode_png
+from cpor.io.images import encode_png
 from cpor.scene import Intrinsics
 from cpor.testing import example_frame
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from cpor.data.folder_files import encode_masks
-from cpor.files.images import encode_png
+from cpor.io.folder_files import encode_masks
+from cpor.io.images import encode_png
 from cpor.scene import MaskCrop
 
 Parts = dict[str, bytes]

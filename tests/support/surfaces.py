@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import cpor
 from cpor.bridges.agent import AgentTools
 from cpor.cli.app import app
-from cpor.data.frame_files import read_frame
-from cpor.data.scene_folder import read_scene_folder
-from cpor.experiments.runs.folder import read_run_folder
+from cpor.io.frame_files import read_frame
+from cpor.io.scene_folder import read_scene_folder
+from cpor.paper.runs.folder import read_run_folder
 from cpor.records.decision import record_action
 from cpor.robot.cycle import Cycle, LoopSettings
 from cpor.robot.loop import retrieve

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import cpor
-from cpor.data.scene_file import parse_scene
+from cpor.io.scene_file import parse_scene
 from cpor.model import FittedModel, bundled_model
 from support.browser import SCENES
 

@@ -5,9 +5,9 @@ import pytest
 from support.scenes import nearest_matrix, random_scene
 
 from cpor import ObstructionPosterior, decide, decide_many
-from cpor.inference.allowance import Allowance
-from cpor.inference.bounds import log_block_bound
-from cpor.inference.topk import GraphSearch, TopKSettings
+from cpor.infer.allowance import Allowance
+from cpor.infer.bounds import log_block_bound
+from cpor.infer.topk import GraphSearch, TopKSettings
 
 
 @pytest.mark.slow

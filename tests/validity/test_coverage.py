@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.sizes import sized
 
-from cpor.calibration.coverage import CandidateCoverage, CoverageCase
+from cpor.learn.coverage import CandidateCoverage, CoverageCase
 
 REDRAWS, FRESH = 200, sized(40, 200)
 

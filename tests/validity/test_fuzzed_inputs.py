@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpor.data.scene_folder import read_scene_folder
 from cpor.decision import Grasp, Remove
 from cpor.errors import CporError
+from cpor.io.scene_folder import read_scene_folder
 from cpor.scene import BlockedBy, Scene
 from cpor.system import System
 

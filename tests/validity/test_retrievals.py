@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.sizes import sized
 
-from cpor.risk.retrievals import e_value, promise_retrievals
+from cpor.learn.retrievals import e_value, promise_retrievals
 
 RUNS = sized(200, 2000)
 ALPHA = DELTA = 0.1

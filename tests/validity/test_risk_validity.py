@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from support.sizes import sized
 
-from cpor.risk.control import control_risk
-from cpor.risk.tau_grid import choose_tau_grid
+from cpor.learn.control import control_risk
+from cpor.learn.tau_grid import choose_tau_grid
 
 RUNS = sized(250, 1000)
 DELTA = 0.1

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from cpor.answer import decide_given
-from cpor.inference.explain import explain
+from cpor.infer.explain import explain
 from cpor.pipeline import UNSEEN
 from cpor.relations import ObstructionPosterior
 from cpor.viz.card import decision_card, short_card

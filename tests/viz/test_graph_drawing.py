@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cpor.experiments.runs.record import CaseRecord, PairRecord, RelationRecord, TruthRecord
+from cpor.paper.runs.record import CaseRecord, PairRecord, RelationRecord, TruthRecord
 from cpor.viz.graph_drawing import draw_graph, graph_rows
 from cpor.viz.svg import Plot, even_ticks
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from words.test_grounding import box, disk, make_scene
 
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.perception.object_list import list_objects
 from cpor.viz.words import namer
 from cpor.words.appearance import Appearance

@@ -7,7 +7,7 @@ from support.data import DATA
 from support.sizes import sized
 from words.test_grounding import forms, palette_scene
 
-from cpor.data.scene_folder import read_scene_folder
+from cpor.io.scene_folder import read_scene_folder
 from cpor.words.grounding import AmbiguousRequest, Found, NotFound, ground_words
 from cpor.words.request_words import parse_request
 from cpor.words.vocabulary import split_words

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 from support.data import DATA
 
-from cpor.data.frame_files import make_observation
-from cpor.data.scene_folder import read_scene_folder
 from cpor.errors import InvalidSceneError
 from cpor.gate.frame import check_frame
+from cpor.io.frame_files import make_observation
+from cpor.io.scene_folder import read_scene_folder
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Camera, DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 from cpor.words.grounding import AmbiguousRequest, Found, NotFound, ground, ground_words

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from cpor.decision import Defer
 from cpor.errors import InvalidSettingError
-from cpor.files.whole_files import write_bytes
-from cpor.risk.modes import DEFAULT_MODE, Mode
+from cpor.io.whole_files import write_bytes
+from cpor.learn.modes import DEFAULT_MODE, Mode
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import RunFolder
 from cpor.sim.arm.film import film_camera

@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.apps.lab import read_why, write_why
-from cpor.calibration.pairs import clipped_logit
-from cpor.data.frame_files import name_inputs, read_input
 from cpor.fitting.from_prior import FIT_SHARE
+from cpor.io.frame_files import name_inputs, read_input
+from cpor.learn.pairs import clipped_logit
 from cpor.pipeline import PairBeliefs
 from cpor.system import System
 

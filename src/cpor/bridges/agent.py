@@ -17,8 +17,8 @@ from cpor.answer import Answer, View
 from cpor.bridges.states import state_of
 from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.inference.explain import Explanation, explain
-from cpor.planning.plan import Plan, plan
+from cpor.infer.explain import Explanation, explain
+from cpor.infer.plan import Plan, plan
 from cpor.relations import Label
 from cpor.serve.api.correct_jobs import correct
 from cpor.serve.api.decide_jobs import describe_answer, say_effect

@@ -7,7 +7,7 @@ from cpor.bridges.agent import AgentTools, Told, whole
 from cpor.bridges.states import state_of
 from cpor.decision import Defer, Grasp
 from cpor.errors import RobotError
-from cpor.risk.modes import DEFAULT_MODE, parse_mode
+from cpor.learn.modes import DEFAULT_MODE, parse_mode
 from cpor.robot.safe_stop import stopping
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.staged_run import DemoSettings, Eyes, Stage, set_stage

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cpor.bridges.bag_cameras import BagError
 from cpor.bridges.bags import Topics, open_bag, read_bag_frame
-from cpor.experiments.runs.dataset import Dataset, FrameItem
+from cpor.paper.runs.dataset import Dataset, FrameItem
 
 
 def read_bag_dataset(path: Path, color: str | None = None, depth: str | None = None) -> Dataset:

@@ -16,8 +16,8 @@ from jaxtyping import UInt16
 
 from cpor.decision import Defer, Grasp
 from cpor.errors import InvalidSettingError
-from cpor.files.images import encode_png
-from cpor.files.whole_files import write_text
+from cpor.io.images import encode_png
+from cpor.io.whole_files import write_text
 from cpor.perception.network_file import MissingExtraError
 from cpor.robot.cycle import Cycle
 from cpor.robot.run_folder import RecordedRun

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from cpor.errors import InvalidSettingError
-from cpor.files.whole_files import write_bytes
+from cpor.io.whole_files import write_bytes
 from cpor.perception.network_file import MissingExtraError
 from cpor.robot.cycle import Cycle
 from cpor.robot.records import cycle_to_record

@@ -24,8 +24,8 @@ from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
 from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.bridges.ros_images import CameraModel, read_camera, read_colour, read_depth
 from cpor.corrections.replies import Relations, decide_after, next_question
-from cpor.data.frame_files import make_observation
 from cpor.errors import CporError, InvalidSettingError
+from cpor.io.frame_files import make_observation
 from cpor.scene import Camera, Observation, PixelPoint
 from cpor.system import System
 from cpor.words.grounding_answers import Request

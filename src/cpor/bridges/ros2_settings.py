@@ -6,7 +6,7 @@ from typing import Any
 
 from cpor.bridges.ros2_parameters import Value
 from cpor.errors import InvalidSettingError
-from cpor.risk.modes import parse_mode
+from cpor.learn.modes import parse_mode
 from cpor.scene import PixelPoint
 from cpor.words.grounding_answers import Request
 

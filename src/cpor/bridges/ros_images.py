@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
 from cpor.errors import SceneFileError
-from cpor.files import images
+from cpor.io import images
 from cpor.scene import Intrinsics
 
 MILLIMETRE = 0.001

@@ -145,7 +145,7 @@ class InferOptions:
     def settings(self, pipeline: str) -> "DecideSettings":
         """How to decide, in a pipeline."""
         from cpor.answer import DecideSettings
-        from cpor.inference.decide import parse_method
+        from cpor.infer.decide import parse_method
 
         method = parse_method(choose_pipeline(pipeline, None, self.method)[1])
         limits = self.deadline_ms, self.require_certificate, self.prior
@@ -232,12 +232,12 @@ def decide(
 
 
 def _decide_scene_file(file: Path, parts: SystemOptions, infers: InferOptions) -> "Answer":
-    from cpor.data.scene_file import read_scene_file
+    from cpor.io.scene_file import read_scene_file
 
     posterior = read_scene_file(file)
     start_loops(len(posterior.objects))
     from cpor.answer import decide_given
-    from cpor.risk.modes import DEFAULT_MODE
+    from cpor.learn.modes import DEFAULT_MODE
 
     settings = infers.settings(parts.pipeline)
     return decide_given(posterior, mode=parts.mode or DEFAULT_MODE, tau=infers.tau, settings=settings)
@@ -285,7 +285,7 @@ def _print(answer: "Answer", shows: ShowOptions) -> None:
     if answer.decision is None:
         typer.echo(ask_back(answer))
     else:
-        from cpor.inference.explain import explain
+        from cpor.infer.explain import explain
         from cpor.viz.card import decision_card, short_card
 
         assert answer.posterior is not None

@@ -120,8 +120,8 @@ def read_session(file: Path, frame: str) -> "tuple[Request, list[str]]":
     Raises:
         SceneFileError: The file is damaged, or of another frame.
     """
-    from cpor.files.strict_json import parse_strict
-    from cpor.files.whole_files import read_bytes
+    from cpor.io.strict_json import parse_strict
+    from cpor.io.whole_files import read_bytes
     from cpor.scene import PixelPoint
     from cpor.words.grounding_answers import Request
 
@@ -142,7 +142,7 @@ def read_session(file: Path, frame: str) -> "tuple[Request, list[str]]":
 
 def write_session(file: Path, frame: str, asked: "Request", replies: Sequence[str]) -> None:
     """Keep a request and its replies for the next call; see `read_session`."""
-    from cpor.files.whole_files import write_text
+    from cpor.io.whole_files import write_text
 
     said = {"frame": frame, "target": asked.id, "point": asked.point, "request": asked.words}
     write_text(file, json.dumps(said | {"replies": list(replies)}, indent=1, ensure_ascii=False) + "\n")

@@ -80,7 +80,7 @@ def doctor(
     if out is not None:
         import json
 
-        from cpor.files.whole_files import write_text
+        from cpor.io.whole_files import write_text
 
         write_text(out / "doctor.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     if as_json:
@@ -110,7 +110,7 @@ def _examine(
 ) -> "Iterator[Examined]":
     with waiting("Loading the checks"):
         from cpor.apps.doctor import examine, examine_scene
-        from cpor.data.frame_files import list_inputs
+        from cpor.io.frame_files import list_inputs
         from cpor.scene import Scene
         from cpor.system import System
 
@@ -138,7 +138,7 @@ def _examine(
 def _write_picture(each: "Examined", out: Path) -> int:
     import io
 
-    from cpor.files.whole_files import write_bytes
+    from cpor.io.whole_files import write_bytes
     from cpor.viz.doctor_picture import draw_frame
 
     assert each.scene is not None

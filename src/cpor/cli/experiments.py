@@ -43,9 +43,9 @@ def perception(
     import numpy as np
 
     from cpor.evidence.learnt import LearntGeometry
-    from cpor.experiments.mask_table import masks_to_json, measure_masks
-    from cpor.experiments.pair_log import log_pairs, write_pair_log
-    from cpor.experiments.perceived import SEGMENTERS, PerceptionSettings, perceive_split
+    from cpor.paper.mask_table import masks_to_json, measure_masks
+    from cpor.paper.pair_log import log_pairs, write_pair_log
+    from cpor.paper.perceived import SEGMENTERS, PerceptionSettings, perceive_split
     from cpor.viz.progress import progress_bars
 
     kind = one_of("--segmenter", segmenter, SEGMENTERS)
@@ -80,9 +80,9 @@ def chain(
     """Compare raw, calibrated, fused, summed and acyclic scores (Table cpor-ablation, panel A)."""
     import numpy as np
 
-    from cpor.experiments.chain import measure_chain
-    from cpor.experiments.pair_log import read_pair_log, refuse_other_versions
     from cpor.model import FittedModel, bundled_model
+    from cpor.paper.chain import measure_chain
+    from cpor.paper.pair_log import read_pair_log, refuse_other_versions
     from cpor.viz.progress import progress_bars
 
     cases = read_pair_log(scores)
@@ -131,10 +131,10 @@ def robot(
     require_mujoco()
     import numpy as np
 
-    from cpor.experiments.deciders import METHODS
-    from cpor.experiments.robot_table import run_robot_table, summarise, table_to_json
-    from cpor.experiments.scenarios import ScenarioSettings
     from cpor.model import bundled_model
+    from cpor.paper.deciders import METHODS
+    from cpor.paper.robot_table import run_robot_table, summarise, table_to_json
+    from cpor.paper.scenarios import ScenarioSettings
     from cpor.sim.staged_run import Eyes
     from cpor.viz.progress import progress_bars
 
@@ -169,9 +169,9 @@ def first_decisions(
     """Compare the first actions of the robot table's rows on every case of a data set (Table paired)."""
     import numpy as np
 
-    from cpor.experiments.first_decisions import LabelledCase, measure_first_decisions
-    from cpor.experiments.scenarios import fitted_pipeline
     from cpor.model import bundled_model
+    from cpor.paper.first_decisions import LabelledCase, measure_first_decisions
+    from cpor.paper.scenarios import fitted_pipeline
     from cpor.sim.dataset.manifest import read_manifest, read_split
     from cpor.viz.progress import progress_bars
 
@@ -212,8 +212,8 @@ def episodes(
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
-    from cpor.experiments.episodes import run_episodes
-    from cpor.risk.modes import DEFAULT_MODE, parse_mode
+    from cpor.learn.modes import DEFAULT_MODE, parse_mode
+    from cpor.paper.episodes import run_episodes
     from cpor.sim.staged_run import DemoSettings, Eyes
     from cpor.viz.progress import progress_bars
 

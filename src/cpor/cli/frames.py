@@ -48,7 +48,7 @@ def decide_frames(
         settings: How to decide.
         follow: Whether the frames show the same objects, one after the other.
     """
-    from cpor.data.frame_files import name_inputs
+    from cpor.io.frame_files import name_inputs
 
     if given.frame is not None or not folder.is_dir():
         raise InvalidSettingError("--follow and --all take a folder of frames, and no --frame")
@@ -98,7 +98,7 @@ def write_frames(
     Returns:
         How many frames could not be decided on for a fault of their own.
     """
-    from cpor.files.whole_files import write_text
+    from cpor.io.whole_files import write_text
     from cpor.viz.answer_page import write_answer
     from cpor.viz.progress import progress_bars
 

@@ -37,8 +37,8 @@ def calibrate(
     as_json: AsJson = False,
 ) -> None:
     """Fit a calibrator to a table of labelled scores."""
-    from cpor.data.score_log import read_score_log
     from cpor.fitting.score_log import calibrate_log
+    from cpor.io.score_log import read_score_log
     from cpor.viz.tables import calibration_table, calibration_to_json
 
     found = calibrate_log(read_score_log(scores), method, penalty)
@@ -110,10 +110,10 @@ def fit(
 
     With --pipeline paper: only what the paper fits, its semantic calibrator and its fusion.
     """
-    from cpor.data.scene_set import read_scenes
     from cpor.evidence.learnt import parse_geometry
     from cpor.evidence.source import load_sources
     from cpor.fitting import FitSettings, fit_model
+    from cpor.io.scene_set import read_scenes
     from cpor.truth import parse_truth
     from cpor.viz.progress import progress_bars
     from cpor.viz.reliability import write_reliability_plots
@@ -173,8 +173,8 @@ def _promise_retrievals(
     folder: Path, prior: str | None, levels: tuple[float, float], out: Path, sign: Path | None, as_json: bool
 ) -> None:
     """Add a promise over whole retrievals to a model that was run."""
+    from cpor.learn.retrievals import promise_retrievals
     from cpor.model import FittedModel, bundled_model
-    from cpor.risk.retrievals import promise_retrievals
     from cpor.robot.retrievals import read_retrievals
 
     if prior in (None, "none"):
@@ -204,8 +204,8 @@ def _promise_retrievals(
 def _prior(scenes: Path, prior: str | None) -> "FittedModel | None":
     """The model to start from; None: from nothing."""
     from cpor.apps.lab import is_labelled_by_hand
-    from cpor.data.scene_folder import read_scene_folder
-    from cpor.data.scene_set import list_scene_folders
+    from cpor.io.scene_folder import read_scene_folder
+    from cpor.io.scene_set import list_scene_folders
     from cpor.model import FittedModel, bundled_model
 
     if prior is None:
@@ -218,11 +218,11 @@ def _prior(scenes: Path, prior: str | None) -> "FittedModel | None":
 
 def _say_labels(scenes: Path, settings: "FitSettings", from_prior: bool) -> str:
     """How many labels the promise needs, what those at hand can support, and what ten more would buy."""
-    from cpor.data.scene_set import list_scene_folders
     from cpor.fitting.from_prior import FIT_SHARE
     from cpor.fitting.labelled import SHARES
-    from cpor.risk.binomial import least_executed, least_rate
-    from cpor.risk.modes import percent
+    from cpor.io.scene_set import list_scene_folders
+    from cpor.learn.binomial import least_executed, least_rate
+    from cpor.learn.modes import percent
 
     n, share = len(list_scene_folders(scenes)), 1.0 - FIT_SHARE if from_prior else SHARES[-1]
     needed = least_executed(settings.alpha, settings.delta)
@@ -246,7 +246,7 @@ def _fit_lab(
     scenes: Path, prior: "FittedModel", settings: "FitSettings", out: Path, sign: Path | None, as_json: bool
 ) -> None:
     from cpor.apps.lab import fit_lab, read_why
-    from cpor.data.scene_set import read_scenes
+    from cpor.io.scene_set import read_scenes
     from cpor.viz.progress import progress_bars
     from cpor.viz.tables import lab_table, lab_to_json
 
@@ -271,8 +271,8 @@ def drift(
     """Test whether new scenes still look like those the model was fitted to."""
     import numpy as np
 
-    from cpor.data.scene_set import read_scenes
     from cpor.fitting.drift import decide_random_targets
+    from cpor.io.scene_set import read_scenes
     from cpor.model import FittedModel
     from cpor.viz.progress import progress_bars
 

@@ -333,7 +333,7 @@ def make_system(
 ) -> "System":
     """The system that the options describe."""
     start_loops()
-    from cpor.risk.modes import DEFAULT_MODE
+    from cpor.learn.modes import DEFAULT_MODE
     from cpor.system import System
 
     return System(segmenter, scorer, model, mode or DEFAULT_MODE, sources=sources)

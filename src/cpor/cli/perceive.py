@@ -140,7 +140,7 @@ def gallery(
     ignore_given_masks: IgnoreGiven = False,
 ) -> None:
     """Write a page that shows the objects found in every scene folder of a folder."""
-    from cpor.data.scene_set import list_scene_folders
+    from cpor.io.scene_set import list_scene_folders
     from cpor.system import System
     from cpor.viz.gallery import write_gallery
     from cpor.viz.progress import progress_bars
@@ -181,7 +181,7 @@ def _exhibit(path: Path, system: "System") -> "Exhibit":
 
 def _write(scene: "Scene", out: Path, overwrite: bool) -> None:
     """Write the scene folder; what an earlier call added to it does not stand in the way."""
-    from cpor.data.scene_folder import write_scene_folder
+    from cpor.io.scene_folder import write_scene_folder
 
     if overwrite and out.is_dir():
         try:

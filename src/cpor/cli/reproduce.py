@@ -12,8 +12,8 @@ from cpor.cli.options import DATA_SETS, AsJson, print_json, print_rich
 from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
-    from cpor.experiments.cases import SolvedCases
-    from cpor.experiments.table import Table
+    from cpor.paper.cases import SolvedCases
+    from cpor.paper.table import Table
 
 ScoresOption = Annotated[
     Path, typer.Option(help="CSV table with the columns sample_id, edge, edge_confidence, label.")
@@ -53,10 +53,10 @@ def reproduce(
             "give the authors' two released files, which we do not ship: --scores scores_synthetic.csv "
             "--truth gt_synthetic.jsonl; the paper says where they are"
         )
-    from cpor.experiments.evaluate import parse_missing
-    from cpor.experiments.reproduce import export as write_export
-    from cpor.experiments.reproduce import parse_decoder
-    from cpor.experiments.reproduce import reproduce as run
+    from cpor.paper.evaluate import parse_missing
+    from cpor.paper.reproduce import export as write_export
+    from cpor.paper.reproduce import parse_decoder
+    from cpor.paper.reproduce import reproduce as run
 
     chosen, option = parse_decoder(decoder), parse_missing(missing)
     with waiting("Computing every figure from the log"):
@@ -64,14 +64,14 @@ def reproduce(
     if export is not None:
         write_export(found, chosen, export)
     if out is not None:
-        from cpor.files.whole_files import write_text
+        from cpor.io.whole_files import write_text
         from cpor.viz.paper_page import paper_page
 
         write_text(out, paper_page(found.tables(), found.say_missing(), found.selective))
     if as_json:
         print_json(found.to_json())
         return
-    from cpor.experiments.table import table_group
+    from cpor.paper.table import table_group
 
     typer.echo(
         f"{found.say_missing()} Shift {found.shift:g}; the authors chose theirs, 0.09, on the test split."
@@ -99,9 +99,9 @@ def paper(
 
     The page shows our figures beside the paper's. Fig. selective also goes to FILE_selective.csv.
     """
-    from cpor.experiments.everything import paper_tables
-    from cpor.experiments.selective import curves_csv
-    from cpor.files.whole_files import write_text
+    from cpor.io.whole_files import write_text
+    from cpor.paper.everything import paper_tables
+    from cpor.paper.selective import curves_csv
     from cpor.viz.paper_page import paper_page
 
     say = None if as_json else (lambda step: typer.echo(f"computing: {step}", err=True))
@@ -133,9 +133,9 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score predictions of any method; missing and unreadable ones are listed."""
-    from cpor.data.predictions import read_predictions
-    from cpor.data.unobench import instance_reader, read_truth
-    from cpor.experiments.evaluate import evaluate_file, parse_missing, parse_tier_field, problems_to_json
+    from cpor.paper.evaluate import evaluate_file, parse_missing, parse_tier_field, problems_to_json
+    from cpor.paper.predictions import read_predictions
+    from cpor.paper.unobench import instance_reader, read_truth
 
     option, field = parse_missing(missing), parse_tier_field(tiers)
     cases = read_truth(truth)
@@ -145,7 +145,7 @@ def evaluate(
     if as_json:
         print_json({**found.to_json(), **noted})
         return
-    from cpor.experiments.table import evaluation_table
+    from cpor.paper.table import evaluation_table
 
     print_rich(evaluation_table(found, noted))
 
@@ -167,15 +167,15 @@ def probability_ablation(
 ) -> None:
     """Compare calibrators and fusion, stage by stage (Table prob-ablation)."""
     if pairs is None and fit is not None and test is not None:
-        from cpor.experiments.probability_ablation import calibrator_table
+        from cpor.paper.probability_ablation import calibrator_table
 
         _print_tables([calibrator_table(fit, test)], as_json)
         return
     if pairs is None or fit is not None or test is not None:
         raise InvalidSettingError("give either --fit together with --test, or --pairs")
-    from cpor.experiments.pair_log import read_pair_log
-    from cpor.experiments.probability_ablation import measure_stages
-    from cpor.experiments.simulated import to_benchmark
+    from cpor.paper.pair_log import read_pair_log
+    from cpor.paper.probability_ablation import measure_stages
+    from cpor.paper.simulated import to_benchmark
 
     kind = one_of("--truth", truth, ("any", "occlusion"))
     found = to_benchmark(read_pair_log(pairs), occlusion_only=kind == "occlusion")
@@ -197,8 +197,8 @@ def cross_scorer(
     as_json: AsJson = False,
 ) -> None:
     """Compare score logs of several scorers on one truth (Table cross-vlm)."""
-    from cpor.experiments.cross_scorer import compare_scorers, parse_scorers
-    from cpor.experiments.evaluate import parse_missing
+    from cpor.paper.cross_scorer import compare_scorers, parse_scorers
+    from cpor.paper.evaluate import parse_missing
 
     table = compare_scorers(parse_scorers(scores), truth, parse_missing(missing), shift)
     _print_tables([table], as_json)
@@ -212,7 +212,7 @@ def geometry(
     as_json: AsJson = False,
 ) -> None:
     """Decide every object of every scene from masks and depth alone (Table geometry)."""
-    from cpor.experiments.geometry import MASK_SOURCES, measure_geometry
+    from cpor.paper.geometry import MASK_SOURCES, measure_geometry
     from cpor.viz.progress import progress_bars
 
     names = MASK_SOURCES if masks == "all" else masks.split(",")
@@ -236,11 +236,11 @@ def selective(
     """Defer the least certain cases, and count the errors kept and caught (Fig. selective)."""
     import numpy as np
 
-    from cpor.experiments.selective import curves_csv, measure_selective, selective_table
+    from cpor.paper.selective import curves_csv, measure_selective, selective_table
 
     rows = measure_selective(_solve(scores, truth, shift, missing), np.random.default_rng(0))
     if out is not None:
-        from cpor.files.whole_files import write_text
+        from cpor.io.whole_files import write_text
         from cpor.viz.paper_page import curves_page
 
         out.mkdir(parents=True, exist_ok=True)
@@ -257,7 +257,7 @@ def mechanism(
     as_json: AsJson = False,
 ) -> None:
     """Measure what acyclicity adds with and without conflicts (Tables cpor-ablation, panel B, and mu)."""
-    from cpor.experiments.mechanism import conflict_table, mu_by_tier, mu_table
+    from cpor.paper.mechanism import conflict_table, mu_by_tier, mu_table
 
     solved = _solve(scores, truth, shift, missing)
     mu = mu_by_tier([case.difficulty for case in solved.cases], solved.exact.mu)
@@ -273,10 +273,10 @@ def independence(
     """Measure how independent relations are that share an object (Assumption 1)."""
     import numpy as np
 
-    from cpor.data.unobench import read_fused_scores, read_truth
-    from cpor.experiments.independence import independence_table
-    from cpor.experiments.pair_log import read_pair_log
-    from cpor.experiments.simulated import to_benchmark
+    from cpor.paper.independence import independence_table
+    from cpor.paper.pair_log import read_pair_log
+    from cpor.paper.simulated import to_benchmark
+    from cpor.paper.unobench import read_fused_scores, read_truth
 
     if pairs is not None and scores is None and truth is None:
         found = to_benchmark(read_pair_log(pairs), occlusion_only=False)
@@ -304,8 +304,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _solve(scores: Path, truth: Path, shift: float, missing: str) -> "SolvedCases":
-    from cpor.experiments.cases import free_where_unknown, read_scored, solve_cases
-    from cpor.experiments.evaluate import parse_missing
+    from cpor.paper.cases import free_where_unknown, read_scored, solve_cases
+    from cpor.paper.evaluate import parse_missing
 
     scored = read_scored(scores, truth, shift)
     option = parse_missing(missing)
@@ -323,6 +323,6 @@ def _print_tables(tables: "Sequence[Table]", as_json: bool) -> None:
         several = {table.label: table.to_json() for table in tables}
         print_json(several if len(tables) > 1 else tables[0].to_json())
         return
-    from cpor.experiments.table import table_group
+    from cpor.paper.table import table_group
 
     print_rich(*(table_group(table) for table in tables))

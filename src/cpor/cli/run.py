@@ -27,8 +27,8 @@ from cpor.cli.options import (
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
-    from cpor.data.scene_set import Progress
-    from cpor.experiments.runs.dataset import Dataset
+    from cpor.io.scene_set import Progress
+    from cpor.paper.runs.dataset import Dataset
 
 
 def add_to(app: typer.Typer) -> None:
@@ -90,12 +90,12 @@ def run(
 
     The exit code is 1 if some cases failed. The run folder lists them as errors.
     """
-    from cpor.experiments.runs.questions import Deciding, QuestionSettings, parse_missing
-    from cpor.experiments.runs.run import RunPlan
-    from cpor.experiments.runs.run import run as run_all
-    from cpor.files.pool import make_pool
-    from cpor.inference.decide import parse_method
-    from cpor.risk.modes import DEFAULT_MODE, parse_mode
+    from cpor.infer.decide import parse_method
+    from cpor.io.pool import make_pool
+    from cpor.learn.modes import DEFAULT_MODE, parse_mode
+    from cpor.paper.runs.questions import Deciding, QuestionSettings, parse_missing
+    from cpor.paper.runs.run import RunPlan
+    from cpor.paper.runs.run import run as run_all
     from cpor.viz.progress import progress_bars
 
     pool = make_pool(workers, engine)
@@ -126,8 +126,8 @@ def report(
     details: Annotated[int, typer.Option(min=0, help="Most cases to show in full on the page.")] = 2000,
 ) -> None:
     """Write the results of a run: a page with tables, figures and cases; CSV, Parquet, LaTeX."""
-    from cpor.experiments.runs.report import read_report
-    from cpor.experiments.runs.report_files import write_csv, write_latex, write_parquet
+    from cpor.paper.runs.report import read_report
+    from cpor.paper.runs.report_files import write_csv, write_latex, write_parquet
     from cpor.viz.report_page import write_page
 
     if not (out or csv or parquet or latex):
@@ -153,7 +153,7 @@ def _dataset(
     depth: str | None,
     progress: "Progress",
 ) -> "Dataset":
-    from cpor.experiments.runs.dataset import read_dataset, read_logged_dataset
+    from cpor.paper.runs.dataset import read_dataset, read_logged_dataset
 
     if dataset is not None and looks_like_bag(dataset) and scores is None and truth is None:
         from cpor.bridges.bag_dataset import read_bag_dataset

@@ -55,8 +55,8 @@ def score(
 
     The exit code is 1 if no question was answered. Older scores are kept then.
     """
-    from cpor.data.frame_files import read_input
-    from cpor.files.whole_files import write_bytes
+    from cpor.io.frame_files import read_input
+    from cpor.io.whole_files import write_bytes
     from cpor.scene import BlockedBy
     from cpor.semantics.badges import draw_marks
     from cpor.semantics.registry import find_config, make_scorer
@@ -121,8 +121,8 @@ def _print_spent(said: "ScoredPairs", goal: Path) -> None:
 
 def _find_masks(given: "Scene", folder: Path, quiet: bool) -> "Scene":
     """Find the objects that scores are about, and keep them in the folder."""
-    from cpor.data.scene_folder import encode_scene
-    from cpor.files.whole_files import write_bytes
+    from cpor.io.scene_folder import encode_scene
+    from cpor.io.whole_files import write_bytes
     from cpor.system import System
 
     view = System().look(given)
@@ -158,7 +158,7 @@ def scorers(
 
 def scores_file(said: "ScoredPairs") -> bytes:
     """The scores as a scene folder keeps them."""
-    from cpor.data import folder_files as files
+    from cpor.io import folder_files as files
 
     relations = [
         files.ScoreEntry(blocked=a, blocker=b, score=value) for (a, b), value in sorted(said.scores.items())
@@ -168,7 +168,7 @@ def scores_file(said: "ScoredPairs") -> bytes:
 
 def sources_file(scene: "Scene", said: "ScoredPairs", scorer: object) -> bytes:
     """Provenance of masks and scores, as a scene folder keeps it."""
-    from cpor.data import folder_files as files
+    from cpor.io import folder_files as files
     from cpor.sources import describe_sources, fingerprint, verified_sources
 
     recorded = verified_sources(scene)

@@ -142,7 +142,7 @@ def demo(
     require_mujoco()
     start_loops(bar=False)
     from cpor.apps.demo import DemoShow
-    from cpor.risk.modes import UNATTENDED_MODE, parse_mode
+    from cpor.learn.modes import UNATTENDED_MODE, parse_mode
     from cpor.sim.staged_run import Eyes
 
     chosen = _tier(tier, "any")

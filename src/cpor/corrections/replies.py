@@ -11,7 +11,7 @@ from typing import TypeAlias
 from cpor.answer import Answer
 from cpor.decision import Defer
 from cpor.errors import InvalidSettingError, list_labels
-from cpor.inference.explain import explain
+from cpor.infer.explain import explain
 from cpor.words.grounding_answers import (
     PERHAPS,
     AmbiguousRequest,

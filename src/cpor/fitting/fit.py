@@ -28,14 +28,14 @@ from cpor.fitting.stages import (
     fit_unseen,
     outcomes,
 )
-from cpor.inference.decide import decide_many
+from cpor.infer.decide import decide_many
+from cpor.learn.binomial import check_levels
+from cpor.learn.control import by_kind, control_risk, count_executed, least_supported
+from cpor.learn.modes import DEFAULT_MODE, LEAST_SCORE, MODES, Mode, ModeFigures, mode_tau, percent
+from cpor.learn.tau_grid import choose_tau_grid
 from cpor.model import PARTS, FittedModel, GeometryNumbers, TestedWith, scene_features
 from cpor.pipeline import Pipeline, PipelineResult, measure_with
 from cpor.relations import ObstructionPosterior
-from cpor.risk.binomial import check_levels
-from cpor.risk.control import by_kind, control_risk, count_executed, least_supported
-from cpor.risk.modes import DEFAULT_MODE, LEAST_SCORE, MODES, Mode, ModeFigures, mode_tau, percent
-from cpor.risk.tau_grid import choose_tau_grid
 from cpor.scene import Scene
 from cpor.sources import fingerprint
 from cpor.truth import TruthKind, is_wrong

@@ -14,23 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.calibration import (
-    ActionCalibrator,
-    CalibrationInputError,
-)
 from cpor.decision import Decision, Defer
 from cpor.fitting.fit import FitSettings, mode_figures, reference_of, setup_of, tested_with_of
 from cpor.fitting.labelled import FittingError, LabelledScene, group_copies
 from cpor.fitting.moved_stages import choose_weight, folds_of, move, pairs_of
-from cpor.inference.decide import decide_many
-from cpor.metrics import nll
-from cpor.metrics.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
-from cpor.metrics.reliability import ece
+from cpor.infer.decide import decide_many
+from cpor.learn.action import ActionCalibrator
+from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
+from cpor.learn.control import control_risk, least_supported
+from cpor.learn.pairs import CalibrationInputError
+from cpor.learn.reliability import ece
+from cpor.learn.scoring import nll
+from cpor.learn.tau_grid import choose_tau_grid
 from cpor.model import FittedModel
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.risk.control import control_risk, least_supported
-from cpor.risk.tau_grid import choose_tau_grid
 from cpor.truth import is_wrong, right_actions
 
 FIT_SHARE = 0.4

@@ -14,12 +14,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import minimize
 
-from cpor.calibration import Calibrator, LogisticCalibrator
-from cpor.calibration.cross_validation import N_FOLDS, fold_of
 from cpor.evidence.source import GEOMETRY, PairScores
 from cpor.fitting.labelled import LabelledScene
-from cpor.fusion import GatedFusion
-from cpor.metrics import nll
+from cpor.learn.cross_validation import N_FOLDS, fold_of
+from cpor.learn.gated import GatedFusion
+from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.protocol import Calibrator
+from cpor.learn.scoring import nll
 from cpor.model import FittedModel
 from cpor.pipeline import Pipeline
 

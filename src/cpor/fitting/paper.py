@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from cpor.calibration import LogisticCalibrator
-from cpor.calibration.cross_validation import N_FOLDS
 from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.fitting.labelled import FittingError, LabelledScene, gather, group_copies, images
-from cpor.fusion import GatedFusion
+from cpor.learn.cross_validation import N_FOLDS
+from cpor.learn.gated import GatedFusion
+from cpor.learn.logistic import LogisticCalibrator
 from cpor.paper_model import PaperFit, paper_evidence
 from cpor.pipeline import Pipeline
 from cpor.scene import Scene

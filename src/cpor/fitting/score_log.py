@@ -4,15 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cpor.calibration import (
-    IsotonicCalibrator,
-    LogisticCalibrator,
-    PenaltyCurve,
-)
-from cpor.calibration.cross_validation import N_FOLDS
-from cpor.data.score_log import ScoreLog
 from cpor.errors import InvalidSettingError, one_of
-from cpor.metrics import ReliabilitySummary, summarise_reliability
+from cpor.io.score_log import ScoreLog
+from cpor.learn.cross_validation import N_FOLDS, PenaltyCurve
+from cpor.learn.isotonic import IsotonicCalibrator
+from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
 
 METHODS = ("adaptive-platt", "platt", "temperature", "isotonic")
 

@@ -7,23 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from cpor.calibration import (
-    ActionCalibrator,
-    CalibrationInputError,
-    Calibrator,
-    LogisticCalibrator,
-    UnseenCalibrator,
-    cross_fit_on_chain,
-)
-from cpor.calibration.coverage import CandidateCoverage, CoverageCase
-from cpor.calibration.cross_validation import N_FOLDS
-from cpor.calibration.logistic import BASE_PENALTY
 from cpor.decision import Decision, Defer
 from cpor.evidence.source import SEMANTIC
 from cpor.fitting.labelled import FittingError, LabelledScene, ValuesOf, gather, images
-from cpor.fusion import GatedFusion, Guard, learn_most_disagreement
-from cpor.inference.decide import decide_many
-from cpor.metrics import ReliabilitySummary, summarise_reliability
+from cpor.infer.decide import decide_many
+from cpor.learn.action import ActionCalibrator
+from cpor.learn.coverage import CandidateCoverage, CoverageCase
+from cpor.learn.cross_validation import N_FOLDS
+from cpor.learn.gated import GatedFusion, Guard, learn_most_disagreement
+from cpor.learn.logistic import BASE_PENALTY, LogisticCalibrator, cross_fit_on_chain
+from cpor.learn.pairs import CalibrationInputError
+from cpor.learn.protocol import Calibrator
+from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
+from cpor.learn.unseen import UnseenCalibrator
 from cpor.pipeline import UNSEEN, Pipeline, add_unseen, pair_features
 from cpor.truth import is_wrong, on_chain, right_actions
 

@@ -2,5 +2,4 @@
 
 check_frame    the picture and its depth, no masks needed
 check_masks    the masks against both
-guess_depth_unit    what one step of a depth file means
 """

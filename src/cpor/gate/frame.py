@@ -9,9 +9,8 @@ from jaxtyping import Float32, UInt8
 
 from cpor.evidence.shadows import find_shadow
 from cpor.gate.check import Check, CheckState, graded
-from cpor.gate.depth_unit import SURE
 from cpor.gate.edges import colour_strength, compare_edges, depth_edges, work_factor
-from cpor.gate.middle import PLAUSIBLE_M, TYPICAL_M, USUAL_M, middle_of
+from cpor.io.depth_unit import PLAUSIBLE_M, SURE, TYPICAL_M, USUAL_M, middle_of
 from cpor.scene import Camera, Observation
 
 COVERAGE = (0.6, 0.4)

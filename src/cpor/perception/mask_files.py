@@ -28,8 +28,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from cpor.errors import InvalidSceneError, SceneFileError, list_labels
-from cpor.files import images
-from cpor.files.whole_files import read_bytes
+from cpor.io import images
+from cpor.io.whole_files import read_bytes
 from cpor.perception.rle import decode_mask
 from cpor.scene import MAX_OBJECT_ID, DetectedObject, MaskCrop, Observation, Scene
 

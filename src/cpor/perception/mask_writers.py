@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cpor.errors import InvalidSceneError
-from cpor.files.images import encode_png
-from cpor.files.whole_files import write_bytes, write_text
+from cpor.io.images import encode_png
+from cpor.io.whole_files import write_bytes, write_text
 from cpor.perception.rle import encode_mask
 from cpor.scene import Scene
 

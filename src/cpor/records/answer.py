@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from cpor.decision import Method
+from cpor.learn.modes import Mode
 from cpor.records.decision import (
     ActionRecord,
     CertificateRecord,
@@ -13,7 +14,6 @@ from cpor.records.decision import (
     RecordPart,
     RelationRecord,
 )
-from cpor.risk.modes import Mode
 
 
 class PromiseRecord(RecordPart):

@@ -17,7 +17,7 @@ from cpor.decision import (
     Remove,
 )
 from cpor.gate.check import CheckState
-from cpor.inference.graphs import GraphShare
+from cpor.infer.graphs import GraphShare
 from cpor.relations import Label, ObstructionPosterior
 
 FileLabel: TypeAlias = str | int | float

@@ -15,8 +15,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from cpor.data.frame_files import list_inputs, read_input
 from cpor.errors import CameraError, SceneFileError
+from cpor.io.frame_files import list_inputs, read_input
 from cpor.plugins import CAMERAS, list_plugins, load_plugin, make_plugin
 from cpor.scene import Camera, Intrinsics, Observation
 

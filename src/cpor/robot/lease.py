@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cpor.errors import RobotError
-from cpor.files.locks import held_alone
-from cpor.files.whole_files import write_bytes, write_text
+from cpor.io.locks import held_alone
+from cpor.io.whole_files import write_bytes, write_text
 
 BEAT_S = 1.0
 """How often the owner renews the time of its note. [s]"""

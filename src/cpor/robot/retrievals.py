@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cpor.answer import DecideSettings
 from cpor.errors import CporError
+from cpor.learn.modes import percent
+from cpor.learn.retrievals import e_value
 from cpor.model import FittedModel
 from cpor.parts import own_scorer, own_segmenter
 from cpor.perception.network_file import MissingExtraError
-from cpor.risk.modes import percent
-from cpor.risk.retrievals import e_value
 from cpor.scene import SemanticScores
 from cpor.sources import fingerprint
 from cpor.system import System

@@ -19,10 +19,10 @@ import numpy as np
 from pydantic import ValidationError
 
 import cpor
-from cpor.data.scene_folder import read_scene_folder, write_scene_folder
 from cpor.decision import Action, Decision
 from cpor.errors import CporError
-from cpor.files.whole_files import OutputFileError, write_text
+from cpor.io.scene_folder import read_scene_folder, write_scene_folder
+from cpor.io.whole_files import OutputFileError, write_text
 from cpor.parts import GIVEN, NONE
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
 from cpor.robot.records import CycleRecord, RunRecord, cycle_from_record, cycle_to_record, status_to_record

@@ -5,10 +5,13 @@ the reply names scores high, one that it leaves out although it speaks of the bl
 hard answer has no confidence of its own, so the two numbers are settings, and calibration gives them meaning.
 """
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal, TypeAlias
 
-from cpor.data.predictions import parse_reply
 from cpor.scene import BlockedBy, Scene
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import ScorerConfig
@@ -30,6 +33,36 @@ SYSTEM = (
 QUESTION = "Which object must be removed first to grasp object {target}?"
 
 _OWN_OPTIONS = ("through", "system", "question", "score_named", "score_unnamed")
+
+_THINK = re.compile(r"<think>(.*?)</think>", re.IGNORECASE | re.DOTALL)
+_ANSWER = re.compile(r"<answer>\s*(\[.*?\])\s*</answer>", re.IGNORECASE)  # on one line, as there
+_PATH = re.compile(r"Path\d*:")
+_RELATION = re.compile(r"Object\s+(\d+)\s+is occluded by object\s+(\d+)")
+_OBJECT = re.compile(r"Object\s+(\d+)")
+
+ProblemKind: TypeAlias = Literal[
+    "truncated_line",
+    "unknown_case",
+    "duplicate",
+    "no_tags",
+    "no_answer",
+    "no_path",
+    "empty_answer",
+    "off_object",
+]
+
+
+@dataclass(frozen=True)
+class FileAnswer:
+    """What a reply says of one target.
+
+    Attributes:
+        objects: Next objects; None where there is no readable answer.
+        paths: Paths, top first; None where there is none.
+    """
+
+    objects: frozenset[int] | None
+    paths: tuple[tuple[int, ...], ...] | None
 
 
 def build(config: ScorerConfig) -> RelationScorer:
@@ -144,6 +177,59 @@ def read_chains(text: str, marks: NumberedMarks, target: int) -> dict[int, froze
     if not blockers[target] and answer.objects != frozenset({marks.number[target]}):
         return None
     return {blocked: frozenset(named) for blocked, named in blockers.items()}
+
+
+def parse_reply(text: str) -> tuple[FileAnswer, tuple[ProblemKind, ...]]:
+    """What a reply of UNOGrasp says, read the way its evaluator reads it, and what is wrong with it.
+
+    On purpose unlike the evaluator: a reply without a <think> tag has no paths, instead of being
+    "unobstructed", and one without a readable list has no answer, instead of an empty one.
+    """
+    think, answer = _THINK.search(text), _ANSWER.search(text)
+    if think is None and answer is None:
+        return FileAnswer(None, None), ("no_tags",)
+    problems: list[ProblemKind] = []
+    paths = parse_paths(think[1]) if think else ()
+    if not paths:
+        problems.append("no_path")
+    objects = id_list(answer[1]) if answer else None
+    if objects is None:
+        problems.append("no_answer")
+    elif not objects:
+        problems.append("empty_answer")
+    return FileAnswer(objects, paths or None), tuple(problems)
+
+
+def parse_paths(think: str) -> tuple[tuple[int, ...], ...]:
+    """Paths, top first, from the text of a <think> tag, read the way UNOGrasp's evaluator reads it."""
+    paths = []
+    for part in _PATH.split(think):
+        relations = _RELATION.findall(part)
+        if relations:
+            outward = [relations[0][0], *(blocker for _, blocker in relations)]
+        else:
+            outward = _OBJECT.findall(part)[:1]
+        if outward:
+            # An id of 20 digits is a babble of the model's; int() would refuse some of them.
+            paths.append(tuple(dict.fromkeys(int(v[:19]) for v in reversed(outward))))
+    return tuple(paths)
+
+
+def id_list(text: str) -> frozenset[int] | None:
+    """Ids from the text of a list, in JSON or in Python's spelling, which the evaluator takes."""
+    try:
+        values = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    ids = [whole_number(v) for v in values]
+    return None if None in ids else frozenset(v for v in ids if v is not None)
+
+
+def whole_number(value: object) -> int | None:
+    """A number of zero or more, also as text; None for anything else."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value) if len(value) < 20 else None  # no id is that long; int() refuses 4,300 digits
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _share(config: ScorerConfig, name: str, default: float) -> float:

@@ -12,11 +12,11 @@ from jaxtyping import UInt8
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from cpor.corrections.history import Correction
-from cpor.data.scene_folder import encode_scene, read_scene_folder
 from cpor.errors import CporError, InvalidSettingError
-from cpor.files.images import encode_png
+from cpor.io.images import encode_png
+from cpor.io.scene_folder import encode_scene, read_scene_folder
+from cpor.learn.modes import Mode
 from cpor.relations import ObstructionPosterior
-from cpor.risk.modes import Mode
 from cpor.scene import Observation, Scene
 from cpor.serve.api.messages import (
     ControlRequest,

@@ -11,10 +11,10 @@ from jaxtyping import Int32
 from scipy import ndimage
 
 from cpor.decision import Defer, Grasp, Remove
+from cpor.learn.modes import DEFAULT_MODE, Mode
 from cpor.parts import NONE
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
-from cpor.risk.modes import DEFAULT_MODE, Mode
 from cpor.robot.cycle import Ask, Cycle, LoopSettings, Retarget, RunResult
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder

@@ -11,8 +11,8 @@ from PIL import Image
 from cpor.answer import Answer
 from cpor.corrections.replies import next_question
 from cpor.errors import InvalidSettingError
-from cpor.files.whole_files import write_bytes, write_text
-from cpor.inference.explain import explain
+from cpor.infer.explain import explain
+from cpor.io.whole_files import write_bytes, write_text
 from cpor.pipeline import UNSEEN
 from cpor.viz.card import changes_of, say_change, say_next, say_question
 from cpor.viz.overlay import LEAST_P, WIDTH, Marks, draw_scene, encode_picture, relations_to_draw

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from cpor.decision import Action, Decision, Defer, Grasp
 from cpor.errors import say_count
-from cpor.inference.explain import Explanation, RelationEffect
-from cpor.inference.graphs import GraphShare
-from cpor.inference.robust import LARGEST_FACTOR
+from cpor.infer.explain import Explanation, RelationEffect
+from cpor.infer.graphs import GraphShare
+from cpor.infer.robust import LARGEST_FACTOR
 from cpor.relations import Label
 from cpor.viz.score_bar import score_bar
 

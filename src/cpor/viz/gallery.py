@@ -84,7 +84,7 @@ def gallery_page(exhibits: Iterable[Exhibit], title: str) -> str:
 def write_gallery(exhibits: Iterable[Exhibit], path: Path, title: str) -> None:
     """Write the page, all of it or nothing."""
     # Imported here because it brings the whole of the experiments, which a single picture does not need.
-    from cpor.files.whole_files import write_text
+    from cpor.io.whole_files import write_text
 
     write_text(path, gallery_page(exhibits, title))
 

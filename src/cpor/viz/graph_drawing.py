@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from cpor.experiments.runs.record import CaseRecord
-from cpor.experiments.runs.report import edges_on_cycles
+from cpor.paper.runs.record import CaseRecord
+from cpor.paper.runs.report import edges_on_cycles
 from cpor.records.decision import FileLabel, RelationRecord
 
 _SWEEPS = 6

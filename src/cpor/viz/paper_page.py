@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from cpor.experiments.selective import NAMES, SelectiveRow
-from cpor.experiments.table import Judged, Table, show, words
+from cpor.paper.selective import NAMES, SelectiveRow
+from cpor.paper.table import Judged, Table, show, words
 from cpor.viz.report_style import STYLE
 from cpor.viz.svg import Plot
 

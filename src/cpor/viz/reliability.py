@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from cpor.fitting import ReliabilityData
-from cpor.metrics import reliability_bins, summarise_reliability
+from cpor.learn.reliability import reliability_bins, summarise_reliability
 
 _SIZE, _MARGIN = 260, 44
 

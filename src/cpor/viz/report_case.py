@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from cpor.experiments.runs.record import CaseRecord
-from cpor.experiments.runs.report import edges_on_cycles, is_cyclic
+from cpor.paper.runs.record import CaseRecord
+from cpor.paper.runs.report import edges_on_cycles, is_cyclic
 from cpor.records.decision import GraphRecord
 from cpor.viz.graph_drawing import draw_graph
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.experiments.runs.record import CaseRecord
-from cpor.experiments.runs.report import (
+from cpor.learn.reliability import ece, reliability_bins
+from cpor.paper.runs.record import CaseRecord
+from cpor.paper.runs.report import (
     SelectiveCurve,
     SizeCost,
     best_scores,
@@ -15,7 +16,6 @@ from cpor.experiments.runs.report import (
     object_scores,
     selective_curve,
 )
-from cpor.metrics import ece, reliability_bins
 from cpor.viz.svg import Plot, even_ticks
 
 _MOST_POINTS = 400

@@ -4,10 +4,10 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-from cpor.experiments.runs.record import CaseRecord
-from cpor.experiments.runs.report import Report, is_cyclic
-from cpor.experiments.runs.report_tables import SummaryTable, summary_tables
-from cpor.files.whole_files import write_text
+from cpor.io.whole_files import write_text
+from cpor.paper.runs.record import CaseRecord
+from cpor.paper.runs.report import Report, is_cyclic
+from cpor.paper.runs.report_tables import SummaryTable, summary_tables
 from cpor.viz.graph_drawing import draw_graph
 from cpor.viz.report_case import case_details, case_marks, html_table, say_decision
 from cpor.viz.report_figures import ReportFigure, report_figures

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from cpor.errors import InvalidSettingError
-from cpor.files.whole_files import OutputFileError
+from cpor.io.whole_files import OutputFileError
 from cpor.perception.network_file import MissingExtraError
 
 TIMELINE = "cycle"

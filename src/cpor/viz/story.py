@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 
-from cpor.files.whole_files import write_text
+from cpor.io.whole_files import write_text
 from cpor.relations import Label
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import read_run

@@ -10,16 +10,17 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cpor.experiments.chain import FIGURES, STEPS, ChainTable, MeanOfCases
-from cpor.experiments.deciders import MethodName
-from cpor.experiments.first_decisions import REFERENCE, FirstDecisions
-from cpor.experiments.mask_table import KINDS, MaskFigure
-from cpor.experiments.robot_table import METHOD_NAMES, RobotRow, WilsonRate
 from cpor.fitting import FitReport
 from cpor.fitting.from_prior import LabReport
 from cpor.fitting.score_log import LogCalibration
-from cpor.metrics import Interval, PairedComparison, ReliabilitySummary
-from cpor.risk.modes import percent
+from cpor.learn.bootstrap import Interval, PairedComparison
+from cpor.learn.modes import percent
+from cpor.learn.reliability import ReliabilitySummary
+from cpor.paper.chain import FIGURES, STEPS, ChainTable, MeanOfCases
+from cpor.paper.deciders import MethodName
+from cpor.paper.first_decisions import REFERENCE, FirstDecisions
+from cpor.paper.mask_table import KINDS, MaskFigure
+from cpor.paper.robot_table import METHOD_NAMES, RobotRow, WilsonRate
 from cpor.sim.dataset.manifest import TIERS
 
 

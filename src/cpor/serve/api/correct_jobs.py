@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from cpor.corrections import CorrectionError, Corrections, correct_view, label_scene
-from cpor.data.scene_folder import encode_scene
 from cpor.errors import InvalidSceneError, TooLargeError
-from cpor.files.images import encode_png
+from cpor.io.images import encode_png
+from cpor.io.scene_folder import encode_scene
 from cpor.scene import Intrinsics
 from cpor.serve.api.kept_views import KeptView
 from cpor.serve.api.look_jobs import Seen, believe_all, describe

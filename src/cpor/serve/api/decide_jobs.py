@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from cpor.answer import Answer, DecideSettings, decide_given
-from cpor.data.scene_file import parse_scene
-from cpor.inference.explain import RelationEffect, explain
-from cpor.planning.plan import plan
+from cpor.infer.explain import RelationEffect, explain
+from cpor.infer.plan import plan
+from cpor.io.scene_file import parse_scene
+from cpor.learn.modes import DEFAULT_MODE, mode_tau
 from cpor.records.decision import PairRecord, record_action
 from cpor.relations import Label, ObstructionPosterior
-from cpor.risk.modes import DEFAULT_MODE, mode_tau
 from cpor.serve.api.kept_sums import Sum, describe_edges, find_graphs
 from cpor.serve.api.messages import (
     DecideReply,

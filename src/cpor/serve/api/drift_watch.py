@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cpor.learn.drift import check_drift
 from cpor.model import FittedModel, scene_features
 from cpor.pipeline import PairBeliefs, PipelineResult
-from cpor.risk.drift import check_drift
 
 WINDOW = 30
 """Pictures of one test."""

@@ -11,11 +11,11 @@ from functools import lru_cache
 import numpy as np
 
 from cpor.errors import TooLargeError
-from cpor.inference.allowance import Allowance
-from cpor.inference.exact import WORK_LIMIT
-from cpor.inference.explain import NO_ANSWER
-from cpor.inference.graphs import GraphShare, edge_posteriors, likeliest_graphs
-from cpor.inference.local import cyclic_parts
+from cpor.infer.allowance import Allowance
+from cpor.infer.exact import WORK_LIMIT
+from cpor.infer.explain import NO_ANSWER
+from cpor.infer.graphs import GraphShare, edge_posteriors, likeliest_graphs
+from cpor.infer.local import cyclic_parts
 from cpor.relations import ObstructionPosterior
 
 MOST_EDGES_FOR_POSTERIORS = 400

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from cpor.apps.label_queue import LabelQueue
 from cpor.corrections import label_scene
-from cpor.data.scene_folder import write_scene_folder
+from cpor.io.scene_folder import write_scene_folder
 from cpor.serve.api.decide_routes import as_json
 from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.api.look_jobs import look_at_input

@@ -19,7 +19,7 @@ from starlette.responses import Response
 import cpor
 from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError
-from cpor.files.strict_json import StrictJsonError, parse_strict
+from cpor.io.strict_json import StrictJsonError, parse_strict
 from cpor.model import FittedModel
 from cpor.serve.api.camera_routes import LiveCamera
 from cpor.serve.api.decide_routes import add_decide_routes

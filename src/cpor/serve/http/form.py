@@ -10,7 +10,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request as HttpRequest
 
 from cpor.errors import InvalidSettingError
-from cpor.risk.modes import parse_mode
+from cpor.learn.modes import parse_mode
 from cpor.serve.api.messages import LONGEST_TEXT, SceneDecideRequest
 from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported
 from cpor.serve.http.uploads import Upload

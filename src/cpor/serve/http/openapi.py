@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cpor.risk.modes import MODES
+from cpor.learn.modes import MODES
 from cpor.serve.api.messages import ErrorReply
 
 _SAID = {

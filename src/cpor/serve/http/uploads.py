@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cpor.data import folder_files as files
-from cpor.data.frame_files import make_observation
-from cpor.data.scene_folder import make_camera, make_scores
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.files import images
+from cpor.io import folder_files as files
+from cpor.io import images
+from cpor.io.frame_files import make_observation
+from cpor.io.scene_folder import make_camera, make_scores
 from cpor.scene import Camera, DetectedObject, Intrinsics, MaskCrop, PixelPoint, Scene, Sources
 from cpor.serve.api.messages import MOST_OBJECTS
 from cpor.serve.http.refusals import TooMuch, Unsupported

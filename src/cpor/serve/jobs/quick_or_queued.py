@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from cpor.inference.explain import NO_ANSWER
-from cpor.inference.local import cyclic_parts
-from cpor.inference.warm_up import warm_up
-from cpor.planning.plan import plan
+from cpor.infer.explain import NO_ANSWER
+from cpor.infer.local import cyclic_parts
+from cpor.infer.plan import plan
+from cpor.infer.warm_up import warm_up
 from cpor.relations import ObstructionPosterior
 from cpor.serve.api.decide_jobs import answer_decide, answer_explain, answer_plan, read_scene
 from cpor.serve.api.kept_views import KeptView

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from cpor.errors import CporError
-from cpor.files.pool import end_with_parent
+from cpor.io.pool import end_with_parent
 
 _ALARM_S = 2.0
 """How much longer than its limit a worker runs when the service is gone and cannot end it. [s]"""

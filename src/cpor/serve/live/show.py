@@ -11,9 +11,9 @@ from PIL import Image
 from cpor.answer import Answer
 from cpor.decision import Action, Grasp, Remove
 from cpor.errors import CameraError, CporError, RobotError, SimulationError
+from cpor.learn.modes import Mode
 from cpor.records.decision import record_action
 from cpor.relations import ObstructionPosterior, Relation
-from cpor.risk.modes import Mode
 from cpor.robot.cycle import Cycle, Ended
 from cpor.scene import BlockedBy
 from cpor.serve.api.decide_jobs import describe_answer

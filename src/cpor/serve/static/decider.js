@@ -7,7 +7,7 @@ import { requestOf } from "./store.js";
 const GRAPHS = 3;
 const QUIET_MS = 180;
 const LATE_MS = 1500; // what is on screen longer than this after it was asked anew must not look current
-const LARGEST_PLAN = 18; // as cpor.planning has it; no plan either where an answer is missing
+const LARGEST_PLAN = 18; // as cpor.infer has it; no plan either where an answer is missing
 
 export class Decider {
   #store;

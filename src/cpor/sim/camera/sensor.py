@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 from scipy import ndimage
 
-from cpor.data.depth import resize_depth
 from cpor.errors import SimulationError
+from cpor.io.depth import resize_depth
 from cpor.scene import Intrinsics, Observation
 from cpor.sim.camera.look import SceneLook
 from cpor.sim.camera.rays import FAR, cast_depth, gather_geometry

@@ -18,11 +18,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from pydantic import ValidationError
 
-from cpor.data.scene_folder import write_scene_folder
 from cpor.errors import InvalidSettingError
-from cpor.files.pool import make_pool
-from cpor.files.resumable import ResumableFolder, open_resumable, refuse_other
-from cpor.files.whole_files import write_bytes
+from cpor.io.pool import make_pool
+from cpor.io.resumable import ResumableFolder, open_resumable, refuse_other
+from cpor.io.scene_folder import write_scene_folder
+from cpor.io.whole_files import write_bytes
 from cpor.sim.dataset.case import simulate_case
 from cpor.sim.dataset.manifest import (
     MANIFEST,

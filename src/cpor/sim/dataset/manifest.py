@@ -143,7 +143,7 @@ def read_split(folder: str | Path) -> Iterator[SplitCase]:
         DatasetError: There is no whole data set.
         SceneFileError: A scene folder is damaged.
     """
-    from cpor.data.scene_folder import read_scene_folder
+    from cpor.io.scene_folder import read_scene_folder
 
     folder = Path(folder)
     for case in read_manifest(folder).cases:

@@ -3,10 +3,10 @@
 from typing import Literal, TypeAlias
 
 from cpor.corrections.replies import OpenQuestion
+from cpor.learn.modes import Mode
 from cpor.records.answer import AnswerRecord, PromiseRecord
 from cpor.records.decision import ActionRecord, CheckRecord, PairRecord
 from cpor.records.pair_belief import PairBelief
-from cpor.risk.modes import Mode
 from cpor.serve.api.messages.asked import RelationMessage
 from cpor.serve.api.messages.base import Message, Point, Probability, WireLabel
 
@@ -62,7 +62,7 @@ class SceneDecideReply(DecideReply):
 
 
 class EffectMessage(Message):
-    """What one relation means for the decision; as `cpor.inference.explain.RelationEffect`.
+    """What one relation means for the decision; as `cpor.infer.explain.RelationEffect`.
 
     Attributes:
         words: Such as "If the box obstructed the mug with 62 % instead of 35 %: remove the box".
@@ -91,7 +91,7 @@ class ExplainReply(Message):
 
 
 class PlanStepMessage(Message):
-    """One removal; as `cpor.planning.plan.PlanStep`."""
+    """One removal; as `cpor.infer.plan.PlanStep`."""
 
     object: WireLabel
     p_valid: Probability

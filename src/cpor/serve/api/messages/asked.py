@@ -8,7 +8,7 @@ from cpor.answer import N_GRAPHS
 from cpor.corrections.history import Correction
 from cpor.corrections.replies import LONGEST_REPLY, MOST_REPLIES
 from cpor.decision import COST_ASK
-from cpor.risk.modes import DEFAULT_MODE, Mode
+from cpor.learn.modes import DEFAULT_MODE, Mode
 from cpor.serve.api.messages.base import (
     LONGEST_TEXT,
     MOST_OBJECTS,

@@ -1,1 +1,0 @@
-"""Scenes and decisions on disk."""

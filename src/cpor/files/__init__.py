@@ -1,1 +1,0 @@
-"""Files and processes: whole writes, locks, resumable work on several cores or a cluster."""

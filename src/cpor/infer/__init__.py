@@ -1,0 +1,1 @@
+"""Exact inference: decisions, bounds, likeliest graphs, plans, explanations."""

@@ -1,1 +1,0 @@
-"""From relation probabilities to a decision: exact inference, Top-K, bounds, certificates."""

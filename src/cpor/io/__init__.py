@@ -1,0 +1,1 @@
+"""Files: scenes, frames and images, strict JSON, whole writes, resumable work in several processes."""

@@ -1,0 +1,1 @@
+"""Learning: calibration, fusion, promised error rates, and the metrics that judge them."""

@@ -1,0 +1,125 @@
+"""First decisions on labelled scenes: the rows of the robot table without the robot, compared case by case.
+
+RSR, the retrieval-step success rate, is the share of cases whose forced next action is right. It is
+given for both truths: occlusion, which benchmarks label, and occlusion or sweep, which an arm meets.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cpor.decision import Defer
+from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
+from cpor.paper.deciders import MethodName, deciders
+from cpor.pipeline import Pipeline
+from cpor.scene import Scene
+from cpor.truth import TruthKind, is_wrong, truth_of
+
+TRUTHS: tuple[TruthKind, ...] = ("occlusion", "any")
+REFERENCE: MethodName = "cpor"
+
+
+class LabelledCase(NamedTuple):
+    """A labelled scene and what is asked for.
+
+    Attributes:
+        name: Name of the scene; cases of one image share it.
+        scene: With occlusion and sweep truth.
+        target: The object asked for; an id the scene does not have was not found, and every action is wrong.
+        tier: How deep it is buried.
+    """
+
+    name: str
+    scene: Scene
+    target: int
+    tier: str
+
+
+@dataclass(frozen=True, eq=False)
+class FirstDecisions:
+    """What each method did first.
+
+    Attributes:
+        n: Cases, by tier.
+        rsr: Share of right actions with its interval, by truth, method and tier (`all` over all).
+        paired: CPOR against each other method, by truth.
+        deferred: Share of cases without an action although it was forced, by method: an answer was missing,
+            or the target was not found.
+    """
+
+    n: Mapping[str, int]
+    rsr: Mapping[TruthKind, Mapping[MethodName, Mapping[str, tuple[float, Interval]]]]
+    paired: Mapping[TruthKind, Mapping[MethodName, PairedComparison]]
+    deferred: Mapping[MethodName, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """For files and programs."""
+        return asdict(self)
+
+
+def measure_first_decisions(
+    cases: Iterable[LabelledCase],
+    pipeline: Pipeline,
+    rng: np.random.Generator,
+    progress: Callable[[], None] | None = None,
+) -> FirstDecisions:
+    """Decide every case by every method, forced, and count what is right.
+
+    Args:
+        cases: Read one by one, and not kept.
+        pipeline: The fitted stages; tau is set to 0 and most_mu to 1, so that every row acts.
+        rng: Random numbers of the bootstrap.
+        progress: Called after each case.
+    """
+    rows = deciders(replace(pipeline, tau=0.0, most_mu=1.0))
+    names: list[str] = []
+    tiers: list[str] = []
+    right: dict[TruthKind, dict[MethodName, list[bool]]] = {t: {m: [] for m in rows} for t in TRUTHS}
+    deferred: dict[MethodName, list[bool]] = {m: [] for m in rows}
+    for case in cases:
+        names.append(case.name)
+        tiers.append(case.tier)
+        truths = {kind: truth_of(case.scene, kind).pairs for kind in TRUTHS}
+        found = case.target in case.scene.ids
+        for method, decide in rows.items():
+            action = decide(case.scene, case.target).decision.action if found else Defer("no_evidence")
+            deferred[method].append(isinstance(action, Defer))
+            for kind, pairs in truths.items():
+                acted = not isinstance(action, Defer)
+                right[kind][method].append(acted and not is_wrong(action, case.target, pairs))
+        if progress is not None:
+            progress()
+    return FirstDecisions(
+        {tier: tiers.count(tier) for tier in dict.fromkeys(tiers)},
+        {
+            kind: {m: _by_tier(np.array(found, np.float64), names, tiers, rng) for m, found in by.items()}
+            for kind, by in right.items()
+        },
+        {
+            kind: {
+                m: compare_paired(
+                    np.array(found, np.float64),
+                    np.array(by[REFERENCE], np.float64),
+                    np.array(names),
+                    rng,
+                )
+                for m, found in by.items()
+                if m != REFERENCE
+            }
+            for kind, by in right.items()
+        },
+        {m: float(np.mean(found)) for m, found in deferred.items()},
+    )
+
+
+def _by_tier(
+    right: np.ndarray, names: Sequence[str], tiers: Sequence[str], rng: np.random.Generator
+) -> dict[str, tuple[float, Interval]]:
+    image, tier_of = np.array(names), np.array(tiers)
+    chosen = {"all": np.ones(len(right), np.bool_)} | {t: tier_of == t for t in dict.fromkeys(tiers)}
+    return {
+        tier: (float(right[where].mean()), bootstrap_mean(right[where], image[where], rng))
+        for tier, where in chosen.items()
+    }

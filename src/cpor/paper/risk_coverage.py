@@ -1,0 +1,106 @@
+"""Selective execution: what deferring the least certain cases buys (risk-coverage, AURC, ECR)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from cpor.learn.checks import MetricInputError
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverage:
+    """Mean loss of the cases that are kept, as fewer and fewer are deferred.
+
+    Attributes:
+        coverage: Share of cases kept, 1/n to 1. Shape (n,).
+        risk: Mean loss of those kept; cases of equal confidence share their mean loss. Shape (n,).
+    """
+
+    coverage: Float[np.ndarray, " n"]
+    risk: Float[np.ndarray, " n"]
+
+
+def rsr(correct: Bool[np.ndarray, " n"]) -> float:
+    """Retrieval-step success rate: share of cases whose next action is right.
+
+    Args:
+        correct: Whether each case's action is right; a case that deferred is not. Shape (n,).
+    """
+    return _mean(correct)
+
+
+def coverage(executed: Bool[np.ndarray, " n"]) -> float:
+    """Share of cases that are acted on rather than deferred.
+
+    Args:
+        executed: Whether each case is acted on. Shape (n,).
+    """
+    return _mean(executed)
+
+
+def risk_coverage(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]) -> RiskCoverage:
+    """The risk-coverage curve of a score: keep the most confident first.
+
+    Args:
+        confidence: Higher is surer. Shape (n,).
+        loss: What each case costs if acted on, such as 1 - F1. Shape (n,).
+    """
+    fair = _most_confident_first(confidence, loss)
+    count = np.arange(1, fair.size + 1)
+    return RiskCoverage(count / fair.size, np.cumsum(fair) / count)
+
+
+def aurc(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]) -> float:
+    """Area under the risk-coverage curve: its mean over the n coverages; lower is better.
+
+    Args:
+        confidence: Higher is surer. Shape (n,).
+        loss: What each case costs if acted on. Shape (n,).
+    """
+    return float(risk_coverage(confidence, loss).risk.mean())
+
+
+def ecr(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], defer_rate: float) -> float:
+    """Error capture rate ECR(D) = 1 - (1 - D) rho(D) / rho(0): the share of all loss that deferring removes.
+
+    Deferring at random gives D. A case on the border is deferred in part.
+
+    Args:
+        confidence: Higher is surer. Shape (n,).
+        loss: What each case costs if acted on. Shape (n,).
+        defer_rate: D, in [0, 1].
+    """
+    if not 0.0 <= defer_rate <= 1.0:
+        raise MetricInputError(f"the defer rate is {defer_rate}; it must lie in [0, 1]")
+    fair = _most_confident_first(confidence, loss)
+    if fair.sum() == 0.0:
+        raise MetricInputError("no case has a loss: there is no error to capture")
+    kept = np.concatenate([[0.0], np.cumsum(fair)])
+    at = (1.0 - defer_rate) * fair.size
+    return float(1.0 - np.interp(at, np.arange(kept.size), kept) / kept[-1])
+
+
+def _most_confident_first(
+    confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """Losses by falling confidence, those of equal confidence replaced by their mean."""
+    score, cost = np.asarray(confidence, np.float64), np.asarray(loss, np.float64)
+    if score.ndim != 1 or score.shape != cost.shape or score.size == 0:
+        raise MetricInputError(
+            f"confidences of shape {score.shape} and losses of shape {cost.shape}: give one loss a case"
+        )
+    if not (np.isfinite(score).all() and np.isfinite(cost).all()):
+        raise MetricInputError(
+            "a confidence or a loss is not a finite number; leave such cases out on purpose"
+        )
+    _, level, count = np.unique(-score, return_inverse=True, return_counts=True)
+    mean = np.bincount(level, cost) / count
+    return np.repeat(mean, count)
+
+
+def _mean(flag: Bool[np.ndarray, " n"]) -> float:
+    values = np.asarray(flag, np.float64)
+    if values.size == 0:
+        raise MetricInputError("there is nothing to measure: no cases were given")
+    return float(values.mean())

@@ -1,0 +1,177 @@
+"""A run: every case of a dataset decided, kept on disk piece by piece, resumed where it was stopped."""
+
+import platform
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeAlias
+
+from cpor import __version__
+from cpor.errors import InvalidSettingError
+from cpor.infer.decide import Policy
+from cpor.io.pool import Pool, SerialPool
+from cpor.io.scene_set import Progress
+from cpor.paper.runs.answer import Shard, answer_shard
+from cpor.paper.runs.dataset import Dataset, fingerprint_files
+from cpor.paper.runs.folder import (
+    RunDataset,
+    RunHeader,
+    RunSettings,
+    ShardFolder,
+    open_run_folder,
+    read_run_folder,
+)
+from cpor.paper.runs.questions import Deciding, QuestionSettings
+from cpor.paper_model import load_model
+
+AnswerItem: TypeAlias = Callable[[Shard], bytes]
+
+SHARD_SIZE = 16
+"""Items that a worker is given at once; it writes down each case as soon as it is decided."""
+
+_PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pydantic", "pillow")
+"""Packages whose version can change the last digit of a result, or how it is written."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What to run.
+
+    Attributes:
+        dataset: Its items.
+        asking: How items become questions.
+        deciding: What decides, and how; its model is that of `model_file`.
+        model_file: Fitted model for scene folders; None: the bundled one.
+    """
+
+    dataset: Dataset
+    asking: QuestionSettings = field(default_factory=QuestionSettings)
+    deciding: Deciding = field(default_factory=Deciding)
+    model_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        tau = self.deciding.tau
+        Policy(0.5 if tau is None else tau, self.deciding.method)  # refuses what no case could use
+        named = (self.model_file, self.deciding.segmenter, self.deciding.scorer)
+        if any(each is not None for each in named) and not self.dataset.is_pictures:
+            raise InvalidSettingError(
+                "--model, --segmenter and --scorer are for scene folders and bags only; this data set has "
+                "its own probabilities"
+            )
+        if self.asking.all_targets and not self.dataset.is_pictures:
+            raise InvalidSettingError(
+                "--all-targets is for scene folders and bags only; this data set names its targets"
+            )
+        if self.asking.shift is not None and self.dataset.kind != "score log":
+            raise InvalidSettingError("--shift needs --scores")
+
+    def header(self) -> RunHeader:
+        """What identifies the run."""
+        model = None if self.model_file is None else fingerprint_files([self.model_file])
+        return RunHeader(
+            dataset=RunDataset(
+                kind=self.dataset.kind,
+                fingerprint=self.dataset.fingerprint,
+                n_items=len(self.dataset.items),
+            ),
+            settings=RunSettings(
+                mode=self.deciding.mode,
+                tau=self.deciding.tau,
+                method=self.deciding.method,
+                segmenter=self.deciding.segmenter,
+                scorer=self.deciding.scorer,
+                model=model,
+                seed=self.asking.seed,
+                all_targets=self.asking.all_targets,
+                shift=self.asking.shift,
+                missing=self.asking.missing,
+            ),
+            versions={"cpor": __version__, "python": platform.python_version()}
+            | {name: version(name) for name in _PACKAGES},
+        )
+
+    def shards(self, size: int) -> list[Shard]:
+        """The items in pieces of `size`, each with what is needed to answer it."""
+        model = None if self.model_file is None else load_model(self.model_file)
+        deciding, items = replace(self.deciding, model=model), self.dataset.items
+        return [Shard(k, items[k : k + size], self.asking, deciding) for k in range(0, len(items), size)]
+
+
+@dataclass(frozen=True)
+class RunTally:
+    """How many cases came to what.
+
+    Attributes:
+        n_cases: All of them.
+        actions: Cases by action: grasp, remove, defer, error.
+        outcomes: Cases by outcome: right, wrong, deferred, unjudged, error.
+    """
+
+    n_cases: int
+    actions: dict[str, int]
+    outcomes: dict[str, int]
+
+    @property
+    def n_errors(self) -> int:
+        """Cases without a decision."""
+        return self.actions.get("error", 0)
+
+
+def run(
+    plan: RunPlan,
+    out: Path,
+    pool: Pool | None = None,
+    progress: Progress = lambda what, done, total: None,
+    *,
+    shard_size: int = SHARD_SIZE,
+    answer: AnswerItem = answer_shard,
+) -> RunTally:
+    """Decide every case of a dataset; go on with a run that was stopped.
+
+    The bytes in the run folder depend on the dataset, the settings and the versions of what computes;
+    not on the pool, the shard size, or how often the run was stopped.
+
+    Args:
+        plan: What to run.
+        out: The run folder; made if absent.
+        pool: Where to answer shards; in this process by default.
+        progress: Told `(what, items done, items in all)`.
+        shard_size: Items that a worker is given at once.
+        answer: What a worker does with a shard.
+
+    Raises:
+        RunFolderError: The folder holds another run, or other files.
+        WorkerDiedError: A worker died too often; what was finished is kept.
+    """
+    if shard_size < 1:
+        raise InvalidSettingError(f"the shard size is {shard_size}; give at least 1")
+    shards = plan.shards(shard_size)
+    with open_run_folder(out, plan.header()) as folder:
+        if not folder.is_finished:
+            _answer_rest(folder, shards, pool or SerialPool(), answer, progress)
+        folder.finish(shards)
+        return _tally(out)
+
+
+def _answer_rest(
+    folder: ShardFolder, shards: list[Shard], pool: Pool, answer: AnswerItem, progress: Progress
+) -> None:
+    total = sum(len(shard.items) for shard in shards)
+    rest = [replace(shard, begun=folder.begun(shard)) for shard in shards if not folder.is_done(shard)]
+    done = total - sum(len(shard.items) for shard in rest)
+    progress("deciding", done, total)
+    for shard, lines in pool.do_all(answer, rest):
+        folder.keep(shard, lines)
+        done += len(shard.items)
+        progress("deciding", done, total)
+
+
+def _tally(out: Path) -> RunTally:
+    _, records = read_run_folder(out)
+    return RunTally(
+        len(records),
+        dict(sorted(Counter(record.action for record in records).items())),
+        dict(sorted(Counter(str(record.outcome) for record in records).items())),
+    )

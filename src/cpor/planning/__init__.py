@@ -1,1 +1,0 @@
-"""Removal sequences of several steps."""

@@ -1,1 +1,0 @@
-"""Risk: an error rate that can be promised, and when the promise no longer applies."""

@@ -1,0 +1,91 @@
+"""The rows of the robot table, on scenes small enough to see what each must do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.labelled import draw_labelled_scene
+
+from cpor.decision import Defer, Grasp, Remove
+from cpor.infer.decide import decide
+from cpor.paper.deciders import METHODS, argmax_scores, deciders, true_scores
+from cpor.paper.first_decisions import LabelledCase, measure_first_decisions
+from cpor.pipeline import Pipeline
+from cpor.relations import ObstructionPosterior
+from cpor.scene import BlockedBy, Observation
+from cpor.truth import is_wrong
+
+
+def test_argmax_follows_the_likeliest_blocker():
+    scene = ObstructionPosterior([1, 2, 3], 1, {(1, 2): 0.9, (1, 3): 0.6, (2, 3): 0.7})
+    assert argmax_scores(scene).tolist() == [0.0, 0.0, 1.0]
+    free = ObstructionPosterior([1, 2, 3], 1, {(1, 2): 0.4})
+    assert argmax_scores(free).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_argmax_does_not_walk_in_circles():
+    scene = ObstructionPosterior([1, 2], 1, {(1, 2): 0.9, (2, 1): 0.8})
+    assert argmax_scores(scene).tolist() == [0.0, 1.0]
+
+
+def test_the_oracle_scores_what_is_right_and_survives_cycles():
+    truth = {BlockedBy(1, 2), BlockedBy(2, 3), BlockedBy(1, 4)}
+    assert true_scores((1, 2, 3, 4), 1, truth).tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert true_scores((1, 2, 3, 4), 4, truth).tolist() == [0.0, 0.0, 0.0, 1.0]
+    # 3 is out of sight: what hides behind it is not waited for.
+    assert true_scores((1, 2, 4), 1, truth).tolist() == [0.0, 1.0, 1.0]
+    cyclic = {BlockedBy(1, 2), BlockedBy(2, 1), BlockedBy(1, 3)}
+    assert true_scores((1, 2, 3), 1, cyclic).tolist() == [0.0, 0.0, 1.0]
+    assert true_scores((1, 2), 1, cyclic - {BlockedBy(1, 3)}).tolist() == [1.0, 1.0]
+
+
+@pytest.fixture(scope="module")
+def cases():
+    rng = np.random.default_rng(5)
+    scenes = [draw_labelled_scene(rng) for _ in range(40)]
+    return [
+        LabelledCase(f"s{k}", _with_sweep(s), int(rng.choice(s.ids)), "easy" if k % 2 else "hard")
+        for k, s in enumerate(scenes)
+    ]
+
+
+def _with_sweep(scene):
+    return replace(scene, true_sweep=scene.true_occlusion)
+
+
+def test_all_rows_decide_and_cpor_is_the_pipeline(cases):
+    pipeline = Pipeline(tau=0.3, prior=0.5)
+    for case in cases[:10]:
+        truth = case.scene.true_occlusion.pairs
+        rows = deciders(pipeline, lambda scene, truth=truth: truth)
+        assert tuple(rows) == METHODS
+        found = {name: row(case.scene, case.target).decision for name, row in rows.items()}
+        posterior = pipeline.run(case.scene, case.target).posterior
+        assert found["cpor"] == pipeline.settle(decide(posterior, 0.3, prior=0.5))
+        assert not is_wrong(found["oracle"].action, case.target, truth)
+        assert isinstance(found["geometry_argmax"].action, Grasp | Remove)
+
+
+def test_without_a_prior_a_missing_answer_is_not_guessed(cases):
+    scene = cases[0].scene
+    blind = replace(scene, observation=Observation(scene.observation.rgb), semantic_scores=None)
+    rows = deciders(Pipeline())
+    unsure = [t for t in scene.ids if rows["cpor"](blind, t).decision.action == Defer("no_evidence")]
+    assert unsure
+    for target in unsure:
+        for name in ("geometry_argmax", "no_acyclicity", "single_map"):
+            assert rows[name](blind, target).decision.action == Defer("no_evidence")
+
+
+def test_first_decisions_are_counted_and_compared(cases):
+    found = measure_first_decisions(cases, Pipeline(prior=0.5), np.random.default_rng(0))
+    assert found.n == {"hard": 20, "easy": 20}
+    rsr = found.rsr["occlusion"]["cpor"]
+    assert rsr["all"][0] == pytest.approx((rsr["easy"][0] + rsr["hard"][0]) / 2)
+    assert rsr["all"][1].low <= rsr["all"][0] <= rsr["all"][1].high
+    for other, paired in found.paired["any"].items():
+        gap = found.rsr["any"]["cpor"]["all"][0] - found.rsr["any"][other]["all"][0]
+        assert paired.delta == pytest.approx(gap)
+        assert (paired.corrections - paired.regressions) / paired.n == pytest.approx(gap)
+    # With a prior nothing is left open, except where the likeliest blocker is one that nobody segmented.
+    assert max(found.deferred.values()) <= 0.05
