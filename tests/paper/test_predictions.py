@@ -8,13 +8,12 @@ import pytest
 from cpor import CporError
 from cpor.paper.prediction import Prediction
 from cpor.paper.predictions import (
-    parse_paths,
-    parse_reply,
     read_predictions,
     think_and_answer,
     write_unograsp,
 )
 from cpor.paper.unobench import UnobenchCase
+from cpor.semantics.unograsp import parse_paths, parse_reply
 
 CASES = [
     UnobenchCase(0, 7, 4, ((3, 2, 4), (5, 4)), frozenset({3, 5})),

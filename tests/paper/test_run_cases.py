@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from experiments.test_run import quiet, records
+from paper.test_run import quiet, records
 from support.data import DATA
 
 from cpor.paper.runs.dataset import read_dataset, read_logged_dataset

@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from support.vlm_scenes import all_pairs, heap
 from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 
-from cpor.paper.predictions import parse_reply
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.matching import NumberedMarks, number_objects
 from cpor.semantics.registry import make_scorer
 from cpor.semantics.scorer import ScorerError
-from cpor.semantics.unograsp import read_chains
+from cpor.semantics.unograsp import parse_reply, read_chains
 
 SCENE = heap(5)
 MARKS = NumberedMarks(SCENE, number_objects(SCENE))
