@@ -26,7 +26,7 @@ MOST_ROWS = 80
 CLAIMS = {
     "exact": "Probabilities, certificates and plans equal brute force and independent solvers.",
     "calibrated": "Probabilities match frequencies, and a promised error rate is kept.",
-    "paper": "The published figures come out again from the published data.",
+    "paper": "Which published figures come out again from the released data; asked: the printed figure.",
     "sees": "Masks, hidden parts and geometric relations found in RGB-D frames.",
     "decides": "How often the first action is right.",
     "acts": "The simulator, the arm and whole runs that fetch the target.",

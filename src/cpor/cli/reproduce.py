@@ -49,9 +49,11 @@ def reproduce(
 ) -> None:
     """Compute the paper's figures from a score log, and print both side by side."""
     if scores is None or truth is None:
+        from cpor.paper.everything import RELEASED
+
         raise InvalidSettingError(
             "give the authors' two released files, which we do not ship: --scores scores_synthetic.csv "
-            "--truth gt_synthetic.jsonl; the paper says where they are"
+            f"--truth gt_synthetic.jsonl; {RELEASED}"
         )
     from cpor.paper.evaluate import parse_missing
     from cpor.paper.reproduce import export as write_export
@@ -270,9 +272,13 @@ def independence(
     pairs: Annotated[Path | None, typer.Option(help="Log of pairs instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how independent relations are that share an object (Assumption 1)."""
+    """Measure how independent relations are that share an object, and what it means (Assumption 1).
+
+    The second table is of a log-linear model that lets them be correlated: what it changes in decisions.
+    """
     import numpy as np
 
+    from cpor.paper.couplings import couplings_table
     from cpor.paper.independence import independence_table
     from cpor.paper.pair_log import read_pair_log
     from cpor.paper.simulated import to_benchmark
@@ -286,7 +292,8 @@ def independence(
         log = read_fused_scores(scores, len(cases))
     else:
         raise InvalidSettingError("give either --scores together with --truth, or --pairs")
-    _print_tables([independence_table(cases, log, np.random.default_rng(0))], as_json)
+    rng = np.random.default_rng(0)
+    _print_tables([independence_table(cases, log, rng), couplings_table(cases, log, rng)], as_json)
 
 
 def add_to(app: typer.Typer) -> None:

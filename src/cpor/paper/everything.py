@@ -22,8 +22,11 @@ from cpor.paper.table import Table, paper_rows
 SHIPPED = Path(__file__).with_name("simulated_test.csv.gz")
 """Log of the 1,800 cases of the test split, seeds from 2,000,000; see docs/benchmark.md for the commands."""
 
-RELEASED = "https://github.com/pairs-lab/cpor-grasp"
-"""Where the paper says that code and score logs are."""
+RELEASED = (
+    "the paper links its code at https://anonymous.4open.science/r/cpor-grasp-1E41, and a comment in its "
+    "source names https://github.com/pairs-lab/cpor-grasp"
+)
+"""Where to look for the released files."""
 
 BACKBONE = "Gemini Robotics-ER-1.6"
 ORDER = (
@@ -90,9 +93,7 @@ def _from_release(data: Path, tell: Callable[[str], None]) -> PaperTables:
     scores, truth = data / "scores_synthetic.csv", data / "gt_synthetic.jsonl"
     for file in (scores, truth):
         if not file.is_file():
-            raise InvalidSettingError(
-                f"{data} has no {file.name}; the paper says that the files are at {RELEASED}"
-            )
+            raise InvalidSettingError(f"{data} has no {file.name}; {RELEASED}")
     tell("the released log")
     found = reproduce(scores, truth, SHIFT, "unobstructed")
     tell("calibrators")
@@ -120,8 +121,8 @@ def _from_simulation(tell: Callable[[str], None]) -> PaperTables:
     said = "versions not recorded" if made is None else ", ".join(f"{k} {v}" for k, v in made.items())
     first = (
         "Without the released files: computed on our simulated benchmark, with our networks in place of a "
-        f"VLM and of UOAIS-FT ({said}). {benchmark.say_left_out()} The paper says that its files are at "
-        f"{RELEASED}; give their folder with --data."
+        f"VLM and of UOAIS-FT ({said}). {benchmark.say_left_out()} Give the folder of the "
+        f"released files with --data: {RELEASED}."
     )
     note = "Our simulated benchmark, not the paper's data. No decoding shift."
     tables = (*found.tables(stages.earlier), stages.table, scorers)

@@ -27,16 +27,11 @@ def independence_table(cases: tuple[UnobenchCase, ...], log: FusedScores, rng: n
         log: With sources, p is cross-fitted by image; else Platt scaling of the log itself.
         rng: Random numbers of the bootstrap.
     """
-    if log.sources:
-        p, fit = cross_fit(cases, log)[FUSED], "Calibrated and fused, cross-fitted by image."
-    else:
-        p = LogisticCalibrator.fit(log.p, log.label).apply(log.p)
-        fit = "Platt scaling fitted to the log itself."
-    p = np.clip(p, CLIP, 1.0 - CLIP)
+    p, fit = calibrated(cases, log)
     residual = (log.label - p) / np.sqrt(p * (1.0 - p))
     image = np.array([case.image_id for case in cases])[log.case]
     rows = []
-    for kind, (first, second) in zip(KINDS, _related(log, p), strict=True):
+    for kind, (first, second) in zip(KINDS, related_rows(log, p), strict=True):
         a, b = residual[first], residual[second]
         low, high = _interval(a, b, image[first], rng)
         found = {"correlation": _correlation(a, b, np.ones(len(a))), "n": len(a)}
@@ -49,7 +44,17 @@ def independence_table(cases: tuple[UnobenchCase, ...], log: FusedScores, rng: n
     return Table("independence", "Residual correlations of relations", rows, notes)
 
 
-def _related(log: FusedScores, p: Float[np.ndarray, " n"]) -> list[tuple[np.ndarray, np.ndarray]]:
+def calibrated(cases: tuple[UnobenchCase, ...], log: FusedScores) -> tuple[Float[np.ndarray, " n"], str]:
+    """Probability of each row, clipped, and how it was fitted."""
+    if log.sources:
+        p, fit = cross_fit(cases, log)[FUSED], "Calibrated and fused, cross-fitted by image."
+    else:
+        p = LogisticCalibrator.fit(log.p, log.label).apply(log.p)
+        fit = "Platt scaling fitted to the log itself."
+    return np.clip(p, CLIP, 1.0 - CLIP), fit
+
+
+def related_rows(log: FusedScores, p: Float[np.ndarray, " n"]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Rows of each kind of pair of relations, by KINDS."""
     # As decoding takes them: no self-loops, and of duplicates, such as pieces of one object, the likeliest.
     order = np.argsort(-np.nan_to_num(p), kind="stable")
