@@ -304,7 +304,7 @@ def _compare_actions(
     """Over all cases: where there is no candidate, every method grasps the target alike."""
     place = {case.index: k for k, case in enumerate(cases)}
     at = [place[case.index] for case in known.cases]
-    after = np.array([case.target in case.top_objects for case in cases])
+    after = np.array([case.target in case.top_objects for case in cases], np.float64)
     before = {"no_dag": after.copy(), "map": after.copy()}
     after[at] = right
     for name, found in before.items():
