@@ -139,7 +139,7 @@ def test_the_page_says_first_what_it_was_computed_from(run):
             assert row["ours"] or row["why"], (label, row["name"])
     page = (folder / "page.html").read_text()
     assert page.index("released files in") < page.index("<table")
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4
     assert (folder / "page_selective.csv").read_text().startswith("model,coverage,risk,ecr\n")
 
 

@@ -69,7 +69,7 @@ def reproduce(
         from cpor.io.whole_files import write_text
         from cpor.viz.paper_page import paper_page
 
-        write_text(out, paper_page(found.tables(), found.say_missing(), found.selective))
+        write_text(out, paper_page(found.tables(), found.say_missing(), found.selective, found.pools))
     if as_json:
         print_json(found.to_json())
         return
@@ -108,7 +108,7 @@ def paper(
 
     say = None if as_json else (lambda step: typer.echo(f"computing: {step}", err=True))
     found = paper_tables(data, scenes, robot, say or (lambda step: None))
-    write_text(out, paper_page(found.tables, found.first, found.selective))
+    write_text(out, paper_page(found.tables, found.first, found.selective, found.pools))
     write_text(out.with_name(f"{out.stem}_selective.csv"), curves_csv(found.selective))
     if as_json:
         tables = {table.label: table.to_json() for table in found.tables}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cpor.errors import InvalidSettingError
+from cpor.fitting import ReliabilityData
 from cpor.paper.cases import NO_SHIFT
 from cpor.paper.cross_scorer import compare_scorers, scorer_table
 from cpor.paper.decoding import SHIFT
@@ -34,6 +35,7 @@ ORDER = (
     "obj-bench",
     "geometry",
     "reliability-baselines",
+    "reliability",
     "prob-ablation",
     "cpor-ablation A",
     "cpor-ablation B",
@@ -54,11 +56,13 @@ class PaperTables(NamedTuple):
         first: What the figures were computed from.
         tables: In the paper's order.
         selective: Curves of Fig. selective.
+        pools: What Fig. reliability draws.
     """
 
     first: str
     tables: tuple[Table, ...]
     selective: Mapping[str, SelectiveRow]
+    pools: tuple[ReliabilityData, ...]
 
 
 def paper_tables(
@@ -105,7 +109,7 @@ def _from_release(data: Path, tell: Callable[[str], None]) -> PaperTables:
     tell("scorers")
     scorers = compare_scorers({BACKBONE: scores}, truth, "unobstructed", SHIFT)
     first = f"Computed from the authors' released files in {data}. {found.say_missing()}"
-    return PaperTables(first, (*found.tables(), ablation, scorers), found.selective)
+    return PaperTables(first, (*found.tables(), ablation, scorers), found.selective, found.pools)
 
 
 def _from_simulation(tell: Callable[[str], None]) -> PaperTables:
@@ -126,4 +130,5 @@ def _from_simulation(tell: Callable[[str], None]) -> PaperTables:
     )
     note = "Our simulated benchmark, not the paper's data. No decoding shift."
     tables = (*found.tables(stages.earlier), stages.table, scorers)
-    return PaperTables(first, tuple(table.on_other_data(note) for table in tables), found.selective)
+    others = tuple(table.on_other_data(note) for table in tables)
+    return PaperTables(first, others, found.selective, found.pools)

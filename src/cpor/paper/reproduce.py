@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from cpor.errors import one_of
+from cpor.fitting import ReliabilityData
 from cpor.learn.bootstrap import PairedComparison, compare_paired
-from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
+from cpor.learn.reliability import ReliabilitySummary, reliability_bins, summarise_reliability
 from cpor.paper.cases import (
     SolvedCases,
     free_where_unknown,
@@ -26,7 +27,7 @@ from cpor.paper.prediction import Prediction
 from cpor.paper.predictions import write_unograsp
 from cpor.paper.selective import SelectiveRow, measure_selective, selective_table
 from cpor.paper.structure import FIXED_K, TopKFigures, measure_adaptive, measure_fixed_k, topk_table
-from cpor.paper.table import Figures, Table, paper_rows
+from cpor.paper.table import Figures, Row, Table, paper_rows
 from cpor.paper.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 
 DecoderName: TypeAlias = Literal["paper", "expected"]
@@ -67,6 +68,7 @@ class Reproduction:
         paired: Next actions of exact inference against No-DAG and Single-MAP.
         solved: The cases that count, solved; with `unobstructed` the cases without candidate too.
         selective: Selective execution by model, over `solved`.
+        pools: What `relations` and `objects` were measured over, for Fig. reliability.
     """
 
     cases: tuple[UnobenchCase, ...]
@@ -86,6 +88,7 @@ class Reproduction:
     paired: Mapping[str, PairedComparison]
     solved: SolvedCases
     selective: Mapping[str, SelectiveRow]
+    pools: tuple[ReliabilityData, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The keys that the command line promises; rates are fractions, null where there is none."""
@@ -120,6 +123,7 @@ class Reproduction:
         return (
             *bench_tables(self.decoders, self.say_missing()),
             self._reliability_table(),
+            diagram_table(self.pools),
             ablation_table(paper, without_dag, earlier or {}),
             conflict_table(self.solved),
             mu_table(self.mu),
@@ -175,6 +179,19 @@ class Reproduction:
             "Exact inference against the same without acyclicity, and against the likeliest graph alone.",
         )
         return Table("paired", "Paired next actions", paper_rows("paired", ours, why, ""), notes)
+
+
+def diagram_table(pools: Sequence[ReliabilityData]) -> Table:
+    """Fig. reliability as numbers: the bins that hold anything."""
+    rows = []
+    for pool in pools:
+        bins = reliability_bins(pool.p[~np.isnan(pool.p)], pool.label[~np.isnan(pool.p)])
+        for k in np.flatnonzero(bins.count).tolist():
+            name = f"{pool.name}, {bins.edge[k]:.1f} to {bins.edge[k + 1]:.1f}"
+            figures = {"n": int(bins.count[k]), "mean": float(bins.p_mean[k]), "rate": float(bins.rate[k])}
+            rows.append(Row(name, figures, {}))
+    notes = ("Mean probability and observed rate of each bin. The paper draws them and prints no numbers.",)
+    return Table("reliability", "Reliability diagrams", rows, notes)
 
 
 def bench_tables(decoders: Mapping[DecoderName, Evaluation], note: str) -> tuple[Table, Table]:
@@ -257,6 +274,10 @@ def reproduce_from(
         for case, q in zip(known.cases, known.marginals(exact.scores), strict=True)
         for o in q
     ]
+    pools = (
+        ReliabilityData("relations", scores.p, scores.label),
+        ReliabilityData("objects", np.concatenate(exact.scores), np.array(label)),
+    )
     right = np.array(
         [is_right(a, case.top_objects) for a, case in zip(exact.actions, known.cases, strict=True)]
     )
@@ -270,8 +291,8 @@ def reproduce_from(
         len(cases) - len(known.cases),
         {name: evaluate(cases, each, missing) for name, each in predictions.items()},
         predictions,
-        summarise_reliability(scores.p, scores.label),
-        summarise_reliability(np.concatenate(exact.scores), np.array(label)),
+        pools[0].summary,
+        pools[1].summary,
         summarise_reliability(np.array([q.max() for q in exact.scores]), right),
         len(known.cases),
         float(exact.n_graphs.mean()),
@@ -281,6 +302,7 @@ def reproduce_from(
         _compare_actions(cases, known, right),
         solved,
         measure_selective(solved, np.random.default_rng(SEED)),
+        pools,
     )
 
 

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from cpor.fitting import ReliabilityData
 from cpor.paper.selective import NAMES, SelectiveRow
 from cpor.paper.table import Judged, Table, show, words
+from cpor.viz.reliability import reliability_svg
 from cpor.viz.report_style import STYLE
 from cpor.viz.svg import Plot
 
@@ -17,13 +19,16 @@ td.number, th.number { text-align: right; }
 """
 
 
-def paper_page(tables: Sequence[Table], first: str, curves: Mapping[str, SelectiveRow] | None = None) -> str:
+def paper_page(
+    tables: Sequence[Table], first: str, curves: Mapping[str, SelectiveRow], pools: Sequence[ReliabilityData]
+) -> str:
     """The page: works offline, without script.
 
     Args:
         tables: In the order to show.
         first: What the figures were computed from; the first line.
         curves: Selective execution, to draw.
+        pools: Probabilities to draw reliability diagrams of.
     """
     count = Counter(judged for t in tables for row in t.rows for *_, judged in row.verdicts())
     said = ", ".join(f"{count[judged]} {words}" for judged, words in _SUMMARY.items() if count[judged])
@@ -32,7 +37,8 @@ def paper_page(tables: Sequence[Table], first: str, curves: Mapping[str, Selecti
         f"<header><h1>{title}</h1><p>{escape(first)}</p>",
         f"<p>Figures: {said}. Each cell: ours, below it the paper's.</p></header><main>",
         *(_table(table) for table in tables),
-        *([] if curves is None else [_curves(curves)]),
+        _diagrams(pools),
+        _curves(curves),
         "</main>",
     ]
     return _page(title, parts)
@@ -109,6 +115,11 @@ def _table(table: Table) -> str:
 def _cell(ours: float | None, paper: float | None, judged: Judged) -> str:
     style = f"number {_CLASS.get(judged, '')}".strip()
     return f'<td class="{style}">{show(ours)}<br><small>{show(paper)}</small></td>'
+
+
+def _diagrams(pools: Sequence[ReliabilityData]) -> str:
+    drawn = "".join(f"<figure>{reliability_svg(pool.name, pool.p, pool.label)}</figure>" for pool in pools)
+    return f'<section><h2>Reliability (Fig. reliability)</h2><div class="figures">{drawn}</div></section>'
 
 
 def _curves(rows: Mapping[str, SelectiveRow]) -> str:
