@@ -18,7 +18,7 @@ from cpor.learn.modes import MODES
 from cpor.learn.ranking import auroc
 from cpor.learn.reliability import summarise_reliability
 from cpor.model import FittedModel
-from cpor.paper.deciders import true_scores
+from cpor.paper.methods import true_scores
 from cpor.paper.paired import forced_action, map_scores, product_scores
 from cpor.paper.perceived import SegmenterKind
 from cpor.pipeline import UNSEEN, Pipeline

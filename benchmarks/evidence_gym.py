@@ -9,7 +9,6 @@ asks, each as often. Heaps have the seeds from 0.
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -17,12 +16,9 @@ from evidence_page import keep
 
 import cpor
 from cpor.decision import Action, Defer, Grasp
-from cpor.model import bundled_model
-from cpor.paper.deciders import deciders
+from cpor.model import FittedModel, bundled_model
+from cpor.paper.methods import MethodSystem
 from cpor.paper.runs.report import wilson_interval
-from cpor.paper.scenarios import fitted_pipeline
-from cpor.semantics.embedded import EmbeddedScorer
-from cpor.semantics.scorer import score_stage
 from cpor.sim.gym_env import ASK, RetrieveEnv, grasp, remove
 
 Policy = Callable[[RetrieveEnv], int]
@@ -37,8 +33,8 @@ def _as_action(action: Action) -> int:
 def policies() -> dict[str, Policy]:
     """The three; where the object asked for does not show, the first two ask."""
     system = cpor.System()
-    pipeline = fitted_pipeline(bundled_model("embedded"), 0.0)
-    likeliest = deciders(replace(pipeline, score=score_stage(EmbeddedScorer())))["single_map"]
+    model = FittedModel.load(bundled_model("embedded"))
+    likeliest = MethodSystem("single_map", model, prior=model.p_unanswered)
     rng = np.random.default_rng(0)
 
     def ours(env: RetrieveEnv) -> int:
@@ -47,7 +43,9 @@ def policies() -> dict[str, Policy]:
         return _as_action(system.decide(system.look(env.scene.observation), env.request).action)
 
     def map_graph(env: RetrieveEnv) -> int:
-        return _as_action(likeliest(env.scene, env.request).decision.action) if env.request else ASK
+        if not env.request:
+            return ASK
+        return _as_action(likeliest.decide(likeliest.look(env.scene), env.request).action)
 
     def random(env: RetrieveEnv) -> int:
         others = [obj for obj in env.scene.ids if obj != env.request]

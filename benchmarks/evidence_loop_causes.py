@@ -21,9 +21,9 @@ from long_parts import Row
 
 from cpor.decision import Action, Defer
 from cpor.learn.modes import MODES
-from cpor.model import FittedModel, bundled_model
-from cpor.paper.deciders import MethodName
+from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.paper.loop_causes import count_causes, episode_risk
+from cpor.paper.methods import MethodName, MethodSystem
 from cpor.paper.robot_table import (
     RobotRow,
     ScenarioRecord,
@@ -32,11 +32,9 @@ from cpor.paper.robot_table import (
     run_robot_table,
     summarise,
 )
-from cpor.paper.scenarios import fitted_pipeline
-from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.parts import NONE
+from cpor.perception.registry import DEFAULT
 from cpor.scene import TrueRelations
-from cpor.semantics.embedded import EmbeddedScorer
-from cpor.semantics.scorer import score_scene
 from cpor.sim.dataset.case import photograph_heap
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset
 from cpor.sim.dataset.manifest import TIERS
@@ -116,24 +114,26 @@ def loop_causes(per_tier: int, workers: int) -> list[Row]:
 
 def late_looks(per_tier: int) -> list[Row]:
     """The first action of our networks after 0, 1, 2 and 3 removals in a right order, forced."""
-    segmenter, scorer = OnnxSegmenter(), EmbeddedScorer()
-    pipeline = fitted_pipeline(bundled_model("embedded"), 0.0)
-    alone = fitted_pipeline(bundled_model("geometry"), 0.0)
+    kinds: tuple[Bundled, ...] = ("embedded", "geometry")
+    models = {kind: FittedModel.load(bundled_model(kind)) for kind in kinds}
+    prior = {kind: model.p_unanswered for kind, model in models.items()}
+    ours = MethodSystem("cpor", models["embedded"], DEFAULT, prior=prior["embedded"])
+    alone = MethodSystem("cpor", models["geometry"], scorer=NONE, prior=prior["geometry"])
     right: dict[tuple[int, str], list[bool]] = {}
     for case in plan_dataset(3 * per_tier, LATE_SEED).cases:
         heap = make_heap(case.seed, HeapSettings(tier=case.tier))
         for removed in range(4):
             scene, target = photograph_heap(heap, DatasetSettings()), heap.target
             truth = truth_of(scene, "any")
-            action = alone.run(scene, target).decision.action
+            action = alone.decide(alone.look(scene), target).action
             right.setdefault((removed, "true masks"), []).append(_right(action, target, truth))
-            found = segmenter.segment(scene.observation)
+            view = ours.look(scene.observation)
+            found = view.seen
             assert found.visible_ids is not None and scene.visible_ids is not None
             known = Recognition.match(found.ids, found.visible_ids, truth.objects, scene.visible_ids)
             action, here = None, known.find(target)
             if here in found.ids:
-                beliefs = pipeline.combine(pipeline.measure(found), score_scene(scorer, found))
-                action = pipeline.decide(pipeline.posterior(beliefs, here)).action
+                action = ours.decide(view, here).action
             ok = _right(action, here, known.translate(truth))
             right.setdefault((removed, "our networks"), []).append(ok)
             before, heap = heap, remove_blockers(heap, 1)

@@ -18,10 +18,9 @@ from long_parts import Row, measure_parts
 
 from cpor.asking import AskingSettings
 from cpor.fitting import FitSettings, fit_model
-from cpor.model import bundled_model
+from cpor.model import FittedModel, bundled_model
 from cpor.paper.active_asking import answer_spread, case_of_scene, measure_active_asking
-from cpor.paper.first_decisions import LabelledCase, measure_first_decisions
-from cpor.paper.scenarios import fitted_pipeline
+from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import score_scene
 from cpor.sim.dataset.make import SplitCase, SplitName, plan_split, read_manifest, read_split, write_dataset
@@ -79,8 +78,9 @@ def decisions(workers: int) -> list[Row]:
     folder = OUT / "splits" / "test"
     write_dataset(plan_split("test"), folder, workers)
     cases = (LabelledCase(*case) for case in read_split(folder))
-    pipeline = fitted_pipeline(bundled_model(), 0.0)
-    found = measure_first_decisions(cases, pipeline, np.random.default_rng(0))
+    model = FittedModel.load(bundled_model())
+    systems = forced_systems(model, scored=False, prior=model.p_unanswered)
+    found = measure_first_decisions(cases, systems, np.random.default_rng(0))
     rows = []
     for kind, by_method in found.rsr.items():
         for method, by_tier in by_method.items():

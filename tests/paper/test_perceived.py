@@ -17,12 +17,11 @@ from cpor.io.score_log import ScoreLogError, read_score_log
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.chain import STEPS, measure_chain
 from cpor.paper.everything import SHIPPED
-from cpor.paper.first_decisions import LabelledCase, measure_first_decisions
+from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
 from cpor.paper.mask_table import measure_masks
 from cpor.paper.pair_log import LoggedCase, log_pairs, read_pair_log, write_pair_log
 from cpor.paper.perceived import PerceptionSettings, perceive_split, read_perceived
 from cpor.paper.segmentation import summarise
-from cpor.pipeline import Pipeline
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset, write_dataset
 from cpor.sim.dataset.manifest import read_manifest, read_split
 from cpor.truth import right_actions
@@ -75,7 +74,7 @@ def test_our_networks_see_the_scenes(split, seen):
 def test_a_lost_target_is_counted_as_wrong_never_dropped(seen):
     cases = [LabelledCase(*case) for case in read_split(seen["given"].folder)]
     lost = [replace_target(cases[0], 4242), *cases[1:]]
-    found = measure_first_decisions(lost, Pipeline(prior=0.2), np.random.default_rng(0))
+    found = measure_first_decisions(lost, forced_systems(None, True, 0.2), np.random.default_rng(0))
     assert sum(found.n.values()) == len(cases)
     assert min(found.deferred.values()) >= 1 / len(cases)
     assert max(by["all"][0] for by in found.rsr["any"].values()) <= 1 - 1 / len(cases)

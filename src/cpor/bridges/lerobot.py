@@ -49,13 +49,7 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
         MissingExtraError: pyarrow is not installed.
         InvalidSettingError: The folder is there already, or there is no decision in the runs.
     """
-    try:
-        arrow = importlib.import_module("pyarrow")
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingExtraError(
-            "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
-        ) from None
+    arrow, parquet = _import_pyarrow()
     folder = Path(folder)
     decided = [(run, [cycle for cycle in run.cycles if cycle.action is not None]) for run in runs]
     decided = [(run, episode) for run, episode in decided if episode]
@@ -66,10 +60,7 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
     if len(shapes) != 1:
         raise InvalidSettingError(f"the runs have {len(shapes)} sizes of pictures; a data set has one")
     pictures = [_CAMERA] if any(each.depth is None for each in seen) else [_CAMERA, _DEPTH]
-    kinds = dict.fromkeys(pictures, arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())]))
-    kinds |= dict.fromkeys(("observation.state", "action"), arrow.list_(arrow.float32(), 3))
-    kinds |= {"timestamp": arrow.float32()} | dict.fromkeys(_COUNTERS, arrow.int64())
-    schema = arrow.schema(list(kinds.items()))
+    schema = _schema(arrow, pictures)
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
     each_stats: list[dict[str, dict[str, Any]]] = []
@@ -87,17 +78,8 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
         size += sum(len(each["bytes"]) for name in pictures for each in table[name])
         stats = _statistics(table, [cycle.scene.observation for cycle in episode])
         each_stats.append(stats)
-        rows.append(
-            {"episode_index": k, "tasks": [task], "length": len(episode)}
-            | {f"data/{name}": value for name, value in at.items()}
-            | {"dataset_from_index": total, "dataset_to_index": total + len(episode)}
-            | {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
-            | {
-                f"stats/{name}/{stat}": value
-                for name, of_it in stats.items()
-                for stat, value in of_it.items()
-            }
-        )
+        about = {"episode_index": k, "tasks": [task], "length": len(episode)}
+        rows.append(about | _episode_row(at, total, len(episode), stats))
         total += len(episode)
     assert writer is not None
     writer.close()
@@ -106,17 +88,51 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
         arrow.Table.from_pylist(rows),
         _made(meta / "episodes" / _PLACE.format(chunk_index=0, file_index=0)),
     )
+    parquet.write_table(_task_table(arrow, tasks), meta / "tasks.parquet")
+    _write_info(meta, shapes.pop(), pictures, len(rows), total, len(tasks))
+    together = {name: _together([stats[name] for stats in each_stats]) for name in schema.names}
+    write_text(meta / "stats.json", json.dumps(together, indent=2) + "\n")
+    return total
+
+
+def _import_pyarrow() -> tuple[Any, Any]:
+    """The modules `pyarrow` and `pyarrow.parquet`."""
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError(
+            "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
+        ) from None
+
+
+def _schema(arrow: Any, pictures: list[str]) -> Any:
+    """Types of the columns of a data file."""
+    kinds = dict.fromkeys(pictures, arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())]))
+    kinds |= dict.fromkeys(("observation.state", "action"), arrow.list_(arrow.float32(), 3))
+    kinds |= {"timestamp": arrow.float32()} | dict.fromkeys(_COUNTERS, arrow.int64())
+    return arrow.schema(list(kinds.items()))
+
+
+def _episode_row(
+    at: dict[str, int], start: int, length: int, stats: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Where an episode lies, and its statistics."""
+    return (
+        {f"data/{name}": value for name, value in at.items()}
+        | {"dataset_from_index": start, "dataset_to_index": start + length}
+        | {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
+        | {f"stats/{name}/{stat}": value for name, of_it in stats.items() for stat, value in of_it.items()}
+    )
+
+
+def _task_table(arrow: Any, tasks: dict[str, int]) -> Any:
+    """The tasks by number; LeRobot reads the file with pandas, and finds a task by the label of its row."""
     listed = arrow.table({"task_index": list(tasks.values()), "task": list(tasks)})
-    # LeRobot reads this file with pandas, and looks a task up by its row's label.
     columns = (("task_index", "int64", "int64"), ("task", "unicode", "object"))
     keys = ("name", "field_name", "pandas_type", "numpy_type", "metadata")
     described = [dict(zip(keys, (name, name, *types, None), strict=True)) for name, *types in columns]
     pandas = json.dumps({"index_columns": ["task"], "column_indexes": [], "columns": described})
-    parquet.write_table(listed.replace_schema_metadata({"pandas": pandas}), meta / "tasks.parquet")
-    _write_info(meta, shapes.pop(), pictures, len(rows), total, len(tasks))
-    together = {name: _together([stats[name] for stats in each_stats]) for name in kinds}
-    write_text(meta / "stats.json", json.dumps(together, indent=2) + "\n")
-    return total
+    return listed.replace_schema_metadata({"pandas": pandas})
 
 
 def _made(path: Path) -> Path:

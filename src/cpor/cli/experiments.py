@@ -132,7 +132,7 @@ def robot(
     import numpy as np
 
     from cpor.model import bundled_model
-    from cpor.paper.deciders import METHODS
+    from cpor.paper.methods import METHODS
     from cpor.paper.robot_table import run_robot_table, summarise, table_to_json
     from cpor.paper.scenarios import ScenarioSettings
     from cpor.sim.staged_run import Eyes
@@ -169,15 +169,15 @@ def first_decisions(
     """Compare the first actions of the robot table's rows on every case of a data set (Table paired)."""
     import numpy as np
 
-    from cpor.model import bundled_model
-    from cpor.paper.first_decisions import LabelledCase, measure_first_decisions
-    from cpor.paper.scenarios import fitted_pipeline
+    from cpor.model import FittedModel, bundled_model
+    from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
     from cpor.sim.dataset.manifest import read_manifest, read_split
     from cpor.viz.progress import progress_bars
 
     total = len(read_manifest(scenes).cases)
     scored = next(iter(read_split(scenes))).scene.semantic_scores is not None
-    pipeline = fitted_pipeline(model or bundled_model("embedded" if scored else "geometry"), 0.0)
+    fitted = FittedModel.load(model or bundled_model("embedded" if scored else "geometry"))
+    systems = forced_systems(fitted, scored, fitted.p_unanswered)
     with progress_bars(quiet=as_json) as progress:
         done = 0
 
@@ -187,7 +187,7 @@ def first_decisions(
             progress("deciding", done, total)
 
         cases = (LabelledCase(*case) for case in read_split(scenes))
-        found = measure_first_decisions(cases, pipeline, np.random.default_rng(0), tell)
+        found = measure_first_decisions(cases, systems, np.random.default_rng(0), tell)
     if as_json:
         print_json(found.to_json())
         return

@@ -26,8 +26,8 @@ from cpor.infer.decide import decide
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.reliability import summarise_reliability
 from cpor.model import FittedModel
-from cpor.paper.deciders import argmax_scores
 from cpor.paper.decoding import THRESHOLD, map_graph, threshold_objects
+from cpor.paper.methods import argmax_scores
 from cpor.paper.pair_log import LoggedCase
 from cpor.paper.paired import product_scores
 from cpor.paper.paths import set_score

@@ -12,8 +12,9 @@ import numpy as np
 
 from cpor.decision import Defer
 from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
-from cpor.paper.deciders import MethodName, deciders
-from cpor.pipeline import Pipeline
+from cpor.model import FittedModel
+from cpor.paper.methods import METHODS, MethodName, MethodSystem
+from cpor.parts import NONE
 from cpor.scene import Scene
 from cpor.truth import TruthKind, is_wrong, truth_of
 
@@ -59,9 +60,24 @@ class FirstDecisions:
         return asdict(self)
 
 
+def forced_systems(
+    model: FittedModel | None, scored: bool, prior: float | None
+) -> dict[MethodName, MethodSystem]:
+    """The rows that need no truth, each with an action for every scene.
+
+    Args:
+        model: The fitted model.
+        scored: Whether to use the semantic scores of the scenes; else geometry alone.
+        prior: Probability to assume where no source has an answer.
+    """
+    rows = (method for method in METHODS if method != "oracle")
+    scorer = None if scored else NONE
+    return {row: MethodSystem(row, model, scorer=scorer, prior=prior, forced=True) for row in rows}
+
+
 def measure_first_decisions(
     cases: Iterable[LabelledCase],
-    pipeline: Pipeline,
+    systems: Mapping[MethodName, MethodSystem],
     rng: np.random.Generator,
     progress: Callable[[], None] | None = None,
 ) -> FirstDecisions:
@@ -69,22 +85,23 @@ def measure_first_decisions(
 
     Args:
         cases: Read one by one, and not kept.
-        pipeline: The fitted stages; tau is set to 0 and most_mu to 1, so that every row acts.
+        systems: The rows, as of `forced_systems`.
         rng: Random numbers of the bootstrap.
         progress: Called after each case.
     """
-    rows = deciders(replace(pipeline, tau=0.0, most_mu=1.0))
     names: list[str] = []
     tiers: list[str] = []
-    right: dict[TruthKind, dict[MethodName, list[bool]]] = {t: {m: [] for m in rows} for t in TRUTHS}
-    deferred: dict[MethodName, list[bool]] = {m: [] for m in rows}
+    right: dict[TruthKind, dict[MethodName, list[bool]]] = {t: {m: [] for m in systems} for t in TRUTHS}
+    deferred: dict[MethodName, list[bool]] = {m: [] for m in systems}
     for case in cases:
         names.append(case.name)
         tiers.append(case.tier)
         truths = {kind: truth_of(case.scene, kind).pairs for kind in TRUTHS}
         found = case.target in case.scene.ids
-        for method, decide in rows.items():
-            action = decide(case.scene, case.target).decision.action if found else Defer("no_evidence")
+        view = next(iter(systems.values())).look(case.scene)
+        for method, system in systems.items():
+            action = system.decide(replace(view), case.target).action if found else None
+            action = action or Defer("no_evidence")
             deferred[method].append(isinstance(action, Defer))
             for kind, pairs in truths.items():
                 acted = not isinstance(action, Defer)

@@ -17,7 +17,7 @@ from cpor.io.pool import Pool, make_pool
 from cpor.io.resumable import refuse_other
 from cpor.learn.bootstrap import Interval, PairedComparison, compare_paired
 from cpor.model import FittedModel
-from cpor.paper.deciders import METHODS, MethodName
+from cpor.paper.methods import METHODS, MethodName
 from cpor.paper.runs.report import wilson_interval
 from cpor.paper.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
 from cpor.paper.table import Figures, Table, paper_rows

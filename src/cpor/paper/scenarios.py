@@ -1,36 +1,25 @@
 """One scenario of the robot table: a heap, a target, a method, the loop closed on the simulated arm."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from cpor.answer import Answer, Believed, View
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSettingError, RobotError
 from cpor.evidence.source import SEMANTIC
 from cpor.model import FittedModel
-from cpor.paper.deciders import Decider, MethodName, deciders, true_scores
 from cpor.paper.loop_causes import Step, list_steps
+from cpor.paper.methods import MethodName, MethodSystem, true_scores
 from cpor.parts import NONE
-from cpor.perception.segmenter import Segmenter
-from cpor.pipeline import PairBeliefs, Pipeline, PipelineResult
-from cpor.robot.choose import why_obstructed
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
-from cpor.scene import BlockedBy, Scene, SemanticScores
-from cpor.semantics.embedded import EmbeddedScorer
-from cpor.semantics.scorer import score_stage
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.sweep import sweep_relations
 from cpor.sim.physics.truth import has_cycle
 from cpor.sim.staged_run import DemoSettings, Eyes, Stage, demonstrate, set_stage
-from cpor.system import System
-from cpor.words.grounding_answers import Found, RequestLike
 
 Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
 """Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although
@@ -38,8 +27,6 @@ it can be seen. `reasoning`: a wrong action was taken, or none although one was 
 but the gripper did not get hold. `physics`: the pile fell, the target left the view, or the arm stopped
 itself."""
 
-
-_Out = TypeVar("_Out")
 
 SIGNED_OFF = "the robot table: every row decides with the same prior, in simulation only"
 """Why its scenarios may fill missing answers with a prior."""
@@ -170,55 +157,6 @@ class Person:
         return None if not scores.any() else Grasp(best) if best == target else Remove(best)
 
 
-class SideBySide(System):
-    """A row of the table as the system of a loop, and other rows that are asked about the same scenes.
-
-    A run is decided by its actions alone: a method that says the same throughout would have had the same run.
-
-    Args:
-        segmenter: Finds the objects.
-        leads: The row that decides.
-        others: Rows that are asked as well.
-
-    Attributes:
-        said: What each of the others said in each decision, of those that still agree.
-    """
-
-    def __init__(self, segmenter: Segmenter, leads: Decider, others: Mapping[MethodName, Decider]) -> None:
-        super().__init__(segmenter, NONE, NONE, second_look=False)
-        self._leads, self._others = leads, others
-        self.said: dict[MethodName, list[Decision]] = {method: [] for method in others}
-
-    def decide(self, view: View, request: RequestLike = None, **kept: object) -> Answer:
-        """The leading row's answer; rows decide by a scene alone, with no check of the input."""
-        assert view.memory is not None and isinstance(request, int)
-        result = self._leads(view.seen, request, view.memory.pairs.apply)
-        for method in tuple(self.said):
-            other = self._others[method](view.seen, request, view.memory.pairs.apply)
-            both_act = (_why(other) is None) == (_why(result) is None)
-            if other.decision.action == result.decision.action and both_act:
-                self.said[method].append(other.decision)
-            else:
-                del self.said[method]
-        view.believed = Believed(result.beliefs, view.sources, _scores_of(result.beliefs))
-        view.memory = view.memory.learn(result.beliefs)
-        tau, rate = result.decision.tau, result.p_success
-        return Answer(result.decision, result.posterior, view, Found(request), None, tau, p_success=rate)
-
-
-def _why(result: PipelineResult) -> str | None:
-    return why_obstructed(result.posterior, result.decision.action)
-
-
-def _scores_of(beliefs: PairBeliefs) -> SemanticScores | None:
-    """The semantic scores that beliefs were made from; None where there are none."""
-    said, scores = beliefs.scores[SEMANTIC], dict[BlockedBy, float | None]()
-    for i, j in zip(*np.nonzero(said.asked), strict=True):
-        score = float(said.score[i, j])
-        scores[BlockedBy(beliefs.ids[i], beliefs.ids[j])] = None if np.isnan(score) else score
-    return SemanticScores(scores, beliefs.scorer) if scores else None
-
-
 def run_scenario(job: Job) -> tuple[ScenarioRecord, ...]:
     """Heap, look, decide, act, until the loop ends; a record a method.
 
@@ -242,14 +180,14 @@ def _run_first(job: Job, methods: Sequence[MethodName]) -> dict[MethodName, Scen
     )
     stage = set_stage(job.seed, settings)
     cyclic = any(has_cycle(truth) for truth in (stage.heap.occlusion, sweep_relations(stage.world)))
-    pipeline = _scoring_pipeline(of_all.model, of_all.tau)
-    pipeline = replace(pipeline, measure=_once(pipeline.measure), score=_once(pipeline.score))
-    rows = deciders(pipeline, stage.truth_in)
-    first, *others = methods
-    decider = SideBySide(stage.segmenter, rows[first], {method: rows[method] for method in others})
+    model = FittedModel.load(of_all.model)
+    scorer = None if SEMANTIC in model.calibration else NONE
+    shared = model, stage.segmenter, scorer, stage.truth_in, of_all.tau, model.p_unanswered
+    first, *others = (MethodSystem(method, *shared) for method in methods)
+    first.beside = {other: [] for other in others}
     person = Person(stage)
     ask = person if of_all.person else None
-    run = demonstrate(stage, settings, decider, ask=ask, sign_off_prior=SIGNED_OFF)
+    run = demonstrate(stage, settings, first, ask=ask, sign_off_prior=SIGNED_OFF)
     result = run.result
     if result.error is not None and not isinstance(result.error, CameraError | RobotError):
         raise result.error
@@ -261,7 +199,7 @@ def _run_first(job: Job, methods: Sequence[MethodName]) -> dict[MethodName, Scen
     record = ScenarioRecord(
         tier=job.tier,
         seed=job.seed,
-        method=first,
+        method=first.method,
         ended=result.ended,
         retrieved=run.delivered,
         success=run.delivered and wrong == 0,
@@ -278,24 +216,12 @@ def _run_first(job: Job, methods: Sequence[MethodName]) -> dict[MethodName, Scen
         asked=person.asked,
         steps=list_steps(result.cycles, run.moments, told),
     )
-    records = {first: record}
+    records = {first.method: record}
     if failed < LoopSettings().failures_before_exclusion:  # else more than the decided actions may count
-        for method, said in decider.said.items():
-            steps = list_steps(_with_decisions(result.cycles, said), run.moments, told)
-            records[method] = record.model_copy(update={"method": method, "steps": steps})
+        for other, decisions in first.beside.items():
+            steps = list_steps(_with_decisions(result.cycles, decisions), run.moments, told)
+            records[other.method] = record.model_copy(update={"method": other.method, "steps": steps})
     return records
-
-
-def _once(stage: Callable[[Scene], _Out]) -> Callable[[Scene], _Out]:
-    """The stage, computed once where it is asked about the same scene several times in a row."""
-    last: list[tuple[Scene, _Out]] = []
-
-    def kept(scene: Scene) -> _Out:
-        if not last or last[0][0] is not scene:
-            last[:] = [(scene, stage(scene))]
-        return last[0][1]
-
-    return kept
 
 
 def _with_decisions(cycles: Sequence[Cycle], said: Sequence[Decision]) -> list[Cycle]:
@@ -309,9 +235,9 @@ def cause_of(
 ) -> Cause | None:
     """Why a run is no success, by what ended it; the first rule that applies.
 
-    With the simulator's own masks the target is found wherever it shows, and with `fill_missing`, as in
-    `fitted_pipeline`, `no_evidence` cannot occur: then only a camera that fails is `perception`. The other
-    rules are for segmenters that miss things, and for stages that ask.
+    With the simulator's own masks the target is found wherever it shows, and with a prior for missing answers
+    `no_evidence` cannot occur: then only a camera that fails is `perception`. The other rules are for
+    segmenters that miss things, and for systems that ask.
 
     Args:
         result: The run, as the robot saw it.
@@ -339,20 +265,3 @@ def cause_of(
     if wrong:
         return "reasoning"
     return "grasp" if failed_grasps or retrieved is not result.retrieved else "reasoning"
-
-
-@lru_cache(maxsize=2)
-def fitted_pipeline(model: Path, tau: float) -> Pipeline:
-    """The stages of a model file, read once a process; pairs without an answer take the rate it learnt."""
-    return FittedModel.load(model).pipeline(tau, fill_missing=True)
-
-
-@lru_cache(maxsize=2)
-def _scoring_pipeline(model: Path, tau: float) -> Pipeline:
-    """The same with every scene scored anew where the model was fitted to scores."""
-    pipeline = fitted_pipeline(model, tau)
-    return (
-        pipeline
-        if SEMANTIC not in pipeline.calibrate
-        else replace(pipeline, score=score_stage(EmbeddedScorer()))
-    )

@@ -103,8 +103,11 @@ def why_stale(
     # Where frames are counted as well, a clock that stands still in between is no fault.
     if timed and (frame.time_s < last.time_s or (frame.time_s == last.time_s and not counted)):  # type: ignore[operator]
         return "the frame is not newer than the one before"
-    if may_repeat and (counted or timed):
-        return None
+    return None if may_repeat and (counted or timed) else _why_equal(frame, last)
+
+
+def _why_equal(frame: Observation, last: Observation) -> str | None:
+    """How a frame repeats the one before it; None where it differs."""
     if frame.shape == last.shape and np.array_equal(frame.rgb, last.rgb):
         return "the picture is equal to the one before, to the last pixel"
     depth = frame.depth

@@ -17,9 +17,9 @@ from cpor.learn.bootstrap import Interval, PairedComparison
 from cpor.learn.modes import percent
 from cpor.learn.reliability import ReliabilitySummary
 from cpor.paper.chain import FIGURES, STEPS, ChainTable, MeanOfCases
-from cpor.paper.deciders import MethodName
 from cpor.paper.first_decisions import REFERENCE, FirstDecisions
 from cpor.paper.mask_table import KINDS, MaskFigure
+from cpor.paper.methods import MethodName
 from cpor.paper.robot_table import METHOD_NAMES, RobotRow, WilsonRate
 from cpor.sim.dataset.manifest import TIERS
 

@@ -8,8 +8,8 @@ from support.labelled import draw_labelled_scene
 
 from cpor.decision import Defer, Grasp, Remove
 from cpor.infer.decide import decide
-from cpor.paper.deciders import METHODS, argmax_scores, deciders, true_scores
-from cpor.paper.first_decisions import LabelledCase, measure_first_decisions
+from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
+from cpor.paper.methods import METHODS, MethodSystem, argmax_scores, true_scores
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Observation
@@ -53,32 +53,50 @@ def _with_sweep(scene):
     return replace(scene, true_sweep=scene.true_occlusion)
 
 
+def decide_with(system, scene, target):
+    return system.decide(system.look(scene), target)
+
+
 def test_all_rows_decide_and_cpor_is_the_pipeline(cases):
     pipeline = Pipeline(tau=0.3, prior=0.5)
     for case in cases[:10]:
         truth = case.scene.true_occlusion.pairs
-        rows = deciders(pipeline, lambda scene, truth=truth: truth)
-        assert tuple(rows) == METHODS
-        found = {name: row(case.scene, case.target).decision for name, row in rows.items()}
+        given = {"tau": 0.3, "prior": 0.5, "truth": lambda scene, truth=truth: truth}
+        rows = {name: MethodSystem(name, None, **given) for name in METHODS}
+        found = {name: decide_with(row, case.scene, case.target).decision for name, row in rows.items()}
         posterior = pipeline.run(case.scene, case.target).posterior
         assert found["cpor"] == pipeline.settle(decide(posterior, 0.3, prior=0.5))
         assert not is_wrong(found["oracle"].action, case.target, truth)
         assert isinstance(found["geometry_argmax"].action, Grasp | Remove)
 
 
+def test_rows_beside_another_are_dropped_once_they_decide_otherwise(cases):
+    lead = MethodSystem("cpor", None, prior=0.5)
+    alike, other = MethodSystem("cpor", None, prior=0.5), MethodSystem("geometry_argmax", None, prior=0.5)
+    lead.beside = {alike: [], other: []}
+    alone = MethodSystem("geometry_argmax", None, prior=0.5)
+    decisions, agreed = [], True
+    for case in cases:
+        decisions.append(decide_with(lead, case.scene, case.target).decision)
+        agreed = agreed and decide_with(alone, case.scene, case.target).action == decisions[-1].action
+    assert lead.beside == {alike: decisions}
+    assert not agreed
+
+
 def test_without_a_prior_a_missing_answer_is_not_guessed(cases):
-    scene = cases[0].scene
+    scene = min((case.scene for case in cases), key=lambda scene: len(scene.ids))
     blind = replace(scene, observation=Observation(scene.observation.rgb), semantic_scores=None)
-    rows = deciders(Pipeline())
-    unsure = [t for t in scene.ids if rows["cpor"](blind, t).decision.action == Defer("no_evidence")]
+    methods = "cpor", "geometry_argmax", "no_acyclicity", "single_map"
+    rows = {name: MethodSystem(name, None, scorer="none", tau=0.5) for name in methods}
+    unsure = [t for t in scene.ids if decide_with(rows["cpor"], blind, t).action == Defer("no_evidence")]
     assert unsure
     for target in unsure:
-        for name in ("geometry_argmax", "no_acyclicity", "single_map"):
-            assert rows[name](blind, target).decision.action == Defer("no_evidence")
+        for row in rows.values():
+            assert decide_with(row, blind, target).action == Defer("no_evidence")
 
 
 def test_first_decisions_are_counted_and_compared(cases):
-    found = measure_first_decisions(cases, Pipeline(prior=0.5), np.random.default_rng(0))
+    found = measure_first_decisions(cases, forced_systems(None, True, 0.5), np.random.default_rng(0))
     assert found.n == {"hard": 20, "easy": 20}
     rsr = found.rsr["occlusion"]["cpor"]
     assert rsr["all"][0] == pytest.approx((rsr["easy"][0] + rsr["hard"][0]) / 2)
