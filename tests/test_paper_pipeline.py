@@ -120,7 +120,7 @@ def test_python_and_command_agree_and_promise_nothing(scene):
     view = system.look(scene)
     answer = system.decide(view, 3, settings=DecideSettings("topk"))
     assert answer.promise is None
-    assert any("promises no error rate" in note for note in answer.notes)
+    assert any("No error rate is promised: the paper promises none" in note for note in answer.notes)
     assert answer.decision.tau == 0.5
 
 

@@ -49,7 +49,7 @@ LEAST_GATE = 1e-9
 
 _SHARES = ("before", "level", "behind", "unread", "ring_before", "ring_unread", "cut")
 _NO_PROMISE = control_risk(np.array([np.nan]), np.array([False]), 0.1, 0.1, np.array([TAU])).model_copy(
-    update={"reason": "The paper's pipeline promises no error rate."}
+    update={"reason": "the paper promises none"}
 )
 PAPER_FILE = Path(__file__).parent / "models" / "simulated_paper.json"
 

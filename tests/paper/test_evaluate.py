@@ -165,7 +165,8 @@ def test_bad_options_are_refused(tmp_path, truth):
 def test_the_example_files_are_read():
     examples = Path(__file__).parents[2] / "examples"
     found = score(examples / "predictions.jsonl", examples / "truth.jsonl")
-    assert found["answered"] == 3 and not found["problems"]
-    assert found["tiers"]["Hard"]["object_f1"] == found["tiers"]["Easy"]["object_f1"] == 1.0
-    assert found["overall"]["object_f1"] == pytest.approx(2 / 3)
-    assert found["balanced"]["object_f1"] is None  # the example has no case of the tier Hard
+    assert found["answered"] == 4 and not found["problems"]
+    assert found["tiers"]["Easy"]["object_f1"] == 1.0
+    assert found["tiers"]["Hard"]["object_f1"] == pytest.approx((1 + 2 / 3) / 2)
+    assert found["overall"]["object_f1"] == pytest.approx((1 + 1 + 0 + 2 / 3) / 4)
+    assert found["balanced"]["object_f1"] == pytest.approx((1 + 0 + 1 + 2 / 3) / 4)

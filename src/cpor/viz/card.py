@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cpor.decision import Action, Decision, Defer, Grasp
 from cpor.errors import say_count
+from cpor.infer.decide import LISTING
 from cpor.infer.explain import Explanation, RelationEffect
 from cpor.infer.graphs import GraphShare
 from cpor.infer.robust import LARGEST_FACTOR
@@ -195,12 +196,22 @@ def _reason(explanation: Explanation, name: NameOf) -> str:
     action = decision.action
     if isinstance(action, Defer):
         return f"Asked for {target}. Not acting: {decision.why_deferred}.{_say_best(explanation, name)}"
-    score = _say_score(decision, action.obj)
+    score, kept = _say_score(decision, action.obj), _say_kept(decision, action.obj)
     if isinstance(action, Grasp):
-        return f"Asked for {target}. Nothing obstructs it with probability {score}."
+        return f"Asked for {target}. Nothing obstructs it with probability {score}.{kept}"
     return (
         f"Asked for {target}. With probability {score}, {name(action.obj)} is in its way, "
-        "directly or through others, and free to be taken."
+        f"directly or through others, and free to be taken.{kept}"
+    )
+
+
+def _say_kept(decision: Decision, label: Label) -> str:
+    """What the likeliest graphs alone say, where that is acted on and not the lower end of the interval."""
+    if decision.method not in LISTING or "%" not in _say_score(decision, label).partition(" to ")[2]:
+        return ""
+    return (
+        f" The {decision.certificate.k} likeliest arrangements give {decision.scores[label]:.1%}, and "
+        f"--method {decision.method} acts on that."
     )
 
 
