@@ -2,10 +2,11 @@
 
     cpor simulate --out dev --scenes 150 --seed 1710000
     cpor experiment perception --split dev --out dev_seen
-    python benchmarks/paper_pipeline.py dev dev_seen [PAPER_FIT.json]
+    python benchmarks/paper_pipeline.py dev dev_seen OUT [PAPER_FIT.json]
 
 Every object of every scene is a target once. The first action is forced; what was not found is wrong.
-Intervals: scenes resampled.
+Intervals: scenes resampled. Judged scenes are kept in OUT: a stopped run goes on, and is of the scenes that
+are perceived so far.
 """
 
 import json
@@ -17,6 +18,7 @@ import numpy as np
 
 from cpor.decision import Defer
 from cpor.io.scene_folder import read_scene_folder
+from cpor.io.whole_files import write_text
 from cpor.learn.bootstrap import bootstrap_mean
 from cpor.learn.reliability import ece
 from cpor.model import FittedModel, bundled_model
@@ -84,36 +86,54 @@ def judge(pipeline: Pipeline, scene: Scene, owner: dict[int, int | None], everyt
     touched = ~np.eye(len(beliefs.ids), dtype=bool) & (np.nan_to_num(beliefs.p_fused, nan=0.0) > 0.0)
     label = np.array([[BlockedBy(i, j) in truths["any"] for j in beliefs.ids] for i in beliefs.ids])
     hidden = np.array([[BlockedBy(i, j) in truths["occlusion"] for j in beliefs.ids] for i in beliefs.ids])
-    return {"rows": rows, "p": beliefs.p_fused[touched], "any": label[touched], "occlusion": hidden[touched]}
+    kept = {"p": beliefs.p_fused, "any": label, "occlusion": hidden}
+    return {"rows": rows, **{name: values[touched].tolist() for name, values in kept.items()}}
+
+
+def judge_all(split: Path, seen: Path, out: Path, fit: Path | None) -> list[dict]:
+    """Every perceived scene under every pipeline; a scene that is in `out` is not judged again."""
+    pipelines = variants(fit)
+    out.mkdir(parents=True, exist_ok=True)
+    found = []
+    for file in sorted((seen / "records").glob("*.json")):
+        kept = out / file.name
+        if not kept.is_file():
+            record = PerceivedCase.model_validate_json(file.read_bytes())
+            scene, true = read_scene_folder(seen / record.name), read_scene_folder(split / record.name)
+            judged = {
+                name: judge(pipeline, scene, dict(record.owner), frozenset(true.ids))
+                for name, pipeline in pipelines.items()
+            }
+            write_text(kept, json.dumps(judged))
+        found.append(json.loads(kept.read_text()))
+    return found
+
+
+def tabulate(found: list[dict]) -> dict:
+    """Means with intervals, scenes resampled, and the ECE of relation probabilities."""
+    rng = np.random.default_rng(0)
+    table: dict[str, dict] = {}
+    for name in found[0]:
+        each = [scene[name] for scene in found]
+        table[name] = {}
+        for figure in sorted({f for scene in each for f in scene["rows"]}):
+            values = np.array([v for scene in each for v in scene["rows"].get(figure, [])])
+            group = np.array([k for k, scene in enumerate(each) for _ in scene["rows"].get(figure, [])])
+            low, high = bootstrap_mean(values, group, rng)
+            table[name][figure] = [round(float(values.mean()), 4), round(low, 4), round(high, 4), values.size]
+        p = np.concatenate([scene["p"] for scene in each])
+        for kind in ("any", "occlusion"):
+            label = np.concatenate([scene[kind] for scene in each]).astype(bool)
+            table[name][f"ECE, {kind}"] = round(ece(p, label), 4)
+    return table
 
 
 def main() -> None:
     """Print the table as JSON."""
-    split, seen = Path(sys.argv[1]), Path(sys.argv[2])
-    pipelines = variants(Path(sys.argv[3]) if len(sys.argv) > 3 else None)
-    found: dict[str, list[tuple[int, dict]]] = {name: [] for name in pipelines}
-    records = [
-        PerceivedCase.model_validate_json(file.read_bytes())
-        for file in sorted((seen / "records").glob("*.json"))
-    ]
-    for k, record in enumerate(records):
-        scene = read_scene_folder(seen / record.name)
-        true = read_scene_folder(split / record.name)
-        for name, pipeline in pipelines.items():
-            found[name].append((k, judge(pipeline, scene, dict(record.owner), frozenset(true.ids))))
-    rng = np.random.default_rng(0)
-    table = {}
-    for name, each in found.items():
-        table[name] = {}
-        for figure in sorted({f for _, e in each for f in e["rows"]}):
-            values = np.array([v for _, e in each for v in e["rows"].get(figure, [])])
-            group = np.array([k for k, e in each for _ in e["rows"].get(figure, [])])
-            low, high = bootstrap_mean(values, group, rng)
-            table[name][figure] = [round(float(values.mean()), 4), round(low, 4), round(high, 4), values.size]
-        p = np.concatenate([e["p"] for _, e in each])
-        for kind in ("any", "occlusion"):
-            table[name][f"ECE, {kind}"] = round(ece(p, np.concatenate([e[kind] for _, e in each])), 4)
-    print(json.dumps({"scenes": len(records), "table": table}, indent=1))
+    split, seen, out = map(Path, sys.argv[1:4])
+    found = judge_all(split, seen, out, Path(sys.argv[4]) if len(sys.argv) > 4 else None)
+    made = json.loads((seen / "perception.json").read_text())
+    print(json.dumps({"scenes": len(found), "made with": made, "table": tabulate(found)}, indent=1))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,11 @@ import pytest
 from support.labelled import draw_labelled_scene
 
 from cpor.decision import Defer, Grasp, Remove
+from cpor.errors import InvalidSettingError
 from cpor.infer.decide import decide
 from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
 from cpor.paper.methods import METHODS, MethodSystem, argmax_scores, true_scores
+from cpor.paper_model import PAPER, load_model
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Observation
@@ -68,6 +70,25 @@ def test_all_rows_decide_and_cpor_is_the_pipeline(cases):
         assert found["cpor"] == pipeline.settle(decide(posterior, 0.3, prior=0.5))
         assert not is_wrong(found["oracle"].action, case.target, truth)
         assert isinstance(found["geometry_argmax"].action, Grasp | Remove)
+
+
+def test_rows_of_the_paper_keep_graphs_and_the_scorers_row_sees_no_geometry(cases):
+    for case in cases[:5]:
+        given = {"prior": 0.5, "tau": 0.3}
+        rows = {name: MethodSystem(name, None, **given) for name in ("topk", "scorer_argmax", "paper")}
+        answers = {name: decide_with(row, case.scene, case.target) for name, row in rows.items()}
+        listed = decide(answers["topk"].posterior, 0.0, "topk", prior=0.5)
+        assert answers["topk"].decision.scores == pytest.approx(listed.scores)
+        exact = load_model(PAPER).pipeline(0.3).run(case.scene, case.target)
+        assert answers["paper"].posterior.p_obstructs == pytest.approx(
+            exact.posterior.p_obstructs, nan_ok=True
+        )
+        scores = case.scene.semantic_scores.scores
+        blocked_by = {j for (i, j), p in scores.items() if i == case.target and (p or 0.0) > 0.5}
+        chosen = answers["scorer_argmax"].action
+        assert isinstance(chosen, Grasp) != bool(blocked_by)
+    with pytest.raises(InvalidSettingError, match="needs a scorer"):
+        MethodSystem("scorer_argmax", None, scorer="none")
 
 
 def test_rows_beside_another_are_dropped_once_they_decide_otherwise(cases):

@@ -125,23 +125,26 @@ def robot(
     engine: EngineOption = "local",
     as_json: AsJson = False,
 ) -> None:
-    """Compare six ways of deciding with the simulated arm, on the same scenes (Table robot)."""
+    """Compare ways of deciding with the simulated arm, on the same scenes (Table robot)."""
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
     import numpy as np
 
     from cpor.model import bundled_model
-    from cpor.paper.methods import METHODS
+    from cpor.paper.methods import METHODS, NEED_SCORES
     from cpor.paper.robot_table import run_robot_table, summarise, table_to_json
     from cpor.paper.scenarios import ScenarioSettings
     from cpor.sim.staged_run import Eyes
     from cpor.viz.progress import progress_bars
 
-    names = METHODS if methods == "all" else tuple(m for m in METHODS if m in methods.split(","))
-    if methods != "all" and len(names) != len(methods.split(",")):
-        raise InvalidSettingError(f"--methods is {methods!r}; choose from: {', '.join(METHODS)}")
     chosen = one_of("--eyes", eyes, get_args(Eyes))
+    known = METHODS if chosen == "networks" else tuple(m for m in METHODS if m not in NEED_SCORES)
+    names = known if methods == "all" else tuple(m for m in known if m in methods.split(","))
+    if methods != "all" and len(names) != len(methods.split(",")):
+        raise InvalidSettingError(
+            f"--methods is {methods!r}; choose from: {', '.join(known)} (with --eyes {chosen})"
+        )
     settings = ScenarioSettings(
         model=model or bundled_model("embedded" if chosen == "networks" else "geometry"),
         tau=tau,

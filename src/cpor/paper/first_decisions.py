@@ -13,7 +13,7 @@ import numpy as np
 from cpor.decision import Defer
 from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
 from cpor.model import FittedModel
-from cpor.paper.methods import METHODS, MethodName, MethodSystem
+from cpor.paper.methods import METHODS, NEED_SCORES, MethodName, MethodSystem
 from cpor.parts import NONE
 from cpor.scene import Scene
 from cpor.truth import TruthKind, is_wrong, truth_of
@@ -70,7 +70,8 @@ def forced_systems(
         scored: Whether to use the semantic scores of the scenes; else geometry alone.
         prior: Probability to assume where no source has an answer.
     """
-    rows = (method for method in METHODS if method != "oracle")
+    left_out = ("oracle",) if scored else ("oracle", *NEED_SCORES)
+    rows = (method for method in METHODS if method not in left_out)
     scorer = None if scored else NONE
     return {row: MethodSystem(row, model, scorer=scorer, prior=prior, forced=True) for row in rows}
 

@@ -1,10 +1,13 @@
-"""The rows of the robot table: six systems that decide from the same view.
+"""The rows of the robot table: systems that decide from the same view.
 
 geometry_argmax   raw geometric scores; follow the likeliest blocker while one is likelier than not
+scorer_argmax     raw semantic scores; followed likewise
 raw_argmax        raw semantic and geometric scores, log-odds added; followed likewise
 no_acyclicity     the fitted probabilities, cyclic graphs not excluded
 single_map        the fitted probabilities, the likeliest acyclic graph alone
+topk              the fitted probabilities, summed over the graphs that Algorithm 1 keeps
 cpor              the fitted probabilities, summed over all acyclic graphs
+paper             the paper's pipeline: its geometry, calibration and fusion, and Algorithm 1
 oracle            the true relations of the moment
 """
 
@@ -17,10 +20,13 @@ from jaxtyping import Float
 
 from cpor.answer import Answer, Believed, DecideSettings, View
 from cpor.decision import Certificate, Decision, Defer
-from cpor.errors import TooLargeError
+from cpor.errors import InvalidSettingError, TooLargeError
+from cpor.evidence.geometry import GeometricEvidence, PairState
 from cpor.infer.certificate import choose, reason_to_defer
+from cpor.infer.decide import decide
 from cpor.model import FittedModel
 from cpor.paper.paired import map_scores, product_scores
+from cpor.paper_model import PAPER, nothing_unseen
 from cpor.parts import GIVEN, NONE, Parts
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
@@ -33,9 +39,19 @@ from cpor.truth import chain_of, right_actions
 from cpor.words.grounding_answers import RequestLike
 
 MethodName: TypeAlias = Literal[
-    "geometry_argmax", "raw_argmax", "no_acyclicity", "single_map", "cpor", "oracle"
+    "geometry_argmax",
+    "scorer_argmax",
+    "raw_argmax",
+    "no_acyclicity",
+    "single_map",
+    "topk",
+    "cpor",
+    "paper",
+    "oracle",
 ]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
+NEED_SCORES: tuple[MethodName, ...] = ("scorer_argmax", "raw_argmax")
+"""Rows that say nothing of their own without a scorer."""
 
 Truth: TypeAlias = Callable[[Scene], Set[BlockedBy]]
 """The true relations of the moment, by the ids of a scene that was just seen."""
@@ -75,13 +91,19 @@ class MethodSystem(System):
         prior: float | None = None,
         forced: bool = False,
     ) -> None:
+        if method == "scorer_argmax" and scorer == NONE:
+            raise InvalidSettingError("the row scorer_argmax needs a scorer; leave it out of the methods")
         self.method, self._truth, self._forced = method, truth, forced
-        parts = segmenter, NONE if method == "geometry_argmax" else scorer, model or NONE
+        parts = (
+            segmenter,
+            NONE if method == "geometry_argmax" else scorer,
+            PAPER if method == "paper" else model or NONE,
+        )
         decides = DecideSettings(prior=prior, ignore_checks=True)
         tau = 0.0 if method in _ONE_LOOK else tau
         super().__init__(*parts, second_look=False, tau=tau, settings=decides)
         if method in _ONE_LOOK:
-            self.parts = _RawParts(*parts)
+            self.parts = (_ScoresAlone if method == "scorer_argmax" else _RawParts)(*parts)
         self.beside: dict[MethodSystem, list[Decision]] = {}
 
     def decide(self, view: View, request: RequestLike = None, **given: Any) -> Answer:
@@ -139,6 +161,19 @@ class _RawParts(Parts):
         return Pipeline(measure=super().pipeline_for(semantic).measure)
 
 
+class _ScoresAlone(_RawParts):
+    """The same without geometry."""
+
+    def pipeline_for(self, semantic: SemanticScores | None) -> Pipeline:
+        raw = super().pipeline_for(semantic)
+        return replace(raw, measure=lambda scene: _unmeasured(raw.measure(scene)))
+
+
+def _unmeasured(found: GeometricEvidence) -> GeometricEvidence:
+    nothing = np.full_like(found.state, PairState.NO_CONTACT)
+    return replace(found, state=nothing, unseen=nothing_unseen(len(found.ids)))
+
+
 def _act_alike(one: Answer, other: Answer) -> bool:
     """Whether a loop would do the same: the action, and whether its object is believed to be obstructed."""
     return _in_the_way(one) == _in_the_way(other) and one.action == other.action
@@ -182,6 +217,11 @@ def true_scores(objects: tuple[int, ...], target: int, truth: Set[BlockedBy]) ->
     return np.array([float(o in right) for o in objects])
 
 
+def topk_scores(posterior: ObstructionPosterior) -> Float[np.ndarray, " n"]:
+    """Scores under the graphs that Algorithm 1 keeps for a forced action. Shape (n,)."""
+    return np.array(list(decide(posterior, 0.0, "topk").scores.values()))
+
+
 def _oracle_scores(posterior: ObstructionPosterior) -> Float[np.ndarray, " n"]:
     """Scores by relations that are known. Shape (n,)."""
     objects = posterior.objects
@@ -207,14 +247,17 @@ def _decision(posterior: ObstructionPosterior, scores: Float[np.ndarray, " n"], 
     )
 
 
-_ONE_LOOK = ("geometry_argmax", "raw_argmax", "oracle")
+_ONE_LOOK = ("geometry_argmax", *NEED_SCORES, "oracle")
 """Rows that do not use fitted probabilities."""
 
 _RULES: dict[MethodName, Callable[[ObstructionPosterior], Float[np.ndarray, " n"]]] = {
     "geometry_argmax": argmax_scores,
+    "scorer_argmax": argmax_scores,
     "raw_argmax": argmax_scores,
     "no_acyclicity": product_scores,
     "single_map": map_scores,
+    "topk": topk_scores,
+    "paper": topk_scores,
     "oracle": _oracle_scores,
 }
 """Scores of a row; `cpor` decides as every system does."""

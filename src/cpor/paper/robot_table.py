@@ -1,4 +1,4 @@
-"""The paper's robot table on the simulated arm: paired scenarios, six methods, failures sorted by cause."""
+"""The paper's robot table on the simulated arm: paired scenarios, failures sorted by cause."""
 
 import json
 from collections import Counter
@@ -32,10 +32,13 @@ REFERENCE: MethodName = "cpor"
 
 METHOD_NAMES: Mapping[MethodName, str] = {
     "geometry_argmax": "geometry + argmax",
+    "scorer_argmax": "scorer + argmax",
     "raw_argmax": "raw scores + argmax",
     "no_acyclicity": "no acyclicity",
     "single_map": "single MAP",
+    "topk": "Algorithm 1",
     "cpor": "CPOR",
+    "paper": "paper's pipeline",
     "oracle": "true relations",
 }
 
