@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,18 @@ def test_the_page_says_first_what_it_was_computed_from(run):
 def test_a_folder_without_the_files_is_refused(tmp_path):
     with pytest.raises(CporError, match=r"no scores_synthetic\.csv; the paper links .*pairs-lab/cpor-grasp"):
         paper_tables(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["paper --data", "calibrate"])
+def test_tables_are_made_without_the_extras(tmp_path, command):
+    """As in a plain installation: neither simulator nor networks nor service."""
+    lacking = "sys.modules.update(dict.fromkeys(('mujoco', 'onnxruntime', 'fastapi', 'gymnasium')))"
+    code = f"import sys; {lacking}; from cpor.cli.app import main; main()"
+    arguments = [*command.split(), str(tmp_path / "none")]
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2 and "Traceback" not in ran.stderr, ran.stderr
 
 
 def test_without_the_files_the_page_is_of_our_benchmark(tmp_path, monkeypatch):

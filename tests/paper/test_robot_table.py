@@ -18,12 +18,13 @@ from cpor.model import FittedModel, bundled_model
 from cpor.paper.robot_table import (
     FIRST_SEED,
     RobotTableError,
+    ScenarioRecord,
     WilsonRate,
     read_records,
     run_robot_table,
     summarise,
 )
-from cpor.paper.scenarios import Person, ScenarioRecord, ScenarioSettings, cause_of
+from cpor.paper.scenarios import Person, ScenarioSettings, cause_of
 from cpor.robot.cycle import Cycle, RunResult
 from cpor.scene import Scene
 from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage

@@ -8,7 +8,7 @@ that before a mask that was not there.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,8 +18,10 @@ from cpor.records.pair_belief import PairBelief
 from cpor.robot.cycle import Cycle
 from cpor.scene import BlockedBy
 from cpor.sim.dataset.recognition import Recognition
-from cpor.sim.staged_run import Moment
 from cpor.truth import is_wrong, right_actions
+
+if TYPE_CHECKING:  # needs MuJoCo, and records are read without it
+    from cpor.sim.staged_run import Moment
 
 Why: TypeAlias = Literal[
     "no_right_action",
@@ -94,7 +96,7 @@ class Step(BaseModel):
 
 
 def list_steps(
-    cycles: Sequence[Cycle], moments: Mapping[int, Moment], told: frozenset[int] = frozenset()
+    cycles: Sequence[Cycle], moments: "Mapping[int, Moment]", told: frozenset[int] = frozenset()
 ) -> tuple[Step, ...]:
     """Every decision of a run.
 
@@ -110,7 +112,7 @@ def list_steps(
     )
 
 
-def _step(cycle: Cycle, moment: Moment, by_person: bool) -> Step:
+def _step(cycle: Cycle, moment: "Moment", by_person: bool) -> Step:
     assert cycle.decision is not None and cycle.target is not None and cycle.action is not None
     own = _likeliest(cycle.decision.scores, cycle.target)
     action: Grasp | Remove = own if isinstance(cycle.action, Defer) else cycle.action
@@ -128,7 +130,7 @@ def _step(cycle: Cycle, moment: Moment, by_person: bool) -> Step:
     )
 
 
-def _is_wrong(action: Grasp | Remove, moment: Moment) -> bool:
+def _is_wrong(action: Grasp | Remove, moment: "Moment") -> bool:
     owner = moment.recognition.owner.get(_id(action))
     if owner is None or moment.target is None:
         return True
@@ -145,7 +147,7 @@ def _id(action: Grasp | Remove) -> int:
     return action.obj
 
 
-def why_wrong(cycle: Cycle, action: Grasp | Remove, moment: Moment) -> Why:
+def why_wrong(cycle: Cycle, action: Grasp | Remove, moment: "Moment") -> Why:
     """The cause of a wrong action.
 
     Args:
@@ -175,7 +177,7 @@ def why_wrong(cycle: Cycle, action: Grasp | Remove, moment: Moment) -> Why:
     return _why_believed(cycle, obj, moment)
 
 
-def _why_believed(cycle: Cycle, obj: int, moment: Moment) -> Why:
+def _why_believed(cycle: Cycle, obj: int, moment: "Moment") -> Why:
     """Why an object was thought to be the right one, from what was believed of the pairs."""
     thing, known = moment.recognition.owner[obj], moment.recognition
     beliefs = {BlockedBy(each.blocked, each.blocker): each for each in cycle.beliefs}
@@ -212,7 +214,7 @@ def _why_overlooked(
     return "stale" if likeliest.carried else "relation_missed"
 
 
-def _why_invented(target: int, obj: int, moment: Moment, beliefs: Mapping[BlockedBy, PairBelief]) -> Why:
+def _why_invented(target: int, obj: int, moment: "Moment", beliefs: Mapping[BlockedBy, PairBelief]) -> Why:
     """Why an object that lies free was thought to obstruct the target, by the likeliest path to it."""
     known = moment.recognition
     held: dict[int, list[int]] = {}

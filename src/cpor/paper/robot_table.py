@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.errors import CporError, InvalidSettingError
 from cpor.io.locks import held_alone
@@ -17,13 +17,17 @@ from cpor.io.pool import Pool, make_pool
 from cpor.io.resumable import refuse_other
 from cpor.learn.bootstrap import Interval, PairedComparison, compare_paired
 from cpor.model import FittedModel
+from cpor.paper.loop_causes import Step
 from cpor.paper.methods import METHODS, MethodName
 from cpor.paper.runs.report import wilson_interval
-from cpor.paper.scenarios import Job, ScenarioRecord, ScenarioSettings, run_scenario
 from cpor.paper.table import Figures, Table, paper_rows
 from cpor.perception.network_file import CHECKSUMS, PACKAGED
-from cpor.sim.dataset.manifest import TIERS
+from cpor.robot.cycle import Ended
+from cpor.sim.dataset.manifest import TIERS, Tier
 from cpor.sim.physics.installed import versions
+
+if TYPE_CHECKING:  # needs MuJoCo, and tables are made without it
+    from cpor.paper.scenarios import ScenarioSettings
 
 FIRST_SEED = 3_000_000
 """Seeds of the scenarios; those of the dev split begin at 1,000,000, of the test split at 2,000,000."""
@@ -41,6 +45,62 @@ METHOD_NAMES: Mapping[MethodName, str] = {
     "paper": "paper's pipeline",
     "oracle": "true relations",
 }
+
+
+Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
+"""Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although
+it can be seen. `reasoning`: a wrong action was taken, or none although one was right. `grasp`: right actions,
+but the gripper did not get hold. `physics`: the pile fell, the target left the view, or the arm stopped
+itself."""
+
+
+class ScenarioRecord(BaseModel):
+    """What came of one scenario.
+
+    Attributes:
+        tier, seed, method: Which.
+        ended: How the loop ended.
+        retrieved: Whether the target is in the delivery tray, by the simulator.
+        success: As the paper defines it: retrieved, and every action was right.
+        actions: Attempts on objects.
+        wrong: Actions that occlusion or sweep says were wrong, less those that a person said.
+        deferrals: Times it deferred.
+        failed_grasps: Attempts that did not end with the object in a tray.
+        cause: Why it is no success; None where it is.
+        cyclic: Whether the first truth held a cycle.
+        n_objects: In the heap.
+        detail: How it ended, in words.
+        pointed: How often a person had to say again which object is meant.
+        sign_off_prior: Why missing answers were filled with a prior; None where they were not.
+        asked: How often a person was asked what to do.
+        steps: Every decision, with the cause of each wrong one.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    tier: Tier
+    seed: int
+    method: MethodName
+    ended: Ended
+    retrieved: bool
+    success: bool
+    actions: int
+    wrong: int
+    deferrals: int
+    failed_grasps: int
+    cause: Cause | None
+    cyclic: bool
+    n_objects: int
+    detail: str
+    pointed: int = 0
+    sign_off_prior: str | None = None
+    asked: int = 0
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def needless(self) -> int:
+        """Questions to a person where the robot's own likeliest action was right."""
+        return sum(step.by_person and not step.own_wrong for step in self.steps)
 
 
 class RobotTableError(CporError, ValueError):
@@ -105,7 +165,7 @@ class RobotRow:
 
 def run_robot_table(
     out: Path,
-    settings: ScenarioSettings,
+    settings: "ScenarioSettings",
     per_tier: int = 15,
     methods: Sequence[MethodName] = METHODS,
     workers: int = 1,
@@ -144,7 +204,7 @@ def run_robot_table(
 def _run_missing(
     out: Path,
     head: dict[str, Any],
-    settings: ScenarioSettings,
+    settings: "ScenarioSettings",
     per_tier: int,
     methods: Sequence[MethodName],
     pool: Pool,
@@ -152,6 +212,8 @@ def _run_missing(
     first_seed: int,
     known: Sequence[ScenarioRecord],
 ) -> list[ScenarioRecord]:
+    from cpor.paper.scenarios import Job, run_scenario
+
     done = {(r.tier, r.seed, r.method): r for r in (*known, *_begin(out, head))}
     seeds = [(tier, first_seed + 1000 * TIERS.index(tier) + k) for k in range(per_tier) for tier in TIERS]
     wanted = [(*place, method) for place in seeds for method in methods]
@@ -245,7 +307,7 @@ def _row(
     )
 
 
-def _made_with(settings: ScenarioSettings) -> dict[str, Any]:
+def _made_with(settings: "ScenarioSettings") -> dict[str, Any]:
     """What must be the same for records to be gone on with; files count by what is in them."""
     FittedModel.load(settings.model)  # says what is wrong with it, if anything is
     said = asdict(settings)

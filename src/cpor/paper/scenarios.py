@@ -4,29 +4,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
-
-from pydantic import BaseModel, ConfigDict
 
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InvalidSettingError, RobotError
 from cpor.evidence.source import SEMANTIC
 from cpor.model import FittedModel
-from cpor.paper.loop_causes import Step, list_steps
+from cpor.paper.loop_causes import list_steps
 from cpor.paper.methods import MethodName, MethodSystem, true_scores
+from cpor.paper.robot_table import Cause, ScenarioRecord
 from cpor.parts import NONE
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.sweep import sweep_relations
 from cpor.sim.physics.truth import has_cycle
 from cpor.sim.staged_run import DemoSettings, Eyes, Stage, demonstrate, set_stage
-
-Cause: TypeAlias = Literal["perception", "reasoning", "grasp", "physics"]
-"""Why a scenario failed. `perception`: no frame came, nothing was found in it, or the target was not although
-it can be seen. `reasoning`: a wrong action was taken, or none although one was right. `grasp`: right actions,
-but the gripper did not get hold. `physics`: the pile fell, the target left the view, or the arm stopped
-itself."""
-
 
 SIGNED_OFF = "the robot table: every row decides with the same prior, in simulation only"
 """Why its scenarios may fill missing answers with a prior."""
@@ -75,55 +66,6 @@ class Job:
     seed: int
     methods: tuple[MethodName, ...]
     settings: ScenarioSettings
-
-
-class ScenarioRecord(BaseModel):
-    """What came of one scenario.
-
-    Attributes:
-        tier, seed, method: Which.
-        ended: How the loop ended.
-        retrieved: Whether the target is in the delivery tray, by the simulator.
-        success: As the paper defines it: retrieved, and every action was right.
-        actions: Attempts on objects.
-        wrong: Actions that occlusion or sweep says were wrong, less those that a person said.
-        deferrals: Times it deferred.
-        failed_grasps: Attempts that did not end with the object in a tray.
-        cause: Why it is no success; None where it is.
-        cyclic: Whether the first truth held a cycle.
-        n_objects: In the heap.
-        detail: How it ended, in words.
-        pointed: How often a person had to say again which object is meant.
-        sign_off_prior: Why missing answers were filled with a prior; None where they were not.
-        asked: How often a person was asked what to do.
-        steps: Every decision, with the cause of each wrong one.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    tier: Tier
-    seed: int
-    method: MethodName
-    ended: Ended
-    retrieved: bool
-    success: bool
-    actions: int
-    wrong: int
-    deferrals: int
-    failed_grasps: int
-    cause: Cause | None
-    cyclic: bool
-    n_objects: int
-    detail: str
-    pointed: int = 0
-    sign_off_prior: str | None = None
-    asked: int = 0
-    steps: tuple[Step, ...] = ()
-
-    @property
-    def needless(self) -> int:
-        """Questions to a person where the robot's own likeliest action was right."""
-        return sum(step.by_person and not step.own_wrong for step in self.steps)
 
 
 class Person:
