@@ -20,7 +20,7 @@
     const recording = await opened;
     if (path === "/healthz") return json(recording.health);
     if (path === "/v1/examples") return json(recording.examples);
-    if (path.endsWith("/rgb.png")) return new Response(await (await real(recording.picture)).blob());
+    if (/\/(rgb\.png|small\.jpg)$/.test(path)) return new Response(await (await real(recording.picture)).blob());
     if (path.startsWith("/v1/examples/")) return json(recording.scene);
     const body = options.body ? JSON.parse(options.body) : null;
     if (path.endsWith("/decide") && body.request === undefined && body.target !== undefined) {

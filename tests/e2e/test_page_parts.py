@@ -146,6 +146,19 @@ def test_names_and_colours_agree_between_picture_bars_and_relations(open_page):
         expect(row).to_contain_text(blocker)
 
 
+def test_the_first_screen_is_light_and_has_no_3_d_part(open_page):
+    it = open_page()
+    expect(it.page.locator('.thumb img[src^="blob:"]')).to_have_count(3)
+    loaded = it.page.evaluate(
+        """() => ['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind))
+        .filter(({name}) => !name.startsWith('blob:'))
+        .map(({name, encodedBodySize}) => [name, encodedBodySize])"""
+    )
+    assert any(name.endswith("/static/app.js") and size > 1000 for name, size in loaded)
+    assert sum(size for _, size in loaded) < 500_000
+    assert not any(name.endswith("/depth_view.js") for name, _ in loaded)
+
+
 def test_the_scene_is_drawn_in_three_dimensions_and_turns(open_page):
     it = open_page()
     scene = it.drop_scene(SCENE)
@@ -166,5 +179,13 @@ def test_the_scene_is_drawn_in_three_dimensions_and_turns(open_page):
     canvas.press("ArrowRight")
     expect(canvas).not_to_have_attribute("data-angles", angles)
     assert canvas.evaluate("(canvas) => canvas.toDataURL()") != before
+    angles = canvas.get_attribute("data-angles")
+    box = canvas.bounding_box()
+    it.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    it.page.mouse.down()
+    it.page.mouse.move(box["x"] + box["width"] / 2 + 80, box["y"] + box["height"] / 2, steps=4)
+    it.page.mouse.up()
+    expect(canvas).not_to_have_attribute("data-angles", angles)
+    assert canvas.evaluate(colours) > 50
     it.see("depth-view").click()
     expect(canvas).to_be_hidden()

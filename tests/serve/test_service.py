@@ -62,11 +62,12 @@ def test_the_largest_questions_are_bounded(client, rng):
     assert plan.ask and not plan.steps and 0.0 <= plan.p_valid <= low  # a lower end
 
 
-def test_examples_are_listed_shown_and_analysed(client):
+def test_examples_are_listed_shown_and_analysed(client, service):
     listed = client.examples()
     assert len(listed) == 3
     for example in listed:
         assert client.example_picture(example.name) == (FOLDER / example.name / "rgb.png").read_bytes()
+        assert len(get(f"{service}/v1/examples/{example.name}/small.jpg").content) < 40_000
     found = client.look_at_example("touching-toys")
     assert found.masks.startswith("embedded") and len(found.objects) > 4
     given = client.look_at_example("touching-toys", masks="given")

@@ -1,15 +1,21 @@
 """Scenes that come with the service, to try it on."""
 
+import io
 import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from PIL import Image
 
 from cpor.serve.api.messages import ExampleMessage
 from cpor.serve.http.refusals import NotKept
 from cpor.serve.http.uploads import Upload
 
 FOLDER = Path(__file__).parents[1] / "examples"
+
+SMALL = (320, 320)
+"""Largest width and height of a picture in a list. [px]"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,15 @@ class Examples:
     def picture(self, name: str) -> bytes:
         """The photograph of an example, a PNG file."""
         return (self._find(name) / "rgb.png").read_bytes()
+
+    def small_picture(self, name: str) -> bytes:
+        """The photograph of an example for a list of them, a JPEG file."""
+        with Image.open(self._find(name) / "rgb.png") as picture:
+            small = picture.convert("RGB")
+        small.thumbnail(SMALL)
+        buffer = io.BytesIO()
+        small.save(buffer, format="JPEG", quality=80)
+        return buffer.getvalue()
 
     def upload(self, name: str, with_masks: bool) -> Upload:
         """An example in the form of an upload, with or without its masks."""

@@ -82,6 +82,15 @@ def add_scene_routes(
         """The photograph of an example."""
         return Response(examples.picture(name), media_type="image/png")
 
+    @app.get(
+        "/v1/examples/{name}/small.jpg",
+        response_class=Response,
+        responses={200: {"content": {"image/jpeg": {}}, "description": "The picture, at most 320 px wide."}},
+    )
+    async def small_example_picture(name: _Name) -> Response:
+        """The photograph of an example for a list of them: a hundredth of the bytes."""
+        return Response(examples.small_picture(name), media_type="image/jpeg")
+
     @app.post("/v1/examples/{name}", response_model=SceneReply)
     async def look_at_example(
         name: _Name, masks: Annotated[Literal["found", "given"], Query()] = "found"

@@ -66,6 +66,7 @@ const name = encodeURIComponent;
 export const health = () => read("/healthz");
 export const examples = () => read("/v1/examples");
 export const examplePicture = async (example) => (await call(`/v1/examples/${name(example)}/rgb.png`)).blob();
+export const smallExample = async (example) => (await call(`/v1/examples/${name(example)}/small.jpg`)).blob();
 export const openExample = (example, givenMasks) =>
   read(`/v1/examples/${name(example)}${givenMasks ? "?masks=given" : ""}`, { method: "POST" });
 export const decideScene = async (scene, request) => forPage(await post(`/v1/scenes/${name(scene)}/decide`, request));

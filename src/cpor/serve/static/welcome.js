@@ -72,7 +72,7 @@ export function mountWelcome(root, store, actions) {
   async function setPicture(image, name) {
     try {
       // Fetched rather than linked, so that it works where the service wants a token.
-      if (!pictures.has(name)) pictures.set(name, URL.createObjectURL(await api.examplePicture(name)));
+      if (!pictures.has(name)) pictures.set(name, URL.createObjectURL(await api.smallExample(name)));
       image.src = pictures.get(name);
     } catch {
       image.alt = "(no picture)";
