@@ -1,6 +1,7 @@
 """The picture of a scene: what is marked can be seen, what is not known is not hidden."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,10 @@ from support.box_table import BoxTable, TableMasks
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.pipeline import Pipeline
-from cpor.scene import BlockedBy, Observation, Scene
+from cpor.scene import BlockedBy, MaskCrop, Observation, Scene
 from cpor.viz.animation import FASTEST_S, animate, playing_speed
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
-from cpor.viz.overlay_marks import ORANGE, SKY, YELLOW
+from cpor.viz.overlay_marks import YELLOW, thing_colour
 
 
 @pytest.fixture
@@ -34,13 +35,27 @@ def test_the_picture_is_wide_enough_to_read_and_never_smaller_than_the_photograp
     assert picture.height > picture.width * height / width  # a legend stands below
 
 
-def test_target_and_choice_are_marked_in_colours_of_their_own(scene):
-    plain = draw_scene(scene, Marks())
-    marked = draw_scene(scene, Marks(1, Remove(3)))
-    assert count(plain, ORANGE) == count(plain, SKY) == 0
-    assert count(marked, ORANGE) > 100 and count(marked, SKY) > 100
-    grasped = draw_scene(scene, Marks(1, Grasp(1)))
-    assert count(grasped, ORANGE) > 100 and count(grasped, SKY) == 0
+def test_outlines_have_the_colours_of_the_badges_and_are_thick_around_target_and_choice(scene):
+    plain = draw_scene(scene, Marks(names=False))
+    marked = draw_scene(scene, Marks(1, Remove(3), names=False))
+    grasped = draw_scene(scene, Marks(1, Grasp(1), names=False))
+    one, three = thing_colour(1), thing_colour(3)
+    assert all(count(plain, thing_colour(obj)) > 100 for obj in scene.ids)
+    assert count(marked, one) > count(plain, one) + 100 and count(marked, three) > count(plain, three) + 100
+    assert count(grasped, one) > count(plain, one) + 100 and count(grasped, three) == count(plain, three)
+
+
+def test_a_hidden_part_is_hatched_in_the_colour_of_its_object_and_only_where_known(scene):
+    box = MaskCrop(0, 0, np.ones((40, 60), bool))
+    first, *others = scene.objects
+    obj, marks = first.id, Marks(first.id, names=False)
+    bare, hatched = (
+        draw_scene(replace(scene, objects=(replace(first, amodal=known), *others)), marks)
+        for known in (None, box)
+    )
+    added = count(hatched, thing_colour(obj)) - count(bare, thing_colour(obj))
+    scale = hatched.width / scene.observation.shape[1]
+    assert 0.1 < added / (40 * 60 * scale**2) < 0.5
 
 
 def test_a_likelier_obstruction_has_a_thicker_arrow(scene):

@@ -1,7 +1,8 @@
 """A scene as a picture with what was found and decided on it: outlines, badges, names, arrows, the action.
 
 Colours are of the set of Okabe and Ito, which colour-blind people tell apart, and nothing is said by colour
-alone: the target has a star, the action its words, an arrow its thickness.
+alone: the target has a star, the action its words, an arrow its thickness. An outline has the colour of its
+badge; the hidden part of what counts is hatched in it.
 """
 
 import io
@@ -22,12 +23,13 @@ from cpor.truth import chain_of
 from cpor.viz.overlay_marks import (
     BLUE,
     DARK,
-    ORANGE,
-    SKY,
+    THINGS,
     WHITE,
     Boxes,
     draw_arrow,
     draw_badge,
+    draw_hatching,
+    draw_hatching_sign,
     draw_star,
     draw_tag,
     font,
@@ -103,7 +105,11 @@ def draw_scene(scene: Scene, marks: Marks, width: int = WIDTH, window: Window | 
         ids = scene.visible_ids[top:bottom, left:right]
         rows = (np.arange(size[1]) / scale).astype(int).clip(max=ids.shape[0] - 1)
         columns = (np.arange(size[0]) / scale).astype(int).clip(max=ids.shape[1] - 1)
-        picture = Image.fromarray(_outline(np.array(picture), ids[rows][:, columns], marks))
+        pixels, shown = np.array(picture), ids[rows][:, columns]
+        for obj, whole in _whole_masks(scene, marks):
+            hidden = whole[top:bottom, left:right][rows][:, columns] & (shown != obj)
+            draw_hatching(pixels, hidden, thing_colour(obj), obj)
+        picture = Image.fromarray(_outline(pixels, shown, marks))
         places = {k: _middle(ids == k, scale) for k in scene.ids if (ids == k).any()}
     _write_marks(picture, scene, marks, places)
     return _with_legend(picture, scene, marks)
@@ -121,19 +127,41 @@ def acted_on(action: Action | None) -> int | None:
     return None if action is None or isinstance(action, Defer) else int(action.obj)  # type: ignore[call-overload]
 
 
+def _involved(marks: Marks) -> set[int | None]:
+    """Ids with a part in the decision: the target, what is acted on, and both ends of every arrow."""
+    ends = {obj for pair in _shown_relations(marks) for obj in pair}
+    return {acted_on(marks.action), marks.target, *ends}
+
+
+def _whole_masks(scene: Scene, marks: Marks) -> Iterator[tuple[int, Bool[np.ndarray, "h w"]]]:
+    """Each object whose hidden part is drawn, with its visible and hidden pixels."""
+    involved = _involved(marks)
+    for o in scene.objects:
+        if o.amodal is not None and o.id in involved:
+            whole = np.zeros(scene.observation.shape, dtype=bool)
+            rows, columns = o.amodal.pixels.shape
+            whole[o.amodal.top : o.amodal.top + rows, o.amodal.left : o.amodal.left + columns] = (
+                o.amodal.pixels
+            )
+            yield o.id, whole
+
+
 def _outline(pixels: UInt8[np.ndarray, "h w 3"], ids: Int32[np.ndarray, "h w"], marks: Marks) -> np.ndarray:
-    """Thin pale outlines, and thick coloured ones around the target and what is acted on."""
+    """Thin outlines in the colours of the badges, and thick ones around the target and what is acted on."""
     edge = np.zeros(ids.shape, dtype=bool)
-    edge[1:] |= ids[1:] != ids[:-1]
-    edge[:, 1:] |= ids[:, 1:] != ids[:, :-1]
+    for axis in (0, 1):
+        changes = np.diff(ids, axis=axis) != 0
+        ahead = [(0, 0), (0, 0)]
+        ahead[axis] = (0, 1)
+        behind = [(0, 0), (0, 0)]
+        behind[axis] = (1, 0)
+        edge |= np.pad(changes, ahead) | np.pad(changes, behind)
+    edge &= ids > 0
     pixels[ndimage.binary_dilation(edge)] = DARK
-    pixels[edge] = WHITE
-    chosen = acted_on(marks.action)
-    for obj, colour in ((marks.target, ORANGE), (chosen if chosen != marks.target else None, SKY)):
-        if obj is None:
-            continue
+    pixels[edge] = np.array(THINGS, np.uint8)[ids[edge] % len(THINGS)]
+    for obj in {marks.target, acted_on(marks.action)} - {None}:
         mask = ids == obj
-        for reach, ink in ((3, DARK), (2, colour)):
+        for reach, ink in ((4, DARK), (3, thing_colour(obj))):
             outer = ndimage.binary_dilation(mask, iterations=reach)
             pixels[outer & ~ndimage.binary_erosion(mask, iterations=reach)] = ink
     return pixels
@@ -165,7 +193,7 @@ def _write_marks(
             taken.add((x - 16, y - 46, x + 16, y - 14))
     named = {o.id: name for o in scene.objects if (name := o.title)}
     # Objects without a part in it get small words, where there is room.
-    involved = {chosen, marks.target, *(obj for pair in shown for obj in pair)}
+    involved = _involved(marks)
     for obj in sorted(places, key=lambda k: (k != chosen, k != marks.target, k not in involved, k)):
         words = named.get(obj, "") if marks.names else ""
         if obj == chosen:
@@ -208,13 +236,15 @@ def _with_legend(picture: Image.Image, scene: Scene, marks: Marks) -> Image.Imag
         for x, sign, p, words in row:
             if sign == "star":
                 draw_star(draw, x, y, 10.0)
+            elif sign == "hatching":
+                draw_hatching_sign(draw, x, y)
             elif sign == "arrow":
                 draw_arrow(draw, (x + 4, y), (x + 54, y), p, gap=0.0)
             draw.text((x + _SIGNS[sign], y), words, fill=WHITE, font=font(16), anchor="lm")
     return page
 
 
-_SIGNS = {"star": 16.0, "arrow": 64.0, "": 0.0}
+_SIGNS = {"star": 16.0, "arrow": 64.0, "hatching": 38.0, "": 0.0}
 """Room for each sign of the legend. [px]"""
 
 
@@ -228,5 +258,7 @@ def _legend(scene: Scene, marks: Marks) -> Iterator[tuple[str, float | None, str
         yield "arrow", 0.9, "lies in the way of (thicker: likelier)"
         if None in shown.values():
             yield "arrow", None, "no answer"
+    if any(whole[scene.visible_ids != obj].any() for obj, whole in _whole_masks(scene, marks)):
+        yield "hatching", None, "hidden part"
     if isinstance(marks.action, Defer):
         yield "", None, "decided: not to act"

@@ -4,15 +4,16 @@ import math
 from functools import cache
 from typing import TypeAlias
 
+import numpy as np
+from jaxtyping import Bool, UInt8
 from PIL import ImageDraw, ImageFont
+from scipy import ndimage
 
 Rgb: TypeAlias = tuple[int, int, int]
 PixelBox: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom. [px]"""
 
 # Of the colour set of Okabe and Ito (2008).
-ORANGE: Rgb = (230, 159, 0)
-SKY: Rgb = (86, 180, 233)
 BLUE: Rgb = (0, 90, 150)
 YELLOW: Rgb = (240, 228, 66)
 WHITE: Rgb = (255, 255, 255)
@@ -122,6 +123,35 @@ def draw_arrow(
         draw.text(middle, "?", fill=YELLOW, font=font(20), anchor="mm", stroke_width=3, stroke_fill=DARK)
     shaft = [(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t, 4.0) for t in (0.3, 0.5, 0.7)]
     return [(x - r, y - r, x + r, y + r) for x, y, r in [*shaft, (xb, yb, head)]]
+
+
+HATCH = 9
+"""Distance of the lines of a hatching, across and down. [px]"""
+
+
+def draw_hatching(
+    pixels: UInt8[np.ndarray, "h w 3"], hidden: Bool[np.ndarray, "h w"], colour: Rgb, obj: int
+) -> None:
+    """Slanted lines over a hidden part, and a dashed line around it; neighbouring ids slant differently."""
+    box = ndimage.find_objects(hidden.astype(np.uint8))
+    if not box:
+        return
+    inside, part = hidden[box[0]], pixels[box[0]]
+    rows, columns = np.indices(inside.shape)
+    slant = columns + (rows if obj % 2 else -rows)
+    lines = inside & (slant % HATCH < 2)
+    border = inside & ~ndimage.binary_erosion(inside, iterations=2) & (slant % 12 < 8)
+    part[ndimage.binary_dilation(lines | border) & inside] = (
+        part[ndimage.binary_dilation(lines | border) & inside] * 0.6
+    )
+    part[lines | border] = colour
+
+
+def draw_hatching_sign(draw: ImageDraw.ImageDraw, x: float, y: float) -> None:
+    """The hatching of the legend, 30 px wide."""
+    draw.rectangle((x, y - 8, x + 30, y + 8), outline=WHITE)
+    for k in range(0, 30, HATCH):
+        draw.line((x + k, y + 8, min(x + k + 16, x + 30), max(y - 8, y + 8 - (30 - k))), fill=WHITE, width=2)
 
 
 def draw_tag(
