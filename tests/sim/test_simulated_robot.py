@@ -11,9 +11,10 @@ from cpor.perception.segmenter import Segmenter
 from cpor.scene import Scene
 from cpor.sim.arm.simulated_robot import SimulatorMasks
 from cpor.sim.camera.views import cast_views, overhead_camera
-from cpor.sim.physics.build import build_world
+from cpor.sim.physics.build import TRAY_HALF, build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.truth import occlusion_relations, sweep_relations, union
+from cpor.sim.physics.world import DISCARD
 from cpor.truth import chain_of
 from tests.support.arm_cell import BIN, UPRIGHT, arm_world, at, block, look, named, robot_in
 
@@ -51,6 +52,20 @@ def test_removed_object_goes_to_the_other_tray_and_out_of_view(cube):
     assert cube.remove(look(cube), 1).kind == "done"
     assert cube.in_tray(1, "discard") and not cube.in_tray(1, "delivery")
     assert look(cube).ids == ()
+
+
+def test_removed_objects_lie_in_the_tray_side_by_side_and_stay_there():
+    cubes = {1: (named("red cube"), at(0.05, 0.0, 0.025)), 2: (named("red cube"), at(-0.05, 0.0, 0.025))}
+    robot = robot_in(arm_world(cubes))
+    assert robot.remove(look(robot), 1).kind == "done"
+    first = robot.world.pose(1)
+    assert robot.remove(look(robot), 2).kind == "done"
+    assert robot.world.pose(1) == pytest.approx(first, abs=1e-6)
+    second = robot.world.pose(2)
+    for pose in (first, second):
+        assert np.abs(pose[:2] - DISCARD).max() < TRAY_HALF
+        assert 0.005 < pose[2] < 0.05  # on the table, not in the air
+    assert np.linalg.norm(first[:2] - second[:2]) > 0.05
 
 
 def test_arm_at_home_is_not_in_the_picture(cube):

@@ -23,7 +23,7 @@ def sweep_relations(world: World) -> TrueRelations:
     data.qpos[:] = world.data.qpos
     mujoco.mj_kinematics(model, data)
     owners = world.object_of_geom
-    low, high = _vertical_reach(model, data)
+    low, high = vertical_reach(model, data)
     model.geom_contype[:] = 0
     pairs: set[BlockedBy] = set()
     for obj in world.objects:
@@ -53,7 +53,7 @@ def _met(data: mujoco.MjData, owners: np.ndarray, obj: int) -> list[int]:
     return [int(j) for j in np.unique(owners[deep]) if j != obj]
 
 
-def _vertical_reach(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
+def vertical_reach(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest z of the box around each geom. Shapes (ngeom,). [m]."""
     row = data.geom_xmat.reshape(-1, 3, 3)[:, 2]
     centre = data.geom_xpos[:, 2] + np.einsum("gi,gi->g", row, model.geom_aabb[:, :3])

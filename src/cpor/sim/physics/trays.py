@@ -1,14 +1,16 @@
-"""The two trays of the cell: what lies in one after a release is taken away, as a conveyor would.
+"""The two trays of the cell: what is released in one moves to a free place of that tray and stays there.
 
-So trays never fill up and the physics stays fast. What was taken away floats far from the cell, touches
-nothing, and is remembered.
+So there is room for the next object, and the physics stays fast: what lies in a tray touches nothing any
+more. The cameras over the heap do not see the trays; films do.
 """
 
 from typing import Literal, TypeAlias
 
+import mujoco
 import numpy as np
 
 from cpor.sim.arm.motion import Motion
+from cpor.sim.physics.sweep import vertical_reach
 from cpor.sim.physics.world import DELIVERY, DISCARD
 
 Tray: TypeAlias = Literal["discard", "delivery"]
@@ -18,8 +20,15 @@ TRAYS: dict[Tray, tuple[float, float]] = {"discard": DISCARD, "delivery": DELIVE
 REACH = 0.14
 """What lies within this of a tray's middle, along x and y, is in the tray. [m]"""
 
-_PARK = (-3.0, 0.5)
-"""x and z of where things are parked, one beside the other along y: out of any camera's view. [m]"""
+_STEP = 0.065
+"""Distance of the places of a tray along x and y; its middle stays free for the next release. [m]"""
+
+_PLACES = tuple(
+    (_STEP * x, _STEP * y) for x, y in ((-1, -1), (1, 1), (-1, 1), (1, -1), (-1, 0), (1, 0), (0, -1), (0, 1))
+)
+
+_LAYER = 0.05
+"""Height of the next layer of places, once all are taken. [m]"""
 
 
 class Trays:
@@ -39,7 +48,7 @@ class Trays:
         return obj in self._tray_of and tray in (None, self._tray_of[obj])
 
     def clear(self) -> None:
-        """Take away what lies in the trays."""
+        """Note what lies in the trays, and make room for the next release."""
         for obj, body in self._world.body_of.items():
             if obj in self._tray_of:
                 continue
@@ -49,14 +58,17 @@ class Trays:
                     self.put(obj, tray)
 
     def put(self, obj: int, tray: Tray) -> None:
-        """Take an object away as if it had been put into a tray."""
+        """Lay an object into the next free place of a tray, as if it had been released there."""
+        layer, place = divmod(sum(each == tray for each in self._tray_of.values()), len(_PLACES))
         self._tray_of[obj] = tray
         model, data, body = self._world.model, self._world.data, self._world.body_of[obj]
         joint = model.body_jntadr[body]
         position, speed = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
-        data.qpos[position : position + 3] = _PARK[0], 0.4 * obj, _PARK[1]
-        data.qvel[speed : speed + 6] = 0.0
         mine = self._world.object_of_geom == obj
+        data.qpos[position : position + 2] = np.add(TRAYS[tray], _PLACES[place])
+        mujoco.mj_kinematics(model, data)
+        data.qpos[position + 2] += _LAYER * layer - vertical_reach(model, data)[0][mine].min()
+        data.qvel[speed : speed + 6] = 0.0
         model.geom_contype[mine] = 0
         model.geom_conaffinity[mine] = 0
         model.body_gravcomp[body] = 1.0
