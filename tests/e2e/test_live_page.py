@@ -165,7 +165,13 @@ def test_a_run_to_its_end_although_the_connection_breaks(open_live, client):
     expect(it.see("film")).to_have_attribute("data-picture", film)
     it.page.reload()  # whoever comes later sees the same
     it.page.wait_for_selector("body[data-state=ended]")
-    shows(it, Follower(client, run_id).wait_for_cycle(0, "done"))
+    expect(it.see("headline")).to_have_text("The last look: what is left")
+    follower = Follower(client, run_id)
+    left = follower.wait_for_cycle(1, "last")
+    assert "orange carrot" not in [each["name"] for each in left["objects"]]
+    expect(it.page.locator("#heap-picture")).to_have_attribute("data-picture", left["picture"])
+    it.see("step-0").click()
+    shows(it, follower.wait_for_cycle(0, "done"))
 
 
 def test_a_run_that_is_gone_and_one_that_may_not_begin_are_said(open_live, client):

@@ -108,7 +108,8 @@ def test_photographs_are_labelled_one_after_the_other(browser, tmp_path):
         assert not list(out.glob("scene_*"))
         before = len(second.value.json()["scene"]["objects"])
         expect(page.get_by_test_id("object")).to_have_count(before)
-        page.get_by_test_id("tool-delete").click()
+        page.keyboard.press("d")
+        expect(page.get_by_test_id("tool-delete")).to_have_attribute("aria-pressed", "true")
         with page.expect_response("**/corrections"):
             page.locator("[data-testid^=badge-] .disc").first.click()
         expect(page.get_by_test_id("object")).to_have_count(before - 1)
@@ -140,6 +141,9 @@ def test_names_and_colours_agree_between_picture_bars_and_relations(open_page):
         badge = row.locator(".badge").evaluate("(each) => each.style.background")
         r, g, b = (int(colours[0][k : k + 2], 16) for k in (1, 3, 5))
         assert badge == f"rgb({r}, {g}, {b})"
+    target = it.page.locator(".object.is-target")
+    expect(target.locator(".hatched")).to_have_css("visibility", "visible")
+    expect(target.locator(".hatched")).to_have_css("fill", re.compile(rf"#hatch-{scene['objects'][0]['id']}"))
     for row in it.see("relation").all():
         blocked, blocker = (names[int(each)] for each in re.findall(r"\d+", row.get_attribute("data-pair")))
         expect(row).to_contain_text(blocked)

@@ -33,6 +33,24 @@ def test_error_of_the_service_or_its_end_is_shown_plainly_and_nothing_is_lost(op
     shows_action(it, library_action(it.settled()))
 
 
+def test_a_service_that_is_starting_is_waited_for(open_page):
+    it = open_page()
+    it.expected = ("503",)
+    starting = iter([{"code": "busy", "message": "no worker is ready"}])
+
+    def answer(route):
+        if (said := next(starting, None)) is None:
+            route.continue_()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": "1"}, json=said)
+
+    it.page.route("**/healthz", answer)
+    it.open("/?example=touching-toys")
+    expect(it.see("busy")).to_contain_text("The service is starting")
+    it.wait_for("choose")
+    expect(it.see("error")).to_be_hidden()
+
+
 def test_drop_without_a_colour_picture_says_what_is_missing_and_no_name_becomes_markup(open_page, tmp_path):
     it = open_page()
     it.wait_for("empty")

@@ -81,8 +81,9 @@ def test_a_run_is_followed_to_its_end_by_two_who_hear_the_same(client, evidence)
     assert first.told == second.told
     assert first.ids == [e["number"] for e in first.events] == sorted(set(first.ids))
     cycles = [CycleMessage.model_validate(e["cycle"]) for e in first.told if "cycle" in e]
-    assert [(c.index, c.moment) for c in cycles] == [(0, "decided"), (0, "done")]
-    decided, done = cycles
+    assert [(c.index, c.moment) for c in cycles] == [(0, "decided"), (0, "done"), (1, "last")]
+    decided, done, left = cycles
+    assert left.decision is None and left.action is None and left.picture != done.picture
     assert decided.outcome is None and decided.verdict is None
     assert done.action.type == "grasp" and done.action.object == done.target
     assert done.outcome.startswith("It worked: the orange carrot") and done.right is True

@@ -27,7 +27,7 @@ from cpor.viz.progress import progress_bars
 from cpor.viz.rerun_file import RerunFile, check_recording
 from cpor.viz.rerun_scene import log_cycle, log_end
 from cpor.viz.story import Story, write_story
-from cpor.viz.words import ENDS, namer
+from cpor.viz.words import ENDS, namer, names_in
 
 _DEPTHS = {
     "easy": "nothing lies on it",
@@ -75,12 +75,12 @@ class DemoShow:
         self._make_folder()
         self._say(f"Filling a bin with objects, in simulation (seed {seed}) …")
         stage = set_stage(seed, settings)
-        self._introduce(stage)
+        wanted = self._introduce(stage)
         with ExitStack() as stack:
             recording = None
             if self._rerun is not None:
-                recording = stack.enter_context(RerunFile(self._rerun, f"Fetching {stage.target_name}"))
-            view = stack.enter_context(LiveView(f"Fetching {stage.target_name}", self._console))
+                recording = stack.enter_context(RerunFile(self._rerun, f"Fetching {wanted}"))
+            view = stack.enter_context(LiveView(f"Fetching {wanted}", self._console))
 
             def over(cycle: Cycle, verdict: Verdict | None) -> None:
                 wrong = verdict is not None and verdict.is_wrong
@@ -92,15 +92,13 @@ class DemoShow:
                 stage,
                 settings,
                 settings.system(stage.segmenter, model),
-                RunFolder(
-                    self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": stage.target_name}
-                ),
+                RunFolder(self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": wanted}),
                 view.decided,
                 over,
             )
             if recording is not None:
-                log_end(recording, stage.target_name, *_how_it_ended(done))
-        self._tell(stage, done, seed)
+                log_end(recording, wanted, *_how_it_ended(done))
+        self._tell(stage, wanted, done, seed)
         story = self.out / "story.html"
         return {**done.to_json(), "seed": seed, "tier": stage.heap.tier, "story": str(story)}
 
@@ -115,21 +113,25 @@ class DemoShow:
         if not os.access(self.out, os.W_OK):
             raise InvalidSettingError(f"cannot write into {self.out}; choose another --out")
 
-    def _introduce(self, stage: Stage) -> None:
+    def _introduce(self, stage: Stage) -> str:
+        """Take a first look and describe the heap; what the robot calls the wanted object."""
         scene = stage.look_at_it()
-        picture = draw_scene(scene, Marks(stage.find_target(scene)), window=window_around(scene))
+        target = stage.find_target(scene)
+        wanted = names_in(scene).get(target, stage.target_name)
+        picture = draw_scene(scene, Marks(target), window=window_around(scene))
         place = self.out / "first_look.webp"
         write_bytes(place, encode_picture(picture))
         count, tier = len(stage.world.objects), stage.heap.tier
         self._say(
-            f"It holds {count} objects. Wanted: {stage.target_name} ({tier}: {_DEPTHS[tier]}).\n"
+            f"It holds {count} objects. Wanted: {wanted} ({tier}: {_DEPTHS[tier]}).\n"
             f"A simulated UR3e looks with a noisy depth camera, {_SEES[stage.ids_are_kept]}, decides what\n"
             "to remove next, removes it and looks again, until it can grasp the wanted object. Grasps may\n"
             "slip, and piles may fall.\n"
             f"First look: {place}"
         )
+        return wanted
 
-    def _tell(self, stage: Stage, done: Demonstration, seed: int) -> None:
+    def _tell(self, stage: Stage, wanted: str, done: Demonstration, seed: int) -> None:
         """Write the story, say how it ended, then add the film, which takes a while."""
         result = done.result
         ended, detail = _how_it_ended(done)
@@ -143,8 +145,10 @@ class DemoShow:
             "wrong grasps": str(done.wrong_grasps),
             "deferrals": str(result.deferrals),
         }
+        if wanted != stage.target_name:
+            facts["the simulator's name"] = stage.target_name
         story = Story(
-            stage.target_name,
+            wanted,
             result.cycles,
             ended,
             detail,
@@ -155,7 +159,7 @@ class DemoShow:
             pointed=not stage.ids_are_kept,
         )
         write_story(story, self.out / "story.html")
-        words = f"{stage.target_name[:1].upper()}{stage.target_name[1:]} was {ENDS[ended]}"
+        words = f"{wanted[:1].upper()}{wanted[1:]} was {ENDS[ended]}"
         wrong = done.wrong_removals + done.wrong_grasps
         self._say(
             f"{words}. Actions: {result.actions}, wrong in truth: {wrong}, deferrals: {result.deferrals}.\n"

@@ -357,9 +357,15 @@ class Witness:
 
     def judge(self, cycle: Cycle, moment: Moment) -> Verdict:
         """What the truth says of a cycle's action before the arm moves."""
-        action, names = cycle.action, self._stage.world.objects
+        action, titles = cycle.action, {o.id: o.title for o in cycle.scene.objects}
+
+        def name(true: int) -> str:
+            """As the robot calls it, where it sees it: people read both."""
+            called = titles.get(moment.recognition.find(true))
+            return f"the {called or self._stage.world.objects[true].name}"
+
         assert action is not None and not isinstance(action, Defer)
         obj = moment.recognition.owner.get(int(action.obj))  # type: ignore[call-overload]
         if obj is None or moment.target is None:
             return Verdict(True, "there is no object" if obj is None else "what is asked for is no object")
-        return judge(type(action)(obj), moment.target, moment.truth, lambda k: f"the {names[k].name}")
+        return judge(type(action)(obj), moment.target, moment.truth, name)

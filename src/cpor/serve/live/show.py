@@ -17,7 +17,7 @@ from cpor.relations import ObstructionPosterior, Relation
 from cpor.robot.cycle import Cycle, Ended
 from cpor.scene import BlockedBy
 from cpor.serve.api.decide_jobs import describe_answer
-from cpor.serve.api.messages import CycleMessage, DecideReply, RunRequest, RunState
+from cpor.serve.api.messages import CycleMessage, CycleMoment, DecideReply, RunRequest, RunState
 from cpor.serve.api.object_outlines import describe_objects
 from cpor.serve.live.controls import RunControls
 from cpor.serve.live.limits import RunLimits
@@ -118,7 +118,7 @@ def describe_cycle(
     window: Window,
     mode: Mode,
     verdict: Verdict | None = None,
-    done: bool = False,
+    moment: CycleMoment = "decided",
 ) -> CycleMessage:
     """A cycle as it goes over the wire.
 
@@ -128,13 +128,13 @@ def describe_cycle(
         window: Part of the frame that it shows.
         mode: The risk setting of the run.
         verdict: What the truth says of its action.
-        done: Whether it is over.
+        moment: Before the arm moves, when the cycle is over, or a last look without a decision.
     """
-    name = namer(cycle.scene)
+    name, done = namer(cycle.scene), moment == "done"
     verdict = verdict if done else None
     return CycleMessage(
         index=cycle.index,
-        moment="done" if done else "decided",
+        moment=moment,
         picture=picture,
         window=window,
         objects=describe_objects(cycle.scene),
@@ -224,8 +224,8 @@ class Show:
     def _perform(self) -> Demonstration:
         settings = _demo_settings(self._request)
         stage = set_stage(self._request.seed, settings, self._film.watch)
-        self._target_name = stage.target_name
-        self._target = stage.heap.target if stage.ids_are_kept else None
+        if stage.ids_are_kept:  # else the first look says what the robot calls it
+            self._target_name, self._target = stage.target_name, stage.heap.target
         self._film.begin(stage)
         self._say_state("running")
         done = demonstrate(
@@ -253,15 +253,13 @@ class Show:
 
     def _over(self, stage: Stage, cycle: Cycle, verdict: Verdict | None) -> None:
         self._film.show(stage.world)
-        self._show(cycle, verdict, done=True)
+        self._show(cycle, verdict, "done")
 
-    def _show(self, cycle: Cycle, verdict: Verdict | None = None, done: bool = False) -> None:
+    def _show(self, cycle: Cycle, verdict: Verdict | None = None, moment: CycleMoment = "decided") -> None:
         changed = cycle.index != self._cycle or cycle.target not in (None, self._target)
         self._cycle = cycle.index
         if cycle.target is not None:
-            if cycle.retargeted:
-                self._target_name = namer(cycle.scene)(cycle.target)
-            self._target = cycle.target
+            self._target, self._target_name = cycle.target, namer(cycle.scene)(cycle.target)
         if self._window is None:
             height, width = cycle.scene.observation.shape
             self._window = window_around(cycle.scene) or (0, 0, width, height)
@@ -271,9 +269,8 @@ class Show:
             self._drawings += 1
             picture = draw_cycle(cycle, self._window)
         path = f"{self._pictures}/cycle_{self._drawings:03d}.jpg"
-        self._tell(
-            CycleTold(describe_cycle(cycle, path, self._window, self._request.mode, verdict, done), picture)
-        )
+        said = describe_cycle(cycle, path, self._window, self._request.mode, verdict, moment)
+        self._tell(CycleTold(said, picture))
         if changed:
             self._say_state("running")
 
@@ -287,6 +284,8 @@ class Show:
             ended, detail = Ended.TARGET_LOST, "the robot took it for delivered, but it is not in the tray"
         elif result.error is not None:
             detail = _say_error(result.error)
+        if result.final_scene is not None:
+            self._show(Cycle(len(result.cycles), result.final_scene, None), moment="last")
         self._say_state("ended", ended, detail)
 
 

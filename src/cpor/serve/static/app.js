@@ -327,6 +327,7 @@ function mount() {
     walk: (step) => relations.walk(step),
     open: openPictures,
     back,
+    tool: (key) => tools.press(key),
   });
   listenForDrops(async (transfer) => openFiles(await droppedFiles(transfer)));
   byId("open-pictures").addEventListener("click", openPictures);
@@ -374,9 +375,13 @@ async function begin() {
     store.set({ health: await api.health() });
     await loadExamples();
   } catch (problem) {
-    report(problem);
+    if (problem.status !== 503) return report(problem);
+    // Its workers are being started: that takes seconds, and is no fault.
+    store.set({ busy: "The service is starting…" });
+    setTimeout(begin, 1000 * (problem.retryAfter ?? 1));
     return;
   }
+  store.set({ busy: null });
   if (store.state.health.labelling) await queue.next();
   else if (!store.state.scene) await openAddress();
 }

@@ -7,44 +7,45 @@ import { sayObject } from "./words.js";
 
 const RADIUS = 0.012; // of the brush, as a share of the picture's longer side
 
-/** clicks: how many make a correction; onObject: whether each must hit one; make: (picked, state) -> correction. */
+/** key: takes the tool while the tools are shown; clicks: how many make a correction; onObject: whether each must hit one; make: (picked, state) -> correction. */
 const TOOLS = {
   add: {
-    label: "Add", hint: "Click an object that was missed.", clicks: 1,
+    label: "Add", key: "+", hint: "Click an object that was missed.", clicks: 1,
     make: ([{ point }]) => ({ tool: "add", point }),
   },
   delete: {
-    label: "Delete", hint: "Click what is no object.", clicks: 1, onObject: true,
+    label: "Delete", key: "d", hint: "Click what is no object.", clicks: 1, onObject: true,
     make: ([{ id }]) => ({ tool: "delete", object: id }),
   },
   split: {
-    label: "Split", hint: "Click both parts of what is two objects.", clicks: 2, onObject: true,
+    label: "Split", key: "s", hint: "Click both parts of what is two objects.", clicks: 2, onObject: true,
     make: ([a, b]) => ({ tool: "split", object: a.id, a: a.point, b: b.point }),
   },
   merge: {
-    label: "Merge", hint: "Click two parts of one object.", clicks: 2, onObject: true,
+    label: "Merge", key: "m", hint: "Click two parts of one object.", clicks: 2, onObject: true,
     make: ([a, b]) => ({ tool: "merge", objects: [a.id, b.id] }),
   },
-  "brush-on": { label: "Brush", hint: "Paint from inside of an object over what belongs to it.", brush: true },
-  "brush-off": { label: "Erase", hint: "Paint from inside of an object over what does not belong to it.", brush: true },
-  rename: { label: "Rename", hint: "Click an object to name it.", clicks: 1, onObject: true },
+  "brush-on": { label: "Brush", key: "b", hint: "Paint from inside of an object over what belongs to it.", brush: true },
+  "brush-off": { label: "Erase", key: "e", hint: "Paint from inside of an object over what does not belong to it.", brush: true },
+  rename: { label: "Rename", key: "r", hint: "Click an object to name it.", clicks: 1, onObject: true },
   relate: {
-    label: "Lies on", hint: "Click what lies on top, then what lies below.", clicks: 2, onObject: true,
+    label: "Lies on", key: "u", hint: "Click what lies on top, then what lies below.", clicks: 2, onObject: true,
     make: ([upper, lower]) => ({ tool: "relate", blocked: lower.id, blocker: upper.id, p: 1.0 }),
   },
-  workspace: { label: "Workspace", hint: "Click the corners, then press Done. Objects outside cannot be asked for.", clicks: Infinity },
+  workspace: { label: "Workspace", key: "w", hint: "Click the corners, then press Done. Objects outside cannot be asked for.", clicks: Infinity },
 };
 
 /** actions: correct(request), save(), forget(). Returns what the stage tells of the pointer. */
 export function mountTools(root, store, actions) {
   const hint = el("span", { class: "tool-hint", role: "status", "data-testid": "tool-hint" });
   const done = el("button", { type: "button", class: "primary", "data-testid": "tool-done", onclick: finish }, "Done");
-  const buttons = Object.entries(TOOLS).map(([name, { label, hint: title }]) =>
-    el("button", { type: "button", class: "toggle", title, "aria-pressed": "false", "data-tool": name, "data-testid": `tool-${name}`,
+  const buttons = Object.entries(TOOLS).map(([name, { label, hint: title, key }]) =>
+    el("button", { type: "button", class: "toggle", title: `${title} (${key})`, "aria-keyshortcuts": key, "aria-pressed": "false", "data-tool": name, "data-testid": `tool-${name}`,
       onclick: () => take(store.state.tool === name ? null : name) }, label));
-  const step = (name, label, act) => el("button", { type: "button", "data-testid": name, onclick: act }, label);
-  const undo = step("undo", "Undo", () => actions.correct({ do: "undo" }));
-  const redo = step("redo", "Redo", () => actions.correct({ do: "redo" }));
+  const step = (name, label, act, key = null) => el("button", { type: "button", "data-testid": name, onclick: act,
+    title: key && `${label} (${key})`, "aria-keyshortcuts": key }, label);
+  const undo = step("undo", "Undo", () => actions.correct({ do: "undo" }), "z");
+  const redo = step("redo", "Redo", () => actions.correct({ do: "redo" }), "y");
   const save = step("save", "Save", actions.save);
   save.title = "Download a labelled scene folder: masks and relations as you corrected or accepted them; `cpor fit` reads it";
   const forget = step("forget", "Forget this picture", actions.forget);
@@ -122,5 +123,12 @@ export function mountTools(root, store, actions) {
       click(id, store.state.scene.objects.find((each) => each.id === id).point);
     },
     putAway: () => take(null),
+    /** Press the button of a key while the tools are shown; whether there is one. */
+    press(key) {
+      const button = root.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
+      if (!button || button.hidden || root.hidden) return false;
+      button.click();
+      return true;
+    },
   };
 }

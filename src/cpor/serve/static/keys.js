@@ -5,7 +5,7 @@ import { byId } from "./dom.js";
 const TYPING = "input, select, textarea";
 const SECOND_DIGIT_MS = 700;
 
-/** actions: choose(id), step(event), walk(step), open(), back(). */
+/** actions: choose(id), step(event), walk(step), open(), back(), tool(key). */
 export function listenForKeys(store, actions) {
   let digits = "";
   let typedAt = 0;
@@ -35,11 +35,12 @@ export function listenForKeys(store, actions) {
       o: actions.open,
       n: () => actions.walk(1),
       p: () => actions.walk(-1),
+      c: () => byId("tools").querySelector("[data-testid=correct]").click(),
       ...(store.state.labelling && { a: () => byId("queue-accept").click(), l: () => byId("queue-skip").click() }),
     }[event.key];
     if (act) act();
     else if (/^[0-9]$/.test(event.key)) chooseByDigit(event.key);
-    else if (!(/^Arrow(Left|Right)$/.test(event.key) && store.state.phase === "decided" && actions.step(event))) return;
+    else if (!actions.tool(event.key) && !(/^Arrow(Left|Right)$/.test(event.key) && store.state.phase === "decided" && actions.step(event))) return;
     event.preventDefault();
   });
   byId("open-keys").addEventListener("click", () => byId("keys").showModal());

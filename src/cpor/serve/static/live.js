@@ -193,7 +193,8 @@ function choose(id) {
   }
 }
 
-const unsafeSteps = () => [...cycles.values()].filter((each) => each.right === false).length;
+const steps = () => [...cycles.values()].filter((each) => each.moment !== "last");
+const unsafeSteps = () => steps().filter((each) => each.right === false).length;
 
 function sayState() {
   if (!run) return "No run yet.";
@@ -207,11 +208,12 @@ function sayState() {
     case "asking": return `Fetching ${what}: it is unsure and asks you.`;
     case "failed": return `The run failed: ${run.detail}`;
     default: {
-      const steps = `${cycles.size} ${cycles.size === 1 ? "step" : "steps"}`;
+      const many = steps().length;
+      const after = `after ${many} ${many === 1 ? "step" : "steps"}`;
       if (run.ended === "retrieved") {
         const unsafe = unsafeSteps();
-        if (unsafe === 0) return `✓ Done: retrieved ${what} after ${steps}.`;
-        return `⚠ Retrieved ${what} after ${steps}, though ${unsafe === 1 ? "one was" : `${unsafe} were`} wrong in truth.`;
+        if (unsafe === 0) return `✓ Done: retrieved ${what} ${after}.`;
+        return `⚠ Retrieved ${what} ${after}, though ${unsafe === 1 ? "one was" : `${unsafe} were`} wrong in truth.`;
       }
       return `✗ Not done: ${what} was not retrieved; ${ENDS[run.ended] ?? run.ended} (${run.detail}).`;
     }
@@ -258,8 +260,9 @@ function drawAll() {
     byId("verdict").textContent = "It has not looked yet.";
     return;
   }
-  byId("sees").textContent = `What it sees in step ${cycle.index + 1}`;
-  byId("heap-picture").setAttribute("aria-label", `The heap from above, before step ${cycle.index + 1}`);
+  const isLast = cycle.moment === "last";
+  byId("sees").textContent = isLast ? "The last look" : `What it sees in step ${cycle.index + 1}`;
+  byId("heap-picture").setAttribute("aria-label", `The heap from above, ${isLast ? "at the end" : `before step ${cycle.index + 1}`}`);
   drawHits(byId("hits"), cycle, canChoose, { choose });
   heap.show(cycle.picture);
   drawVerdict(byId("verdict"), cycle, run, { answer: (obj) => control({ do: "answer", obj }) });

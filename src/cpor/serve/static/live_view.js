@@ -13,6 +13,7 @@ export const nameOf = (cycle, id) => {
 /** The action of a cycle as text. */
 export function sayAction(cycle) {
   const action = cycle.action;
+  if (cycle.moment === "last") return "Look at what is left";
   if (!action) return "Look again";
   if (action.type === "defer") return "Do not act";
   return `${action.type === "grasp" ? "Grasp" : "Remove"} ${nameOf(cycle, action.object)}`;
@@ -25,7 +26,9 @@ export function drawVerdict(root, cycle, run, actions) {
   root.dataset.action = kind;
   root.dataset.cycle = cycle.index;
   root.dataset.object = action?.object ?? "";
-  const words = !action
+  const words = cycle.moment === "last"
+    ? ["The last look: what is left"]
+    : !action
     ? ["Look again: it does not see what was asked for"]
     : kind === "defer"
       ? ["Do not act: not sure enough"]
@@ -102,7 +105,7 @@ function bar(cycle, each, live, actions) {
 /** What came of it, and what the truth says. */
 export function drawOutcome(root, cycle, run) {
   if (cycle.moment !== "done") {
-    const words = { paused: "The arm waits for you.", asking: "The arm waits for your answer.", running: "The arm is on its way …" }[run.state] ?? "";
+    const words = cycle.moment === "last" ? "" : { paused: "The arm waits for you.", asking: "The arm waits for your answer.", running: "The arm is on its way …" }[run.state] ?? "";
     show(root, el("p", { class: "dim small" }, words));
     return;
   }
@@ -115,7 +118,7 @@ export function drawOutcome(root, cycle, run) {
 
 /** How a step went in one sign; what worked by luck is no success. */
 function markOf(cycle) {
-  if (cycle.moment !== "done") return "…";
+  if (cycle.moment !== "done") return cycle.moment === "last" ? "·" : "…";
   if (!cycle.outcome?.startsWith("It worked")) return "·";
   return cycle.right === false ? "⚠" : "✓";
 }
@@ -129,7 +132,7 @@ export function drawSteps(root, cycles, shown, actions) {
       el("button", { type: "button", class: "plain step", "aria-current": cycle.index === shown ? "step" : null, "data-testid": `step-${cycle.index}`, onclick: () => actions.look(cycle.index) },
         el("span", { class: "mark", "aria-hidden": "true" }, markOf(cycle)),
         el("span", { class: "what" }, `${cycle.index + 1}. ${cycle.retargeted ? "(another target) " : ""}${sayAction(cycle)}`),
-        el("span", { class: "came small dim" }, done ? [cycle.outcome?.split(":")[0], truth].filter(Boolean).join(", ") : "under way")));
+        el("span", { class: "came small dim" }, done ? [cycle.outcome?.split(":")[0], truth].filter(Boolean).join(", ") : cycle.moment === "last" ? "" : "under way")));
   });
   show(root, items);
   const current = root.querySelector('[aria-current="step"]');

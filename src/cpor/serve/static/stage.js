@@ -124,6 +124,7 @@ export class Stage {
         class: "object", "data-id": each.id, "data-testid": "object",
         onclick: () => this.#store.state.tool === null && this.#choose(each.id),
       },
+      ...(each.amodal.length > 0 ? hatching(each.id, `${pathOf(each.amodal)}${visible}`) : []),
       each.amodal.length > 0 ? svg("path", { class: "hidden-halo", d: pathOf(each.amodal) }) : null,
       each.amodal.length > 0 ? svg("path", { class: "hidden-part", d: pathOf(each.amodal) }) : null,
       svg("path", { class: "visible-halo", d: visible }),
@@ -254,6 +255,15 @@ export class Stage {
   }
 }
 
+/** Slanted lines in an object's colour, over what is inside of only one of its two outlines: the hidden part. */
+function hatching(id, d) {
+  const line = svg("path", { class: "hatch-line", d: "M0 0V8" });
+  const size = { width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: `rotate(${id % 2 ? 45 : -45})` };
+  const area = svg("path", { class: "hatched", d, "fill-rule": "evenodd" });
+  area.style.fill = `url(#hatch-${id})`;
+  return [svg("pattern", { id: `hatch-${id}`, ...size }, line), area];
+}
+
 const said = (reply) => JSON.stringify(reply && [reply.action, reply.relations.map((each) => each.in_cycle)]);
 
 function sign(id, state, acted, action) {
@@ -287,7 +297,7 @@ export function mountLegend(root, store, stage, report) {
     legendItem("→", "obstructs; thicker: more probable"),
     legendItem("⟳", "dashed: contradiction", "contradiction"),
     legendItem("┈", "dotted: no answer", "no answer"),
-    legendItem("▢", "dashed outline: hidden part", "hidden part"));
+    legendItem("▨", "hatched: hidden part", "hidden part"));
   let space = null; // the view in three dimensions, once it was asked for
   const turn = el("button", { type: "button", class: "toggle", "aria-pressed": "false", "data-testid": "depth-view",
     title: "Turn the scene in three dimensions", onclick: async () => {

@@ -45,7 +45,14 @@ from cpor.serve.api.messages.base import (
     Probability,
     WireLabel,
 )
-from cpor.serve.api.messages.runs import CycleMessage, FilmMessage, RunEvent, RunReply, RunState
+from cpor.serve.api.messages.runs import (
+    CycleMessage,
+    CycleMoment,
+    FilmMessage,
+    RunEvent,
+    RunReply,
+    RunState,
+)
 
 __all__ = [
     "LONGEST_TEXT",
@@ -56,6 +63,7 @@ __all__ = [
     "CorrectReply",
     "CorrectRequest",
     "CycleMessage",
+    "CycleMoment",
     "DecideReply",
     "DecideRequest",
     "EdgeMessage",

@@ -21,12 +21,16 @@ class RunReply(Message):
     detail: str | None
 
 
+CycleMoment: TypeAlias = Literal["decided", "done", "last"]
+
+
 class CycleMessage(Message):
     """One cycle of a run, before or after the arm moved.
 
     Attributes:
         index: From 0.
-        moment: `decided`: the arm has not moved yet; `done`: the cycle is over.
+        moment: `decided`: the arm has not moved yet; `done`: the cycle is over; `last`: a look after the last
+            action, with nothing decided.
         picture: Path of the overlay picture, relative to the service.
         window: Left, top, right and bottom of the part of the frame that the picture shows, enlarged, above a
             line that says what its signs mean; in pixels of the frame, as those of `objects`.
@@ -43,7 +47,7 @@ class CycleMessage(Message):
     """
 
     index: int
-    moment: Literal["decided", "done"]
+    moment: CycleMoment
     picture: str
     window: tuple[int, int, int, int]
     objects: list[ObjectMessage]
