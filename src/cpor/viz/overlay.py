@@ -106,8 +106,8 @@ def draw_scene(scene: Scene, marks: Marks, width: int = WIDTH, window: Window | 
         rows = (np.arange(size[1]) / scale).astype(int).clip(max=ids.shape[0] - 1)
         columns = (np.arange(size[0]) / scale).astype(int).clip(max=ids.shape[1] - 1)
         pixels, shown = np.array(picture), ids[rows][:, columns]
-        for obj, whole in _whole_masks(scene, marks):
-            hidden = whole[top:bottom, left:right][rows][:, columns] & (shown != obj)
+        for obj, both in _whole_masks(scene, marks):
+            hidden = both[top:bottom, left:right][rows][:, columns] & (shown != obj)
             draw_hatching(pixels, hidden, thing_colour(obj), obj)
         picture = Image.fromarray(_outline(pixels, shown, marks))
         places = {k: _middle(ids == k, scale) for k in scene.ids if (ids == k).any()}
@@ -159,7 +159,9 @@ def _outline(pixels: UInt8[np.ndarray, "h w 3"], ids: Int32[np.ndarray, "h w"], 
     edge &= ids > 0
     pixels[ndimage.binary_dilation(edge)] = DARK
     pixels[edge] = np.array(THINGS, np.uint8)[ids[edge] % len(THINGS)]
-    for obj in {marks.target, acted_on(marks.action)} - {None}:
+    for obj in {marks.target, acted_on(marks.action)}:
+        if obj is None:
+            continue
         mask = ids == obj
         for reach, ink in ((4, DARK), (3, thing_colour(obj))):
             outer = ndimage.binary_dilation(mask, iterations=reach)

@@ -14,6 +14,8 @@ PixelBox: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom. [px]"""
 
 # Of the colour set of Okabe and Ito (2008).
+ORANGE: Rgb = (230, 159, 0)
+SKY: Rgb = (86, 180, 233)
 BLUE: Rgb = (0, 90, 150)
 YELLOW: Rgb = (240, 228, 66)
 WHITE: Rgb = (255, 255, 255)
