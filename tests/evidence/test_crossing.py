@@ -49,6 +49,35 @@ def test_what_ends_at_the_outline_is_printed_on_the_object_or_on_the_table(angle
         assert not crossed_objects(picture, ids, (1, 2)).any()
 
 
+def cover_with_film(rgb, angle, through, haze=0.12):
+    """The picture under a clear film with one straight edge."""
+    y, x = np.indices(SHAPE)
+    under = (y - through[1]) * np.cos(angle) - (x - through[0]) * np.sin(angle) > 0
+    a = haze * under[..., None]
+    return np.rint((1 - a) * rgb + a * 250).astype(np.uint8)
+
+
+FLAT = np.full(SHAPE, 0.6, np.float32)
+
+
+@pytest.mark.parametrize("angle", np.deg2rad([4.0, 33.0, 61.0, 140.0]))
+def test_the_faint_edge_of_a_film_is_followed_behind_the_outline(angle):
+    rgb, ids = table(np.random.default_rng(7))
+    film = cover_with_film(rgb, angle, (85, 75))
+    assert not crossed_objects(rgb, ids, (1,), FLAT).any() and not crossed_objects(film, ids, (1,)).any()
+    assert crossed_objects(film, ids, (1,), FLAT).tolist() == [True]
+
+
+@pytest.mark.parametrize("angle", np.deg2rad([10.0, 40.0]))
+def test_a_faint_line_is_no_film_where_depth_has_a_step_or_where_it_ends_at_the_outline(angle):
+    rgb, ids = table(np.random.default_rng(7))
+    film = cover_with_film(rgb, angle, (85, 75))
+    y, x = np.indices(SHAPE)
+    shelf = FLAT - 0.03 * ((y - 75) * np.cos(angle) > (x - 85) * np.sin(angle)).astype(np.float32)
+    assert not crossed_objects(np.where((ids == 0)[..., None], film, rgb), ids, (1, 2), FLAT).any()
+    assert not crossed_objects(film, ids, (1,), shelf).any()
+
+
 def test_nothing_is_said_of_a_crossed_object():
     rng = np.random.default_rng(5)
     rgb, ids = table(rng)
