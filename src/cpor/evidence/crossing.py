@@ -114,7 +114,7 @@ def crossed_objects(
     levels = np.ascontiguousarray(rgb).reshape(rgb.shape[0], -1)
     down, across = colour_gradients(levels, FILTER)
     outline = mark_outlines(ids, NEAR_OUTLINE)
-    pieces = _straight_pieces(*find_crests(down, across, outline, LEAST_STEP), ids)
+    pieces = _straight_pieces(down, across, ids, outline, LEAST_STEP)
     pairs, off, angle = pair_pieces(
         pieces.ends, pieces.direction, pieces.label, max(ON_LINE), max(TURN), GAP_PX
     )
@@ -122,7 +122,7 @@ def crossed_objects(
     alone = (pieces.length[pairs] >= LONG_PX).all(axis=1) & (off < ON_LINE[0]) & (angle < TURN[0])
     found = set(pieces.label[inside[alone | _in_band(pieces, inside)]].tolist())
     if depth is not None:
-        faint = _straight_pieces(*find_crests(down, across, outline, FAINT[0]), ids)
+        faint = _straight_pieces(down, across, ids, outline, FAINT[0])
         found |= _faint_crossings(faint, down, across, ids, outline, depth)
     return np.array([label in found for label in objects], np.bool_)
 
@@ -163,15 +163,17 @@ def _faint_crossings(
 
 
 def _straight_pieces(
-    rows: Int64[np.ndarray, " m"],
-    cols: Int64[np.ndarray, " m"],
-    angle: Float32[np.ndarray, " m"],
+    down: Float32[np.ndarray, "h w"],
+    across: Float32[np.ndarray, "h w"],
     ids: Int32[np.ndarray, "h w"],
+    outline: Bool[np.ndarray, "h w"],
+    least: float,
 ) -> _Pieces:
-    """Neighbouring edge pixels of one direction bin, joined; with bins shifted by a half, too.
+    """Crests of the gradient off the outlines, neighbours of one direction bin joined, in two sets of bins.
 
     All pixels of a piece lie in one mask: none is near an outline.
     """
+    rows, cols, angle = find_crests(down, across, outline, least)
     found = []
     for shift in (0.0, 0.5):
         bins = np.floor(angle / (2.0 * np.pi) * DIRECTIONS + shift).astype(np.int64) % DIRECTIONS
