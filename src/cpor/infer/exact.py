@@ -1,19 +1,26 @@
 """Exact inference over all acyclic graphs (eq. graph-posterior, marginals), without listing them.
 
 Three ways to the same numbers, chosen by counted work: the subset recursion in one batch for small
-scenes, the sweep along a narrow frontier for sparse ones, the subset recursion for what is left.
+scenes, elimination of one object after another for larger ones, the subset recursion for what is left.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from cpor.infer._kernels.batch import LOG_FLOOR, MU_UNKNOWN, SOLVED, peel, solve_batch
-from cpor.infer._kernels.frontier import DONE, graph_log_z, sweep
-from cpor.infer._kernels.structure import sweep_order
+from cpor.infer._kernels.elimination import (
+    count_lookups,
+    eliminate,
+    elimination_order,
+    fill_links,
+    grow_tree,
+)
+from cpor.infer._kernels.frontier import DONE, graph_log_z
 from cpor.infer._kernels.subset import TINY, log_z_floor
+from cpor.infer._kernels.weak_orders import order_numbers
 from cpor.infer.allowance import STEPS_PER_STATE, Allowance
 from cpor.infer.local import ZETA, LocalGraph, LocalScores, cut_local, has_cycle, reachable
 from cpor.infer.subset import acyclic_tables, solve_subset
@@ -137,7 +144,10 @@ def solve_exact(
     graph = cut_local(p, reachable(p, target), zeta)
     solved = None
     if len(graph) > SMALL or log_z_floor(graph.absent) < LOG_FLOOR:
-        solved = solve_frontier(graph, allowance, want_reach)
+        as_subset = 4 * 3 ** (len(graph) - 1)  # steps of the subset recursion
+        attempt = Allowance(min(allowance.steps, as_subset), allowance.until)
+        solved = solve_elimination(graph, attempt, want_reach)
+        allowance.spend(min(allowance.steps, as_subset) - attempt.steps)
     if solved is None:
         solved = solve_subset(graph, allowance, want_reach)
     if solved is None:
@@ -170,46 +180,59 @@ def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta:
     return min(mu_target + (1.0 - mu_target) * float(cyclic), 1.0)
 
 
-_NARROW = 8
-"""Slots up to which an order of the frontier is one word."""
+_STARTS = 4
+"""Starts of the search for a chordal graph. More find none that is cheaper in bins and on tables."""
 
-_MOST_STEPS = (100_000_000, 5_000_000)
-"""Steps after which sweeping is given up: on narrow frontiers, and on wider ones."""
+_STEPS_PER_LOOKUP = 2
+"""An entry of a table of weak orders takes as long as this many terms of the subset recursion."""
+
+_CLEAR = 1e-3
+"""A conflict below this is summed on its own, as 1 - Z would lose its digits."""
 
 
-def solve_frontier(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> LocalScores | None:
-    """All scores of a target in one sweep; None where the allowance or the slots do not suffice.
+def solve_elimination(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> LocalScores | None:
+    """All scores of a target by eliminating objects; None where the allowance does not suffice.
 
-    Vertices that nothing can obstruct lie on no cycle: they enter as factors of the others' scores, and their
+    Objects that nothing can obstruct lie on no cycle: they enter as factors of the others' scores, and their
     own is the probability that the target reaches them.
     """
     c = len(graph)
     linked = graph.present > 0.0
     is_inner = linked.any(axis=1) | (np.arange(c) == 0)
     inner, sinks = np.flatnonzero(is_inner), np.flatnonzero(~is_inner)
-    present = np.ascontiguousarray(graph.present[np.ix_(inner, inner)])
-    absent = np.ascontiguousarray(graph.absent[np.ix_(inner, inner)])
-    sink_gap = np.ascontiguousarray(graph.absent[np.ix_(inner, sinks)].T)
-    order = np.empty(len(inner), np.int64)
-    width, work = sweep_order((present > 0.0) | (present > 0.0).T, 0, order)
-    steps = min(3**c, _MOST_STEPS[width > _NARROW], allowance.steps)
-    attempt = Allowance(steps - work, allowance.until)
-    reach = None
-    for only_free in (True, False) if want_reach else (True,):
-        status, log_z, cyclic, shares, work = sweep(
-            present, absent, sink_gap, order, width, 0, only_free, attempt.sweep_states()
-        )
-        attempt.spend(work * STEPS_PER_STATE)
-        if status != DONE:
-            return None
-        values = np.empty(c)
-        values[inner] = shares[: len(inner)] * (sink_gap.prod(axis=0) if only_free else 1.0)
-        values[sinks] = 1.0 - shares[len(inner) :]
-        values = np.clip(values, 0.0, 1.0)
-        if only_free:
-            scores, mu = values, float(cyclic)
-        else:
-            reach = values
-    allowance.spend(steps - attempt.steps)
-    least = TINY if has_cycle(graph) else 0.0
-    return LocalScores(scores, float(log_z), min(max(mu, least), 1.0), reach)
+    chordal = fill_links(_between(linked | linked.T, inner, inner), _STARTS)
+    order = elimination_order(chordal, 0)
+    tree, inner = grow_tree(_between(chordal, order, order)), inner[order]
+    lookups = count_lookups(tree) * (1 + want_reach)
+    steps = _STEPS_PER_LOOKUP * (lookups + lookups * len(sinks) // 8)
+    if lookups < 0 or steps > STEPS_PER_STATE * allowance.sweep_states():
+        return None
+    allowance.spend(steps)
+    present, absent = (_between(each, inner, inner) for each in (graph.present, graph.absent))
+    sink_gap = _between(graph.absent.T, sinks, inner)
+    reach, scores = None, np.empty(c)
+    log_z, shares = eliminate(tree, present, absent, sink_gap, True, *order_numbers())
+    if log_z == -np.inf:
+        return None
+    scores[inner] = shares[: len(inner)] * absent.prod(axis=1) * sink_gap.prod(axis=0)
+    scores[sinks] = 1.0 - shares[len(inner) :]
+    if want_reach:
+        reach = scores.copy()
+        shares = eliminate(tree, present, absent, sink_gap[:0], False, *order_numbers())[1]
+        reach[inner] = np.clip(shares, 0.0, 1.0)
+    return LocalScores(np.clip(scores, 0.0, 1.0), float(log_z), _conflict(graph, log_z), reach)
+
+
+def _between(
+    table: Shaped[np.ndarray, "n m"], rows: Int[np.ndarray, " r"], columns: Int[np.ndarray, " c"]
+) -> Shaped[np.ndarray, "r c"]:
+    return np.ascontiguousarray(table[np.ix_(rows, columns)])
+
+
+def _conflict(graph: LocalGraph, log_z: float) -> float:
+    """1 - A(C) with its digits, where these can be had quickly."""
+    mu = -float(np.expm1(log_z))
+    if mu < _CLEAR:
+        status, _, cyclic, _ = graph_log_z(graph.present, graph.absent, _CHEAP_STEPS // STEPS_PER_STATE)
+        mu = float(cyclic) if status == DONE else mu
+    return min(max(mu, TINY if has_cycle(graph) else 0.0), 1.0)

@@ -1,16 +1,10 @@
-"""Sums over acyclic graphs along a frontier: P(acyclic), and every score of a target, in one sweep.
+"""P(acyclic) and P(cyclic) along a frontier, the latter with all its digits however small it is.
 
 Vertices enter one by one. A vertex leaves once all its candidate neighbours have entered. What the
 past means for the future is which vertices of the frontier reach which: a strict partial order, packed
 as 8 x 8 bit blocks into one 64-bit word (up to 8 slots) or four (up to 16). The number of such orders, not
-the number of objects, drives the cost.
-
-Each state carries a row of masses. Column 0 is the probability of the state. For a target X, which enters
-first and keeps its slot, the column of vertex o begins as the part in which nothing obstructs o. When o
-leaves, it becomes the part in which X reaches o too. Where X reaches o already, it stays as it is. Elsewhere
-it counts once as it is, and once negative with an arrow from o to X: that survives exactly where X never
-reaches o. Sinks, which nothing can obstruct, need no slot: an arrow from a vertex to a sink acts on the
-sink's column as an arrow back to X, so that it sums to the part in which X does not reach the sink.
+the number of objects, drives the cost. An arrow that closes a cycle adds its mass to P(cyclic): nothing is
+subtracted.
 """
 
 from typing import no_type_check
@@ -33,8 +27,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _ROOM = 256
 """States that the tables have room for at first."""
 
-_MOST_CELLS = 1 << 23
-"""Masses that a table may hold: 64 MB."""
+_MOST_STATES = 1 << 23
+"""States that a table may hold: 64 MB of masses."""
 
 _WIDE_COST = 3
 """An update of a state of four words takes as long as this many of one word."""
@@ -95,12 +89,11 @@ def _connect(key, blocks, i, j, trial):
 
 @no_type_check
 @njit(cache=True)
-def _forget(keep, blocks, slot, row_too):
-    """Clear a slot's column, and its row where asked, in a state or in the mask of what is kept."""
+def _forget(keep, blocks, slot):
+    """Clear a slot's column and row in the mask of what is kept."""
     for block in range(blocks):
         keep[block * blocks + (slot >> 3)] &= ~(_COLUMN << np.uint64(slot & 7))
-        if row_too:
-            keep[(slot >> 3) * blocks + block] &= ~(_ROW << np.uint64(8 * (slot & 7)))
+        keep[(slot >> 3) * blocks + block] &= ~(_ROW << np.uint64(8 * (slot & 7)))
 
 
 @no_type_check
@@ -109,7 +102,7 @@ def _grow(keys, masses, generation, count):
     """Tables with room for twice as many states, and their index."""
     room = 2 * keys.shape[0]
     more_keys = np.empty((room, keys.shape[1]), np.uint64)
-    more_masses = np.empty((room, masses.shape[1]))
+    more_masses = np.empty(room)
     more_masses[:count] = masses[:count]
     index = np.zeros((4 * room, 2), np.int32)
     for t in range(count):
@@ -119,58 +112,45 @@ def _grow(keys, masses, generation, count):
 
 @no_type_check
 @njit(cache=True)
-def sweep(present, absent, sink_gap, order, width, target, only_free, work_limit):
-    """P(acyclic), P(cyclic) and the sums of all columns of one graph.
+def sweep(present, absent, order, width, work_limit):
+    """P(acyclic) and P(cyclic) of one graph.
 
     Args:
         present: Edge probabilities p. Shape (n, n).
         absent: 1 - p, given apart since it may be tiny. Shape (n, n).
-        sink_gap: Probability that no edge runs from a vertex to each sink. Shape (n_sinks, n).
         order: As `sweep_order` gives it. Shape (n,).
         width: Slots that order needs.
-        target: X, the first of the order; -1: only P(acyclic) is wanted.
-        only_free: Whether a vertex's column holds only what leaves it free; else all in which X reaches it.
         work_limit: Give up beyond this many state updates.
 
     Returns:
-        status (DONE or FAILED), log P(acyclic), P(cyclic), shares of P(acyclic), state updates. A share for
-        each vertex: X reaches it (and it is free); then for each sink: X does not reach it.
-        Shape (n + n_sinks,).
+        status (DONE or FAILED), log P(acyclic), P(cyclic), state updates.
     """
     n = present.shape[0]
-    n_sinks = sink_gap.shape[0]
-    shares = np.zeros(n + n_sinks)
     blocks = 1 if width <= 8 else 2
     words = blocks * blocks
-    columns = 1 if target < 0 else 1 + n_sinks + n
-    most_states = _MOST_CELLS // columns
     if width > SLOTS:
-        return FAILED, 0.0, 0.0, shares, 0
+        return FAILED, 0.0, 0.0, 0
     room = _ROOM
     keys = np.empty((room, words), np.uint64)
-    masses = np.empty((room, columns))
+    masses = np.empty(room)
     other_keys = np.empty((room, words), np.uint64)
-    other_masses = np.empty((room, columns))
+    other_masses = np.empty(room)
     index = np.zeros((4 * room, 2), np.int32)
     trial = np.zeros(words, np.uint64)
-    closed_trial = np.empty(words, np.uint64)
     keep = np.empty(words, np.uint64)
     slot = np.full(n, -1, np.int64)
     free = np.ones(8 * blocks, np.bool_)
     waiting = np.zeros(n, np.int64)
-    column = np.zeros(n, np.int64)
     for i in range(n):
         for j in range(n):
             waiting[i] += present[i, j] > 0.0 or present[j, i] > 0.0
     generation = 1
     count = 1
     _find(keys, index, generation, 0, trial)
-    active = 1 if target < 0 else 1 + n_sinks
-    masses[0, :active] = 1.0
+    masses[0] = 1.0
     log_scale = 0.0
     cyclic = 0.0
     work = 0
-    target_done = False
     entered = np.zeros(n, np.bool_)
     for step in range(n):
         v = order[step]
@@ -180,45 +160,7 @@ def sweep(present, absent, sink_gap, order, width, target, only_free, work_limit
                 free[q] = False
                 break
         entered[v] = True
-        if target >= 0:
-            column[v] = active
-            for t in range(count):
-                masses[t, active] = masses[t, 0]
-            active += 1
-        # Arrows: to the sinks first, then between v and each vertex that entered before it.
-        for s in range(n_sinks if target >= 0 else 0):
-            gap = sink_gap[s, v]
-            if gap >= 1.0:
-                continue
-            if v == target:
-                for t in range(count):
-                    masses[t, 1 + s] *= gap
-                continue
-            work += count
-            before = count
-            for t in range(before):
-                m = masses[t, 1 + s]
-                if m == 0.0:
-                    continue
-                if _reaches(keys[t], blocks, slot[target], slot[v]):
-                    masses[t, 1 + s] = m * gap
-                    continue
-                if not _connect(keys[t], blocks, slot[v], slot[target], trial):
-                    continue
-                if target_done:
-                    _forget(trial, blocks, slot[target], False)
-                if count == room:
-                    keys, masses, index = _grow(keys, masses, generation, count)
-                    room = keys.shape[0]
-                place = _find(keys, index, generation, count, trial)
-                if place == t:
-                    continue
-                if place == count:
-                    count += 1
-                    for k in range(active):
-                        masses[place, k] = 0.0
-                masses[place, 1 + s] += m * (1.0 - gap)
-                masses[t, 1 + s] = m * gap
+        # Arrows between v and each vertex that entered before it.
         for u in range(n):
             if u == v or not entered[u] or not (present[u, v] > 0.0 or present[v, u] > 0.0):
                 continue
@@ -231,8 +173,7 @@ def sweep(present, absent, sink_gap, order, width, target, only_free, work_limit
                     continue
                 gap = absent[blocked, blocker]
                 i, j = slot[blocked], slot[blocker]
-                bound = column[blocked] if only_free and target >= 0 else -1
-                work += count * (1 + active // 16) * (1 if blocks == 1 else _WIDE_COST)
+                work += count * (1 if blocks == 1 else _WIDE_COST)
                 before = count
                 closed = 0.0
                 # In place: a state that receives mass holds i -> j already, and keeps all of its own.
@@ -240,7 +181,7 @@ def sweep(present, absent, sink_gap, order, width, target, only_free, work_limit
                     if _reaches(keys[t], blocks, i, j):
                         continue
                     if _reaches(keys[t], blocks, j, i):
-                        closed += masses[t, 0] * p
+                        closed += masses[t] * p
                     else:
                         _connect(keys[t], blocks, i, j, trial)
                         if count == room:
@@ -249,95 +190,53 @@ def sweep(present, absent, sink_gap, order, width, target, only_free, work_limit
                         place = _find(keys, index, generation, count, trial)
                         if place == count:
                             count += 1
-                            for k in range(active):
-                                masses[place, k] = masses[t, k] * p
-                            if bound >= 0:
-                                masses[place, bound] = 0.0
+                            masses[place] = masses[t] * p
                         else:
-                            held = masses[place, bound] if bound >= 0 else 0.0
-                            for k in range(active):
-                                masses[place, k] += masses[t, k] * p
-                            if bound >= 0:
-                                masses[place, bound] = held
-                    for k in range(active):
-                        masses[t, k] *= gap
+                            masses[place] += masses[t] * p
+                    masses[t] *= gap
                 cyclic += closed * np.exp(log_scale)
-                if work > work_limit or count > most_states:
-                    return FAILED, 0.0, 0.0, shares, work
+                if work > work_limit or count > _MOST_STATES:
+                    return FAILED, 0.0, 0.0, work
         for u in range(n):
-            if not entered[u] or slot[u] < 0 or waiting[u] > 0 or (u == target and target_done):
+            if not entered[u] or slot[u] < 0 or waiting[u] > 0:
                 continue
             top = 0.0
             for t in range(count):
-                top = max(top, masses[t, 0])
+                top = max(top, masses[t])
             if top == 0.0:  # certain edges that close a cycle
-                return DONE, -np.inf, 1.0, shares, work
-            work += count * (1 + active // 16) * (1 if blocks == 1 else _WIDE_COST)
-            while room < 2 * count:
-                room *= 2
+                return DONE, -np.inf, 1.0, work
+            work += count * (1 if blocks == 1 else _WIDE_COST)
+            room = max(room, other_keys.shape[0])
             if index.shape[0] < 4 * room:
                 index = np.zeros((4 * room, 2), np.int32)
                 generation = 0
             if other_keys.shape[0] < room:
                 other_keys = np.empty((room, words), np.uint64)
-                other_masses = np.empty((room, columns))
+                other_masses = np.empty(room)
             generation += 1
-            target_done |= u == target
             keep[:] = _ALL
-            if target_done:
-                _forget(keep, blocks, slot[target], False)
-            if u != target:
-                _forget(keep, blocks, slot[u], True)
-            scale = 1.0 / top
-            own = -1 if target < 0 or u == target else column[u]
+            _forget(keep, blocks, slot[u])
             new_count = 0
             for t in range(count):
-                mass = masses[t, own] * scale if own >= 0 else 0.0
                 for w in range(words):
                     trial[w] = keys[t, w] & keep[w]
-                if mass != 0.0 and not _reaches(keys[t], blocks, slot[target], slot[u]):
-                    _connect(keys[t], blocks, slot[u], slot[target], closed_trial)
-                    same = True
-                    for w in range(words):
-                        closed_trial[w] &= keep[w]
-                        same &= closed_trial[w] == trial[w]
-                    if same:  # nothing ahead can make X reach it
-                        masses[t, own] = 0.0
-                    else:
-                        place = _find(other_keys, index, generation, new_count, closed_trial)
-                        if place == new_count:
-                            new_count += 1
-                            for k in range(active):
-                                other_masses[place, k] = 0.0
-                        other_masses[place, own] -= mass
                 place = _find(other_keys, index, generation, new_count, trial)
                 if place == new_count:
                     new_count += 1
-                    for k in range(active):
-                        other_masses[place, k] = masses[t, k] * scale
+                    other_masses[place] = masses[t] / top
                 else:
-                    for k in range(active):
-                        other_masses[place, k] += masses[t, k] * scale
+                    other_masses[place] += masses[t] / top
             log_scale += np.log(top)
             keys, other_keys = other_keys, keys
             masses, other_masses = other_masses, masses
             count = new_count
             room = keys.shape[0]
-            if u != target:
-                free[slot[u]] = True
-                slot[u] = -1
-    total = 0.0
-    for t in range(count):
-        total += masses[t, 0]
-        for v in range(n if target >= 0 else 0):
-            shares[v] += masses[t, column[v]]
-        for s in range(n_sinks if target >= 0 else 0):
-            shares[n + s] += masses[t, 1 + s]
+            free[slot[u]] = True
+            slot[u] = -1
+    total = masses[:count].sum()
     if total == 0.0:
-        return DONE, -np.inf, 1.0, shares, work
-    shares /= total
-    log_scale += np.log(total)
-    return DONE, log_scale, cyclic, shares, work
+        return DONE, -np.inf, 1.0, work
+    return DONE, log_scale + np.log(total), cyclic, work
 
 
 @no_type_check
@@ -379,11 +278,9 @@ def graph_log_z(present, absent, work_limit):
             for b in range(size):
                 linked[a, b] = sub_present[a, b] > 0.0 or sub_present[b, a] > 0.0
         order = np.empty(size, np.int64)
-        width, done = sweep_order(linked, -1, order)
+        width, done = sweep_order(linked, order)
         work += done // 16  # a step here is far cheaper than a state update
-        status, log_part, cyclic_part, _, done = sweep(
-            sub_present, sub_absent, np.empty((0, size)), order, width, -1, False, work_limit - work
-        )
+        status, log_part, cyclic_part, done = sweep(sub_present, sub_absent, order, width, work_limit - work)
         work += done
         if status == FAILED:
             return FAILED, 0.0, 0.0, work

@@ -23,14 +23,13 @@ _ORDERS = np.array(
 
 @no_type_check
 @njit(cache=True)
-def sweep_order(linked, first, order):
+def sweep_order(linked, order):
     """An order of the vertices that keeps the frontier narrow: greedy, from several starts.
 
     The next vertex is the one after which most leave; of equals, the one with most links into the frontier.
 
     Args:
         linked: Whether two vertices share a candidate edge. Shape (n, n).
-        first: A vertex that enters first and never leaves; -1: none does.
         order: Filled. Shape (n,).
 
     Returns:
@@ -41,40 +40,35 @@ def sweep_order(linked, first, order):
     degree = np.zeros(n, np.int64)
     for v in range(n):
         for u in range(n):
-            degree[v] += linked[v, u] and u != first and v != first
+            degree[v] += linked[v, u]
     neighbours = np.empty((n, max(1, degree.max())), np.int64)
     for v in range(n):
         k = 0
         for u in range(n):
-            if linked[v, u] and u != first and v != first:
+            if linked[v, u]:
                 neighbours[v, k] = u
                 k += 1
-    kept = np.int64(first >= 0)
-    if kept:
-        order[0] = first
-    if n == kept:
-        return kept, 1
+    if n == 0:
+        return 0, 1
     best_cost = np.inf
     best_width = SLOTS + 1
     work = n * n
     started = np.zeros(n, np.bool_)
     entered = np.empty(n, np.bool_)
     links = np.empty(n, np.int64)
-    for _ in range(min(STARTS, n - kept)):
+    for _ in range(min(STARTS, n)):
         start = -1  # the periphery makes good starts
         for v in range(n):
-            if v != first and not started[v] and (start < 0 or degree[v] < degree[start]):
+            if not started[v] and (start < 0 or degree[v] < degree[start]):
                 start = v
         started[start] = True
         entered[:] = False
-        if kept:
-            entered[first] = True
         waiting = degree.copy()
         links[:] = 0
         cost = 0.0
-        width = kept
-        widest = kept
-        for step in range(n - kept):
+        width = 0
+        widest = 0
+        for step in range(n):
             pick = start
             if step > 0:
                 pick = -1
@@ -112,8 +106,8 @@ def sweep_order(linked, first, order):
         if cost < best_cost:
             best_cost = cost
             best_width = widest
-            for step in range(n - kept):
-                order[kept + step] = trial[step]
+            for step in range(n):
+                order[step] = trial[step]
     return best_width, work
 
 
