@@ -15,6 +15,7 @@ from cpor.evidence.nearness import WithNearness
 from cpor.evidence.source import Source, sources_of_model
 from cpor.io.seals import Seal, digest_of, seal_here, sign, why_unknown
 from cpor.learn.action import ActionCalibrator
+from cpor.learn.band import BeliefBand
 from cpor.learn.control import RiskPromise
 from cpor.learn.coverage import CandidateCoverage
 from cpor.learn.drift import DriftReport, check_drift
@@ -98,6 +99,7 @@ class FittedModel(VersionedModel):
         calibration: For the scores of each source by its name; sources without scores have none.
         fusion: Fusion of all sources.
         coverage: Adds candidates by nearness; None: the candidates are those that geometry or a scorer links.
+        band: How far the fused probabilities may be off, for the mode `robust`; None: not known.
         condition: For what lies on the target's chain; None where left out.
         rate: From action scores to success rates.
         promise: The promised error rate and its tau, or why there is none.
@@ -128,6 +130,7 @@ class FittedModel(VersionedModel):
     calibration: dict[str, PairCalibration]
     fusion: GatedFusion
     coverage: CandidateCoverage | None = None
+    band: BeliefBand | None = None
     condition: LogisticCalibrator | None
     rate: ActionCalibrator | None
     promise: RiskPromise

@@ -178,7 +178,10 @@ class System:
         posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
         decision = self.infer(pipeline, posterior, settings)
         if chosen == "robust":
-            decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR)
+            believed_p = posterior.with_prior(settings.prior)
+            band = None if model is None else model.band
+            ends = () if band is None else band.interval(believed_p.p_obstructs)
+            decision = only_robust(believed_p, decision, ROBUST_FACTOR, *ends)
         score, rate = pipeline.over_readings(decision, believed.beliefs, told.meant, relations)
         if score is not None and score <= level:
             return ask(confirm(told.meant, view.scene), chosen, given)

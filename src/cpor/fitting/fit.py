@@ -21,6 +21,7 @@ from cpor.fitting.labelled import FittingError, LabelledScene, group_copies, spl
 from cpor.fitting.stages import (
     ReliabilityData,
     action_reliability,
+    fit_band,
     fit_calibration,
     fit_coverage,
     fit_fusion,
@@ -155,6 +156,7 @@ def fit_labelled(
     reliability += fused
     if settings.coverage is not None:
         fitted = fit_coverage(fitted, parts, settings.coverage)
+    band = None if settings.condition else fit_band(fitted, parts["selection"], settings.delta)
     tell("fitting", 2, 4)
     targets = {each.name: int(rng.choice(each.beliefs.ids)) for part in PARTS[2:] for each in parts[part]}
     fitted, chosen = fit_selection(fitted, parts["selection"], targets, settings.condition)
@@ -180,6 +182,7 @@ def fit_labelled(
         calibration=fitted.calibrate,
         fusion=fitted.fuse,
         coverage=fitted.coverage,
+        band=band,
         condition=fitted.condition,
         rate=fitted.rate,
         promise=promise,

@@ -198,6 +198,7 @@ def _promise(
             "tested_with": tested_with,
             "calibration": own.calibrate,
             "fusion": own.fuse,
+            "band": None,  # that of the prior was of other stages
             "rate": _rate(cross),
             "promise": promise,
             "modes": mode_figures(promise.tau if tested_with is not None else None, score, wrong),

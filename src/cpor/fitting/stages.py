@@ -12,6 +12,7 @@ from cpor.evidence.source import SEMANTIC
 from cpor.fitting.labelled import FittingError, LabelledScene, ValuesOf, gather, images
 from cpor.infer.decide import decide_many
 from cpor.learn.action import ActionCalibrator
+from cpor.learn.band import BeliefBand
 from cpor.learn.coverage import CandidateCoverage, CoverageCase
 from cpor.learn.cross_validation import N_FOLDS
 from cpor.learn.gated import GatedFusion, Guard, learn_most_disagreement
@@ -159,6 +160,19 @@ def fit_coverage(fitted: Pipeline, parts: Mapping[str, list[LabelledScene]], alp
         cases.append(CoverageCase(beliefs.geometry.nearness, each.label & each.known, beliefs.p_fused != 0.0))
     with _naming("coverage of candidates"):
         return replace(fitted, coverage=CandidateCoverage.fit(cases, alpha))
+
+
+def fit_band(fitted: Pipeline, part: Sequence[LabelledScene], delta: float) -> BeliefBand | None:
+    """How far the fused probabilities may be off, from scenes they were not fitted to; None: too few."""
+
+    def believed(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
+        return np.asarray(each.known & (each.beliefs.p_fused > 0.0))  # neither absent nor without answer
+
+    part = [each.believed_by(fitted) for each in part]
+    p = gather(part, lambda each: each.beliefs.p_fused, believed)
+    with suppress(CalibrationInputError):
+        return BeliefBand.fit(p, gather(part, LABEL, believed), images(part, believed), delta)
+    return None
 
 
 def fit_fusion(

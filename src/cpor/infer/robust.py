@@ -81,11 +81,31 @@ def odds_factor(posterior: ObstructionPosterior, decision: Decision) -> float | 
     return math.exp(low)
 
 
-def only_robust(posterior: ObstructionPosterior, decision: Decision, factor: float) -> Decision:
-    """The decision, or `Defer("not_robust")` where odds off by a factor might take its score to tau."""
+def only_robust(
+    posterior: ObstructionPosterior,
+    decision: Decision,
+    factor: float,
+    least: Matrix | None = None,
+    most: Matrix | None = None,
+) -> Decision:
+    """The decision, or `Defer("not_robust")` where its score might fall to tau within intervals of relations.
+
+    Args:
+        posterior: The scene of the decision.
+        decision: The decision.
+        factor: The odds of every relation may be off by this factor at once, either way.
+        least: The least each relation may be, where that is further off; None: the factor alone counts.
+        most: The most each relation may be.
+    """
     found = odds_factor(posterior, decision)
     known = replace(decision, odds_factor=found)
-    return known if found is None or found >= factor else replace(known, action=Defer("not_robust"))
+    if found is None:
+        return known
+    low, high = off_by(posterior, factor)
+    if least is not None and most is not None:
+        low, high = np.fmin(low, least), np.fmax(high, most)
+    holds = found >= factor and holds_within(posterior, decision, low, high)
+    return known if holds else replace(known, action=Defer("not_robust"))
 
 
 def allow_cycles(decision: Decision, weight: float) -> Decision:

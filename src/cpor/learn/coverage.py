@@ -1,8 +1,9 @@
 """Candidates with coverage: how near a pair must be to count, so that few scenes lack a true relation.
 
-With M_s the least nearness over the true relations of scene s, and lambda the floor(alpha (n + 1))-th
-smallest of n of them, a new exchangeable scene has M >= lambda with probability 1 - alpha at least (split
-conformal prediction). What still lacks is charged as an unseen blocker is: each score times 1 - leak.
+With M_s the least nearness over the true relations of scene s that are no candidates by themselves, and
+lambda the floor(alpha (n + 1))-th smallest of n of them, a new exchangeable scene has M >= lambda with
+probability 1 - alpha at least (split conformal prediction). What still lacks is charged as an unseen blocker
+is: each score times 1 - leak.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,11 @@ class CoverageCase(NamedTuple):
     nearness: Float[np.ndarray, "n n"]
     label: Bool[np.ndarray, "n n"]
     is_candidate: Bool[np.ndarray, "n n"]
+
+    @property
+    def farthest(self) -> float:
+        """Least nearness over the true relations that are no candidates by themselves; inf: no such one."""
+        return float(self.nearness[self.label & ~self.is_candidate].min(initial=np.inf))
 
 
 class CandidateCoverage(VersionedModel):
@@ -48,7 +54,7 @@ class CandidateCoverage(VersionedModel):
         """Fit to scenes of which no two show one picture; rates have half a count each way."""
         if not cases:
             raise CalibrationInputError("there are no scenes to learn from")
-        farthest = np.sort([case.nearness[case.label].min(initial=np.inf) for case in cases])
+        farthest = np.sort([case.farthest for case in cases])
         rank = int(alpha * (len(cases) + 1) + 1e-9)
         least = None if rank == 0 else min(float(farthest[rank - 1]), 0.0)
         fitted = cls(least=least, alpha=alpha, n=len(cases), p_added=0.5, leak=0.5)

@@ -3,7 +3,8 @@
 The score of an action is the probability that it is right. `cautious` acts above the threshold that a model's
 promise was tested with, or above 90 % where nothing is promised; `balanced` above 50 %, `bold` above 30 %.
 A bolder mode never asks for more than a more cautious one. `robust` has the threshold of `cautious`, and acts
-only where the score is proven to stay above it while the odds of every relation are off by ROBUST_FACTOR.
+only where the score is proven to stay above it while the odds of every relation are off by ROBUST_FACTOR, and
+while each lies anywhere within the band that the model gives its beliefs (`cpor.learn.band`).
 """
 
 from typing import Literal, TypeAlias, get_args

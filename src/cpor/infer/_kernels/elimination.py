@@ -4,10 +4,10 @@ Relations ask a blocker to come before what it blocks, and a graph has a cycle e
 do that. Objects are eliminated one by one; what is left of one is a table over the weak orders of its
 neighbours (`weak_orders`). Cost follows from the treewidth of the candidate graph, not from its size.
 
-Objects are numbered so that the target is 0 and the highest number goes first. `up[v]` sums out v and all that
-went before it. `down[v]` sums out everything else but v's neighbours and the target. Together they answer a
-question about any object o: with its relations to blockers left out, X reaches o where x_o < x_X in all
-places that agree, so that P(X reaches o) is the table entry "before" less the entry "with".
+Objects are numbered so that the target X is 0 and the highest number goes first. `up[v]` sums out v and
+all before it. `down[v]` sums out everything else but v's neighbours and the target. Together they answer
+questions about any object o: X reaches o exactly where x_o < x_X in all places that agree, so that
+P(X reaches o) is the table entry "before" less the entry "with".
 """
 
 from collections import namedtuple
@@ -19,7 +19,7 @@ from numba import njit
 from cpor.infer._kernels.weak_orders import COUNT, add_up
 
 Tree = namedtuple("Tree", "neighbours n_neighbours parent children n_children")
-"""Who goes after each object and is linked to it, in ascending order, and the tree of eliminations."""
+"""The neighbours of each object that go after it, in ascending order, and the tree of eliminations."""
 
 Tables = namedtuple("Tables", "pool up down side log_up log_down log_side scratch")
 """All tables in one pool, where each begins, and the logarithm of what each was divided by."""
@@ -31,7 +31,7 @@ Question = namedtuple("Question", "free gap changed with_target")
 @no_type_check
 @njit(cache=True)
 def _cheapest_fill(linked, alive, ties_from):
-    """The object whose neighbours lack fewest links, then with fewest neighbours, from a place in the list."""
+    """The object whose neighbours lack fewest links, then with fewest neighbours; and its neighbours."""
     n = linked.shape[0]
     near = np.empty(n, np.int64)
     best, best_fill, best_degree = -1, 0, 0

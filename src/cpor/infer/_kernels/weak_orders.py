@@ -6,10 +6,10 @@ the next object lies before the first level, on it, between it and the second, a
 begin at first[start[s] + i].
 
 To sum an object out is to integrate over its place with the Euler characteristic: a gap counts -1, a level
-+1. All is multiplied by -1 for each object summed out. A table entry is then the probability that the
-relations summed so far have no cycle and agree with the places that are left, as an open convex set of places
-counts 1 whatever its shape, and an empty one 0. So every partial result lies in [0, 1], and no digits are lost:
-no term exceeds the sum.
++1. All is multiplied by -1 for each object summed out. An open convex set of places then counts 1 whatever
+its shape, and an empty one 0: a table entry is the probability that the relations summed so far have no cycle
+and agree with the places that are left. So every partial result lies in [0, 1]. No digits are lost, as no
+term exceeds the sum.
 """
 
 from functools import cache
