@@ -198,6 +198,7 @@ def test_without_cryptography_a_signature_is_unknown(key, monkeypatch):
 DEFAULTS = {
     "FittedModel": {"kind": "cpor-model", "version": 2, "truth": "occlusion", "geometry_kind": "paper"},
     "ActionCalibrator": {"kind": "action", "version": 1},
+    "BeliefBand": {"kind": "belief-band", "version": 1},
     "CandidateCoverage": {"kind": "candidate-coverage", "version": 1},
     "GatedFusion": {"kind": "gated-fusion", "version": 2},
     "IsotonicCalibrator": {"kind": "isotonic", "version": 1},
