@@ -25,7 +25,7 @@ from cpor.paper.published import PUBLISHED as PUBLISHED_TABLES
 from cpor.paper.reproduce import reproduce
 from cpor.paper.selective import curves_csv, measure_selective
 from cpor.paper.structure import is_certified
-from cpor.paper.table import judge, table_group
+from cpor.paper.table import is_printed, judge, table_group
 from cpor.paper.unobench import UnobenchCase
 from cpor.relations import ObstructionPosterior
 
@@ -183,6 +183,8 @@ def test_the_page_has_every_row_of_the_paper_with_a_figure_or_a_reason(released)
 
 def test_a_figure_matches_within_one_unit_of_its_last_printed_digit():
     assert judge(0.67755, "0.6776") == "matches"
+    assert judge(0.6775, "0.6776") == "matches" and not is_printed(0.6775, "0.6776")
+    assert is_printed(1281.5312, "1281.53") and not is_printed(1.0, None)
     assert judge(0.6773, "0.6776") == "differs"
     assert judge(140, "140") == "matches"
     assert judge(139, "140") == "differs"

@@ -111,6 +111,11 @@ def judge(ours: float | None, printed: str | None) -> Judged:
     return "matches" if abs(ours - float(printed)) <= tolerance else "differs"
 
 
+def is_printed(ours: float, printed: str | None) -> bool:
+    """Whether a figure is the printed one, rounded alike."""
+    return printed is not None and round(ours, len(printed.partition(".")[2])) == float(printed)
+
+
 def _number(printed: str) -> float:
     return float(printed) if "." in printed else int(printed)
 
@@ -174,19 +179,21 @@ def table_group(table: Table) -> Group:
         found = list(row.verdicts())
         if row.why and any(judged == "differs" for *_, judged in found):
             why.setdefault(row.why, []).append(row.name)
-        for k, (figure, ours, paper, judged) in enumerate(found):
+        for k, (figure, ours, paper, _) in enumerate(found):
             gap = "" if ours is None or paper is None else show(ours - paper, "+")
             shown.add_row(
                 "" if k else row.name,
                 words(figure),
                 show(paper),
                 show(ours),
-                "=" if judged == "matches" else gap,
+                "=" if ours is not None and is_printed(ours, row.paper.get(figure)) else gap,
             )
         shown.add_section()
     missing = (f"Not computed: {'; '.join(names)}. {reason}" for reason, names in absent.items())
     differs = (f"{'; '.join(names)}: {reason}" for reason, names in why.items())
-    return Group(shown, *(Text(line) for line in (*differs, *missing, *table.notes)))
+    lines = [Text(line) for line in (*differs, *missing, *table.notes)]
+    # A table without a figure of ours is only its title and the reasons.
+    return Group(shown if shown.row_count else Text(str(shown.title)), *lines)
 
 
 def evaluation_table(found: Evaluation, noted: Mapping[str, Any]) -> Group:
