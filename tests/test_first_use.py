@@ -26,4 +26,4 @@ def test_compiling_is_said_once_where_no_bar_can_be_shown(capsys):
         teller.begin()  # on the way to the first
         teller.end(ours=False)
         teller.end(ours=True)
-    assert capsys.readouterr().err.count("Compiling for this machine, once") == 1
+    assert capsys.readouterr().err.count("Compiling what is new on this machine") == 1

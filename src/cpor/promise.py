@@ -284,7 +284,10 @@ def _why_not(
     if (reason := model.why_no_promise()) is not None:
         return reason
     if not as_tested:
-        return "it was tested in mode cautious, with every pair asked and nothing set or edited"
+        return (
+            "it holds in mode cautious, for a number, a point or a listed name, with every pair asked and "
+            "nothing set, answered or edited"
+        )
     tested = model.tested_with
     assert tested is not None  # else there is no promise
     for kind, made, wanted in (

@@ -5,6 +5,7 @@ decide   a View and a request  -> an Answer: which object is meant, beliefs abou
 follow   frames and a request  -> an Answer for each: ids stay, and earlier looks count as evidence
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -122,7 +123,8 @@ class System:
             maker, notes = maker and f"{maker} with hidden parts of ours", (*notes, guessed)
         watch.lap("segment")
         if masks != GIVEN:
-            notes = (*notes, f"The segmenter {masks} found {say_count(len(scene.objects), 'object')}.")
+            maker_name = re.sub(r" (\d+)$", r" (version \1)", masks)
+            notes = (*notes, f"The segmenter {maker_name} found {say_count(len(scene.objects), 'object')}.")
         recorded = (verified_sources(given) if masks == GIVEN else None) or Sources("")
         made_here = recorded.made_here if masks == GIVEN else {"masks"}
         with ThreadPoolExecutor(1) as side:  # hashing leaves the interpreter to the checks

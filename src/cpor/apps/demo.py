@@ -18,6 +18,7 @@ from cpor.sim.arm.film import film_camera
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.dataset.verdict import Verdict
 from cpor.sim.staged_run import Demonstration, DemoSettings, Eyes, Stage, demonstrate, set_stage
+from cpor.system import System
 from cpor.truth import right_actions
 from cpor.viz.animation import animate, playing_speed
 from cpor.viz.card import NOBODY_SEGMENTED
@@ -75,7 +76,8 @@ class DemoShow:
         self._make_folder()
         self._say(f"Filling a bin with objects, in simulation (seed {seed}) …")
         stage = set_stage(seed, settings)
-        wanted = self._introduce(stage)
+        system = settings.system(stage.segmenter, model)
+        wanted = self._introduce(stage, system)
         with ExitStack() as stack:
             recording = None
             if self._rerun is not None:
@@ -91,7 +93,7 @@ class DemoShow:
             done = demonstrate(
                 stage,
                 settings,
-                settings.system(stage.segmenter, model),
+                system,
                 RunFolder(self.out / "run", {"seed": seed, "tier": stage.heap.tier, "request": wanted}),
                 view.decided,
                 over,
@@ -113,11 +115,11 @@ class DemoShow:
         if not os.access(self.out, os.W_OK):
             raise InvalidSettingError(f"cannot write into {self.out}; choose another --out")
 
-    def _introduce(self, stage: Stage) -> str:
+    def _introduce(self, stage: Stage, system: System) -> str:
         """Take a first look and describe the heap; what the robot calls the wanted object."""
-        scene = stage.look_at_it()
+        scene = system.look(stage.robot.observe()).scene
         target = stage.find_target(scene)
-        wanted = names_in(scene).get(target, stage.target_name)
+        wanted = stage.target_name if target is None else names_in(scene).get(target, stage.target_name)
         picture = draw_scene(scene, Marks(target), window=window_around(scene))
         place = self.out / "first_look.webp"
         write_bytes(place, encode_picture(picture))

@@ -19,7 +19,7 @@ one_command = False
 _USUAL_LOOPS = 40
 """About so many loops are compiled for a first decision; the bar grows where there are more."""
 
-_SAID = "Compiling for this machine, once; later calls start at once"
+_SAID = "Compiling what is new on this machine; later calls start at once"
 
 
 @contextmanager

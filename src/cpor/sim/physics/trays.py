@@ -20,12 +20,14 @@ TRAYS: dict[Tray, tuple[float, float]] = {"discard": DISCARD, "delivery": DELIVE
 REACH = 0.14
 """What lies within this of a tray's middle, along x and y, is in the tray. [m]"""
 
-_STEP = 0.065
-"""Distance of the places of a tray along x and y; its middle stays free for the next release. [m]"""
+_STEP = 0.055
+"""Distance of the places of a tray from its middle, along x and y. [m]"""
 
-_PLACES = tuple(
-    (_STEP * x, _STEP * y) for x, y in ((-1, -1), (1, 1), (-1, 1), (1, -1), (-1, 0), (1, 0), (0, -1), (0, 1))
-)
+_PLACES: dict[Tray, tuple[tuple[int, int], ...]] = {
+    "discard": ((-1, -1), (1, 1), (-1, 1), (1, -1)),
+    "delivery": ((0, 0), (-1, -1), (1, 1), (-1, 1), (1, -1)),
+}
+"""In steps; what is delivered lies where it was released."""
 
 _LAYER = 0.05
 """Height of the next layer of places, once all are taken. [m]"""
@@ -59,13 +61,13 @@ class Trays:
 
     def put(self, obj: int, tray: Tray) -> None:
         """Lay an object into the next free place of a tray, as if it had been released there."""
-        layer, place = divmod(sum(each == tray for each in self._tray_of.values()), len(_PLACES))
+        layer, place = divmod(sum(each == tray for each in self._tray_of.values()), len(_PLACES[tray]))
         self._tray_of[obj] = tray
         model, data, body = self._world.model, self._world.data, self._world.body_of[obj]
         joint = model.body_jntadr[body]
         position, speed = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
         mine = self._world.object_of_geom == obj
-        data.qpos[position : position + 2] = np.add(TRAYS[tray], _PLACES[place])
+        data.qpos[position : position + 2] = np.add(TRAYS[tray], np.multiply(_STEP, _PLACES[tray][place]))
         mujoco.mj_kinematics(model, data)
         data.qpos[position + 2] += _LAYER * layer - vertical_reach(model, data)[0][mine].min()
         data.qvel[speed : speed + 6] = 0.0
