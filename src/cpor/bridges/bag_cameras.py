@@ -117,7 +117,12 @@ def _between(reader: Any, color: str, depth: str, frames: tuple[str, str]) -> np
             for each in reader.deserialize(raw, connection.msgtype).transforms:
                 pose = pose_matrix(each.transform.translation, each.transform.rotation)
                 parents[each.child_frame_id.lstrip("/")] = (each.header.frame_id.lstrip("/"), pose)
-    up = [_to_root(parents, frame) for frame in frames]
+    return pose_between(parents, *frames)
+
+
+def pose_between(parents: dict[str, tuple[str, np.ndarray]], target: str, source: str) -> np.ndarray | None:
+    """Pose of a frame in another, from the parent and pose of each; None where unknown. Shape (4, 4). [m]."""
+    up = [_to_root(parents, frame) for frame in (target, source)]
     common = next((frame for frame in up[0] if frame in up[1]), None)
     if common is None:
         return None

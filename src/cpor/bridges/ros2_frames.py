@@ -6,10 +6,13 @@ import statistics
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from cpor.answer import View
+from cpor.bridges.ros_images import CameraModel, read_colour, read_depth
+from cpor.io.frame_files import make_observation
+from cpor.scene import Camera, Observation
 
 LARGEST_GAP_NS = 40_000_000
 """Colour and depth of one frame may be this far apart. [ns]"""
@@ -105,6 +108,32 @@ class FramePairs:
                     self._waiting = Frame(color, depth, sent_s, now)
                     self._change.notify_all()
             return
+
+
+def image_kind(topic: str) -> str:
+    """The type of an image topic, by its name."""
+    compressed = topic.rsplit("/", 1)[-1] in ("compressed", "compressedDepth")
+    return "sensor_msgs/CompressedImage" if compressed else "sensor_msgs/Image"
+
+
+def read_frame(
+    frame: Frame, model: CameraModel | None, topics: tuple[str, str | None, str | None]
+) -> Observation:
+    """The pictures of a frame; its time is the stamp of the photograph.
+
+    Args:
+        frame: The messages.
+        model: The camera, as its camera info says; None: unknown.
+        topics: Of photograph, depth and camera info, for messages.
+
+    Raises:
+        CporError: A message cannot be read.
+    """
+    rgb = read_colour(frame.color, topics[0])
+    steps, unit = (None, None) if frame.depth is None else read_depth(frame.depth, topics[1] or "")
+    known = model.intrinsics if model is not None and model.shape == rgb.shape[:2] else None
+    seen, _ = make_observation(rgb, steps, Camera(known), unit)
+    return replace(seen, time_s=stamp_of(frame.color) * 1e-9)
 
 
 def stamp_of(message: SimpleNamespace) -> int:

@@ -16,17 +16,16 @@ from types import SimpleNamespace
 from cpor.answer import Answer
 from cpor.bridges import ros2_answers
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
-from cpor.bridges.ros2_frames import Frame, FramePairs, stamp_of
+from cpor.bridges.ros2_frames import Frame, FramePairs, image_kind, read_frame
 from cpor.bridges.ros2_messages import WireError, new
 from cpor.bridges.ros2_parameters import ParameterServer, Value
 from cpor.bridges.ros2_retrieve import Attached, serve_retrieve
 from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
 from cpor.bridges.ros2_transport import OnReply, Transport
-from cpor.bridges.ros_images import CameraModel, read_camera, read_colour, read_depth
+from cpor.bridges.ros_images import CameraModel, read_camera
 from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.errors import CporError, InvalidSettingError
-from cpor.io.frame_files import make_observation
-from cpor.scene import Camera, Observation, PixelPoint
+from cpor.scene import PixelPoint
 from cpor.system import System
 from cpor.words.grounding_answers import Request
 
@@ -137,8 +136,8 @@ class DecideNode:
         if s.info is not None:
             self._ends.append(hear(s.info, "sensor_msgs/CameraInfo", self._hear_info))
         if s.depth is not None:
-            self._ends.append(hear(s.depth, _image_kind(s.depth), self._hear_depth))
-        self._ends.append(hear(s.color, _image_kind(s.color), self._hear_color))
+            self._ends.append(hear(s.depth, image_kind(s.depth), self._hear_depth))
+        self._ends.append(hear(s.color, image_kind(s.color), self._hear_color))
 
     def _set_parameters(self, values: Mapping[str, Value]) -> None:
         before, self.settings = self.settings, self.settings.with_parameters(values)
@@ -199,7 +198,9 @@ class DecideNode:
         try:
             with self._deciding:
                 previous = before.seen if before is not None else None
-                frame.seen = view = self._system.look(self._observation(frame, s), previous=previous)
+                frame.seen = view = self._system.look(
+                    read_frame(frame, self._camera, s.topics), previous=previous
+                )
         except CporError as error:
             with self._change:
                 self._counts.garbled += 1
@@ -311,14 +312,6 @@ class DecideNode:
             return CANCELED, _nothing("cancelled")
         return (SUCCEEDED if answer is not None else ABORTED), result
 
-    def _observation(self, frame: Frame, s: NodeSettings) -> Observation:
-        rgb = read_colour(frame.color, s.color)
-        steps, unit = (None, None) if frame.depth is None else read_depth(frame.depth, s.depth or "")
-        model = self._camera
-        known = model.intrinsics if model is not None and model.shape == rgb.shape[:2] else None
-        seen, _ = make_observation(rgb, steps, Camera(known), unit)
-        return replace(seen, time_s=stamp_of(frame.color) * 1e-9)
-
     def _tell(self, answer: Answer | None, frame: Frame | None, why: str) -> None:
         said = self._said(answer, frame, why)
         self._say_decision(said)
@@ -341,11 +334,6 @@ class DecideNode:
 def _nothing(why: str) -> SimpleNamespace:
     """The result of a goal that came to nothing."""
     return new("cpor_msgs/action/Decide_Result", decision=ros2_answers.say_decision(None, None, why))
-
-
-def _image_kind(topic: str) -> str:
-    compressed = topic.rsplit("/", 1)[-1] in ("compressed", "compressedDepth")
-    return "sensor_msgs/CompressedImage" if compressed else "sensor_msgs/Image"
 
 
 def spin(node: DecideNode, tell: Callable[[str], None], every_s: float = 10.0) -> None:

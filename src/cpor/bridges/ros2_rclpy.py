@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cpor.bridges.ros2_messages import WireError, decode, encode
-from cpor.bridges.ros2_transport import Heard, OnAnswers, SentTimes
+from cpor.bridges.ros2_transport import Heard, OnAnswers, OnReply, SentTimes
 from cpor.bridges.ros2_types import full_name
 from cpor.perception.network_file import MissingExtraError
 
@@ -46,9 +46,9 @@ class RclpyTransport:
         self._thread = threading.Thread(target=self._executor.spin, name="cpor-rclpy", daemon=True)
         self._thread.start()
 
-    def subscribe(self, topic: str, kind: str, heard: Heard) -> Callable[[], None]:
+    def subscribe(self, topic: str, kind: str, heard: Heard, latched: bool = False) -> Callable[[], None]:
         """Hear a topic."""
-        from rclpy.qos import qos_profile_sensor_data
+        from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
         from rclpy.subscription import Subscription
 
         times = SentTimes()
@@ -69,9 +69,9 @@ class RclpyTransport:
 
         tells = hasattr(Subscription, "CallbackType")  # since Iron a callback may ask when it was sent
         callback = with_times if tells else without
-        made = self._node.create_subscription(
-            _message(kind), topic, callback, qos_profile_sensor_data, raw=True
-        )
+        kept = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        quality = kept if latched else qos_profile_sensor_data
+        made = self._node.create_subscription(_message(kind), topic, callback, quality, raw=True)
 
         def end() -> None:
             self._node.destroy_subscription(made)
@@ -101,6 +101,10 @@ class RclpyTransport:
 
         self._node.create_service(made, name, called)
 
+    def client(self, name: str, kind: str) -> "_Client":
+        """Call a service."""
+        return _Client(self._node.create_client(_service(kind), name), kind)
+
     def close(self) -> None:
         """End the node."""
         self._executor.shutdown()
@@ -122,6 +126,29 @@ class _Publisher:
     def wanted(self) -> bool:
         """Whether anybody hears it."""
         return bool(self._publisher.get_subscription_count())
+
+
+class _Client:
+    """Calls a service of a kind."""
+
+    def __init__(self, client: Any, kind: str) -> None:
+        self._client, self._kind = client, kind
+
+    def __call__(self, request: SimpleNamespace, reply: OnReply) -> None:
+        """Send a request."""
+        from rclpy.serialization import deserialize_message, serialize_message
+
+        kind = self._kind
+        message = deserialize_message(encode(request, f"{kind}_Request"), self._client.srv_type.Request)
+
+        def came(future: Any) -> None:
+            reply(decode(serialize_message(future.result()), f"{kind}_Response"))
+
+        self._client.call_async(message).add_done_callback(came)
+
+    def ready(self) -> bool:
+        """Whether a server was found."""
+        return bool(self._client.service_is_ready())
 
 
 def _message(kind: str) -> Any:

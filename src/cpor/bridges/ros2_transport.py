@@ -5,7 +5,9 @@ ROS 2 names a topic `/a/b` `rt/a/b` on the wire, and the halves of a service `rq
 before each half. `cpor.bridges.ros2_rclpy` is the same over rclpy.
 """
 
+import itertools
 import logging
+import os
 import struct
 import threading
 import time
@@ -24,7 +26,7 @@ Heard: TypeAlias = Callable[[SimpleNamespace | WireError, float], None]
 machine's `time.monotonic`. Called in the transport's thread; it must not block. [s]"""
 
 OnReply: TypeAlias = Callable[[SimpleNamespace], None]
-"""Answers a call, once, from any thread."""
+"""Takes the response to a call, once, in any thread; it must not block."""
 
 OnAnswers: TypeAlias = Callable[[SimpleNamespace, OnReply], None]
 """Told a request and how to answer it, now or later. Called in the transport's thread; it must not block."""
@@ -56,11 +58,29 @@ class Publisher(Protocol):
         ...
 
 
-class Transport(Protocol):
-    """Subscribe, publish and serve by ROS names; messages are namespaces, see `ros2_messages`."""
+class ServiceClient(Protocol):
+    """Calls a service."""
 
-    def subscribe(self, topic: str, kind: str, heard: Heard) -> Callable[[], None]:
+    def __call__(self, request: SimpleNamespace, reply: OnReply) -> None:
+        """Send a request; where the server is gone, `reply` is never called."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether a server was found."""
+        ...
+
+
+class Transport(Protocol):
+    """Subscribe, publish, serve and call by ROS names; messages are namespaces, see `ros2_messages`."""
+
+    def subscribe(self, topic: str, kind: str, heard: Heard, latched: bool = False) -> Callable[[], None]:
         """Hear a topic with the quality of service of sensors: best effort, the newest few.
+
+        Args:
+            topic: Its name.
+            kind: Its type.
+            heard: Told each message.
+            latched: Reliably, and what was sent before too, where the publisher keeps it.
 
         Returns:
             A function that ends it.
@@ -73,6 +93,10 @@ class Transport(Protocol):
 
     def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
         """Answer calls of a service, such as of the kind `cpor_msgs/srv/Decide`."""
+        ...
+
+    def client(self, name: str, kind: str) -> ServiceClient:
+        """Call a service of a kind."""
         ...
 
     def close(self) -> None:
@@ -127,7 +151,7 @@ class DdsTransport:
         self._thread = threading.Thread(target=self._listen, name="cpor-dds", daemon=True)
         self._thread.start()
 
-    def subscribe(self, topic: str, kind: str, heard: Heard) -> Callable[[], None]:
+    def subscribe(self, topic: str, kind: str, heard: Heard, latched: bool = False) -> Callable[[], None]:
         """Hear a topic."""
         times = SentTimes()
 
@@ -139,7 +163,7 @@ class DdsTransport:
                 message = error
             heard(message, sent_s)
 
-        reader = self._reader(f"rt{topic}", kind, best_effort=True)
+        reader = self._reader(f"rt{topic}", kind, best_effort=not latched, latched=latched)
         condition = self._hear(reader, came)
 
         def end() -> None:
@@ -160,15 +184,10 @@ class DdsTransport:
         send = _Writer(writer, told)
 
         def came(sample: Any) -> None:
-            raw = sample.raw
-            if len(raw) < 4 + _HEADER:
-                return  # the client is not known: it stands in the missing part
-            header = struct.unpack_from("<Qq" if raw[1] else ">Qq", raw, 4)
-            try:
-                request = decode(raw[:4] + raw[4 + _HEADER :], asked)
-            except WireError as error:
-                _log.warning("a call of %s cannot be read: %s", name, error)
+            found = _split(sample.raw, asked, name)
+            if found is None:
                 return
+            header, request = found
             caller = reader.get_matched_publication_data(sample.sample_info.publication_handle)
 
             def reply(response: SimpleNamespace) -> None:
@@ -179,6 +198,21 @@ class DdsTransport:
             answers(request, reply)
 
         self._hear(reader, came)
+
+    def client(self, name: str, kind: str) -> "_Client":
+        """Call a service."""
+        asked, told = f"{kind}_Request", f"{kind}_Response"
+        client = _Client(self._writer(f"rq{name}Request", asked), asked)
+        reader = self._reader(f"rr{name}Reply", told, best_effort=False)
+
+        def came(sample: Any) -> None:
+            found = _split(sample.raw, told, name)
+            if found is not None:
+                client.take(*found)
+
+        client.replies = reader
+        self._hear(reader, came)
+        return client
 
     def close(self) -> None:
         """Stop listening."""
@@ -206,12 +240,12 @@ class DdsTransport:
         self._wakes.attach(condition)
         return condition
 
-    def _reader(self, name: str, kind: str, best_effort: bool) -> Any:
+    def _reader(self, name: str, kind: str, best_effort: bool, latched: bool = False) -> Any:
         from cyclonedds.sub import DataReader
         from cyclonedds.topic import Topic
 
         topic = Topic(self._participant, name, wire_type(kind))
-        return DataReader(self._participant, topic, qos=_quality(kind, best_effort))
+        return DataReader(self._participant, topic, qos=_quality(kind, best_effort, latched))
 
     def _writer(self, name: str, kind: str, latched: bool = False) -> Any:
         from cyclonedds.pub import DataWriter
@@ -244,6 +278,45 @@ class _Writer:
     def wanted(self) -> bool:
         """Whether anybody hears it."""
         return bool(self._writer.get_matched_subscriptions())
+
+
+class _Client:
+    """Calls a service; replies are told apart by the number of the request."""
+
+    def __init__(self, writer: Any, kind: str) -> None:
+        self.replies: Any = None
+        self._writer, self._send = writer, _Writer(writer, kind)
+        self._id, self._numbers = int.from_bytes(os.urandom(8), "little"), itertools.count(1)
+        self._waiting: dict[int, OnReply] = {}
+
+    def __call__(self, request: SimpleNamespace, reply: OnReply) -> None:
+        """Send a request."""
+        number = next(self._numbers)
+        self._waiting[number] = reply
+        self._send(request, struct.pack("<Qq", self._id, number))
+
+    def ready(self) -> bool:
+        """Whether both ends of a server were found."""
+        found = self._writer.get_matched_subscriptions() and self.replies.get_matched_publications()
+        return bool(found)
+
+    def take(self, header: tuple[int, int], response: SimpleNamespace) -> None:
+        """A reply that came, perhaps to another client."""
+        reply = self._waiting.pop(header[1], None) if header[0] == self._id else None
+        if reply is not None:
+            reply(response)
+
+
+def _split(raw: Any, kind: str, name: str) -> tuple[tuple[int, int], SimpleNamespace] | None:
+    """The header of a half of a service, and the half; None for bytes that are none."""
+    if len(raw) < 4 + _HEADER:
+        return None  # the client is not known: it stands in the missing part
+    client, number = struct.unpack_from("<Qq" if raw[1] else ">Qq", raw, 4)
+    try:
+        return (client, number), decode(raw[:4] + raw[4 + _HEADER :], kind)
+    except WireError as error:
+        _log.warning("a call of %s cannot be read: %s", name, error)
+        return None
 
 
 def _wait_for_reader(writer: Any, participant: Any) -> None:

@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 
 DEFINITIONS = {
     "builtin_interfaces/Time": "int32 sec\nuint32 nanosec",
+    "builtin_interfaces/Duration": "int32 sec\nuint32 nanosec",
     "std_msgs/Header": "builtin_interfaces/Time stamp\nstring frame_id",
+    "std_msgs/String": "string data",
+    "std_msgs/Empty": "uint8 structure_needs_at_least_one_member",
+    "std_srvs/srv/Trigger_Request": "uint8 structure_needs_at_least_one_member",
+    "std_srvs/srv/Trigger_Response": "bool success\nstring message",
     "sensor_msgs/Image": "std_msgs/Header header\nuint32 height\nuint32 width\nstring encoding\n"
     "uint8 is_bigendian\nuint32 step\nuint8[] data",
     "sensor_msgs/CompressedImage": "std_msgs/Header header\nstring format\nuint8[] data",
@@ -22,6 +27,46 @@ DEFINITIONS = {
     "sensor_msgs/CameraInfo": "std_msgs/Header header\nuint32 height\nuint32 width\nstring distortion_model\n"
     "float64[] d\nfloat64[9] k\nfloat64[9] r\nfloat64[12] p\nuint32 binning_x\nuint32 binning_y\n"
     "sensor_msgs/RegionOfInterest roi",
+    "sensor_msgs/JointState": "std_msgs/Header header\nstring[] name\nfloat64[] position\n"
+    "float64[] velocity\nfloat64[] effort",
+    "geometry_msgs/Vector3": "float64 x\nfloat64 y\nfloat64 z",
+    "geometry_msgs/Transform": "geometry_msgs/Vector3 translation\ngeometry_msgs/Quaternion rotation",
+    "geometry_msgs/TransformStamped": "std_msgs/Header header\nstring child_frame_id\n"
+    "geometry_msgs/Transform transform",
+    "geometry_msgs/Twist": "geometry_msgs/Vector3 linear\ngeometry_msgs/Vector3 angular",
+    "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
+    "trajectory_msgs/JointTrajectoryPoint": "float64[] positions\nfloat64[] velocities\n"
+    "float64[] accelerations\nfloat64[] effort\nbuiltin_interfaces/Duration time_from_start",
+    "trajectory_msgs/JointTrajectory": "std_msgs/Header header\nstring[] joint_names\n"
+    "trajectory_msgs/JointTrajectoryPoint[] points",
+    "trajectory_msgs/MultiDOFJointTrajectoryPoint": "geometry_msgs/Transform[] transforms\n"
+    "geometry_msgs/Twist[] velocities\ngeometry_msgs/Twist[] accelerations\n"
+    "builtin_interfaces/Duration time_from_start",
+    "trajectory_msgs/MultiDOFJointTrajectory": "std_msgs/Header header\nstring[] joint_names\n"
+    "trajectory_msgs/MultiDOFJointTrajectoryPoint[] points",
+    "control_msgs/JointTolerance": "string name\nfloat64 position\nfloat64 velocity\nfloat64 acceleration",
+    "control_msgs/JointComponentTolerance": "string joint_name\nuint16 component\nfloat64 position\n"
+    "float64 velocity\nfloat64 acceleration",
+    "control_msgs/action/FollowJointTrajectory_Goal": "trajectory_msgs/JointTrajectory trajectory\n"
+    "trajectory_msgs/MultiDOFJointTrajectory multi_dof_trajectory\n"
+    "control_msgs/JointTolerance[] path_tolerance\n"
+    "control_msgs/JointComponentTolerance[] component_path_tolerance\n"
+    "control_msgs/JointTolerance[] goal_tolerance\n"
+    "control_msgs/JointComponentTolerance[] component_goal_tolerance\n"
+    "builtin_interfaces/Duration goal_time_tolerance",
+    "control_msgs/action/FollowJointTrajectory_Result": "int32 error_code\nstring error_string",
+    "control_msgs/action/FollowJointTrajectory_Feedback": "std_msgs/Header header\nstring[] joint_names\n"
+    "trajectory_msgs/JointTrajectoryPoint desired\ntrajectory_msgs/JointTrajectoryPoint actual\n"
+    "trajectory_msgs/JointTrajectoryPoint error\nstring[] multi_dof_joint_names\n"
+    "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_desired\n"
+    "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_actual\n"
+    "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_error",
+    "control_msgs/GripperCommand": "float64 position\nfloat64 max_effort",
+    "control_msgs/action/GripperCommand_Goal": "control_msgs/GripperCommand command",
+    "control_msgs/action/GripperCommand_Result": "float64 position\nfloat64 effort\nbool stalled\n"
+    "bool reached_goal",
+    "control_msgs/action/GripperCommand_Feedback": "float64 position\nfloat64 effort\nbool stalled\n"
+    "bool reached_goal",
     "geometry_msgs/Point": "float64 x\nfloat64 y\nfloat64 z",
     "geometry_msgs/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w",
     "geometry_msgs/Pose": "geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation",

@@ -1,4 +1,4 @@
-"""Commands that speak to other stacks: `export`, `mcp`, `ros2`."""
+"""Commands that speak to other stacks: `export`, `mcp`, `ros2`, `sim --ros2`."""
 
 from pathlib import Path
 from typing import Annotated, get_args
@@ -18,12 +18,21 @@ from cpor.cli.options import (
 from cpor.cli.serve import TokenEnv, TokenFile, read_token
 from cpor.errors import InvalidSettingError, one_of
 
+TRANSPORTS = ("dds", "rclpy")
+
+Domain = Annotated[int, typer.Option(envvar="ROS_DOMAIN_ID", min=0, max=232, help="ROS domain.")]
+
+TransportName = Annotated[
+    str, typer.Option(rich_help_panel=MORE, help="dds: no ROS is needed; rclpy: where ROS 2 is installed.")
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command(rich_help_panel=SIMULATE)(export)
     app.command(rich_help_panel=SERVICE)(mcp)
     app.command(rich_help_panel=SERVICE)(ros2)
+    app.command(rich_help_panel=SIMULATE)(sim)
 
 
 def export(
@@ -112,7 +121,7 @@ def ros2(
     target: Annotated[int | None, typer.Option(help="Or on this one, by its id.")] = None,
     point: Annotated[str | None, typer.Option(metavar="X,Y", help="Or on what this pixel shows.")] = None,
     mode: ModeName = None,
-    domain: Annotated[int, typer.Option(envvar="ROS_DOMAIN_ID", min=0, max=232, help="ROS domain.")] = 0,
+    domain: Domain = 0,
     prefix: Annotated[
         str, typer.Option(help="Name of the node; its topics, services and actions begin with it.")
     ] = "/cpor",
@@ -131,26 +140,22 @@ def ros2(
     live: Annotated[
         bool, typer.Option("--live", help="Goals of retrieve move the arm. (default: a dry run)")
     ] = False,
-    transport: Annotated[
-        str,
-        typer.Option(rich_help_panel=MORE, help="dds: no ROS is needed; rclpy: where ROS 2 is installed."),
-    ] = "dds",
+    transport: TransportName = "dds",
     segmenter: SegmenterName = None,
     scorer: ScorerName = None,
     model: ModelFile = None,
 ) -> None:
     """Run a ROS 2 node, without rclpy: objects, decision, annotated picture; a service and actions."""
+    from cpor.bridges.ros2_camera import open_transport
     from cpor.bridges.ros2_node import DecideNode, spin
-    from cpor.bridges.ros2_rclpy import RclpyTransport
     from cpor.bridges.ros2_retrieve import Attached
     from cpor.bridges.ros2_settings import NodeSettings
-    from cpor.bridges.ros2_transport import DdsTransport
     from cpor.robot.robot_file import open_robot, read_robot_file
     from cpor.words.grounding import parse_point
 
     place = None if point is None else parse_point(point)
     settings = NodeSettings(color, depth, info, prefix, request, target, place, max_age_s)
-    one_of("--transport", transport, ("dds", "rclpy"))
+    one_of("--transport", transport, TRANSPORTS)
     if robot is None and (config is not None or live):
         raise InvalidSettingError("--config and --live are about a robot; name it with --robot")
     system = make_system(segmenter, scorer, model, mode)
@@ -158,7 +163,44 @@ def ros2(
     if robot is not None:
         options, loop = read_robot_file(config)
         attached = Attached(open_robot(robot, options, live), loop)
-    wire = DdsTransport(domain) if transport == "dds" else RclpyTransport(prefix, domain)
-    node = DecideNode(wire, settings, system, attached)
+    node = DecideNode(open_transport(transport, domain, prefix), settings, system, attached)
     typer.echo(f"Listening to {color} in domain {domain}; answers on {prefix}/decision  (Ctrl-C ends it)")
     spin(node, typer.echo)
+
+
+def sim(
+    ros2: Annotated[bool, typer.Option("--ros2", help="As a ROS 2 graph, the only way so far.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the heap and the camera noise.")] = 0,
+    tier: Annotated[str, typer.Option(help="How deep one object lies: easy, medium, hard or any.")] = "any",
+    sensor: Annotated[
+        str, typer.Option(rich_help_panel=MORE, help="Camera faults; none: a perfect one.")
+    ] = "default",
+    domain: Domain = 0,
+    transport: TransportName = "dds",
+) -> None:
+    """Start the simulated arm in a process of its own, as the driver of a real one; Ctrl-C ends it."""
+    import time
+    from importlib.resources import files
+
+    from cpor.sim.physics.installed import require_mujoco
+
+    if not ros2:
+        raise InvalidSettingError("say --ros2; in one process it is: cpor retrieve --robot simulated")
+    one_of("--transport", transport, TRANSPORTS)
+    require_mujoco()
+    from cpor.bridges.ros2_camera import open_transport
+    from cpor.bridges.ros2_sim import SimulatedGraph
+    from cpor.cli.sim import parse_tier
+    from cpor.sim.arm.simulated_robot import build
+
+    robot = build(seed, parse_tier(tier, "any"), sensor)
+    graph = SimulatedGraph(open_transport(transport, domain, "/cpor_sim"), robot)
+    config = files("cpor.bridges") / "simulated_ur3e.toml"
+    typer.echo(
+        f"The arm runs in domain {domain}. Drive it with: cpor retrieve --robot ros2 --config {config}"
+    )
+    try:
+        while True:
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        graph.close()

@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 def retrieve(
     parts: SystemOptions,
     robot: Annotated[
-        str, typer.Option(metavar="NAME", help="simulated, ur, template, another, or module:attribute.")
+        str, typer.Option(metavar="NAME", help="simulated, ur, ros2, template, another, or module:attribute.")
     ],
     config: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="Options of the robot and of the loop.")

@@ -145,7 +145,7 @@ def demo(
     from cpor.learn.modes import UNATTENDED_MODE, parse_mode
     from cpor.sim.staged_run import Eyes
 
-    chosen = _tier(tier, "any")
+    chosen = parse_tier(tier, "any")
     seen_by = one_of("--eyes", eyes, get_args(Eyes))
     if seen_by == "networks":
         from cpor.perception.onnx_segmenter import OnnxSegmenter
@@ -204,10 +204,10 @@ def _plan(
     )
     if split is not None:
         return plan_split(one_of("--split", split, get_args(SplitName)), settings)
-    return plan_dataset(scenes, seed, _tier(tier, "all"), settings)
+    return plan_dataset(scenes, seed, parse_tier(tier, "all"), settings)
 
 
-def _tier(name: str, every: Literal["all", "any"]) -> "Tier | None":
+def parse_tier(name: str, every: Literal["all", "any"]) -> "Tier | None":
     """The tier named; None where `every` word for all of them was given."""
     from cpor.sim.dataset.manifest import TIERS
 

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -54,12 +55,21 @@ class ArmFaultError(RobotError):
 class Arm(Protocol):
     """An arm with a tool point. Poses are in its base frame, (4, 4), in metres."""
 
+    @property
+    def address(self) -> str | None:
+        """Name of the arm for its lease; None where nothing moves."""
+        ...
+
     def pose(self) -> Float[np.ndarray, "4 4"]:
         """Where the tool is."""
         ...
 
-    def can_reach(self, T_base_tool: Float[np.ndarray, "4 4"]) -> bool:
-        """Whether the arm has a posture for the pose, within the controller's own safety limits."""
+    def check_way(self, poses: Sequence[Float[np.ndarray, "4 4"]]) -> None:
+        """Check poses that the tool goes to one after another, from where it is.
+
+        Raises:
+            RobotError: The arm has no posture for one of them, within its controller's limits.
+        """
         ...
 
     def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
@@ -109,13 +119,20 @@ class DryRunArm:
     motions: list[str] = field(default_factory=list)
     _halted: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def address(self) -> str | None:
+        """None: no other program can reach it."""
+        return None
+
     def pose(self) -> Float[np.ndarray, "4 4"]:
         """Where the tool is taken to be."""
         return self.T_base_tool
 
-    def can_reach(self, T_base_tool: Float[np.ndarray, "4 4"]) -> bool:
-        """Whether the pose is near enough; a real arm knows better."""
-        return bool(np.linalg.norm(T_base_tool[:3, 3]) <= self.reach)
+    def check_way(self, poses: Sequence[Float[np.ndarray, "4 4"]]) -> None:
+        """Check that the poses are near enough; a real arm knows better."""
+        for T in poses:
+            if np.linalg.norm(T[:3, 3]) > self.reach:
+                raise unreachable(T)
 
     def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
         """Write down a straight motion."""
@@ -180,7 +197,7 @@ class RtdeArm:
         payload_kg: float,
         links: tuple[Any, Any, Any] | None = None,
     ) -> None:
-        self.host = host
+        self.host, self.address = host, f"ur {host}"
         control, receive, dashboard = links or _connect(host)
         self._control, self._receive = _Link(control, host), _Link(receive, host)
         self._dashboard = _Link(dashboard, host)
@@ -203,9 +220,11 @@ class RtdeArm:
         """Where the tool is."""
         return from_ur_pose(self._six_numbers("getActualTCPPose"))
 
-    def can_reach(self, T_base_tool: Float[np.ndarray, "4 4"]) -> bool:
-        """Whether the controller finds a posture within its safety limits."""
-        return self._control.isPoseWithinSafetyLimits(to_ur_pose(T_base_tool).tolist()) is True
+    def check_way(self, poses: Sequence[Float[np.ndarray, "4 4"]]) -> None:
+        """Check that the controller finds postures within its safety limits."""
+        for T in poses:
+            if self._control.isPoseWithinSafetyLimits(to_ur_pose(T).tolist()) is not True:
+                raise unreachable(T)
 
     def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
         """Move the tool straight to a pose."""
@@ -368,6 +387,12 @@ class _Link:
                 ) from error
 
         return translated
+
+
+def unreachable(T_base_tool: Float[np.ndarray, "4 4"]) -> RobotError:
+    """The error of a pose that the arm has no posture for."""
+    x, y, z = T_base_tool[:3, 3]
+    return RobotError(f"the arm has no posture for the tool at ({x:.3f}, {y:.3f}, {z:.3f}) m in its base")
 
 
 def to_ur_pose(T: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, " 6"]:

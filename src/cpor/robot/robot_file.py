@@ -50,7 +50,7 @@ def read_robot_file(path: Path | None) -> tuple[dict[str, Any], LoopSettings]:
         raise InvalidSettingError(f"{path} is no TOML: {error}") from None
     if other := set(content) - {"robot", "loop"}:
         raise InvalidSettingError(f"{path} has {min(other)!r}; it takes the tables [robot] and [loop]")
-    return dict(content.get("robot", {})), _fill(LoopSettings, content.get("loop", {}), "[loop]")
+    return dict(content.get("robot", {})), fill(LoopSettings, content.get("loop", {}), "[loop]")
 
 
 def can_run_dry(name: str) -> bool:
@@ -110,35 +110,54 @@ def build_ur(
         if gripper != "robotiq":
             raise InvalidSettingError(f"unknown gripper {gripper!r}; known is: robotiq")
         gripper = None if dry_run else RobotiqGripper(host)
+    return connect_ur(
+        host,
+        camera,
+        gripper,
+        make_limits(limits),
+        make_station(station),
+        payload_kg=payload_kg,
+        dry_run=dry_run,
+    )
+
+
+def make_limits(limits: Mapping[str, Any] | None) -> Limits:
+    """`Limits` from plain values."""
     bounds = dict(limits or {})
     if "workspace" in bounds:
         bounds["workspace"] = _box(bounds["workspace"])
     if "keep_out" in bounds:
         bounds["keep_out"] = tuple(_box(each) for each in bounds["keep_out"])
+    return fill(Limits, bounds, "limits")
+
+
+def make_station(station: Mapping[str, Any] | None) -> Station:
+    """`Station` from plain values."""
     places = {
         key: np.array(value, np.float64) if key.startswith("T_") else value
         for key, value in dict(station or {}).items()
     }
-    return connect_ur(
-        host,
-        camera,
-        gripper,
-        _fill(Limits, bounds, "limits"),
-        _fill(Station, places, "station"),
-        payload_kg=payload_kg,
-        dry_run=dry_run,
-    )
+    return fill(Station, places, "station")
 
 
 def _box(written: Any) -> Box:
     if isinstance(written, Box):
         return written
     plain = {key: tuple(value) if isinstance(value, list) else value for key, value in dict(written).items()}
-    return _fill(Box, plain, "a box of the limits")
+    return fill(Box, plain, "a box of the limits")
 
 
-def _fill(kind: type[_Kind], values: Any, where: str) -> _Kind:
-    """An object of ours from a table of a file."""
+def fill(kind: type[_Kind], values: Any, where: str) -> _Kind:
+    """An object of ours from a table of a file.
+
+    Args:
+        kind: Its class, a dataclass.
+        values: The table.
+        where: What messages call it.
+
+    Raises:
+        InvalidSettingError: It has other fields.
+    """
     known = {each.name for each in fields(cast(Any, kind))}
     if not isinstance(values, Mapping) or (other := set(values) - known):
         what = f"has {min(other)!r}; it" if isinstance(values, Mapping) else "must be a table; it"

@@ -1,4 +1,4 @@
-"""A real Universal Robots arm as a `Robot`: looks, grasps, puts aside, delivers. A dry run by default."""
+"""A real arm as a `Robot`, a UR or any other `Arm`: looks, grasps, puts aside, delivers. Dry by default."""
 
 import time
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class _Step:
 
 
 class UniversalRobot:
-    """A UR arm, a gripper and a camera.
+    """An arm, a gripper and a camera.
 
     Every pick is checked as a whole before anything moves: each pose and each straight way against the
     limits, each pose for a posture of the arm.
@@ -97,8 +97,7 @@ class UniversalRobot:
     @property
     def address(self) -> str | None:
         """Name of the arm for its lease; None in a dry run."""
-        host: str | None = getattr(self.arm, "host", None)
-        return None if host is None else f"ur {host}"
+        return self.arm.address
 
     def allow_emptying(self) -> None:
         """A person allows `home` to put what may be in the gripper into the tray for other things."""
@@ -149,7 +148,7 @@ class UniversalRobot:
         """How arm and gripper are."""
         status = self.arm.status()
         if status.state == "disconnected":
-            return status
+            return replace(status, time_s=self.camera.now())
         return replace(status, holding=self.gripper.holding(), time_s=self.camera.now())
 
     def _pick(self, scene: Scene, obj: int, T_world_place: Float[np.ndarray, "4 4"]) -> Outcome:
@@ -203,7 +202,7 @@ class UniversalRobot:
 
     def _steps(self, grasp: GraspPose, T_world_place: Float[np.ndarray, "4 4"]) -> list[_Step]:
         """Over the object, down along the approach, close, straight up, over the place, down, open, up."""
-        T = grasp.T_world_gripper
+        T = _nearer_half_turn(grasp.T_world_gripper, self.station.T_world_look)
         before = _shifted(T, -self.station.clearance * T[:3, 2])
         return [
             _Step(self._raised(before), then=lambda: self.gripper.open(grasp.width)),
@@ -221,10 +220,10 @@ class UniversalRobot:
         for step in steps:
             assert step.T_world_tool is not None
             self.limits.check_line(start, step.T_world_tool)
-            if not self.arm.can_reach(self._in_base(step.T_world_tool)):
-                x, y, z = step.T_world_tool[:3, 3]
-                raise RobotError(f"the arm has no posture for the tool at ({x:.3f}, {y:.3f}, {z:.3f}) m")
             start = step.T_world_tool
+        self.arm.check_way(
+            [self._in_base(step.T_world_tool) for step in steps if step.T_world_tool is not None]
+        )
 
     def _do(self, step: _Step) -> bool:
         """Do a step; False where something had to be held and is not."""
@@ -345,6 +344,14 @@ def facing_down(x: float, y: float, z: float) -> Float[np.ndarray, "4 4"]:
     T = np.diag([1.0, -1.0, -1.0, 1.0])
     T[:3, 3] = x, y, z
     return T
+
+
+def _nearer_half_turn(
+    T: Float[np.ndarray, "4 4"], other: Float[np.ndarray, "4 4"]
+) -> Float[np.ndarray, "4 4"]:
+    """A grasp, turned by half a turn where that is nearer to a pose: both fingers are alike."""
+    turned = T @ np.diag([-1.0, -1.0, 1.0, 1.0])
+    return max((T, turned), key=lambda each: float(np.trace(each[:3, :3].T @ other[:3, :3])))
 
 
 def _shifted(T: Float[np.ndarray, "4 4"], by: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:

@@ -150,6 +150,19 @@ class Motion:
         seconds = max(1.9 * length / LINE_SPEED, (1.9 * span / MAX_SPEED).max(), 0.1) / speed
         return self._follow(joints, seconds, None, guard_n)
 
+    def follow(self, joints: Float[np.ndarray, "k 6"], times_s: Float[np.ndarray, " k"]) -> None:
+        """Be at postures at times, counted from now.
+
+        Args:
+            joints: Postures. Shape (k, 6). [rad]
+            times_s: When; ascending. Shape (k,). [s]
+        """
+        period = self.world.model.opt.timestep * STEPS_PER_CONTROL
+        at, knots = np.arange(period, times_s[-1] + period, period), np.concatenate([[0.0], times_s])
+        path = np.vstack([self.joints, joints])
+        where = np.stack([np.interp(at, knots, path[:, k]) for k in range(6)], axis=1)
+        self._track(where, np.gradient(np.vstack([path[:1], where]), period, axis=0)[1:])
+
     def open(self, opening: float) -> None:
         """Open the fingers to a distance. [m]."""
         self._ramp_fingers(opening)
@@ -207,7 +220,7 @@ class Motion:
     def _follow(
         self, path: np.ndarray, seconds: float, opening: float | None, guard_n: float | None
     ) -> float:
-        data, period = self.world.data, self.world.model.opt.timestep * STEPS_PER_CONTROL
+        period = self.world.model.opt.timestep * STEPS_PER_CONTROL
         knots = np.linspace(0.0, 1.0, len(path))
         count = max(2, int(np.ceil(seconds / period)))
         t = np.arange(1, count + 1) / count
@@ -217,8 +230,20 @@ class Motion:
         ahead = np.stack([np.interp(s + 1e-4, knots, path[:, k]) for k in range(6)], axis=1)
         behind = np.stack([np.interp(s - 1e-4, knots, path[:, k]) for k in range(6)], axis=1)
         speed = (ahead - behind) / 2e-4 * ds[:, None]
+        made = self._track(where, speed, opening, guard_n)
+        return 1.0 if made is None else float(s[made])
+
+    def _track(
+        self,
+        where: np.ndarray,
+        speed: np.ndarray,
+        opening: float | None = None,
+        guard_n: float | None = None,
+    ) -> int | None:
+        """Be at a posture in each control step; the step at which the guard ended it, else None."""
+        data, period = self.world.data, self.world.model.opt.timestep * STEPS_PER_CONTROL
         pressed = 0
-        for k in range(count):
+        for k in range(len(where)):
             # What the damping would hold back is added, so that the arm does not lag.
             data.ctrl[self._motors] = where[k] + _DAMP_PER_STIFF * speed[k]
             if opening is not None:
@@ -228,15 +253,15 @@ class Motion:
                 pressed = pressed + 1 if self.push_back() > guard_n else 0
                 if pressed >= 3:
                     self.hold()
-                    return float(s[k])
+                    return k
         for _ in range(15):
-            data.ctrl[self._motors] = path[-1]
-            self._control(path[-1])
-            if np.abs(self.joints - path[-1]).max() < 1e-3:
+            data.ctrl[self._motors] = where[-1]
+            self._control(where[-1])
+            if np.abs(self.joints - where[-1]).max() < 1e-3:
                 break
         if opening is not None:
             self._ramp_fingers(opening)
-        return 1.0
+        return None
 
     def _step_fingers(self, opening: float, period: float) -> bool:
         """Move the fingers' set point towards an opening; whether it is there."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from cpor.errors import list_labels
 from cpor.robot.dead_man import DeadMan
@@ -135,11 +136,59 @@ class SimulatedRobot:
 
         After a protective stop the arm stays where it is until `unlock` was called.
         """
-        if self._locked:
+        if not self.resume():
             return Outcome("fault", "protective stop; see what the arm hit, then unlock it")
-        self._stop.clear()
-        self._state = "ready"
         return self._act(self._return)
+
+    def resume(self) -> bool:
+        """Clear a `stop` where the arm stands; False after a protective stop."""
+        if not self._locked:
+            self._stop.clear()
+            self._state = "ready"
+        return not self._locked
+
+    @property
+    def joints(self) -> Float[np.ndarray, " 6"]:
+        """Where the joints are. Shape (6,). [rad]."""
+        return self._motion.joints
+
+    @property
+    def opening(self) -> float:
+        """Distance between the fingers. [m]."""
+        return self._motion.opening
+
+    def pick(self, grasps: list[GraspPose], name: str, tray: Tray) -> Outcome:
+        """Take what grasps close on, best first, and bring it to a tray.
+
+        Args:
+            grasps: Grasps of one object.
+            name: What messages call it.
+            tray: Where it goes.
+        """
+        return self._act(lambda: self._try(grasps, name, tray))
+
+    def follow(self, joints: Float[np.ndarray, "k 6"], times_s: Float[np.ndarray, " k"]) -> Outcome:
+        """Be at postures [rad] at times [s] from now; what fails ends the motion, see `Motion`."""
+
+        def motion() -> Outcome:
+            self._motion.follow(joints, times_s)
+            return Outcome("done", "the arm is there")
+
+        return self._act(motion)
+
+    def move_fingers(self, opening: float) -> Outcome:
+        """Open the fingers to a distance; 0 closes them until they press or meet. [m]."""
+
+        def motion() -> Outcome:
+            if opening > 0.0:
+                self._motion.open(min(opening, ur3e.GRIPPER.opening))
+                self._trays.clear()
+            elif self._motion.close():
+                self._motion.squeeze()
+                self._motion.wait(0.05)
+            return Outcome("done", "the fingers are there", holding=self._motion.holding)
+
+        return self._act(motion)
 
     def stop(self) -> None:
         """Stop at once; safe from another thread or a signal handler."""
@@ -212,12 +261,14 @@ class SimulatedRobot:
         return replace(outcome, duration_s=self._motion.time_s - began)
 
     def _pick(self, scene: Scene, obj: int, tray: Tray) -> Outcome:
-        grasps = self._find(scene, obj)
+        return self._try(self._find(scene, obj), f"object {obj}", tray)
+
+    def _try(self, grasps: list[GraspPose], name: str, tray: Tray) -> Outcome:
         if not grasps:
-            return Outcome("no_grasp", f"no grasp found for object {obj}")
+            return Outcome("no_grasp", f"no grasp found for {name}")
         failures: list[str] = []
         # A grasp that failed would fail again: the others first.
-        grasps.sort(key=lambda grasp: any(_alike(grasp, failed) for failed in self._failed))
+        grasps = sorted(grasps, key=lambda grasp: any(_alike(grasp, failed) for failed in self._failed))
         for plan in self._picker.plans(grasps):
             failure = self._picker.attempt(plan)
             if failure is None:
@@ -227,18 +278,18 @@ class SimulatedRobot:
                 tries = f" at attempt {len(failures) + 1}" if failures else ""
                 if arrived:
                     self._failed.clear()
-                    return Outcome("done", f"object {obj} was put into the {tray} tray{tries}", holding=True)
-                return Outcome("dropped", f"object {obj} was taken{tries}, but lost on the way")
+                    return Outcome("done", f"{name} was put into the {tray} tray{tries}", holding=True)
+                return Outcome("dropped", f"{name} was taken{tries}, but lost on the way")
             failures.append(failure)
             self._failed.append(plan.grasp)
             # What slipped lies elsewhere now: look again instead of groping for it.
             if failure == "slipped" or len(failures) == MAX_TRIES:
                 break
         if not failures:
-            return Outcome("unreachable", f"{len(grasps)} grasps of object {obj}, none with a free way to it")
+            return Outcome("unreachable", f"{len(grasps)} grasps of {name}, none with a free way to it")
         self._picker.go_home()
         kind: OutcomeKind = "dropped" if "slipped" in failures else "missed"
-        return Outcome(kind, f"object {obj} not taken, {len(failures)} tries: {list_labels(failures)}")
+        return Outcome(kind, f"{name} not taken, {len(failures)} tries: {list_labels(failures)}")
 
     def _return(self) -> Outcome:
         """Home, by way of the discard tray where something is in the gripper."""

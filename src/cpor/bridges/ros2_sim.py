@@ -1,0 +1,243 @@
+"""The simulated UR3e as a ROS 2 graph: camera, joints, TF, trajectories, gripper, a pick action, stop.
+
+The driver of a real arm would look like this from outside. Time passes for the world only while the arm
+moves, and the camera takes pictures only while it rests.
+"""
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy.spatial.transform import Rotation
+
+from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
+from cpor.bridges.ros2_answers import now
+from cpor.bridges.ros2_arm import GRIPPER, TRAJECTORY
+from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_pick import KIND as PICK
+from cpor.bridges.ros2_transport import OnReply, Transport
+from cpor.bridges.ros_images import pose_matrix
+from cpor.robot.grasps import GraspPose
+from cpor.robot.protocol import Outcome
+from cpor.scene import Observation
+from cpor.sim.arm import ur3e
+from cpor.sim.arm.simulated_robot import SimulatedRobot
+
+CAMERA, CAMERA_FRAME, WORLD = "/camera", "camera_color_optical_frame", "world"
+
+JOINTS_HZ = 50.0
+"""Joint states a second."""
+
+ARRIVED_M = 0.001
+"""The fingers reached an opening that is nearer than this. [m]"""
+
+_TRIGGER = "std_srvs/srv/Trigger"
+
+
+class SimulatedGraph:
+    """The graph; `close` ends it.
+
+    Args:
+        transport: How it hears and speaks.
+        robot: The simulated robot.
+        frames_hz: Pictures a second, at most.
+    """
+
+    def __init__(self, transport: Transport, robot: SimulatedRobot, frames_hz: float = 4.0) -> None:
+        self._transport, self._robot, self._frames_hz = transport, robot, frames_hz
+        self._busy, self._ended, self._stopped = threading.Lock(), threading.Event(), False
+        say = transport.publish
+        self._say_color = say(f"{CAMERA}/color/image_raw", "sensor_msgs/Image")
+        self._say_depth = say(f"{CAMERA}/aligned_depth_to_color/image_raw", "sensor_msgs/Image")
+        self._say_info = say(f"{CAMERA}/color/camera_info", "sensor_msgs/CameraInfo")
+        self._say_joints = say("/joint_states", "sensor_msgs/JointState")
+        self._say_poses = say("/tf_static", "tf2_msgs/TFMessage", latched=True)
+        self._describe = say("/robot_description", "std_msgs/String", latched=True)
+        self._describe(new("std_msgs/String", data=describe_arm()))
+        self.announce_poses()
+        transport.subscribe("/cpor/heartbeat", "std_msgs/Empty", lambda message, sent_s: robot.heartbeat())
+        transport.serve("/arm/stop", _TRIGGER, self._stop)
+        transport.serve("/arm/resume", _TRIGGER, self._resume)
+        self._actions = [
+            self._offer(
+                "/arm_controller/follow_joint_trajectory", TRAJECTORY, self.follow, _trajectory_result
+            ),
+            self._offer("/gripper_controller/gripper_cmd", GRIPPER, self.move_fingers, self._gripper_result),
+            self._offer("/arm/pick", PICK, self.pick, _pick_result),
+        ]
+        self._threads = [
+            threading.Thread(target=work, name="cpor-sim", daemon=True) for work in (self._film, self._tell)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Stop the arm, end, and close the transport."""
+        self._ended.set()
+        self._robot.stop()
+        for action in self._actions:
+            action.close()
+        for thread in self._threads:
+            thread.join()
+        self._transport.close()
+
+    def announce_poses(self) -> None:
+        """Say where camera and arm stand."""
+        base = np.eye(4)
+        base[2, 3] = ur3e.BASE_HEIGHT
+        poses = [_stamped(CAMERA_FRAME, self._robot.camera.T_world_camera), _stamped("base_link", base)]
+        self._say_poses(new("tf2_msgs/TFMessage", transforms=poses))
+
+    def follow(self, goal: SimpleNamespace) -> Outcome:
+        """Follow the trajectory of a goal."""
+        told, points = list(goal.trajectory.joint_names), goal.trajectory.points
+        if sorted(told) != sorted(ur3e.JOINTS) or not points:
+            return Outcome(
+                "fault", f"the trajectory must name the joints {', '.join(ur3e.JOINTS)}, and have points"
+            )
+        order = [told.index(name) for name in ur3e.JOINTS]
+        joints = np.array([point.positions for point in points], np.float64)[:, order]
+        times = np.array([p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points])
+        if not (np.isfinite(joints).all() and (np.diff(times) > 0.0).all() and times[0] > 0.0):
+            return Outcome("fault", "the points of the trajectory are not in order")
+        return self._robot.follow(joints, times)
+
+    def move_fingers(self, goal: SimpleNamespace) -> Outcome:
+        """Bring the fingers to the opening of a goal."""
+        return self._robot.move_fingers(float(goal.command.position))
+
+    def pick(self, goal: SimpleNamespace) -> Outcome:
+        """Pick with the grasps of a goal."""
+        if not goal.grasps:
+            return self._robot.home()
+        grasps = [
+            GraspPose(pose_matrix(each.position, each.orientation), float(width), 0.0)
+            for each, width in zip(goal.grasps, goal.widths, strict=False)
+        ]
+        return self._robot.pick(grasps, f"object {goal.object}", "delivery" if goal.deliver else "discard")
+
+    def _offer(
+        self,
+        name: str,
+        kind: str,
+        move: Callable[[SimpleNamespace], Outcome],
+        result_of: Callable[[Outcome], SimpleNamespace],
+    ) -> ActionServer:
+        def run(goal: Goal) -> tuple[int, SimpleNamespace]:
+            over = threading.Event()
+
+            def obey() -> None:
+                while not over.wait(0.01):
+                    if goal.cancelled.is_set():
+                        self._robot.stop()
+
+            watcher = threading.Thread(target=obey, name="cpor-sim-cancel", daemon=True)
+            watcher.start()
+            with self._busy:
+                outcome = move(goal.asked)
+                over.set()
+                watcher.join()
+                if goal.cancelled.is_set() and not self._stopped:
+                    self._robot.resume()  # a cancelled goal alone is no stop
+            status = SUCCEEDED if outcome.kind == "done" else CANCELED if goal.cancelled.is_set() else ABORTED
+            return status, result_of(outcome)
+
+        return ActionServer(self._transport, name, kind, run, lambda why: result_of(Outcome("fault", why)))
+
+    def _gripper_result(self, outcome: Outcome) -> SimpleNamespace:
+        result = new(f"{GRIPPER}_Result", position=self._robot.opening)
+        result.stalled = bool(outcome.holding)
+        result.reached_goal = outcome.kind == "done" and not outcome.holding
+        return result
+
+    def _stop(self, request: SimpleNamespace, reply: OnReply) -> None:
+        self._stopped = True
+        self._robot.stop()
+        reply(new(f"{_TRIGGER}_Response", success=True, message="the arm holds its position"))
+
+    def _resume(self, request: SimpleNamespace, reply: OnReply) -> None:
+        self._stopped = False
+        free = self._robot.resume()
+        said = "ready" if free else "protective stop; see what the arm hit"
+        reply(new(f"{_TRIGGER}_Response", success=free, message=said))
+
+    def _film(self) -> None:
+        """Send pictures while the arm rests and the camera is heard."""
+        while not self._ended.wait(1.0 / self._frames_hz):
+            if self._say_color.wanted() and self._busy.acquire(blocking=False):
+                try:
+                    seen = self._robot.observe()
+                    stamp = now()
+                finally:
+                    self._busy.release()
+                self._send(seen, new("std_msgs/Header", stamp=stamp, frame_id=CAMERA_FRAME))
+
+    def _send(self, seen: Observation, header: SimpleNamespace) -> None:
+        height, width = seen.shape
+        size = {"header": header, "height": height, "width": width}
+        assert seen.depth is not None and seen.camera.intrinsics is not None
+        steps = np.rint(np.nan_to_num(seen.depth) / 0.001).astype("<u2")
+        fx, fy, cx, cy = seen.camera.intrinsics
+        info = new("sensor_msgs/CameraInfo", **size, distortion_model="plumb_bob", d=[0.0] * 5)
+        info.k, info.r = [fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0], np.eye(3).reshape(-1).tolist()
+        info.p = [fx, 0.0, cx, 0.0, 0.0, fy, cy, 0.0, 0.0, 0.0, 1.0, 0.0]
+        image = "sensor_msgs/Image"
+        self._say_info(info)
+        self._say_depth(new(image, **size, encoding="16UC1", step=2 * width, data=steps.tobytes()))
+        self._say_color(new(image, **size, encoding="rgb8", step=3 * width, data=seen.rgb.tobytes()))
+
+    def _tell(self) -> None:
+        """Say where the joints are."""
+        names = [*ur3e.JOINTS, "finger_joint"]
+        while not self._ended.wait(1.0 / JOINTS_HZ):
+            position = [*self._robot.joints.tolist(), self._robot.opening]
+            header = new("std_msgs/Header", stamp=now())
+            self._say_joints(new("sensor_msgs/JointState", header=header, name=names, position=position))
+
+
+def describe_arm() -> str:
+    """The simulated arm as a robot description (URDF), without shapes."""
+    parts, parent, origin, twist = ['<link name="base_link"/>'], "base_link", (0.0, 0.0, 0.0), 0.0
+    for k, (name, (a, d, alpha)) in enumerate(zip(ur3e.JOINTS, ur3e.DH, strict=True)):
+        limit = f'<limit lower="{-ur3e.JOINT_LIMIT}" upper="{ur3e.JOINT_LIMIT}"/><axis xyz="0 0 1"/>'
+        parts += _joint(name, "revolute", parent, f"link_{k + 1}", origin, twist, limit)
+        parent, origin, twist = f"link_{k + 1}", (a, 0.0, d), alpha
+    parts += _joint(
+        "tool_joint", "fixed", parent, "tool_tip", (0.0, 0.0, origin[2] + ur3e.FLANGE_TO_TIPS), 0.0
+    )
+    return f'<robot name="simulated_ur3e">{"".join(parts)}</robot>'
+
+
+def _joint(
+    name: str,
+    kind: str,
+    parent: str,
+    child: str,
+    at: tuple[float, float, float],
+    twist: float,
+    more: str = "",
+) -> list[str]:
+    origin = f'<origin xyz="{at[0]!r} {at[1]!r} {at[2]!r}" rpy="{twist!r} 0 0"/>'
+    ends = f'<parent link="{parent}"/><child link="{child}"/>'
+    return [f'<link name="{child}"/>', f'<joint name="{name}" type="{kind}">{ends}{origin}{more}</joint>']
+
+
+def _trajectory_result(outcome: Outcome) -> SimpleNamespace:
+    said = "" if outcome.kind == "done" else outcome.detail
+    return new(f"{TRAJECTORY}_Result", error_code=0 if not said else -4, error_string=said)
+
+
+def _pick_result(outcome: Outcome) -> SimpleNamespace:
+    felt = -1 if outcome.holding is None else int(outcome.holding)
+    return new(f"{PICK}_Result", outcome=outcome.kind, detail=outcome.detail, holding=felt)
+
+
+def _stamped(frame: str, T: Float[np.ndarray, "4 4"]) -> Any:
+    x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
+    moved = new("geometry_msgs/Transform", rotation=new("geometry_msgs/Quaternion", x=x, y=y, z=z, w=w))
+    moved.translation = new("geometry_msgs/Vector3", **dict(zip("xyz", T[:3, 3].tolist(), strict=True)))
+    header = new("std_msgs/Header", stamp=now(), frame_id=WORLD)
+    return new("geometry_msgs/TransformStamped", header=header, child_frame_id=frame, transform=moved)
