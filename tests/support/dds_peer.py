@@ -21,8 +21,10 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 OURS = Path(__file__).parents[2] / "src" / "cpor" / "bridges" / "cpor_msgs"
 
-# From the repositories ros2/rcl_interfaces and ros-perception/vision_msgs, without comments.
+# From the repositories ros2/rcl_interfaces, ros2/common_interfaces, ros-perception/vision_msgs and
+# ros-controls/control_msgs, without comments.
 SERVICES = {
+    "std_srvs/srv/Trigger": "uint8 structure_needs_at_least_one_member\n---\nbool success\nstring message",
     "action_msgs/srv/CancelGoal": "action_msgs/GoalInfo goal_info\n---\nint8 ERROR_NONE=0\n"
     "int8 return_code\nGoalInfo[] goals_canceling",
     "rcl_interfaces/srv/ListParameters": "uint64 DEPTH_RECURSIVE=0\nstring[] prefixes\nuint64 depth\n---\n"
@@ -44,6 +46,35 @@ VISION = {
     "Detection2D": "std_msgs/Header header\nObjectHypothesisWithPose[] results\nBoundingBox2D bbox\n"
     "string id",
     "Detection2DArray": "std_msgs/Header header\nDetection2D[] detections",
+}
+CONTROL = {
+    "JointTolerance": "string name\nfloat64 position\nfloat64 velocity\nfloat64 acceleration",
+    "JointComponentTolerance": "string joint_name\nuint16 component\nfloat64 position\n"
+    "float64 velocity\nfloat64 acceleration",
+    "GripperCommand": "float64 position\nfloat64 max_effort",
+}
+CONTROL_ACTIONS = {
+    "FollowJointTrajectory": (
+        "trajectory_msgs/JointTrajectory trajectory\n"
+        "trajectory_msgs/MultiDOFJointTrajectory multi_dof_trajectory\n"
+        "control_msgs/JointTolerance[] path_tolerance\n"
+        "control_msgs/JointComponentTolerance[] component_path_tolerance\n"
+        "control_msgs/JointTolerance[] goal_tolerance\n"
+        "control_msgs/JointComponentTolerance[] component_goal_tolerance\n"
+        "builtin_interfaces/Duration goal_time_tolerance",
+        "int32 error_code\nint32 SUCCESSFUL = 0\nstring error_string",
+        "std_msgs/Header header\nstring[] joint_names\ntrajectory_msgs/JointTrajectoryPoint desired\n"
+        "trajectory_msgs/JointTrajectoryPoint actual\ntrajectory_msgs/JointTrajectoryPoint error\n"
+        "string[] multi_dof_joint_names\n"
+        "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_desired\n"
+        "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_actual\n"
+        "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_error",
+    ),
+    "GripperCommand": (
+        "control_msgs/GripperCommand command",
+        "float64 position\nfloat64 effort\nbool stalled\nbool reached_goal",
+        "float64 position\nfloat64 effort\nbool stalled\nbool reached_goal",
+    ),
 }
 ACTION = {
     "SendGoal_Request": "unique_identifier_msgs/UUID goal_id\ncpor_msgs/{0}_Goal goal",
@@ -77,6 +108,11 @@ def official(store=Stores.ROS2_JAZZY):
     added = {}
     for name, text in VISION.items():
         added |= read("msg", "vision_msgs", name, text)
+    for name, text in CONTROL.items():
+        added |= read("msg", "control_msgs", name, text)
+    for name, texts in CONTROL_ACTIONS.items():
+        for part, text in zip(("Goal", "Result", "Feedback"), texts, strict=True):
+            added |= read("action", "control_msgs", f"{name}_{part}", text)
     halves = dict(SERVICES)
     for path in OURS.glob("srv/*.srv"):
         halves[f"cpor_msgs/srv/{path.stem}"] = path.read_text()

@@ -101,9 +101,9 @@ class RclpyTransport:
 
         self._node.create_service(made, name, called)
 
-    def client(self, name: str, kind: str) -> "_Client":
+    def client(self, name: str, kind: str) -> "_RclpyClient":
         """Call a service."""
-        return _Client(self._node.create_client(_service(kind), name), kind)
+        return _RclpyClient(self._node.create_client(_service(kind), name), kind)
 
     def close(self) -> None:
         """End the node."""
@@ -128,7 +128,7 @@ class _Publisher:
         return bool(self._publisher.get_subscription_count())
 
 
-class _Client:
+class _RclpyClient:
     """Calls a service of a kind."""
 
     def __init__(self, client: Any, kind: str) -> None:
