@@ -70,7 +70,7 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Seconds of processor time of a process and its children so far."""
     total = 0
     for each in (pid, *_children(pid)):
@@ -170,9 +170,9 @@ def measure_decisions(address: str, pid: int, seconds: float, rate: float) -> di
     host, port = address.removeprefix("http://").split(":")
     requests = [encode(scene, f"{host}:{port}") for scene in scenes]
     asyncio.run(send_all(host, int(port), requests[:100], 100.0))
-    before = _cpu_s(pid)
+    before = cpu_seconds(pid)
     latencies, bodies, took = asyncio.run(send_all(host, int(port), requests, rate))
-    cpu_s = _cpu_s(pid) - before
+    cpu_s = cpu_seconds(pid) - before
     expected = cpor.decide_many(scenes, TAU)
     right = 0
     for body, decision in zip(bodies, expected, strict=True):

@@ -1,8 +1,8 @@
-"""The whole loop through a live ROS 2 graph: the same heaps in process, and with `cpor sim --ros2` in another process.
+"""The whole loop through a live ROS 2 graph: the same heaps in process, and with `cpor sim --ros2`.
 
-The camera is without noise, so that both see the same pictures. In process the simulated robot picks by itself;
-through the graph its own pick action does (`pick`), or trajectories and gripper commands do (`trajectories`), which
-are another way to pick: no second try, no descent that ends when it meets something.
+The camera is without noise, so that both see the same pictures. In process the simulated robot picks by
+itself; through the graph its own pick action does (`pick`), or trajectories and gripper commands do
+(`trajectories`), which is another way to pick: no second try, no descent that ends when it meets something.
 
 Run: PYTHONPATH=src:benchmarks python benchmarks/evidence_ros2_loop.py [--seeds 4] [--ways pick,trajectories]
 """
@@ -114,7 +114,8 @@ def main() -> None:
         ended = sum(a.ended == b.ended for a, b in zip(ours, theirs, strict=True))
         equal = sum(a == b for a, b in zip(ours, theirs, strict=True))
         retrieved = sum(each.ended == "retrieved" for each in theirs)
-        said = f"{ended} of {len(found)} end alike, {equal} by the same actions; {retrieved} retrieved, {out} in process"
+        said = f"{ended} of {len(found)} end alike, {equal} by the same actions; "
+        said += f"{retrieved} retrieved, {out} in process"
         point_of = f"the loop through a live ROS 2 graph ({way}), against the same heaps in process"
         rows.append(("serves", point_of, f"{len(found)} of {len(found)} end alike", said))
     for row in rows:

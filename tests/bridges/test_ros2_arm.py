@@ -142,7 +142,7 @@ def test_the_dead_man_contract_of_a_pick_action(monkeypatch):
                 assert robot.grasp(robot_scene(robot), 1).kind == "stopped"
                 assert robot.status().state == "stopped"
                 robot.close()  # the topic is silent, as of a frozen process
-                time.sleep(0.1)
+                time.sleep(1.2)
                 assert "no heartbeat; the arm holds its position" in robot.home().detail
         with connected() as robot:
             done = fetch(robot, budget=1)

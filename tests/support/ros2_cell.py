@@ -65,7 +65,8 @@ def main():
 
     domain, fault = int(sys.argv[1]), sys.argv[2]
     robot = build(SEED, "easy", "none")
-    robot._dead_man._late_s = 5.0  # on a loaded machine
+    if fault != "none":
+        robot._dead_man._late_s = 5.0  # on a loaded machine
     graph = FaultyGraph(DdsTransport(domain), robot)
     print("up", flush=True)
     sys.stdin.read()
