@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cpor.perception.segmenter import Segmenter
-from cpor.robot.arm import DryRunArm
+from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.ur import Station, UniversalRobot
 from cpor.sim.arm.simulated_robot import SimulatorMasks

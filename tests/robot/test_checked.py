@@ -18,9 +18,9 @@ from support.plain_system import plain_system
 from support.ur_cell import one_box
 
 from cpor.errors import CameraError, RobotError
-from cpor.robot.arm import DryRunArm
 from cpor.robot.checked import check_outcome, check_status, checked, why_it_must_stay
 from cpor.robot.cycle import LoopSettings
+from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grippers import DryRunGripper
 from cpor.robot.lease import Left
 from cpor.robot.loop import retrieve
@@ -207,7 +207,7 @@ def test_a_driver_names_its_arm_or_says_that_no_other_program_reaches_it():
 class Live(DryRunArm):
     """An arm that another program could reach."""
 
-    host = "192.0.2.7"
+    address = "ur 192.0.2.7"
 
     def status(self):
         return replace(super().status(), dry_run=False)

@@ -10,9 +10,10 @@ from support.ur_cell import TOOL, one_box
 
 from cpor.errors import CameraError, RobotError
 from cpor.robot import arm as arms
-from cpor.robot.arm import DryRunArm, MotionStoppedError, from_ur_pose, to_ur_pose
+from cpor.robot.arm import MotionStoppedError, from_ur_pose, to_ur_pose
 from cpor.robot.cameras import FrameCamera
 from cpor.robot.cycle import LoopSettings
+from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grippers import DryRunGripper
 from cpor.robot.limits import Box as Region
 from cpor.robot.limits import Limits

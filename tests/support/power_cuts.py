@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cpor.robot.arm import DryRunArm
 from cpor.robot.cycle import LoopSettings
+from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import RobotStatus
 from cpor.robot.run_folder import RunFolder
@@ -63,7 +63,7 @@ class World:
 class RealArm(DryRunArm):
     """An arm of the world."""
 
-    host = "192.0.2.9"
+    address = "ur 192.0.2.9"
     world: World
 
     def status(self) -> RobotStatus:

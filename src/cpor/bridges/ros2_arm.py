@@ -21,7 +21,8 @@ from cpor.bridges.ros2_messages import WireError, new
 from cpor.bridges.ros2_pick import PickRobot
 from cpor.bridges.ros2_transport import Transport
 from cpor.errors import InvalidSettingError, RobotError
-from cpor.robot.arm import ARRIVED_RAD, Arm, ArmFaultError, DryRunArm, unreachable
+from cpor.robot.arm import ARRIVED_RAD, Arm, ArmFaultError, unreachable
+from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grippers import DryRunGripper, GripperDevice
 from cpor.robot.protocol import Robot, RobotStatus
 from cpor.robot.robot_file import fill, make_limits, make_station

@@ -124,7 +124,7 @@ def read_frame(
     Args:
         frame: The messages.
         model: The camera, as its camera info says; None: unknown.
-        topics: Of photograph, depth and camera info, for messages.
+        topics: Names of photograph, depth and camera info, for messages.
 
     Raises:
         CporError: A message cannot be read.

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.errors import InvalidSceneError, RobotError
-from cpor.robot.arm import Arm, ArmFaultError, DryRunArm, MotionStoppedError, RtdeArm
+from cpor.robot.arm import Arm, ArmFaultError, MotionStoppedError, RtdeArm
 from cpor.robot.cameras import FrameCamera
+from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grasps import GraspFinder, GraspPose, Gripper, find_grasps
 from cpor.robot.grippers import DryRunGripper, GripperDevice
 from cpor.robot.limits import Limits
