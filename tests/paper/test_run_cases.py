@@ -3,15 +3,20 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from paper.test_run import quiet, records
 from support.data import DATA
+from typer.testing import CliRunner
 
+from cpor.cli.app import app
 from cpor.paper.runs.dataset import read_dataset, read_logged_dataset
 from cpor.paper.runs.questions import Deciding, QuestionSettings
 from cpor.paper.runs.run import RunPlan, run
+from cpor.pipeline import UNSEEN
 
+SCENES = Path(__file__).parents[2] / "examples" / "scenes" / "sim"
 CLI = (
     "import typer; from cpor.cli.run import add_to; app = typer.Typer(pretty_exceptions_enable=False); "
     "add_to(app); app()"
@@ -46,6 +51,21 @@ def test_a_case_says_what_was_asked_believed_decided_and_true(tmp_path):
     assert first.best.right and not second.best.right
     assert first.n_reachable == 3
     assert first.decision.top_graphs[0].share == pytest.approx(0.72)
+
+
+@pytest.mark.slow
+def test_the_best_action_is_one_that_can_be_taken(tmp_path):
+    """In one of the examples the target is likeliest, but for what nobody segmented."""
+    out = tmp_path / "run"
+    ran = CliRunner().invoke(app, ["run", str(SCENES), "--scorer", "none", "--out", str(out)])
+    assert ran.exit_code == 0, ran.output
+    found = records(out)
+    assert len(found) == 12
+    assert any(max(r.decision.scores.values()) > r.best.score and r.best.object == r.target for r in found)
+    for each in found:
+        assert each.best.object != UNSEEN
+        doable = max(q for o, q in each.decision.scores.items() if o != str(UNSEEN))
+        assert each.best.score == pytest.approx(doable, abs=1e-9)
 
 
 def test_what_cannot_be_read_is_an_error_of_its_case_and_never_free(tmp_path):

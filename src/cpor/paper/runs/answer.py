@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from cpor.decision import Decision, Defer
+from cpor.decision import ROUNDING, Decision, Defer
 from cpor.errors import CporError
-from cpor.infer.certificate import choose
+from cpor.infer.certificate import unseen_index
 from cpor.infer.local import reachable
 from cpor.paper.runs.dataset import FolderItem, Item
 from cpor.paper.runs.questions import CaseQuestion, Deciding, QuestionSettings, item_name, questions
@@ -160,13 +160,13 @@ def _answer(number: int, question: CaseQuestion, hide: str) -> CaseRecord:
 
 
 def _best(posterior: ObstructionPosterior, decision: Decision, truth: TruthRecord | None) -> BestRecord:
-    action = choose(posterior, list(decision.scores.values()), -1.0)
-    assert action is not None and not isinstance(action, Defer)  # some score exceeds -1
-    return BestRecord(
-        object=action.obj,
-        score=decision.scores[action.obj],
-        right=None if truth is None else action.obj in truth.right,
-    )
+    """The likeliest action that can be taken, whatever may have to go first that nobody segmented."""
+    unseen = unseen_index(posterior)
+    known = {o: decision.scores[o] for k, o in enumerate(posterior.objects) if k not in unseen}
+    enough = max(known.values()) - ROUNDING
+    on_top = posterior.target if known[posterior.target] >= enough else None
+    obj = on_top if on_top is not None else next(o for o, score in known.items() if score >= enough)
+    return BestRecord(object=obj, score=known[obj], right=None if truth is None else obj in truth.right)
 
 
 def _outcome(decision: Decision, truth: TruthRecord | None) -> CaseOutcome:
