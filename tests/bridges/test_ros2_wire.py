@@ -9,10 +9,11 @@ from contextlib import contextmanager
 import pytest
 from bridges.test_ros2 import COLOR, DEPTH, FREE, noisy, wait_for
 from support.box_table import BoxTable, TableMasks, stack
-from support.dds_peer import ActionClient, Camera, Peer, parameter
+from support.dds_peer import ActionClient, Camera, Peer, Server, parameter
 from typer.testing import CliRunner
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, TERMINATED, UNKNOWN, UNKNOWN_GOAL
+from cpor.bridges.ros2_clients import ActionClient as GoalClient
 from cpor.bridges.ros2_messages import WireError, new
 from cpor.bridges.ros2_node import DecideNode
 from cpor.bridges.ros2_retrieve import Attached
@@ -226,6 +227,49 @@ def test_parameters():
         ]
         assert not at_once.call(parameters=both).result.successful and node.settings.point is None
         assert at_once.call(parameters=both[:1]).result.successful and node.settings.point == (4.0, 5.0)
+
+
+def test_calls_and_goals_are_served_by_plain_types():
+    """The client's side of a service and of an action; a reply to another client is left alone."""
+    near, peer, goals, came = DdsTransport(DOMAIN), Peer(DOMAIN), [], []
+    kind, path = "control_msgs/action/FollowJointTrajectory", "/arm/follow/_action"
+
+    def stopped(_, response):
+        response.success, response.message = True, "ü"
+
+    def accept(request, response):
+        goals.append(request)
+        response.accepted = True
+
+    def over(request, response):
+        response.status = ABORTED if list(request.goal_id.uuid) == list(goals[0].goal_id.uuid) else SUCCEEDED
+        response.result.error_code, response.result.error_string = -4, "joint 3 left its path"
+
+    stop = Server(peer, "/arm/stop", "std_srvs/srv/Trigger", stopped)
+    servers = [
+        Server(peer, f"{path}/send_goal", f"{kind}_SendGoal", accept),
+        Server(peer, f"{path}/get_result", f"{kind}_GetResult", over),
+        Server(peer, f"{path}/cancel_goal", "action_msgs/srv/CancelGoal", lambda request, response: None),
+    ]
+    try:
+        call = near.client("/arm/stop", "std_srvs/srv/Trigger")
+        wait_for(call.ready)
+        for shift in (1, 0):
+            call(new("std_srvs/srv/Trigger_Request"), came.append)
+            wait_for(lambda shift=shift: stop.serve(shift))
+        wait_for(lambda: came)
+        assert [(each.success, each.message) for each in came] == [(True, "ü")]
+        goal = new(f"{kind}_Goal")
+        goal.trajectory.joint_names = ["a", "b"]
+        point = new("trajectory_msgs/JointTrajectoryPoint", positions=[0.25, -1.0], velocities=[0.0, 0.5])
+        goal.trajectory.points = [point]
+        client = GoalClient(near, "/arm/follow", kind)
+        status, result = client.run(goal, lambda: [each.serve() for each in servers])
+        assert (status, result.error_code, result.error_string) == (ABORTED, -4, "joint 3 left its path")
+        heard = goals[0].goal.trajectory
+        assert list(heard.joint_names) == ["a", "b"] and list(heard.points[0].positions) == [0.25, -1.0]
+    finally:
+        near.close()
 
 
 def test_type_hashes_are_announced():

@@ -111,7 +111,11 @@ def official(store=Stores.ROS2_JAZZY):
     for name, text in CONTROL.items():
         added |= read("msg", "control_msgs", name, text)
     for name, texts in CONTROL_ACTIONS.items():
-        for part, text in zip(("Goal", "Result", "Feedback"), texts, strict=True):
+        parts = dict(zip(("Goal", "Result", "Feedback"), texts, strict=True))
+        wrapped = {
+            part: text.format(name).replace("cpor_msgs", "control_msgs") for part, text in ACTION.items()
+        }
+        for part, text in (parts | wrapped).items():
             added |= read("action", "control_msgs", f"{name}_{part}", text)
     halves = dict(SERVICES)
     for path in OURS.glob("srv/*.srv"):
@@ -276,6 +280,26 @@ class Client:
         reply = self.reply(self.ask(**values))
         assert reply is not None, "no reply came"
         return reply
+
+
+class Server:
+    """Answers a service as rmw_cyclonedds does; `answer` fills in the response."""
+
+    def __init__(self, peer, name, full, answer):
+        asked, self._told = plain(f"{full}_Request"), f"{full}_Response"
+        here, self._answer = peer.here, answer
+        self._reader = DataReader(here, Topic(here, f"rq{name}Request", asked), qos=RELIABLE)
+        self._writer = DataWriter(here, Topic(here, f"rr{name}Reply", plain(self._told)), qos=RELIABLE)
+
+    def serve(self, shift=0):
+        """Answer what came; `shift` makes them answers to another client. How many."""
+        requests = [each for each in self._reader.take(5) if hasattr(each, "client")]
+        for request in requests:
+            response = empty(self._told)
+            response.client, response.number = request.client + shift, request.number
+            self._answer(request, response)
+            self._writer.write(response)
+        return len(requests)
 
 
 class ActionClient:

@@ -205,7 +205,7 @@ class GuardedGoals:
         Raises:
             RobotError: The service says no.
         """
-        if self._resume is not None and self.halted:
+        if self._resume is not None:
             until = time.monotonic() + FIND_S
 
             def watch() -> None:
