@@ -60,6 +60,15 @@ def test_what_every_transport_does(make):
         say(new("diagnostic_msgs/KeyValue", key="3"))
         time.sleep(0.1)
         assert len(heard) == before
+        kept, trigger = [], "std_srvs/srv/Trigger"
+        near.publish("/contract/kept", "std_msgs/String", latched=True)(new("std_msgs/String", data="before"))
+        far.subscribe("/contract/kept", "std_msgs/String", lambda m, s: kept.append(m.data), latched=True)
+        wait_for(lambda: kept == ["before"])
+        near.serve("/contract/stop", trigger, lambda _, reply: reply(new(f"{trigger}_Response", message="ü")))
+        client, came = far.client("/contract/stop", trigger), []
+        wait_for(client.ready)
+        client(new(f"{trigger}_Request"), came.append)
+        wait_for(lambda: [each.message for each in came] == ["ü"])
     finally:
         near.close()
         far.close()
