@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.decision import COST_ASK, Action, Decision, Defer
-from cpor.errors import InvalidSettingError, say_count
+from cpor.errors import InvalidSettingError, say_count, say_version
 from cpor.infer.decide import decide_many
 from cpor.infer.explain import NO_ANSWER, explain
 from cpor.pipeline import Pipeline
@@ -214,7 +214,7 @@ def score_pairs(
         n_asked = len(pairs) - scored.spent.refused
         answered = len(fresh) - len(scored.unanswered)
         asked_for = f"{answered} of {say_count(len(fresh), 'question')}"
-        note = f"The scorer {scorer.name} answered {asked_for}." if pairs else ""
+        note = f"The scorer {say_version(scorer.name)} answered {asked_for}." if pairs else ""
         if kept:
             note += f" The scores of {say_count(len(kept), 'pair')} are from earlier looks."
             scores = {pair: known[pair] if pair in kept else scored.scores[pair] for pair in pairs}
@@ -226,8 +226,8 @@ def score_pairs(
         kept, n_asked = frozenset(), len(asked.answers)
         answered = sum(score is not None for score in asked.answers.values())
         note = (
-            f"The scorer {scorer.name} answered {answered} of {n_asked} questions asked, of {asked.relevant} "
-            f"that could matter; the others would change the action with probability {asked.p_change:.2f}."
+            f"The scorer {say_version(scorer.name)} answered {answered} of {n_asked} questions asked, "
+            f"of {asked.relevant} that could matter; the others would change the action with probability {asked.p_change:.2f}."
         )
     if scored.problems:
         note += f" Problem: {scored.problems[0]}."

@@ -1,5 +1,6 @@
 """Errors of ours: each message names the culprit, where it is, and what to do about it."""
 
+import re
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
@@ -49,6 +50,11 @@ def list_labels(labels: Iterable[Hashable], most: int = 12) -> str:
 def say_count(number: int, what: str) -> str:
     """A number of things: `1 action`, `3 actions`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def say_version(name: str) -> str:
+    """A name with its version in words: `embedded (version 5)` for `embedded 5`."""
+    return re.sub(r" (\d+)$", r" (version \1)", name)
 
 
 def one_of(what: str, name: str, known: Iterable[ChoiceT]) -> ChoiceT:

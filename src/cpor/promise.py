@@ -7,6 +7,7 @@ import numpy as np
 
 from cpor.answer import Believed, Promise, View
 from cpor.decision import Action, Defer
+from cpor.errors import say_version
 from cpor.evidence.source import GEOMETRY
 from cpor.gate.check import Check
 from cpor.gate.masks import MASK_CHECKS, check_masks
@@ -306,7 +307,7 @@ def _why_not(
 
 
 def _name(fingerprint: str | None) -> str:
-    return "an unknown source" if fingerprint is None else fingerprint.split(" @")[0]
+    return "an unknown source" if fingerprint is None else say_version(fingerprint.split(" @")[0])
 
 
 def _check_source(name: str, what: str, is_wrong: bool, maker: str | None, made_now: bool) -> Check:

@@ -5,7 +5,6 @@ decide   a View and a request  -> an Answer: which object is meant, beliefs abou
 follow   frames and a request  -> an Answer for each: ids stay, and earlier looks count as evidence
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,7 +16,7 @@ import numpy as np
 from cpor.answer import Answer, Believed, DecideSettings, Outlook, View
 from cpor.asking import score_pairs
 from cpor.decision import Decision, Defer
-from cpor.errors import say_count
+from cpor.errors import say_count, say_version
 from cpor.evidence.source import Source
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
@@ -123,8 +122,8 @@ class System:
             maker, notes = maker and f"{maker} with hidden parts of ours", (*notes, guessed)
         watch.lap("segment")
         if masks != GIVEN:
-            maker_name = re.sub(r" (\d+)$", r" (version \1)", masks)
-            notes = (*notes, f"The segmenter {maker_name} found {say_count(len(scene.objects), 'object')}.")
+            count = say_count(len(scene.objects), "object")
+            notes = (*notes, f"The segmenter {say_version(masks)} found {count}.")
         recorded = (verified_sources(given) if masks == GIVEN else None) or Sources("")
         made_here = recorded.made_here if masks == GIVEN else {"masks"}
         with ThreadPoolExecutor(1) as side:  # hashing leaves the interpreter to the checks

@@ -74,6 +74,15 @@ def test_yes_and_no_answer_the_question_of_a_deferral(decides):
     assert next_question(unsure(["yes"])) is None
 
 
+def test_a_missing_answer_is_asked_for(decides):
+    unsure = decides(1, {(1, 2): None, (2, 3): 0.0, (1, 3): 0.0}, tau=0.8)
+    answer = unsure([])
+    assert answer.action == Defer("no_evidence")
+    assert (next_question(answer).blocked, next_question(answer).blocker) == (1, 2)
+    assert unsure(["yes"]).action == Remove(2)
+    assert unsure(["no"]).action == Grasp(1)
+
+
 def test_which_object_is_meant_is_answered_by_number_yes_no_and_words(decides):
     decide = decides("the cup", mode="bold")
     answer = decide([])

@@ -12,6 +12,8 @@ from cpor.answer import Answer
 from cpor.decision import Defer
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.infer.explain import explain
+from cpor.pipeline import UNSEEN
+from cpor.relations import Label
 from cpor.words.grounding_answers import (
     PERHAPS,
     AmbiguousRequest,
@@ -61,11 +63,21 @@ def next_question(answer: Answer) -> OpenQuestion | None:
     if answer.posterior is None or not isinstance(answer.action, Defer) or answer.view is None:
         return None
     ask = explain(answer.posterior, answer.decision, k=0, prior=answer.prior, flips=False).ask_next
-    if ask is None or not isinstance(ask.blocked, int) or not isinstance(ask.blocker, int):
+    pair = _first_unanswered(answer) if ask is None else (ask.blocked, ask.blocker)
+    if pair is None or not all(isinstance(each, int) for each in pair):
         return None
     called = {o.id: o.title or "" for o in answer.view.scene.objects}
-    blocker, blocked = (say_objects([k], called) for k in (ask.blocker, ask.blocked))
-    return OpenQuestion(f"Does {blocker} obstruct {blocked}?", ask.blocked, ask.blocker)
+    blocked, blocker = (int(each) for each in pair)  # type: ignore[call-overload]
+    above, below = (say_objects([each], called) for each in (blocker, blocked))
+    return OpenQuestion(f"Does {above} obstruct {below}?", blocked, blocker)
+
+
+def _first_unanswered(answer: Answer) -> tuple[Label, Label] | None:
+    """The pair without an answer to ask about first: one of the target, else any; None: all have one."""
+    assert answer.posterior is not None
+    missing = [r for r in answer.posterior.relations() if r.p is None and r.blocker != UNSEEN]
+    missing.sort(key=lambda r: r.blocked != answer.target)
+    return (missing[0].blocked, missing[0].blocker) if missing else None
 
 
 def decide_after(decides: Decides, request: Request, replies: Sequence[str]) -> Answer:
