@@ -227,7 +227,8 @@ def score_pairs(
         answered = sum(score is not None for score in asked.answers.values())
         note = (
             f"The scorer {say_version(scorer.name)} answered {answered} of {n_asked} questions asked, "
-            f"of {asked.relevant} that could matter; the others would change the action with probability {asked.p_change:.2f}."
+            f"of {asked.relevant} that could matter; the others would change the action with probability "
+            f"{asked.p_change:.2f}."
         )
     if scored.problems:
         note += f" Problem: {scored.problems[0]}."
