@@ -51,15 +51,11 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
     """
     arrow, parquet = _import_pyarrow()
     folder = Path(folder)
-    decided = [(run, [cycle for cycle in run.cycles if cycle.action is not None]) for run in runs]
-    decided = [(run, episode) for run, episode in decided if episode]
-    seen = [cycle.scene.observation for _, episode in decided for cycle in episode]
-    shapes = {each.shape for each in seen}
     if folder.exists():
         raise InvalidSettingError(f"{folder} is there already; choose another folder")
-    if len(shapes) != 1:
-        raise InvalidSettingError(f"the runs have {len(shapes)} sizes of pictures; a data set has one")
-    pictures = [_CAMERA] if any(each.depth is None for each in seen) else [_CAMERA, _DEPTH]
+    decided = [(run, [cycle for cycle in run.cycles if cycle.action is not None]) for run in runs]
+    decided = [(run, episode) for run, episode in decided if episode]
+    shape, pictures = _kind_of_pictures([each.scene.observation for _, one in decided for each in one])
     schema = _schema(arrow, pictures)
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
@@ -89,7 +85,7 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
         _made(meta / "episodes" / _PLACE.format(chunk_index=0, file_index=0)),
     )
     parquet.write_table(_task_table(arrow, tasks), meta / "tasks.parquet")
-    _write_info(meta, shapes.pop(), pictures, len(rows), total, len(tasks))
+    _write_info(meta, shape, pictures, len(rows), total, len(tasks))
     together = {name: _together([stats[name] for stats in each_stats]) for name in schema.names}
     write_text(meta / "stats.json", json.dumps(together, indent=2) + "\n")
     return total
@@ -103,6 +99,14 @@ def _import_pyarrow() -> tuple[Any, Any]:
         raise MissingExtraError(
             "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
         ) from None
+
+
+def _kind_of_pictures(seen: list[Observation]) -> tuple[tuple[int, int], list[str]]:
+    """Size of the pictures, and the names of their columns."""
+    shapes = {each.shape for each in seen}
+    if len(shapes) != 1:
+        raise InvalidSettingError(f"the runs have {len(shapes)} sizes of pictures; a data set has one")
+    return shapes.pop(), [_CAMERA] if any(each.depth is None for each in seen) else [_CAMERA, _DEPTH]
 
 
 def _schema(arrow: Any, pictures: list[str]) -> Any:

@@ -168,9 +168,8 @@ def run_robot_table(
     settings: "ScenarioSettings",
     per_tier: int = 15,
     methods: Sequence[MethodName] = METHODS,
-    workers: int = 1,
+    pool: Pool | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-    engine: str = "local",
     first_seed: int = FIRST_SEED,
     known: Sequence[ScenarioRecord] = (),
 ) -> list[ScenarioRecord]:
@@ -182,9 +181,9 @@ def run_robot_table(
         settings: What the scenarios share.
         per_tier: Scenarios a tier.
         methods: Rows of the table.
-        workers: Number of worker processes.
+        pool: Worker processes (`make_pool`); the nodes of a cluster see the model at the same path. None:
+            this process.
         progress: Told of each step: what is done, how much of it, out of how much.
-        engine: `local`, or `ray`: on a cluster whose nodes see the model at the same path.
         first_seed: Seed of the first scenario; the tiers begin 1,000 apart.
         known: Records of another file that hold here too.
 
@@ -194,38 +193,23 @@ def run_robot_table(
     """
     if per_tier < 1:
         raise InvalidSettingError(f"{per_tier} scenarios a tier; give at least 1")
-    pool = make_pool(workers, engine)
-    head = _made_with(settings)
-    _make_file(out)
-    with held_alone(out, RobotTableError):
-        return _run_missing(out, head, settings, per_tier, methods, pool, progress, first_seed, known)
-
-
-def _run_missing(
-    out: Path,
-    head: dict[str, Any],
-    settings: "ScenarioSettings",
-    per_tier: int,
-    methods: Sequence[MethodName],
-    pool: Pool,
-    progress: Callable[[str, int, int], None] | None,
-    first_seed: int,
-    known: Sequence[ScenarioRecord],
-) -> list[ScenarioRecord]:
     from cpor.paper.scenarios import Job, run_scenario
 
-    done = {(r.tier, r.seed, r.method): r for r in (*known, *_begin(out, head))}
+    head = _made_with(settings)
     seeds = [(tier, first_seed + 1000 * TIERS.index(tier) + k) for k in range(per_tier) for tier in TIERS]
     wanted = [(*place, method) for place in seeds for method in methods]
-    missing = {place: tuple(m for m in methods if (*place, m) not in done) for place in seeds}
-    jobs = [Job(*place, left, settings) for place, left in missing.items() if left]
-    for _, records in pool.do_all(run_scenario, jobs):
-        done |= {(record.tier, record.seed, record.method): record for record in records}
-        with out.open("a", encoding="utf-8") as file:
-            file.writelines(record.model_dump_json() + "\n" for record in records)
-        if progress is not None:
-            progress("scenarios", sum(key in done for key in wanted), len(wanted))
-    return [done[key] for key in wanted]
+    _make_file(out)
+    with held_alone(out, RobotTableError):
+        done = {(r.tier, r.seed, r.method): r for r in (*known, *_begin(out, head))}
+        missing = {place: tuple(m for m in methods if (*place, m) not in done) for place in seeds}
+        jobs = [Job(*place, left, settings) for place, left in missing.items() if left]
+        for _, records in (pool or make_pool()).do_all(run_scenario, jobs):
+            done |= {(record.tier, record.seed, record.method): record for record in records}
+            with out.open("a", encoding="utf-8") as file:
+                file.writelines(record.model_dump_json() + "\n" for record in records)
+            if progress is not None:
+                progress("scenarios", sum(key in done for key in wanted), len(wanted))
+        return [done[key] for key in wanted]
 
 
 def read_records(path: Path) -> list[ScenarioRecord]:

@@ -1,9 +1,10 @@
 """What is said of one turn of the loop and of a whole run: settings, cycles, result."""
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -149,6 +150,24 @@ that it is not: the loop looks and decides anew."""
 
 Retarget: TypeAlias = Callable[[], int | None]
 """Tells, once, the id in the last frame of another object that is asked for from now on; None: no change."""
+
+
+class PersonCallbacks(TypedDict, total=False):
+    """How a person takes part in a run.
+
+    Attributes:
+        ask: Asks a person, after too many deferrals in a row, and where looking again does not tell.
+        stop: Stops the robot at once, from any thread.
+        retarget: Called before every look and right before the robot is sent: it then stays, and looks again
+            for the new target. The result is about the object that was asked for last.
+        confirm: Asks a person yes or no before anything moves, where the gripper is not known to be empty or
+            the last program did not end in order. None: such a run ends as `stopped`.
+    """
+
+    ask: Ask | None
+    stop: threading.Event | None
+    retarget: Retarget | None
+    confirm: Callable[[str], bool] | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ Whatever happens, the arm is left at rest (`home` or `stop`) and the record says
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from cpor.answer import View
 from cpor.decision import Defer, Grasp
@@ -14,7 +14,16 @@ from cpor.errors import CporError, list_labels, say_count
 from cpor.pipeline import Stopwatch
 from cpor.robot import steps
 from cpor.robot.checked import checked, why_it_must_stay
-from cpor.robot.cycle import Ask, Cycle, Ended, LoopSettings, Retarget, RunResult, as_recorded
+from cpor.robot.cycle import (
+    Ask,
+    Cycle,
+    Ended,
+    LoopSettings,
+    PersonCallbacks,
+    Retarget,
+    RunResult,
+    as_recorded,
+)
 from cpor.robot.fresh import MOST_CHANGES, require_still_camera
 from cpor.robot.lease import Left
 from cpor.robot.look_around import Around
@@ -42,10 +51,7 @@ def retrieve(
     on_cycle: Callable[[Cycle], None] | None = None,
     *,
     on_decision: Callable[[Cycle], None] | None = None,
-    ask: Ask | None = None,
-    stop: threading.Event | None = None,
-    retarget: Retarget | None = None,
-    confirm: Callable[[str], bool] | None = None,
+    **person: Unpack[PersonCallbacks],
 ) -> RunResult:
     """Retrieve an object from clutter.
 
@@ -58,12 +64,7 @@ def retrieve(
         record: Where every cycle is written as it happens; None keeps it in memory only.
         on_cycle: Called after every cycle, the last time once the record is written.
         on_decision: Called before the robot is sent; the cycle's `attempt` is still `none`.
-        ask: Asks a person, after too many deferrals in a row, and where looking again does not tell.
-        stop: Stops the robot at once, from any thread.
-        retarget: Called before every look and right before the robot is sent: it then stays, and looks again
-            for the new target. The result is about the object that was asked for last.
-        confirm: Asks a person yes or no before anything moves, where the gripper is not known to be empty or
-            the last program did not end in order. None: such a run ends as `stopped`.
+        person: How a person takes part: `ask`, `stop`, `retarget`, `confirm`; see `PersonCallbacks`.
 
     Returns:
         How it ended and every cycle. Errors of ours end the run as `fault`; any other error leaves the
@@ -79,9 +80,9 @@ def retrieve(
     wanted = request if callable(request) else as_request(request).required()
     robot = checked(robot)
     run = _Run(robot, system, Track(wanted, settings.ids_are_kept), settings, record)
-    run.confirm = confirm
-    run.on_cycle, run.on_decision, run.ask, run.retarget = on_cycle, on_decision, ask, retarget
-    run.stop = stop or run.stop
+    run.on_cycle, run.on_decision = on_cycle, on_decision
+    run.ask, run.retarget, run.confirm = person.get("ask"), person.get("retarget"), person.get("confirm")
+    run.stop = person.get("stop") or run.stop
     with stopping(robot, run.stop) as run.left:
         return run.carry_out()
 

@@ -29,6 +29,8 @@ class Station:
 
     Attributes:
         T_world_base: Pose of the arm's base. Shape (4, 4). [m]
+        T_flange_tool: From the flange to the point midway between the finger tips; by default 0.16 m along
+            z, a Robotiq 2F-85 nearly closed. Shape (4, 4). [m]
         look_joints: Posture in which the camera sees all. Try it by hand first. [rad]
         T_world_look: The tool in that posture. Shape (4, 4). [m]
         T_world_deliver: Where the target is let go. Shape (4, 4). [m]
@@ -44,6 +46,9 @@ class Station:
     T_world_discard: Float[np.ndarray, "4 4"] = field(default_factory=lambda: facing_down(0.1, 0.34, 0.10))
     travel_height: float = 0.25
     clearance: float = 0.08
+    T_flange_tool: Float[np.ndarray, "4 4"] = field(
+        default_factory=lambda: _shifted(np.eye(4), np.array([0.0, 0.0, 0.16]))
+    )
 
 
 @dataclass(frozen=True)
@@ -305,7 +310,6 @@ def connect_ur(
     limits: Limits | None = None,
     station: Station | None = None,
     *,
-    T_flange_tool: Float[np.ndarray, "4 4"] | None = None,
     payload_kg: float = 1.0,
     dry_run: bool = True,
     grasps: GraspFinder | None = None,
@@ -318,8 +322,6 @@ def connect_ur(
         gripper: None only in a dry run.
         limits: Where and how fast.
         station: Where things are.
-        T_flange_tool: From the flange to the point midway between the finger tips; by default 0.16 m along
-            z, a Robotiq 2F-85 nearly closed. Shape (4, 4). [m]
         payload_kg: Mass of the gripper. [kg]
         dry_run: Move nothing.
         grasps: Finds grasps; `find_grasps` by default.
@@ -334,9 +336,7 @@ def connect_ur(
         return UniversalRobot(arm, camera, DryRunGripper(), limits, station, grasps=grasps)
     if gripper is None:
         raise RobotError("a real arm needs a gripper: give a RobotiqGripper or a DigitalOutputGripper")
-    if T_flange_tool is None:
-        T_flange_tool = _shifted(np.eye(4), np.array([0.0, 0.0, 0.16]))
-    arm = RtdeArm(host, T_flange_tool, payload_kg)
+    arm = RtdeArm(host, station.T_flange_tool, payload_kg)
     return UniversalRobot(arm, camera, gripper, limits, station, grasps=grasps)
 
 

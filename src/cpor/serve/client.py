@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import httpx
 import numpy as np
@@ -44,6 +44,23 @@ SentPicture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path
 
 FileLike: TypeAlias = Path | str | bytes
 """A file or its content."""
+
+
+class SentFiles(TypedDict, total=False):
+    """Files beside a picture that is not a scene.
+
+    Attributes:
+        instances: A PNG file of ids.
+        amodal: An npz file of masks.
+        camera: JSON as `camera.json` has it.
+        depth_unit_m: Metres of one step of depth. [m]
+    """
+
+    instances: FileLike | None
+    amodal: FileLike | None
+    camera: str | None
+    depth_unit_m: float | None
+
 
 _Any = TypeVar("_Any")
 _Reply = TypeVar("_Reply", bound=BaseModel)
@@ -133,23 +150,16 @@ class Client:
         self,
         picture: SentPicture,
         depth: FileLike | None = None,
-        *,
-        instances: FileLike | None = None,
-        amodal: FileLike | None = None,
-        camera: str | None = None,
-        depth_unit_m: float | None = None,
+        **files: Unpack[SentFiles],
     ) -> SceneReply:
         """What is seen in a picture.
 
         Args:
             picture: A scene, its folder or an `Observation` brings depth, camera and masks along.
             depth: A 16-bit PNG file.
-            instances: A PNG file of ids.
-            amodal: An npz file of masks.
-            camera: JSON as `camera.json` has it.
-            depth_unit_m: Metres of one step of depth. [m]
+            files: Masks and camera, where they are files; see `SentFiles`.
         """
-        parts = _parts(picture, depth, instances, amodal, camera, depth_unit_m)
+        parts = _parts(picture, depth, files)
         return self._ask(SceneReply, "POST", "/v1/scenes", files=parts)
 
     def decide_scene(
@@ -192,13 +202,10 @@ class Client:
         point: tuple[float, float] | None = None,
         mode: Mode | None = None,
         tau: float | None = None,
-        instances: FileLike | None = None,
-        amodal: FileLike | None = None,
-        camera: str | None = None,
-        depth_unit_m: float | None = None,
+        **files: Unpack[SentFiles],
     ) -> SceneDecideReply:
         """From a picture and a request to a decision; asked for by words, `target` or `point`."""
-        parts = _parts(picture, depth, instances, amodal, camera, depth_unit_m)
+        parts = _parts(picture, depth, files)
         asked = {
             "request": request,
             "target": target,
@@ -298,12 +305,7 @@ def _as_request(
 
 
 def _parts(
-    picture: SentPicture,
-    depth: FileLike | None,
-    instances: FileLike | None,
-    amodal: FileLike | None,
-    camera: str | None,
-    depth_unit_m: float | None,
+    picture: SentPicture, depth: FileLike | None, given: SentFiles
 ) -> dict[str, tuple[str | None, bytes]]:
     """The parts of a multipart request."""
     content: dict[str, bytes] = {}
@@ -318,13 +320,14 @@ def _parts(
         content = {name: data for name, data in files.items() if name in frame | masks}
     else:
         content["rgb"] = encode_png(picture) if isinstance(picture, np.ndarray) else _content(picture)
-    for name, file in (("depth", depth), ("instances", instances), ("amodal", amodal)):
+    masks_given = ("instances", given.get("instances")), ("amodal", given.get("amodal"))
+    for name, file in (("depth", depth), *masks_given):
         if file is not None:
             content[name] = _content(file)
-    if camera is not None:
+    if (camera := given.get("camera")) is not None:
         content["camera"] = camera.encode()
-    if depth_unit_m is not None:
-        content["depth_unit_m"] = str(depth_unit_m).encode()
+    if (unit_m := given.get("depth_unit_m")) is not None:
+        content["depth_unit_m"] = str(unit_m).encode()
     is_file = {"rgb", "depth", "instances", "amodal"}
     return {name: (name if name in is_file else None, data) for name, data in content.items()}
 

@@ -1,10 +1,9 @@
 """The loop closed on a simulated heap, judged by the truth at the time of each action."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
 import numpy as np
 from jaxtyping import Int32
@@ -15,7 +14,7 @@ from cpor.learn.modes import DEFAULT_MODE, Mode
 from cpor.parts import NONE
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
-from cpor.robot.cycle import Ask, Cycle, LoopSettings, Retarget, RunResult
+from cpor.robot.cycle import Cycle, LoopSettings, PersonCallbacks, RunResult
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy, PixelPoint, Scene, TrueRelations
@@ -233,10 +232,8 @@ def demonstrate(
     record: RunFolder | None = None,
     on_decision: Callable[[Cycle], None] = lambda cycle: None,
     on_cycle: Callable[[Cycle, Verdict | None], None] = lambda cycle, verdict: None,
-    ask: Ask | None = None,
-    stop: threading.Event | None = None,
-    retarget: Retarget | None = None,
     sign_off_prior: str | None = None,
+    **person: Unpack[PersonCallbacks],
 ) -> Demonstration:
     """Retrieve the target, and judge each action by the truth when it is begun.
 
@@ -247,10 +244,8 @@ def demonstrate(
         record: Where every cycle is written.
         on_decision: Called before the arm moves.
         on_cycle: Called after, with what the truth says.
-        ask: Asked after too many deferrals in a row.
-        stop: Stops the arm at once, from whatever thread it is set.
-        retarget: Asked for another target, as `retrieve` does.
         sign_off_prior: The person who allows a prior for missing answers, and why; see `LoopSettings`.
+        person: How a person takes part, as in `retrieve`.
     """
     verdicts: dict[int, Verdict] = {}
     witness = Witness(stage)
@@ -283,9 +278,7 @@ def demonstrate(
         record,
         over,
         on_decision=decided,
-        ask=ask,
-        stop=stop,
-        retarget=retarget,
+        **person,
     )
     return Demonstration(result, witness.delivered, verdicts, max(0, pointer.times - 1), moments)
 

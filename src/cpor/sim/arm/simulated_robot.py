@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from cpor.errors import list_labels
 from cpor.robot.dead_man import DeadMan
-from cpor.robot.grasps import GraspFinder, GraspPose, GraspSettings, find_grasps
+from cpor.robot.grasps import GraspFinder, GraspPose, find_grasps
 from cpor.robot.protocol import HEARTBEAT_S, Outcome, OutcomeKind, RobotState, RobotStatus
 from cpor.scene import Camera, DetectedObject, Observation, Scene
 from cpor.sim.arm import ur3e
@@ -53,7 +53,6 @@ class SimulatedRobot:
         look: Light, table and bin of its pictures.
         sensor: How the camera fails, None for a perfect one.
         rng: Where the sensor's errors come from.
-        settings: How grasps are looked for; `GraspSettings()` by default.
         watch: Told the world after every control step, for films; it must not change it.
         late_s: A heartbeat later than this ends a motion. Longer than for a real arm: nothing can be hurt,
             and the process has a world to compute meanwhile. [s]
@@ -72,7 +71,6 @@ class SimulatedRobot:
         look: SceneLook,
         sensor: SensorModel | None,
         rng: np.random.Generator,
-        settings: GraspSettings | None = None,
         watch: Callable[[World], None] | None = None,
         late_s: float = 5 * HEARTBEAT_S,
         grasps: GraspFinder | None = None,
@@ -82,7 +80,7 @@ class SimulatedRobot:
         self._look = look
         self._sensor = sensor
         self._rng = rng
-        self._find = grasps or (lambda scene, obj: find_grasps(scene, obj, ur3e.GRIPPER, settings))
+        self._find = grasps or (lambda scene, obj: find_grasps(scene, obj, ur3e.GRIPPER))
         self.address = None  # no other program can reach it
         self._stop = threading.Event()
         self._dead_man = DeadMan(self._stop.set, late_s)
