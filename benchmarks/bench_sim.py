@@ -16,7 +16,7 @@ from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.settle import drift
-from cpor.sim.physics.truth import has_cycle, sweep_relations
+from cpor.sim.physics.true_relations import has_cycle, sweep_relations
 
 
 def measure(seed: int, settings: HeapSettings, watch: bool) -> dict[str, float]:

@@ -37,7 +37,7 @@ from cpor.bridges.agent import AgentTools  # noqa: E402
 from cpor.bridges.agent_arm import AgentArm  # noqa: E402
 from cpor.bridges.bag_cameras import BagError  # noqa: E402
 from cpor.bridges.bags import open_bag  # noqa: E402
-from cpor.bridges.grasps import PlannedGrasps, met_on_the_way, points_of  # noqa: E402
+from cpor.bridges.grasp_planner import PlannedGrasps, met_on_the_way, points_of  # noqa: E402
 from cpor.bridges.mcap_run import write_run_mcap  # noqa: E402
 from cpor.bridges.mcp_server import make_mcp_server  # noqa: E402
 from cpor.bridges.trees import Cell, fetch_tree  # noqa: E402

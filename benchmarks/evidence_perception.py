@@ -23,7 +23,7 @@ from cpor.io.scene_folder import read_scene_folder
 from cpor.io.scene_set import list_scene_folders
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.chain import ChainTable, measure_chain
-from cpor.paper.geometry import measure_geometry
+from cpor.paper.geometry_log import measure_geometry
 from cpor.paper.mask_table import MaskFigure, measure_masks
 from cpor.paper.pair_log import log_pairs, read_pair_log, write_pair_log
 from cpor.paper.perceived import (

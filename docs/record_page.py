@@ -18,7 +18,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 import cpor
-from cpor.serve.http.app import create_app
+from cpor.serve.http.http_app import create_app
 from cpor.serve.http.settings import ServeSettings
 
 EXAMPLE = "touching-toys"

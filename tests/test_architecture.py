@@ -115,6 +115,15 @@ def test_a_class_or_alias_has_a_name_of_its_own():
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_few_modules_share_a_name():
+    """A file is found by its name; `__init__` aside."""
+    places = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        places[path.stem].append(str(path.relative_to(SOURCE)))
+    repeated = {name: found for name, found in places.items() if len(found) > 1 and name != "__init__"}
+    assert len(repeated) <= 8, repeated
+
+
 def test_importing_the_package_loads_nothing_heavy():
     heavy = ["numba", "scipy", "PIL", "rich", "typer", "pydantic", "torch", "mujoco", "onnxruntime"]
     heavy += ["openai", "google.genai", "transformers"]

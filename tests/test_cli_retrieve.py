@@ -11,8 +11,8 @@ from cpor.cli.app import app
 from cpor.errors import CporError, InvalidSettingError
 from cpor.io.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
+from cpor.robot.judged_retrievals import FILE, keep_retrieval, read_retrievals
 from cpor.robot.protocol import Outcome, RobotStatus
-from cpor.robot.retrievals import FILE, keep_retrieval, read_retrievals
 from cpor.robot.robot_file import build_ur, open_robot, read_robot_file
 from cpor.robot.run_folder import read_run
 from cpor.scene import Scene

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from benchmarks.rooms import PICTURE, read_rooms
 from cpor import plugins
 from cpor.io import camera_files
-from cpor.semantics.registry import load_scorer
+from cpor.semantics.scorer_registry import load_scorer
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

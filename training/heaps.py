@@ -12,7 +12,7 @@ import numpy as np
 from cpor.errors import InvalidSettingError
 from cpor.sim.camera.rays import Geometry, gather_geometry
 from cpor.sim.objects.catalogue import catalogue
-from cpor.sim.objects.shapes import ObjectModel
+from cpor.sim.objects.solids import ObjectModel
 from cpor.sim.physics.build import TRAY_HALF, compile_world, make_spec
 from cpor.sim.physics.settle import settle_roughly
 from cpor.sim.physics.world import DELIVERY, DISCARD, HEAP_CENTRE, Bin, World

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from cpor.sim.objects.shapes import Part, Quaternion
+from cpor.sim.objects.solids import Part, Quaternion
 from training.pieces import FILM, MAIN, METAL, SECOND, about_z, frustum, part, rod
 
 

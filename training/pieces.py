@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpor.sim.objects.shapes import ObjectModel, Part, Quaternion, Surface, Vector
+from cpor.sim.objects.solids import ObjectModel, Part, Quaternion, Surface, Vector
 
 MAIN = Surface((0.5, 0.5, 0.5))
 SECOND = Surface((0.6, 0.5, 0.5))

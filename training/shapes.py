@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cpor.sim.objects.shapes import ObjectModel, Part, Quaternion
+from cpor.sim.objects.solids import ObjectModel, Part, Quaternion
 from training.packs import blister, bottle, coil, flat_bag, roll, spool
 from training.pieces import SECOND, about_z, frustum, hull, part, rod
 from training.tools import scissors, tool

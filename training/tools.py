@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from cpor.sim.objects.shapes import Part
+from cpor.sim.objects.solids import Part
 from training.pieces import MAIN, METAL, SECOND, about_z, hull, part, rod
 
 

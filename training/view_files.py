@@ -16,7 +16,7 @@ from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, TrueRelations
 from cpor.sim.dataset.recognition import Recognition
-from cpor.sim.physics.truth import HIDDEN_SHARE
+from cpor.sim.physics.true_relations import HIDDEN_SHARE
 from training.config import Config
 
 ANSWERS = ".answers"

@@ -21,8 +21,8 @@ from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.promise import Makers
 from cpor.scene import Scene, SemanticScores
-from cpor.semantics.registry import load_scorer
 from cpor.semantics.scorer import RelationScorer
+from cpor.semantics.scorer_registry import load_scorer
 from cpor.sources import fingerprint, verified_sources
 
 NONE = "none"

@@ -10,7 +10,13 @@ import zmq
 from support.box_table import Box, OverTheTable, TableMasks
 from support.plain_system import plain_system
 
-from cpor.bridges.grasps import GraspGenServer, PlannedGrasps, from_graspnet, graspnet_planner, points_of
+from cpor.bridges.grasp_planner import (
+    GraspGenServer,
+    PlannedGrasps,
+    from_graspnet,
+    graspnet_planner,
+    points_of,
+)
 from cpor.errors import InvalidSceneError, RobotError
 from cpor.robot.grasps import GraspPose, find_grasps
 from cpor.robot.loop import retrieve

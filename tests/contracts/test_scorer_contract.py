@@ -7,9 +7,9 @@ from support.vlm_scenes import all_pairs
 from support.vlm_servers import GeminiHandler, OpenAIHandler, Plan, VlmServer
 
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.registry import make_scorer
 from cpor.semantics.replay import record, replay
 from cpor.semantics.scorer import RelationScorer, ScoredPairs, check_pairs
+from cpor.semantics.scorer_registry import make_scorer
 from cpor.testing import check_scorer, example_scene
 
 SCORERS = [

@@ -6,7 +6,7 @@ pytest.importorskip("mujoco")
 
 from cpor.model import FittedModel, bundled_model
 from cpor.paper import episodes
-from cpor.robot.retrievals import read_retrievals
+from cpor.robot.judged_retrievals import read_retrievals
 from cpor.sim.staged_run import DemoSettings
 
 

@@ -15,16 +15,16 @@ from support.scenes import random_matrix
 from typer.testing import CliRunner
 
 from cpor import CporError
-from cpor.cli.reproduce import add_to
+from cpor.cli.reproduce_command import add_to
 from cpor.infer.topk import iterate_graphs
 from cpor.paper.cases import ScoredCase, solve_cases
 from cpor.paper.chain_posterior import reach_and_acyclic, weigh_graphs
+from cpor.paper.graph_structure import is_certified
 from cpor.paper.mechanism import conflict_table, mu_by_tier
 from cpor.paper.paired import likeliest_graph, product_scores
 from cpor.paper.published import PUBLISHED as PUBLISHED_TABLES
 from cpor.paper.reproduce import reproduce
 from cpor.paper.selective import curves_csv, measure_selective
-from cpor.paper.structure import is_certified
 from cpor.paper.table import is_printed, judge, table_group
 from cpor.paper.unobench import UnobenchCase
 from cpor.relations import ObstructionPosterior

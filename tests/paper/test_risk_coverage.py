@@ -5,8 +5,8 @@ import pytest
 
 from cpor.learn.bootstrap import bootstrap_mean, compare_paired
 from cpor.learn.checks import MetricInputError
+from cpor.paper.graph_structure import truncation_tv
 from cpor.paper.risk_coverage import aurc, coverage, ecr, risk_coverage, rsr
-from cpor.paper.structure import truncation_tv
 
 
 def total_variation(p, q):

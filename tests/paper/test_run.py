@@ -21,7 +21,7 @@ import pytest
 
 from cpor.errors import InvalidSettingError
 from cpor.io.pool import RayPool, WorkerDiedError, make_pool
-from cpor.paper.runs.answer import answer_shard
+from cpor.paper.runs.answer_items import answer_shard
 from cpor.paper.runs.dataset import read_dataset
 from cpor.paper.runs.folder import RunFolderError, open_run_folder, read_run_folder
 from cpor.paper.runs.questions import Deciding, QuestionSettings

@@ -18,8 +18,8 @@ from cpor.pipeline import UNSEEN
 
 SCENES = Path(__file__).parents[2] / "examples" / "scenes" / "sim"
 CLI = (
-    "import typer; from cpor.cli.run import add_to; app = typer.Typer(pretty_exceptions_enable=False); "
-    "add_to(app); app()"
+    "import typer; from cpor.cli.run_commands import add_to; "
+    "app = typer.Typer(pretty_exceptions_enable=False); add_to(app); app()"
 )
 
 

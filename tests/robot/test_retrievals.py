@@ -5,7 +5,7 @@ import pytest
 from cpor.learn.binomial import RiskInputError
 from cpor.learn.retrievals import promise_retrievals
 from cpor.model import FittedModel, bundled_model
-from cpor.robot.retrievals import (
+from cpor.robot.judged_retrievals import (
     Retrieval,
     RetrievalFileError,
     keep_retrieval,

@@ -5,7 +5,7 @@ from support.vlm_backends import HANDLERS, KEY
 from support.vlm_servers import Plan, VlmServer
 
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.registry import make_scorer
+from cpor.semantics.scorer_registry import make_scorer
 
 
 @pytest.fixture

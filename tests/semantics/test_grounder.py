@@ -15,9 +15,9 @@ from cpor.semantics.config import BudgetTable, PricesTable, ScorerConfig
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.grounder import Grounder, WordsReply, ground_with
 from cpor.semantics.provider import Completion
-from cpor.semantics.registry import make_scorer
 from cpor.semantics.replay import record, replay
 from cpor.semantics.scorer import ScorerError
+from cpor.semantics.scorer_registry import make_scorer
 from cpor.semantics.vlm import VlmScorer
 from cpor.semantics.words_question import LONGEST_REQUEST, read_words_reply, words_prompt
 from cpor.system import System

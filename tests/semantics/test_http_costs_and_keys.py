@@ -11,8 +11,8 @@ from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 from cpor.scene import BlockedBy
 from cpor.semantics.config import BudgetTable, PricesTable, ScorerConfig
 from cpor.semantics.provider import Question
-from cpor.semantics.registry import make_scorer
 from cpor.semantics.scorer import ScorerError
+from cpor.semantics.scorer_registry import make_scorer
 
 
 @BOTH

@@ -13,8 +13,8 @@ from support.vlm_servers import Plan, VlmServer
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.provider import ProviderFailure
-from cpor.semantics.registry import make_scorer
 from cpor.semantics.scorer import ScorerError
+from cpor.semantics.scorer_registry import make_scorer
 
 
 class _Odd:

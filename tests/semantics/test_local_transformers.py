@@ -7,8 +7,8 @@ from support.vlm_scenes import all_pairs, heap
 
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.registry import make_scorer
 from cpor.semantics.scorer import ScorerError
+from cpor.semantics.scorer_registry import make_scorer
 
 pytestmark = pytest.mark.slow  # loads torch
 

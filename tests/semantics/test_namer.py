@@ -9,7 +9,7 @@ from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import BudgetTable, ScorerConfig
 from cpor.semantics.namer import read_names_reply
-from cpor.semantics.registry import make_scorer
+from cpor.semantics.scorer_registry import make_scorer
 from cpor.system import System
 
 

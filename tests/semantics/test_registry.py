@@ -7,8 +7,8 @@ from support.vlm_scenes import heap
 from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 
 from cpor.semantics.config import ScorerConfig, read_config
-from cpor.semantics.registry import config_files, find_config, load_scorer, make_scorer, scorer_status
 from cpor.semantics.scorer import RelationScorer, ScorerError, touching_pairs
+from cpor.semantics.scorer_registry import config_files, find_config, load_scorer, make_scorer, scorer_status
 
 ROOT = Path(__file__).parents[2]
 IN_THE_PAPER = {
@@ -137,7 +137,7 @@ def test_status_tells_what_is_installed_configured_and_reachable(monkeypatch, tm
             f'kind = "gemini"\nmodel = "m"\nbase_url = "{server.url}"\napi_key_env = "NOT_SET"\n'
         )
         monkeypatch.setenv("CPOR_SCORERS", str(tmp_path))
-        monkeypatch.setattr("cpor.semantics.registry.files", lambda _: tmp_path / "nothing")
+        monkeypatch.setattr("cpor.semantics.scorer_registry.files", lambda _: tmp_path / "nothing")
         status = {each.name: each for each in scorer_status(timeout_s=1.0)}
     assert status["here"].reachable and status["here"].configured is None and status["here"].installed is None
     assert status["gone"].reachable is False
@@ -149,7 +149,7 @@ def test_status_tells_what_is_installed_configured_and_reachable(monkeypatch, tm
 def test_a_host_that_cannot_be_one_is_not_reachable(monkeypatch, tmp_path):
     (tmp_path / "odd.toml").write_text(f'kind = "openai"\nbase_url = "http://{"a" * 70}.example/v1"\n')
     monkeypatch.setenv("CPOR_SCORERS", str(tmp_path))
-    monkeypatch.setattr("cpor.semantics.registry.files", lambda _: tmp_path / "nothing")
+    monkeypatch.setattr("cpor.semantics.scorer_registry.files", lambda _: tmp_path / "nothing")
     (status,) = scorer_status(timeout_s=0.5)
     assert status.reachable is False
 

@@ -8,7 +8,7 @@ from support.vlm_scenes import all_pairs, heap
 
 from cpor.scene import BlockedBy
 from cpor.semantics.matching import NumberedMarks, number_objects
-from cpor.semantics.replies import read_relations
+from cpor.semantics.reply_parser import read_relations
 from cpor.semantics.yes_no import p_yes
 
 SCENE = heap(3)

@@ -13,7 +13,7 @@ from support.vlm_scenes import heap
 
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.registry import make_scorer
+from cpor.semantics.scorer_registry import make_scorer
 
 KEY = "sk-test-not-a-real-key-0123456789"
 BOTH = pytest.mark.parametrize("kind", ["openai", "gemini"])

@@ -10,8 +10,8 @@ from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.matching import NumberedMarks, number_objects
-from cpor.semantics.registry import make_scorer
 from cpor.semantics.scorer import ScorerError
+from cpor.semantics.scorer_registry import make_scorer
 from cpor.semantics.unograsp import parse_reply, read_chains
 
 SCENE = heap(5)

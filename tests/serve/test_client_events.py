@@ -14,7 +14,7 @@ from starlette.routing import Route
 from cpor.serve.api.messages import RunEvent, RunReply
 from cpor.serve.client import Client, ServiceError
 from cpor.serve.live.events import EventLog
-from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.run_limits import RunLimits
 
 
 def said(state):

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from cpor.serve.api.messages import DecideRequest, ErrorReply
-from cpor.serve.http.app import create_app
-from cpor.serve.http.limits import BodyLimit
+from cpor.serve.http.http_app import create_app
 from cpor.serve.http.metrics import Counting, Metrics
+from cpor.serve.http.request_limits import BodyLimit
 from cpor.serve.http.request_time import answer_by
 from cpor.serve.http.settings import ServeSettings
 

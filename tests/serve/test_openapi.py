@@ -2,7 +2,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from support.sizes import sized
 
-from cpor.serve.http.app import create_app
+from cpor.serve.http.http_app import create_app
 
 EXAMPLES = sized(8, 25)
 """Of each operation."""

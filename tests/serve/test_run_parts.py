@@ -18,8 +18,8 @@ from cpor.serve.api.messages import FilmMessage, RunEvent, RunReply
 from cpor.serve.http.refusals import Busy
 from cpor.serve.live.controls import RunControls
 from cpor.serve.live.events import EventLog, Pictures
-from cpor.serve.live.limits import RunLimits
 from cpor.serve.live.pipe_messages import RunOrder
+from cpor.serve.live.run_limits import RunLimits
 from cpor.serve.live.show import describe_cycle
 
 

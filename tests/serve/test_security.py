@@ -14,7 +14,7 @@ from cpor.errors import InvalidSettingError
 from cpor.io.scene_folder import write_scene_folder
 from cpor.scene import Scene
 from cpor.serve.client import Client, ServiceError
-from cpor.serve.http.app import create_app
+from cpor.serve.http.http_app import create_app
 from cpor.serve.http.server import CannotListenError, listen
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.jobs.workers import WorkerPool

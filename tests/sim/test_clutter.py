@@ -12,7 +12,7 @@ from support.sizes import sized
 from cpor.errors import InvalidSettingError, SimulationError
 from cpor.sim.physics.clutter import CROWDS, HeapSettings, make_heap
 from cpor.sim.physics.settle import drift
-from cpor.sim.physics.truth import longest_path, sweep_relations
+from cpor.sim.physics.true_relations import longest_path, sweep_relations
 from cpor.sim.physics.world import HEAP_CENTRE
 
 SEEDS = range(sized(2, 3))

@@ -23,7 +23,7 @@ from cpor.sim.dataset.make import (
     simulate_case,
     write_dataset,
 )
-from cpor.sim.physics.truth import tier_of
+from cpor.sim.physics.true_relations import tier_of
 
 SMALL = DatasetSettings(width=160, height=120)
 N = 3

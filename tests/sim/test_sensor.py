@@ -21,7 +21,7 @@ from cpor.sim.camera.sensor import (
 )
 from cpor.sim.camera.shading import render_rgb
 from cpor.sim.camera.views import cast_views, overhead_camera
-from cpor.sim.objects.shapes import Surface
+from cpor.sim.objects.solids import Surface
 
 LOSSLESS = replace(
     DEFAULT_SENSOR, edge_loss=0.0, grazing_loss=0.0, dark_loss=0.0, shiny_loss=0.0, stray_loss=0.0

@@ -13,7 +13,7 @@ from cpor.sim.camera.look import Light, plain_look, random_look
 from cpor.sim.camera.shading import render_rgb
 from cpor.sim.camera.views import cast_views, overhead_camera
 from cpor.sim.objects.catalogue import catalogue
-from cpor.sim.objects.shapes import Surface
+from cpor.sim.objects.solids import Surface
 from cpor.sim.objects.textures import PATTERN_CODES, list_surfaces
 
 CAMERA = overhead_camera(320, 240)

@@ -13,7 +13,7 @@ from cpor.sim.arm.simulated_robot import SimulatorMasks
 from cpor.sim.camera.views import cast_views, overhead_camera
 from cpor.sim.physics.build import TRAY_HALF, build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
-from cpor.sim.physics.truth import occlusion_relations, sweep_relations, union
+from cpor.sim.physics.true_relations import occlusion_relations, sweep_relations, union
 from cpor.sim.physics.world import DISCARD
 from cpor.truth import chain_of
 from tests.support.arm_cell import BIN, UPRIGHT, arm_world, at, block, look, named, robot_in

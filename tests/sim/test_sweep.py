@@ -9,7 +9,7 @@ from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.settle import settle
 from cpor.sim.physics.sweep import sweep_relations
-from cpor.sim.physics.truth import lift_relations
+from cpor.sim.physics.true_relations import lift_relations
 
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 

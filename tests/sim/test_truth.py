@@ -10,7 +10,7 @@ from cpor.scene import BlockedBy, TrueRelations
 from cpor.sim.camera.views import cast_views, overhead_camera
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
-from cpor.sim.physics.truth import (
+from cpor.sim.physics.true_relations import (
     HIDDEN_SHARE,
     has_cycle,
     longest_path,

@@ -11,7 +11,7 @@ from cpor.sim.camera.look import plain_look
 from cpor.sim.camera.sensor import DEFAULT_SENSOR, SensorModel
 from cpor.sim.camera.views import CameraSetup, overhead_camera
 from cpor.sim.objects.catalogue import catalogue
-from cpor.sim.objects.shapes import ObjectModel, Part, Surface
+from cpor.sim.objects.solids import ObjectModel, Part, Surface
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.settle import settle
 from cpor.sim.physics.world import HEAP_CENTRE, Bin, World

@@ -1,7 +1,7 @@
 """Objects of the simulator's catalogue by name."""
 
 from cpor.sim.objects.catalogue import catalogue
-from cpor.sim.objects.shapes import ObjectModel
+from cpor.sim.objects.solids import ObjectModel
 
 
 def object_named(name: str) -> ObjectModel:

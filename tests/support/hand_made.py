@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 
 from cpor.sim.objects.catalogue import catalogue
-from cpor.sim.objects.shapes import ObjectModel, Part, PartKind, Surface
+from cpor.sim.objects.solids import ObjectModel, Part, PartKind, Surface
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.world import HEAP_CENTRE, Bin, World
 

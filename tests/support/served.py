@@ -9,7 +9,7 @@ from functools import partial
 import httpx
 from starlette.types import ASGIApp
 
-from cpor.serve.http.app import create_app
+from cpor.serve.http.http_app import create_app
 from cpor.serve.http.server import LimitedServer, listen
 from cpor.serve.http.settings import ServeSettings
 

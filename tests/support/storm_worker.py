@@ -4,7 +4,7 @@ import json
 import sys
 
 from cpor.semantics.config import ScorerConfig
-from cpor.semantics.registry import make_scorer
+from cpor.semantics.scorer_registry import make_scorer
 from support.vlm_scenes import all_pairs, grid_of_objects
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cpor.sim.objects.shapes import ObjectModel
+from cpor.sim.objects.solids import ObjectModel
 from training.buffer import ViewBuffer, split_heaps
 from training.heaps import make_heap_arrays
 from training.packs import flat_bag

@@ -167,7 +167,7 @@ def http_app(server: "MCPServer[Any]", settings: ServeSettings) -> "ASGIApp":
     from mcp.server.transport_security import TransportSecuritySettings
     from starlette.responses import Response
 
-    from cpor.serve.http.limits import MCP_PATH, guarded, most_mcp_bytes
+    from cpor.serve.http.request_limits import MCP_PATH, guarded, most_mcp_bytes
 
     app = server.streamable_http_app(
         streamable_http_path=MCP_PATH,

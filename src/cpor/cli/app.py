@@ -12,18 +12,18 @@ import typer
 
 from cpor.cli import (
     bridges,
-    decide,
-    doctor,
+    decide_command,
+    doctor_command,
     first_use,
     learn,
     perceive,
-    reproduce,
+    reproduce_command,
     retrieve,
+    run_commands,
     score,
     serve,
     sim,
 )
-from cpor.cli import run as run_commands
 from cpor.errors import CporError
 
 OBJECTS_PER_COLLECTION = 50_000
@@ -80,13 +80,13 @@ def _root(
 
 
 # In the order that `cpor --help` shows them.
-decide.add_to(app)
-doctor.add_to(app)
+decide_command.add_to(app)
+doctor_command.add_to(app)
 perceive.add_to(app)
 score.add_to(app)
 learn.add_to(app)
 run_commands.add_to(app)
-reproduce.add_to(app)
+reproduce_command.add_to(app)
 sim.add_to(app)
 bridges.add_to(app)
 retrieve.add_to(app)

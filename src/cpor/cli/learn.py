@@ -37,7 +37,7 @@ def calibrate(
     as_json: AsJson = False,
 ) -> None:
     """Fit a calibrator to a table of labelled scores."""
-    from cpor.fitting.score_log import calibrate_log
+    from cpor.fitting.fit_score_log import calibrate_log
     from cpor.io.score_log import read_score_log
     from cpor.viz.tables import calibration_table, calibration_to_json
 
@@ -116,7 +116,7 @@ def fit(
     from cpor.io.scene_set import read_scenes
     from cpor.truth import parse_truth
     from cpor.viz.progress import progress_bars
-    from cpor.viz.reliability import write_reliability_plots
+    from cpor.viz.reliability_plot import write_reliability_plots
     from cpor.viz.tables import fit_table, fit_to_json
 
     settings = FitSettings(
@@ -175,7 +175,7 @@ def _promise_retrievals(
     """Add a promise over whole retrievals to a model that was run."""
     from cpor.learn.retrievals import promise_retrievals
     from cpor.model import FittedModel, bundled_model
-    from cpor.robot.retrievals import read_retrievals
+    from cpor.robot.judged_retrievals import read_retrievals
 
     if prior in (None, "none"):
         raise InvalidSettingError("--episodes needs the model that ran them; give --prior bundled, or a file")
@@ -271,7 +271,7 @@ def drift(
     """Test whether new scenes still look like those the model was fitted to."""
     import numpy as np
 
-    from cpor.fitting.drift import decide_random_targets
+    from cpor.fitting.fit import decide_random_targets
     from cpor.io.scene_set import read_scenes
     from cpor.model import FittedModel
     from cpor.viz.progress import progress_bars

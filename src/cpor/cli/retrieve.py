@@ -69,8 +69,8 @@ def retrieve(
     """
     from dataclasses import replace
 
+    from cpor.robot.judged_retrievals import FILE, read_retrievals, say_promise
     from cpor.robot.loop import retrieve as run_loop
-    from cpor.robot.retrievals import FILE, read_retrievals, say_promise
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
     from cpor.viz.words import ENDS, sentence
@@ -126,7 +126,7 @@ def retrieve(
 
 def _judge_after(record: Path | None, robot: str, system: "System") -> Callable[[str], None]:
     """A function that asks after a run whether an action was wrong, and keeps the reply."""
-    from cpor.robot.retrievals import FILE, Retrieval, keep_retrieval, set_up
+    from cpor.robot.judged_retrievals import FILE, Retrieval, keep_retrieval, set_up
 
     if record is None:
         raise InvalidSettingError("--judge keeps its answer beside the record; give --record too")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cpor.scene import Scene
-    from cpor.semantics.registry import ScorerStatus
     from cpor.semantics.scorer import ScoredPairs
+    from cpor.semantics.scorer_registry import ScorerStatus
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,8 +59,8 @@ def score(
     from cpor.io.whole_files import write_bytes
     from cpor.scene import BlockedBy
     from cpor.semantics.badges import draw_marks
-    from cpor.semantics.registry import find_config, make_scorer
     from cpor.semantics.replay import record as recorded
+    from cpor.semantics.scorer_registry import find_config, make_scorer
 
     _require_scene_folder(scene)
     found = read_input(scene)[0]
@@ -143,7 +143,7 @@ def scorers(
     as_json: AsJson = False,
 ) -> None:
     """List the scorers: which are installed, configured and reachable."""
-    from cpor.semantics.registry import find_config, find_config_file, scorer_status
+    from cpor.semantics.scorer_registry import find_config, find_config_file, scorer_status
 
     if show is not None:
         find_config(show)  # refuses what is no configuration, or holds a key

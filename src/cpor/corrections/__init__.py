@@ -14,7 +14,7 @@ from cpor.corrections.history import (
     correct_view,
 )
 from cpor.corrections.labelling import label_scene
-from cpor.corrections.masks import CorrectionError
+from cpor.corrections.mask_edits import CorrectionError
 
 __all__ = [
     "Add",

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from cpor.answer import View
-from cpor.corrections import masks
+from cpor.corrections import mask_edits
 from cpor.corrections.labelling import BY_HAND
-from cpor.corrections.masks import CorrectionError
+from cpor.corrections.mask_edits import CorrectionError
 from cpor.parts import GIVEN
 from cpor.promise import remask
 from cpor.scene import MAX_OBJECT_ID, PixelPoint, Scene
@@ -50,7 +50,7 @@ class Add(_Correction):
 
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
-        return masks.add_object(scene, PixelPoint(*self.point), self.name)
+        return mask_edits.add_object(scene, PixelPoint(*self.point), self.name)
 
     def scaled(self, factor: float) -> Self:
         """The same in a larger picture."""
@@ -65,7 +65,7 @@ class Delete(_Correction):
 
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
-        return masks.delete_object(scene, self.object)
+        return mask_edits.delete_object(scene, self.object)
 
 
 class Split(_Correction):
@@ -80,7 +80,7 @@ class Split(_Correction):
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
         ends = PixelPoint(*self.a), PixelPoint(*self.b)
-        return masks.split_object(scene, self.object, *ends, along_line=self.along_line)
+        return mask_edits.split_object(scene, self.object, *ends, along_line=self.along_line)
 
     def scaled(self, factor: float) -> Self:
         """The same in a larger picture."""
@@ -95,7 +95,7 @@ class Merge(_Correction):
 
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
-        return masks.merge_objects(scene, self.objects)
+        return mask_edits.merge_objects(scene, self.objects)
 
 
 class Brush(_Correction):
@@ -110,7 +110,7 @@ class Brush(_Correction):
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
         points = [PixelPoint(*each) for each in self.points]
-        return masks.brush(scene, self.object, points, self.radius, erase=self.erase)
+        return mask_edits.brush(scene, self.object, points, self.radius, erase=self.erase)
 
     def scaled(self, factor: float) -> Self:
         """The same in a larger picture."""
@@ -127,7 +127,7 @@ class Rename(_Correction):
 
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
-        return masks.rename_object(scene, self.object, self.name)
+        return mask_edits.rename_object(scene, self.object, self.name)
 
 
 class Workspace(_Correction):
@@ -139,7 +139,7 @@ class Workspace(_Correction):
     def apply(self, scene: Scene) -> Scene:
         """The corrected scene."""
         corners = None if self.corners is None else [PixelPoint(*each) for each in self.corners]
-        return masks.set_workspace(scene, corners)
+        return mask_edits.set_workspace(scene, corners)
 
     def scaled(self, factor: float) -> Self:
         """The same in a larger picture."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cpor.corrections.masks import CorrectionError
+from cpor.corrections.mask_edits import CorrectionError
 from cpor.pipeline import PairBeliefs
 from cpor.scene import BlockedBy, Scene, TrueRelations
 from cpor.sources import describe_sources

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Float32, Int8, Int64
 from scipy.special import expit
 
 from cpor.errors import InvalidSceneError
-from cpor.evidence.settings import GeometrySettings
+from cpor.evidence.geometry_settings import GeometrySettings
 from cpor.evidence.source import PairScores
 from cpor.evidence.unseen import UnseenEvidence, surface_bounds, unseen_evidence
 from cpor.scene import MaskCrop, Scene

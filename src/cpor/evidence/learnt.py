@@ -18,9 +18,9 @@ from scipy.special import expit
 
 from cpor.errors import one_of
 from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
+from cpor.evidence.geometry_settings import GeometrySettings
 from cpor.evidence.joined import RULE, join_geometry
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
-from cpor.evidence.settings import GeometrySettings
 from cpor.evidence.shadows import FILLING, fill_shadows
 from cpor.perception.network_file import (
     PACKAGED,

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from cpor.decision import Decision, Defer
-from cpor.errors import InvalidSettingError, list_labels
+from cpor.errors import InvalidSettingError, SceneFileError, list_labels
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
 from cpor.evidence.nearness import WithNearness
@@ -344,3 +344,22 @@ def reference_of(
         name: [None if np.isnan(value) else float(value) for value in values]
         for name, values in scene_features(results).items()
     }
+
+
+def decide_random_targets(
+    model: FittedModel, scenes: Iterable[tuple[str, Scene]], rng: np.random.Generator
+) -> list[PipelineResult | None]:
+    """What a model says of each scene for one random target, whatever the threshold; None for an empty scene.
+
+    Args:
+        model: The model.
+        scenes: Names and scenes with masks, and with scores where the model was fitted to some.
+        rng: Draws the targets.
+    """
+    pipeline = model.pipeline(tau=0.0)
+    results = []
+    for name, scene in scenes:
+        if scene.visible_ids is None:
+            raise SceneFileError(f"{name} has no instances.png; the drift test needs scenes with masks")
+        results.append(pipeline.run(scene, int(rng.choice(scene.ids))) if scene.ids else None)
+    return results

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from cpor.errors import InvalidSettingError
 from cpor.learn.prior import shift_for_decoding
 from cpor.paper.decoding import object_ids
+from cpor.paper.graph_structure import ExactAnswers, solve_all
 from cpor.paper.paired import map_scores, product_scores
-from cpor.paper.structure import ExactAnswers, solve_all
 from cpor.paper.unobench import BenchmarkFileError, FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.relations import ObstructionPosterior
 

@@ -10,7 +10,13 @@ from cpor.io.locks import held_alone
 from cpor.io.pool import make_pool
 from cpor.paper.scenarios import Person
 from cpor.robot.cycle import Ended
-from cpor.robot.retrievals import Retrieval, RetrievalFileError, keep_retrieval, read_retrievals, set_up
+from cpor.robot.judged_retrievals import (
+    Retrieval,
+    RetrievalFileError,
+    keep_retrieval,
+    read_retrievals,
+    set_up,
+)
 from cpor.sim.dataset.manifest import TIERS
 from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage
 

@@ -11,7 +11,7 @@ from cpor.fitting import ReliabilityData
 from cpor.paper.cases import NO_SHIFT
 from cpor.paper.cross_scorer import compare_scorers, scorer_table
 from cpor.paper.decoding import SHIFT
-from cpor.paper.geometry import measure_geometry
+from cpor.paper.geometry_log import measure_geometry
 from cpor.paper.pair_log import read_made_with, read_pair_log
 from cpor.paper.probability_ablation import NEEDS_GEOMETRY, TITLE, calibrator_table, measure_stages
 from cpor.paper.reproduce import reproduce, reproduce_from

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from cpor.learn.bootstrap import Interval
 from cpor.learn.logistic import LogisticCalibrator
-from cpor.paper.stages import FUSED, cross_fit
+from cpor.paper.fitted_stages import FUSED, cross_fit
 from cpor.paper.table import Row, Table
 from cpor.paper.unobench import FusedScores, UnobenchCase
 

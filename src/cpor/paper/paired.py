@@ -8,7 +8,7 @@ from cpor.errors import TooLargeError
 from cpor.infer.certificate import choose
 from cpor.infer.local import ZETA, cut_local, cyclic_parts, reachable
 from cpor.paper._reach_kernel import fill_reached
-from cpor.paper.structure import FORCED
+from cpor.paper.graph_structure import FORCED
 from cpor.relations import ObstructionPosterior
 
 SUMMABLE = 31

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from cpor.fitting.score_log import calibrate_log
+from cpor.fitting.fit_score_log import calibrate_log
 from cpor.io.score_log import read_score_log
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
@@ -15,7 +15,7 @@ from cpor.learn.scoring import ZETA
 from cpor.paper.cases import NO_SHIFT, SolvedCases, score_cases, solve_cases
 from cpor.paper.decoding import assemble_paper, map_graph
 from cpor.paper.evaluate import Missing, evaluate
-from cpor.paper.stages import FUSED, METHODS, Stages, at_stage, cross_fit
+from cpor.paper.fitted_stages import FUSED, METHODS, Stages, at_stage, cross_fit
 from cpor.paper.table import Figures, Table, paper_rows
 from cpor.paper.unobench import FusedScores, UnobenchCase
 

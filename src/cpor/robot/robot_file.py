@@ -28,7 +28,7 @@ from cpor.robot.cycle import LoopSettings
 from cpor.robot.grippers import GripperDevice, RobotiqGripper
 from cpor.robot.limits import Box, Limits
 from cpor.robot.protocol import Robot
-from cpor.robot.registry import make_robot
+from cpor.robot.robot_registry import make_robot
 from cpor.robot.ur import Station, UniversalRobot, connect_ur
 
 _Kind = TypeVar("_Kind")

@@ -13,7 +13,7 @@ from cpor.semantics.namer import NAMES_SCHEMA, NAMES_SYSTEM, NamesReply, names_p
 from cpor.semantics.patience import CallResult, PatientCaller
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
 from cpor.semantics.provider import Completion, EncodedPicture, Provider, Question
-from cpor.semantics.replies import Reading, read_relations
+from cpor.semantics.reply_parser import Reading, read_relations
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 from cpor.semantics.words_question import (
     WORDS_SCHEMA,

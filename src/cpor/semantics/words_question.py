@@ -11,7 +11,7 @@ from typing import Any
 
 from cpor.scene import Scene
 from cpor.semantics.matching import NumberedMarks
-from cpor.semantics.replies import objects_with
+from cpor.semantics.reply_parser import objects_with
 
 LONGEST_REQUEST = 300
 """A longer request is not sent; cut, it might mean another object. [characters]"""

@@ -28,7 +28,7 @@ from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.dataset.verdict import Verdict, judge
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap
-from cpor.sim.physics.truth import occlusion_relations, sweep_relations, union
+from cpor.sim.physics.true_relations import occlusion_relations, sweep_relations, union
 from cpor.sim.physics.world import World
 from cpor.system import System
 

@@ -7,7 +7,7 @@ from html import escape
 from cpor.fitting import ReliabilityData
 from cpor.paper.selective import NAMES, SelectiveRow
 from cpor.paper.table import Judged, Table, show, words
-from cpor.viz.reliability import reliability_svg
+from cpor.viz.reliability_plot import reliability_svg
 from cpor.viz.report_style import STYLE
 from cpor.viz.svg import Plot
 

@@ -17,7 +17,7 @@ from cpor.infer.decide import MethodChoice
 from cpor.io.resumable import ResumableFolder, open_resumable
 from cpor.learn.modes import Mode
 from cpor.learn.versioned import VersionedModel
-from cpor.paper.runs.answer import Shard
+from cpor.paper.runs.answer_items import Shard
 from cpor.paper.runs.record import CaseRecord
 
 _WHOLE = "cases.jsonl"

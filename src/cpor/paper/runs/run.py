@@ -13,7 +13,7 @@ from cpor.errors import InvalidSettingError
 from cpor.infer.decide import Policy
 from cpor.io.pool import Pool, SerialPool
 from cpor.io.scene_set import Progress
-from cpor.paper.runs.answer import Shard, answer_shard
+from cpor.paper.runs.answer_items import Shard, answer_shard
 from cpor.paper.runs.dataset import Dataset, fingerprint_files
 from cpor.paper.runs.folder import (
     RunDataset,

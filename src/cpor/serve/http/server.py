@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 
 from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError
-from cpor.serve.http.app import create_app
 from cpor.serve.http.connections import MOST_CONNECTIONS, WatchedProtocol
+from cpor.serve.http.http_app import create_app
 from cpor.serve.http.settings import ServeSettings
 
 _STREAMS_END_S = 3
@@ -79,7 +79,7 @@ def run_server(app: ASGIApp, listener: socket.socket, ready: Callable[[str], Non
     """Run an application until interrupted, within the limits of every server of ours.
 
     Args:
-        app: The application, behind `cpor.serve.http.limits.guarded`.
+        app: The application, behind `cpor.serve.http.request_limits.guarded`.
         listener: Where it listens.
         ready: Called with the address as soon as requests are answered.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cpor.errors import InvalidSettingError
-from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.run_limits import RunLimits
 
 LEAST_TOKEN = 16
 """Characters: a shorter token can be guessed."""

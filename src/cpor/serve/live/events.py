@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cpor.serve.api.messages import RunEvent
 from cpor.serve.http.refusals import Busy
-from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.run_limits import RunLimits
 
 
 class Event(NamedTuple):

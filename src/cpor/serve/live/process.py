@@ -6,8 +6,8 @@ import threading
 from multiprocessing.connection import Connection
 
 from cpor.serve.api.messages import RunRequest
-from cpor.serve.live.limits import RunLimits
 from cpor.serve.live.pipe_messages import Done, PipeMessage, RunOrder
+from cpor.serve.live.run_limits import RunLimits
 
 
 def live(pipe: Connection, request: RunRequest, limits: RunLimits, pictures: str) -> None:

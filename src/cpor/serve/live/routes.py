@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from cpor.serve.api.messages import ControlRequest, ErrorReply, RunReply, RunRequest
 from cpor.serve.http.refusals import NotInstalled
-from cpor.serve.live.limits import RunLimits
+from cpor.serve.live.run_limits import RunLimits
 from cpor.serve.live.runs import Run, RunKeeper
 
 RunId = Annotated[str, Path(max_length=64, description="As the run was named when it began.")]

@@ -11,9 +11,9 @@ from cpor.robot.cycle import Ended
 from cpor.serve.api.messages import ControlRequest, FilmMessage, RunEvent, RunReply, RunRequest
 from cpor.serve.http.refusals import Busy, Conflict, NotKept, Refusal, TooSlow
 from cpor.serve.live.events import EventLog, Pictures, RunListener
-from cpor.serve.live.limits import RunLimits
 from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, RunOrder, StateTold
 from cpor.serve.live.process import live
+from cpor.serve.live.run_limits import RunLimits
 
 _LOOK_S = 0.25
 """How often is looked whether a run was abandoned. [s]"""

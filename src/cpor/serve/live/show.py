@@ -20,9 +20,9 @@ from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.api.messages import CycleMessage, CycleMoment, DecideReply, RunRequest, RunState
 from cpor.serve.api.object_outlines import describe_objects
 from cpor.serve.live.controls import RunControls
-from cpor.serve.live.limits import RunLimits
 from cpor.serve.live.pictures import encode_jpeg
 from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, StateTold
+from cpor.serve.live.run_limits import RunLimits
 from cpor.sim.arm.film import Projector, close_camera
 from cpor.sim.dataset.verdict import Verdict
 from cpor.sim.physics.world import World

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cpor.sim.objects.shapes import Colour, Surface, Vector
+from cpor.sim.objects.solids import Colour, Surface, Vector
 from cpor.sim.physics.world import HEAP_CENTRE
 
 _PALE_WOOD = Surface((0.36, 0.33, 0.29), (0.30, 0.27, 0.23), "grain", 0.03, 0.05)

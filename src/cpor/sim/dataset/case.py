@@ -11,7 +11,7 @@ from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.camera.views import overhead_camera
 from cpor.sim.dataset.manifest import CaseEntry, CasePlan, DatasetSettings
 from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap, remove_blockers
-from cpor.sim.physics.truth import has_cycle, lift_relations, sweep_relations
+from cpor.sim.physics.true_relations import has_cycle, lift_relations, sweep_relations
 
 _FILES = {
     "true_occlusion": "relations.json",

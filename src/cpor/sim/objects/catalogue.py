@@ -11,7 +11,7 @@ from cpor.sim.objects.blocks import blocks
 from cpor.sim.objects.containers import containers
 from cpor.sim.objects.everyday import everyday_things
 from cpor.sim.objects.produce import produce
-from cpor.sim.objects.shapes import ObjectModel, Part
+from cpor.sim.objects.solids import ObjectModel, Part
 from cpor.sim.objects.tools import tools
 from cpor.sim.objects.vehicles import vehicles
 

@@ -3,7 +3,7 @@
 from functools import partial
 from math import cos, pi, sin
 
-from cpor.sim.objects.parts import (
+from cpor.sim.objects.model_parts import (
     BLUE,
     CREAM,
     GREEN,
@@ -22,7 +22,7 @@ from cpor.sim.objects.parts import (
     prism,
     ring,
 )
-from cpor.sim.objects.shapes import ObjectModel, Part, Surface
+from cpor.sim.objects.solids import ObjectModel, Part, Surface
 
 CATEGORY = "container"
 _object = partial(make_object, CATEGORY)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from cpor.sim.objects.parts import (
+from cpor.sim.objects.model_parts import (
     BLACK,
     BLUE,
     GREEN,
@@ -22,7 +22,7 @@ from cpor.sim.objects.parts import (
     prism,
     tapered_box,
 )
-from cpor.sim.objects.shapes import ObjectModel, Part, Surface
+from cpor.sim.objects.solids import ObjectModel, Part, Surface
 
 CATEGORY = "everyday thing"
 _object = partial(make_object, CATEGORY)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from cpor.sim.objects.parts import (
+from cpor.sim.objects.model_parts import (
     BROWN,
     CREAM,
     GREEN,
@@ -19,7 +19,7 @@ from cpor.sim.objects.parts import (
     ellipsoid,
     make_object,
 )
-from cpor.sim.objects.shapes import ObjectModel, Part, Surface
+from cpor.sim.objects.solids import ObjectModel, Part, Surface
 
 CATEGORY = "produce"
 _object = partial(make_object, CATEGORY)

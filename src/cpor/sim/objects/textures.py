@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 
 from cpor.errors import SimulationError
 from cpor.sim.camera.look import SceneLook
-from cpor.sim.objects.shapes import Surface
+from cpor.sim.objects.solids import Surface
 from cpor.sim.physics.world import World
 
 PATTERN_CODES = {"plain": 0, "stripes": 1, "checker": 2, "speckle": 3, "label": 4, "grain": 5}

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from cpor.sim.objects.parts import (
+from cpor.sim.objects.model_parts import (
     BLACK,
     BLUE,
     GREEN,
@@ -23,7 +23,7 @@ from cpor.sim.objects.parts import (
     make_object,
     prism,
 )
-from cpor.sim.objects.shapes import ObjectModel, Part, Surface
+from cpor.sim.objects.solids import ObjectModel, Part, Surface
 
 CATEGORY = "household tool"
 _object = partial(make_object, CATEGORY)

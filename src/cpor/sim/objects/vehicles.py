@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from cpor.sim.objects.parts import (
+from cpor.sim.objects.model_parts import (
     BLACK,
     BLUE,
     GREEN,
@@ -20,7 +20,7 @@ from cpor.sim.objects.parts import (
     make_object,
     prism,
 )
-from cpor.sim.objects.shapes import Colour, ObjectModel, Part, Surface
+from cpor.sim.objects.solids import Colour, ObjectModel, Part, Surface
 
 CATEGORY = "toy vehicle"
 _object = partial(make_object, CATEGORY)

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.errors import InvalidSettingError, SimulationError
-from cpor.sim.objects.shapes import ObjectModel, Part
+from cpor.sim.objects.solids import ObjectModel, Part
 from cpor.sim.physics.world import DELIVERY, DISCARD, HEAP_CENTRE, Bin, World
 
 TIMESTEP_S = 0.002

@@ -13,10 +13,10 @@ from cpor.scene import TrueRelations
 from cpor.sim.camera.views import CameraSetup, Views, cast_views, overhead_camera
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.objects.catalogue import bounds, catalogue, rotation
-from cpor.sim.objects.shapes import ObjectModel
+from cpor.sim.objects.solids import ObjectModel
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.settle import drift, settle, settle_roughly
-from cpor.sim.physics.truth import occlusion_relations, sweep_relations, tier_of, union
+from cpor.sim.physics.true_relations import occlusion_relations, sweep_relations, tier_of, union
 from cpor.sim.physics.world import HEAP_CENTRE, Bin, World
 from cpor.truth import right_actions
 

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from jaxtyping import Float, Int32
 
-from cpor.sim.objects.shapes import ObjectModel
+from cpor.sim.objects.solids import ObjectModel
 
 HEAP_CENTRE = (0.36, 0.0)
 """Where the heap lies, well inside the reach of a UR3e (0.5 m). [m]"""

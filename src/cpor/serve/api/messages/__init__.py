@@ -45,7 +45,7 @@ from cpor.serve.api.messages.base import (
     Probability,
     WireLabel,
 )
-from cpor.serve.api.messages.runs import (
+from cpor.serve.api.messages.run_messages import (
     CycleMessage,
     CycleMoment,
     FilmMessage,

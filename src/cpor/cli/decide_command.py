@@ -214,7 +214,7 @@ def decide(
         with waiting("Loading the networks"):
             system = parts.make(given.choose_segmenter())
         if is_many:
-            from cpor.cli.frames import decide_frames, print_frames, write_frames
+            from cpor.cli.frames_command import decide_frames, print_frames, write_frames
 
             found = decide_frames(system, source[0], given, asks.asked(), infers.tau, settings, follow)
             if all_into is None:

@@ -30,11 +30,11 @@ from cpor.serve.api.kept_views import ViewShelf
 from cpor.serve.api.look_jobs import load_system
 from cpor.serve.api.queue_routes import add_queue_routes
 from cpor.serve.api.scene_routes import add_scene_routes
-from cpor.serve.http.limits import guarded
 from cpor.serve.http.metrics import Counting, Metrics
 from cpor.serve.http.openapi import ERRORS
 from cpor.serve.http.page_routes import add_page_routes
 from cpor.serve.http.refusals import FAILED, Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
+from cpor.serve.http.request_limits import guarded
 from cpor.serve.http.security import refuse
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.jobs.quick_or_queued import prepare_deciding

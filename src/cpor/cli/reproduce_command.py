@@ -214,7 +214,7 @@ def geometry(
     as_json: AsJson = False,
 ) -> None:
     """Decide every object of every scene from masks and depth alone (Table geometry)."""
-    from cpor.paper.geometry import MASK_SOURCES, measure_geometry
+    from cpor.paper.geometry_log import MASK_SOURCES, measure_geometry
     from cpor.viz.progress import progress_bars
 
     names = MASK_SOURCES if masks == "all" else masks.split(",")

@@ -2,7 +2,7 @@
 
 import math
 
-from cpor.sim.objects.shapes import Colour, ObjectModel, Part, Quaternion, Surface, Vector
+from cpor.sim.objects.solids import Colour, ObjectModel, Part, Quaternion, Surface, Vector
 
 # Linear RGB. Far enough apart for a person to tell them by name under white light.
 RED: Colour = (0.62, 0.03, 0.03)
