@@ -69,14 +69,14 @@ def rows(what: str, found: tuple[list[str], int, int, int]) -> list[Row]:
     ]
 
 
-def pages(_: int) -> list[Row]:
+def pages() -> list[Row]:
     """The pages of the service in every state."""
     with running_service() as url, open_browser() as browser:
         states = {name: (url + where, go) for name, (where, go) in STATES.items()}
         return rows("pages of the service", look(browser, states))
 
 
-def queue(_: int) -> list[Row]:
+def queue() -> list[Row]:
     """The page as a queue of photographs to label."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -94,7 +94,7 @@ def _loaded(page: Any) -> None:
     page.wait_for_timeout(500)  # the theme's scripts wrap tables and code
 
 
-def site(_: int) -> list[Row]:
+def site() -> list[Row]:
     """All pages of the site, from disk."""
     # The page for what is not found is for web servers: its addresses do not hold on disk.
     names = sorted(str(page.relative_to(SITE)) for page in SITE.rglob("*.html") if page.name != "404.html")
@@ -103,7 +103,7 @@ def site(_: int) -> list[Row]:
         return rows(f"all {len(names)} pages of the site", look(browser, states))
 
 
-def first_screen(_: int) -> list[Row]:
+def first_screen() -> list[Row]:
     """Bytes and seconds of the site's first screen, from disk, nothing cached."""
     took, size = [], 0
     with open_browser() as browser:

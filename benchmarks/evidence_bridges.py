@@ -5,7 +5,6 @@ Counts go to out/evidence/.
 Run: PYTHONPATH=src:tests python benchmarks/evidence_bridges.py [--heaps 12]
 """
 
-import argparse
 import asyncio
 import json
 import random
@@ -20,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -250,21 +248,16 @@ def grasps_against_truth(heaps: int) -> list[Row]:
     ]
 
 
-def main() -> None:
-    """Measure, and keep the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--heaps", type=int, default=12)
-    asked = parser.parse_args()
+def measure_bridges(heaps: int = 12) -> list[Row]:
+    """Measure the rows."""
     rows = [*read_damaged_bags(300), *decisions_from_bags(), *run_in_rerun(), *malformed_calls(500)]
     rows += [
-        *cancelled_trees(asked.heaps),
-        *agents_that_fetch(asked.heaps),
-        *grasps_against_truth(asked.heaps),
+        *cancelled_trees(heaps),
+        *agents_that_fetch(heaps),
+        *grasps_against_truth(heaps),
     ]
-    for row in rows:
-        print(" | ".join(row))
-    keep({"bridges": rows})
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"bridges": measure_bridges}, __doc__)

@@ -7,7 +7,6 @@ seen by our segmenter; `as_set_up` says which of them differ, as it does before 
 out/cameras as they are measured, so a run that was stopped goes on. Figures go to out/evidence/.
 """
 
-import argparse
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.errors import SimulationError
 from cpor.gate.setup import setup_figures
@@ -114,16 +112,10 @@ def rows_of(heaps: list[dict[str, Figures]]) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heaps", type=int, default=24)
-    asked = parser.parse_args()
-    rows = rows_of(list(kept(asked.heaps)))
-    for row in rows:
-        print(" | ".join(row))
-    keep({"cameras": rows})
+def measure_cameras(heaps: int = 24) -> list[Row]:
+    """Measure the rows."""
+    return rows_of(list(kept(heaps)))
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"cameras": measure_cameras}, __doc__)

@@ -9,7 +9,6 @@ Without the rules: as if every hidden pixel had an owner and nothing contradicte
 out/evidence/. Scenes are kept in out/drops as they are counted, so a run that was stopped goes on.
 """
 
-import argparse
 import hashlib
 import json
 from collections import Counter
@@ -23,8 +22,7 @@ import numpy as np
 from evidence_fuzz import OUT, Bases
 from evidence_gate import DATA
 from evidence_merged import WRONG_MASKS
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.decision import Defer, Grasp
 from cpor.evidence import GeometricEvidence, geometric_evidence
@@ -168,26 +166,23 @@ def rows_of(count: Count) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scenes", type=int, default=500, help="test scenes")
-    parser.add_argument("--photographs", type=int, default=42)
-    parser.add_argument("--only", default=",".join(MASKS), help="whose masks, with a comma between")
-    asked = parser.parse_args()
+def drops(whose: str, scenes: int, wanted: int) -> list[Row]:
+    """The rows for one kind of masks."""
     count: Count = Counter()
-    for masks in asked.only.split(","):
-        measure("osd_learn", masks, photographs(asked.photographs, masks), count)
-        measure("test split", masks, simulated(asked.scenes, masks), count)
-    rows = rows_of(count)
-    for row in rows:
-        print(" | ".join(row))
-    for masks in asked.only.split(","):
-        part = "drops" if masks == "our masks" else "drops_true_masks"
-        keep(
-            {part: [row for row in rows if row[1].endswith(masks)]},
-        )
+    measure("osd_learn", whose, photographs(wanted, whose), count)
+    measure("test split", whose, simulated(scenes, whose), count)
+    return rows_of(count)
+
+
+def drops_of_our_masks(scenes: int = 500, photographs: int = 42) -> list[Row]:
+    """Our masks and our scorer."""
+    return drops("our masks", scenes, photographs)
+
+
+def drops_of_true_masks(scenes: int = 500, photographs: int = 42) -> list[Row]:
+    """True masks and geometry alone."""
+    return drops("true masks", scenes, photographs)
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"drops": drops_of_our_masks, "drops_true_masks": drops_of_true_masks}, __doc__)

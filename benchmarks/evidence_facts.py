@@ -11,7 +11,6 @@ The models are the bundled ones; "refits" leaves their calibration and fusion as
 Figures go to out/evidence/.
 """
 
-import argparse
 import pickle
 import zlib
 from collections.abc import Iterator
@@ -20,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from box_evaluate import Facts
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.decision import Action, Defer, Grasp
 from cpor.evidence.learnt import GeometryKind
@@ -96,7 +94,7 @@ def _found(facts: list[Facts]) -> Iterator[tuple[Facts, frozenset[BlockedBy]]]:
             yield each, truth_of(each.scene, "any").pairs
 
 
-def forged(folder: Path, most: int, fits: int) -> list[Row]:
+def forged(folder: Path, most: int = 1800) -> list[Row]:
     """Grasps of obstructed targets with true replies, forged ones, and none."""
     model, pipeline = stages("embedded")
     found = _found(read_facts(folder, "test", "ours", most))
@@ -126,7 +124,7 @@ def _forge(said: SemanticScores, target: int) -> SemanticScores:
     )
 
 
-def cost(folder: Path, most: int, fits: int) -> list[Row]:
+def cost(folder: Path, most: int = 1800) -> list[Row]:
     """Clean test cases, with and without each rule."""
     rows: list[Row] = []
     kinds: tuple[tuple[str, Bundled], ...] = (("ours", "embedded"), ("given", "geometry"))
@@ -164,7 +162,7 @@ def cost(folder: Path, most: int, fits: int) -> list[Row]:
     return rows
 
 
-def refits(folder: Path, most: int, fits: int) -> list[Row]:
+def refits(folder: Path, most: int = 1800, fits: int = 200) -> list[Row]:
     """Promises made from scenes drawn with replacement from test cases, against the error rate on them all.
 
     So the test cases are the world, and what a promise says of it is known exactly.
@@ -223,20 +221,5 @@ def promised_exchanged(model: FittedModel) -> int:
 PARTS = {"forged": forged, "cost": cost, "refits": refits}
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("facts", type=Path)
-    parser.add_argument("--only", default=",".join(PARTS))
-    parser.add_argument("--fits", type=int, default=200)
-    parser.add_argument("--cases", type=int, default=1800, help="test cases to count at most")
-    asked = parser.parse_args()
-    for name in asked.only.split(","):
-        rows = PARTS[name](asked.facts, asked.cases, asked.fits)
-        for row in rows:
-            print(" | ".join(row), flush=True)
-        keep({name: rows})
-
-
 if __name__ == "__main__":
-    main()
+    measure_parts(PARTS, __doc__)

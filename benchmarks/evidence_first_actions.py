@@ -2,29 +2,25 @@
 
     python benchmarks/evidence_first_actions.py                        the test split, 1,800 cases
     python benchmarks/evidence_first_actions.py --cases 200 --sensor harsh --seed 7
-    python benchmarks/evidence_first_actions.py --photographs          osd_learn, every labelled object
 
 `cpor.System` sees the picture and its depth, nothing else. The likeliest action is right if no true blocker
-is left in its way, by occlusion or sweep (photographs: by occlusion). Each case is written to
+is left in its way, by occlusion or sweep. Each case is written to
 `out/evidence/first_actions/` as soon as it is decided; the same command goes on where it stopped.
 """
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-from evidence_page import MEASURED, keep
-from long_parts import Row
+from evidence_page import MEASURED
+from long_parts import Row, measure_parts
 
 import cpor
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import SimulationError
-from cpor.io.scene_folder import read_scene_folder
 from cpor.learn.modes import MODES
 from cpor.paper.runs.report import wilson_interval
 from cpor.scene import Scene
@@ -83,12 +79,6 @@ def decide_case(settings: DatasetSettings, case: CasePlan) -> list[dict[str, Any
     return [record | {"tier": str(entry.tier)} for record in decide_targets(scene, (entry.target,))]
 
 
-def decide_photograph(folder: Path) -> list[dict[str, Any]]:
-    """A labelled photograph."""
-    scene = read_scene_folder(folder)
-    return [record | {"tier": "photographs"} for record in decide_targets(scene, scene.ids)]
-
-
 def share(hits: int, n: int) -> str:
     """A share with its interval."""
     low, high = wilson_interval(hits, n)
@@ -128,53 +118,27 @@ def rows_of(records: list[dict[str, Any]], name: str, asked: Mapping[str, str]) 
     )
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--photographs", action="store_true")
-    parser.add_argument("--cases", type=int, default=1800)
-    parser.add_argument("--seed", type=int, help="fresh cases instead of the test split")
-    parser.add_argument("--sensor", default="default")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--name", help="where the cases are written; a changed product needs another name")
-    options = parser.parse_args()
-    if options.photographs:
-        from evidence_gate import DATA
-
-        work: list[Any] = sorted(path for path in (DATA / "osd_learn").glob("*/"))
-        decide, name = decide_photograph, f"{len(work)} labelled photographs"
-    else:
-        settings = DatasetSettings(sensor=options.sensor)
-        fresh = options.seed is not None
-        plan = (
-            plan_dataset(options.cases, options.seed, None, settings)
-            if fresh
-            else plan_split("test", settings)
-        )
-        work = list(plan.cases[: options.cases])
-        decide = partial(decide_case, settings)
-        name = f"{len(work)} cases of {f'seed {options.seed}' if fresh else 'test'}, sensor {options.sensor}"
-    out = MEASURED / "first_actions" / f"{options.name or name.replace(' ', '_').replace(',', '')}.jsonl"
+def first_actions(
+    cases: int = 1800, seed: int = 0, sensor: str = "default", workers: int = 2, name: str = ""
+) -> list[Row]:
+    """The first cases of the test split; with a seed fresh ones. A changed product needs another name."""
+    settings = DatasetSettings(sensor=sensor)
+    plan = plan_dataset(cases, seed, None, settings) if seed else plan_split("test", settings)
+    work = list(plan.cases[:cases])
+    about = f"{len(work)} cases of {f'seed {seed}' if seed else 'test'}, sensor {sensor}"
+    out = MEASURED / "first_actions" / f"{name or about.replace(' ', '_').replace(',', '')}.jsonl"
     out.parent.mkdir(parents=True, exist_ok=True)
     done = [json.loads(line) for line in out.read_text().splitlines()] if out.is_file() else []
-    with ProcessPoolExecutor(options.workers) as pool, out.open("a") as file:
-        for k, records in enumerate(pool.map(decide, work[len(done) :]), len(done) + 1):
+    with ProcessPoolExecutor(workers) as pool, out.open("a") as file:
+        decided = pool.map(partial(decide_case, settings), work[len(done) :])
+        for k, records in enumerate(decided, len(done) + 1):
             done.append(records)
             file.write(json.dumps(records) + "\n")
             file.flush()
             if k % 50 == 0:
                 print(f"{k} of {len(work)}", flush=True)
-    records = [record for case in done for record in case]
-    asked = {"right": ">= 0.90"} if not options.photographs else {}
-    part = "photographs_first_actions" if options.photographs else "first_actions"
-    rows = list(rows_of(records, name, asked))
-    if not options.name:
-        keep({part: rows})
-    for row in rows:
-        print(" | ".join(row))
+    return list(rows_of([record for case in done for record in case], about, {"right": ">= 0.90"}))
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"first_actions": first_actions}, __doc__)

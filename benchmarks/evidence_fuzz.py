@@ -16,7 +16,6 @@ no object. Views are kept in out/fuzz as they are decided, so a run that was sto
 out/evidence/.
 """
 
-import argparse
 import hashlib
 import json
 import pickle
@@ -28,9 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_page import keep
 from fuzz_faults import FAULTS, Broken, Fault, break_scene, shows
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.answer import Answer, Outlook, View
 from cpor.decision import Defer, Grasp
@@ -299,18 +297,10 @@ def rows_of(tally: Tally) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=5000)
-    parser.add_argument("--scenes", type=int, default=40, help="test scenes to break")
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    rows = rows_of(count(run(Bases(asked.scenes), asked.cases, asked.seed)))
-    for row in rows:
-        print(" | ".join(row))
-    keep({"fuzz": rows})
+def measure_fuzz(cases: int = 5000, scenes: int = 40, seed: int = 0) -> list[Row]:
+    """Measure the rows."""
+    return rows_of(count(run(Bases(scenes), cases, seed)))
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"fuzz": measure_fuzz}, __doc__)

@@ -8,7 +8,6 @@ each scene are asked for, obstructed ones first, in mode `cautious`. Scenes are 
 they are decided, so a run that was stopped goes on. Counts go to out/evidence/.
 """
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -18,10 +17,9 @@ import numpy as np
 from evidence_fuzz import Bases, decide
 from evidence_gate import DATA, OUT
 from evidence_merged import WRONG_MASKS
-from evidence_page import keep
 from fuzz_faults import Broken
 from gate_faults import FAULTS, Faulty
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.io.scene_folder import read_scene_folder
 from cpor.io.scene_set import list_scene_folders
@@ -102,18 +100,12 @@ def rows_of(name: str, scenes: Iterator[dict[str, str]]) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulated", type=int, default=60)
-    parser.add_argument("--photographs", type=int, default=44)
-    asked = parser.parse_args()
-    rows = rows_of("osd_learn", run("osd_learn", asked.photographs))
-    rows += rows_of("test split", run("test split", asked.simulated))
-    for row in rows:
-        print(" | ".join(row))
-    keep({"gate_acts": rows})
+def measure_gate_acts(simulated: int = 60, photographs: int = 44) -> list[Row]:
+    """Measure the rows."""
+    rows = rows_of("osd_learn", run("osd_learn", photographs))
+    rows += rows_of("test split", run("test split", simulated))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"gate_acts": measure_gate_acts}, __doc__)

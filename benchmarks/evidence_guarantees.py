@@ -84,7 +84,7 @@ def scenes(n: int, area: float, views: int, seed: int) -> Iterator[list[Obstruct
         yield [add_unseen(ObstructionPosterior(ids, target, p), unseen) for target in ids]
 
 
-def exact_sizes(_: int) -> list[Row]:
+def exact_sizes() -> list[Row]:
     """Share exact, and times."""
     warm_up()
     rows = []
@@ -107,7 +107,7 @@ def exact_sizes(_: int) -> list[Row]:
     return rows
 
 
-def equal(_: int) -> list[Row]:
+def equal() -> list[Row]:
     """1,000 scenes with missing answers and unseen blockers: every graph of every corner listed."""
     rng = np.random.default_rng(19)
     worst, differ, acted, count = 0.0, 0, 0, 0
@@ -145,7 +145,7 @@ def equal(_: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def coverage(_: int) -> list[Row]:
+def coverage() -> list[Row]:
     """Recall and size of candidate sets on simulated scenes: the paper's rule, ours, and with coverage."""
     write_dataset(
         plan_dataset(COVERAGE_SCENES, 77, settings=DatasetSettings(width=320, height=240)), COVERAGE_SET
@@ -213,7 +213,7 @@ def confident(rng: np.random.Generator) -> ObstructionPosterior:
     return ObstructionPosterior(range(12), int(rng.integers(12)), p)
 
 
-def robust(_: int) -> list[Row]:
+def robust() -> list[Row]:
     """Perturbations within what was certified, at random and along the gradient; errors by radius."""
     rng = np.random.default_rng(11)
     moved = changed = lost = acted = 0
@@ -281,7 +281,7 @@ def is_right(graph: np.ndarray, scene: ObstructionPosterior, action: Grasp | Rem
     return own in reached and not graph[own].any()
 
 
-def plans(_: int) -> list[Row]:
+def plans() -> list[Row]:
     """Predicted validity of 300 plans against truths drawn, carried out with eyes closed."""
     rng = np.random.default_rng(13)
     predicted, realised = [], []
@@ -310,7 +310,7 @@ def plans(_: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def cycles(_: int) -> list[Row]:
+def cycles() -> list[Row]:
     """What excluding cycles costs where the truth may have them, by the weight a cycle keeps."""
     rng = np.random.default_rng(17)
     acted, wrong = Counter[float](), Counter[float]()

@@ -7,12 +7,11 @@ asks, each as often. Heaps have the seeds from 0.
     python benchmarks/evidence_gym.py [--heaps 20] [--tier medium] [--dry]
 """
 
-import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import gymnasium
 import numpy as np
-from evidence_page import keep
+from long_parts import Row, measure_parts
 
 import cpor
 from cpor.decision import Action, Defer, Grasp
@@ -69,33 +68,23 @@ def play(env: gymnasium.Env, policy: Policy, heap: int) -> tuple[float, dict]:
     return total, info
 
 
-def main() -> None:
+def measure_gym(heaps: int = 20, tier: str = "medium") -> Iterator[Row]:
     """Play the heaps with each policy."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--heaps", type=int, default=20)
-    parser.add_argument("--tier", default="medium")
-    parser.add_argument("--dry", action="store_true", help="print the rows only")
-    asked = parser.parse_args()
-    env = gymnasium.make("cpor.sim.gym_env:cpor/Retrieve-v0", tier=asked.tier, masks="networks", motion=False)
-    rows, rng = [], np.random.default_rng(0)
+    env = gymnasium.make("cpor.sim.gym_env:cpor/Retrieve-v0", tier=tier, masks="networks", motion=False)
+    rng = np.random.default_rng(0)
     for name, policy in policies().items():
-        rewards, infos = zip(*(play(env, policy, heap) for heap in range(asked.heaps)), strict=True)
+        rewards, infos = zip(*(play(env, policy, heap) for heap in range(heaps)), strict=True)
         good = sum(info["success"] for info in infos)
-        low, high = wilson_interval(good, asked.heaps)
-        means = rng.choice(rewards, (2_000, asked.heaps)).mean(axis=1)
+        low, high = wilson_interval(good, heaps)
+        means = rng.choice(rewards, (2_000, heaps)).mean(axis=1)
         least, most = np.quantile(means, [0.025, 0.975])
         wrong, questions = (np.mean([info[key] for info in infos]) for key in ("wrong", "asked"))
         said = (
-            f"reward {np.mean(rewards):.2f} [{least:.2f}, {most:.2f}]; success {good} of {asked.heaps} "
+            f"reward {np.mean(rewards):.2f} [{least:.2f}, {most:.2f}]; success {good} of {heaps} "
             f"[{low:.2f}, {high:.2f}]; {wrong:.2f} wrong, {questions:.2f} questions"
         )
-        rows.append(("acts", f"cpor/Retrieve-v0, {asked.tier}, our masks: {name}", "reported", said))
-        print(" | ".join(rows[-1]), flush=True)
-    if not asked.dry:
-        keep({"gym": rows})
+        yield "acts", f"cpor/Retrieve-v0, {tier}, our masks: {name}", "reported", said
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"gym": measure_gym}, __doc__)

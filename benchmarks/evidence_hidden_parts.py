@@ -6,14 +6,12 @@ The visible masks are the true ones of osd_learn (every object is a target) and 
 what the true hidden parts give. Figures go to out/evidence/.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from evidence_page import keep
 from evidence_pointing import Case, photographs, test_cases
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.decision import Defer, Grasp
 from cpor.learn.modes import MODES
@@ -53,17 +51,13 @@ def tell(name: str, total: dict[tuple[str, str], Counter[str]]) -> list[Row]:
     ]  # fmt: skip
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scenes", type=int, default=100, help="of the test split")
-    asked, system = parser.parse_args(), System()
+def measure_hidden_parts(scenes: int = 100) -> list[Row]:
+    """Measure the rows."""
+    system = System()
     rows = tell("osd_learn", count(photographs(), system))
-    rows += tell(f"first {asked.scenes} test scenes", count(test_cases(asked.scenes), system))
-    keep({"hidden_parts": rows})
-    for row in rows:
-        print(" | ".join(row))
+    rows += tell(f"first {scenes} test scenes", count(test_cases(scenes), system))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"hidden_parts": measure_hidden_parts}, __doc__)

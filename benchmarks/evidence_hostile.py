@@ -4,7 +4,6 @@
 beside them. Run: PYTHONPATH=tests python benchmarks/evidence_hostile.py [--connections 2500] [--dry]
 """
 
-import argparse
 import re
 import resource
 import subprocess
@@ -16,8 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 from support.hostile_clients import KINDS, Surface, hostile
 
 DESCRIPTORS = 1_024
@@ -105,19 +103,11 @@ def under_attack(name: str, connections: int) -> list[Row]:
     ]
 
 
-def main() -> None:
-    """Measure, and keep the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--connections", type=int, default=2_500)
-    parser.add_argument("--dry", action="store_true", help="print the rows only")
-    asked = parser.parse_args()
+def measure_hostile(connections: int = 2_500) -> list[Row]:
+    """Measure the rows."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    rows = [row for name in ("serve", "live", "mcp") for row in under_attack(name, asked.connections)]
-    for row in rows:
-        print(" | ".join(row))
-    if not asked.dry:
-        keep({"hostile": rows})
+    return [row for name in ("serve", "live", "mcp") for row in under_attack(name, connections)]
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"hostile": measure_hostile}, __doc__)

@@ -5,7 +5,6 @@ Runs are kept, one JSON a line, in out/ and not run again. Counts go to out/evid
 Run: nice python benchmarks/evidence_identity.py [--runs 60] [--cases 200] [--only PART] [--workers 2]
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.decision import Action, Defer
 from cpor.errors import SimulationError
@@ -154,7 +152,7 @@ def run(seed: int) -> dict[str, Any] | None:
     }
 
 
-def measure_runs(runs: int, workers: int) -> list[Row]:
+def measure_runs(runs: int = 60, workers: int = 1) -> list[Row]:
     """Runs that are missing are run; rows of all."""
     return run_rows(kept_records(RUNS, FIRST_SEED, runs, run, workers))
 
@@ -210,7 +208,7 @@ def kept_records(
     return [there[seed] for seed in sorted(there)]
 
 
-def measure_stale(cases: int) -> list[Row]:
+def measure_stale(cases: int = 200) -> list[Row]:
     """What is changed behind the camera's back between two looks."""
     rows: list[Row] = []
     for kind in INJECTIONS:
@@ -231,24 +229,5 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%} ({part} of {whole})" if whole else "none"
 
 
-def main() -> None:
-    """Measure, and keep the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=60)
-    parser.add_argument("--cases", type=int, default=200)
-    parser.add_argument("--only", default="identity_stale,identity_runs")
-    parser.add_argument("--workers", type=int, default=1)
-    asked = parser.parse_args()
-    parts: dict[str, Callable[[], list[Row]]] = {
-        "identity_stale": lambda: measure_stale(asked.cases),
-        "identity_runs": lambda: measure_runs(asked.runs, asked.workers),
-    }
-    for name in asked.only.split(","):
-        rows = parts[name]()
-        for row in rows:
-            print(" | ".join(row))
-        keep({name: rows})
-
-
 if __name__ == "__main__":
-    main()
+    measure_parts({"identity_stale": measure_stale, "identity_runs": measure_runs}, __doc__)

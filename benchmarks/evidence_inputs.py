@@ -115,7 +115,7 @@ class Decider:
         return self.known[key]
 
 
-def input_forms(_: int) -> list[Row]:
+def input_forms() -> list[Row]:
     decider = Decider(DATA / FRAME)
     wanted = decider.answer(EXACT["two PNG"])
     print("two PNG:", wanted)
@@ -134,7 +134,7 @@ def input_forms(_: int) -> list[Row]:
     ]
 
 
-def input_broken(_: int) -> list[Row]:
+def input_broken() -> list[Row]:
     decider = Decider(DATA / FRAME)
     wanted = decider.answer(EXACT["two PNG"])
     refused = held = wrong = 0
@@ -156,7 +156,7 @@ def input_broken(_: int) -> list[Row]:
     ]
 
 
-def input_point(_: int) -> list[Row]:
+def input_point() -> list[Row]:
     """Two files and a point in a true mask."""
     system = System()
     rows: list[Row] = []
@@ -214,7 +214,7 @@ def write_fault(name: str, scene: Scene, other: Scene, folder: Path, rng: np.ran
     return None
 
 
-def doctor_faults(_: int) -> list[Row]:
+def doctor_faults() -> list[Row]:
     given, bare = System(segmenter="given", scorer="none"), None
     scenes = [
         read_scene_folder(path)
@@ -243,7 +243,7 @@ def doctor_faults(_: int) -> list[Row]:
     return rows
 
 
-def doctor_clean(_: int) -> list[Row]:
+def doctor_clean() -> list[Row]:
     """Folders as they are: masks as given, else found by our segmenter."""
     given, own = System(segmenter="given", scorer="none"), System(scorer="none")
     sets: dict[str, Callable[[], list[Path]]] = {

@@ -10,7 +10,6 @@ than the lab wherever the test was lucky, which breaks promises that hold. Rows 
 Run lab_scenes.py first, then: python benchmarks/evidence_lab.py [--labs 200] [--only lab_osd,lab_simulated]
 """
 
-import argparse
 import hashlib
 import os
 import pickle
@@ -19,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 import cpor
 from cpor.apps.lab import see_labelled
@@ -188,20 +186,15 @@ def measure(name: str, labs: int) -> Iterator[Row]:
         yield "calibrated", what, f"at most {DELTA:.0%} broken", said
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--labs", type=int, default=200)
-    parser.add_argument("--only", default="lab_osd,lab_simulated")
-    asked = parser.parse_args()
-    for name in asked.only.split(","):
-        rows: list[Row] = []
-        for row in measure(name.removeprefix("lab_"), asked.labs):
-            print(" | ".join(row), flush=True)
-            rows.append(row)
-            keep({name: rows})
+def lab_osd(labs: int = 200) -> Iterator[Row]:
+    """The photographs of osd_learn."""
+    return measure("osd", labs)
+
+
+def lab_simulated(labs: int = 200) -> Iterator[Row]:
+    """The simulated lab."""
+    return measure("simulated", labs)
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"lab_osd": lab_osd, "lab_simulated": lab_simulated}, __doc__)

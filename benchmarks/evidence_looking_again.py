@@ -7,7 +7,6 @@ Records are kept, one JSON a line, in out/ and not made again.
 Run: nice python benchmarks/evidence_looking_again.py [--per-tier 60] [--workers 2]
 """
 
-import argparse
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -16,8 +15,7 @@ from typing import Any
 
 import numpy as np
 from evidence_identity import kept_records
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.asking import worth
 from cpor.decision import Decision, Defer
@@ -131,18 +129,11 @@ def rows_of(records: list[dict[str, Any]]) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Measure, and keep the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--per-tier", type=int, default=60)
-    parser.add_argument("--workers", type=int, default=1)
-    asked = parser.parse_args()
-    count = asked.per_tier * len(TIERS)
-    rows = rows_of(kept_records(RECORDS, FIRST_SEED, count, scenario, asked.workers))
-    for row in rows:
-        print(" | ".join(row))
-    keep({"looking_again": rows})
+def measure_looking_again(per_tier: int = 60, workers: int = 1) -> list[Row]:
+    """Measure the rows."""
+    count = per_tier * len(TIERS)
+    return rows_of(kept_records(RECORDS, FIRST_SEED, count, scenario, workers))
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"looking_again": measure_looking_again}, __doc__)

@@ -9,15 +9,13 @@ Hours of one core in all: each but the last goes on where it stopped, also with 
 Run: python benchmarks/evidence_loop_causes.py [--workers 2] [--per-tier 60] [--only robot,loop_causes]
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.decision import Action, Defer
 from cpor.io.pool import make_pool
@@ -27,12 +25,11 @@ from cpor.paper.loop_causes import count_causes, episode_risk
 from cpor.paper.methods import MethodName, MethodSystem
 from cpor.paper.robot_table import (
     RobotRow,
-    ScenarioRecord,
-    ScenarioSettings,
     WilsonRate,
     run_robot_table,
     summarise,
 )
+from cpor.paper.scenarios import ScenarioRecord, ScenarioSettings
 from cpor.parts import NONE
 from cpor.perception.registry import DEFAULT
 from cpor.scene import TrueRelations
@@ -104,7 +101,7 @@ def table(eyes: Eyes, per_tier: int, baselines: int, workers: int) -> list[Row]:
     return [*rows, *_causes(name, cpor), *_coverage(name, records)]
 
 
-def loop_causes(per_tier: int, workers: int) -> list[Row]:
+def loop_causes(per_tier: int = 60, workers: int = 2) -> list[Row]:
     """Why actions are wrong, on seeds to choose with."""
     rows: list[Row] = []
     for eyes in EYES:
@@ -115,7 +112,7 @@ def loop_causes(per_tier: int, workers: int) -> list[Row]:
     return rows
 
 
-def late_looks(per_tier: int) -> list[Row]:
+def late_looks(per_tier: int = 60) -> list[Row]:
     """The first action of our networks after 0, 1, 2 and 3 removals in a right order, forced."""
     kinds: tuple[Bundled, ...] = ("embedded", "geometry")
     models = {kind: FittedModel.load(bundled_model(kind)) for kind in kinds}
@@ -223,28 +220,23 @@ def _share(rate: WilsonRate) -> str:
     return f"{rate.share:.1%} [{rate.ci.low:.3f}, {rate.ci.high:.3f}] of {rate.n}"
 
 
-def measure(name: str, per_tier: int, baselines: int, workers: int) -> list[Row]:
-    """The rows of a part."""
-    if name in ("robot", "robot_networks"):
-        return table("truth" if name == "robot" else "networks", per_tier, baselines, workers)
-    return loop_causes(per_tier, workers) if name == "loop_causes" else late_looks(per_tier)
+def robot(per_tier: int = 60, baselines: int = 15, workers: int = 2) -> list[Row]:
+    """The robot table with true masks; `baselines` scenarios a tier of the other rows."""
+    return table("truth", per_tier, baselines, workers)
 
 
-def main() -> None:
-    """Measure the parts asked for, and keep each."""
-    parts = ("robot", "robot_networks", "loop_causes", "late_looks")
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--per-tier", type=int, default=60)
-    parser.add_argument("--baselines", type=int, default=15, help="scenarios a tier of the other rows")
-    parser.add_argument("--only", default=",".join(parts), help="parts to measure, with commas between them")
-    asked = parser.parse_args()
-    for name in asked.only.split(","):
-        rows = measure(name, asked.per_tier, asked.baselines, asked.workers)
-        keep({name: rows})
-        for row in rows:
-            print(" | ".join(row))
+def robot_networks(per_tier: int = 60, baselines: int = 15, workers: int = 2) -> list[Row]:
+    """The robot table with our networks."""
+    return table("networks", per_tier, baselines, workers)
+
+
+PARTS = {
+    "robot": robot,
+    "robot_networks": robot_networks,
+    "loop_causes": loop_causes,
+    "late_looks": late_looks,
+}
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts(PARTS, __doc__)

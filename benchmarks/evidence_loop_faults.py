@@ -5,13 +5,11 @@ Counts go to out/evidence/.
 Run: python benchmarks/evidence_loop_faults.py [--runs 60]
 """
 
-import argparse
 import sys
 from collections import Counter
 from pathlib import Path
 
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -39,16 +37,10 @@ def measure(fault: str, runs: int) -> list[Row]:
     return [*rows, ("safe", f"{point}: ends", "reported", told)]
 
 
-def main() -> None:
+def measure_loop_faults(runs: int = 60) -> list[Row]:
     """Measure every fault, and no fault for comparison."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=60)
-    asked = parser.parse_args()
-    rows = [row for fault in ("none", *FAULTS) for row in measure(fault, asked.runs)]
-    for row in rows:
-        print(" | ".join(row))
-    keep({"loop_faults": rows})
+    return [row for fault in ("none", *FAULTS) for row in measure(fault, runs)]
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"loop_faults": measure_loop_faults}, __doc__)

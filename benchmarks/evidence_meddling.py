@@ -3,11 +3,9 @@
 Run: PYTHONPATH=tests python benchmarks/evidence_meddling.py [--drops 500] [--meddlings 300] [--dry]
 """
 
-import argparse
 from collections import Counter
 
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 from support.meddling import DROPS, MEDDLINGS, drop, meddle
 
 from cpor.paper.runs.report import wilson_interval
@@ -50,20 +48,10 @@ def rows_of_meddlings(count: int, first: int) -> list[Row]:
     ]
 
 
-def main() -> None:
-    """Measure, and keep the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--drops", type=int, default=500)
-    parser.add_argument("--meddlings", type=int, default=300)
-    parser.add_argument("--first", type=int, default=10_000, help="seed of the first case")
-    parser.add_argument("--dry", action="store_true", help="print the rows only")
-    asked = parser.parse_args()
-    rows = rows_of_drops(asked.drops, asked.first) + rows_of_meddlings(asked.meddlings, asked.first)
-    for row in rows:
-        print(" | ".join(row))
-    if not asked.dry:
-        keep({"meddling": rows})
+def measure_meddling(drops: int = 500, meddlings: int = 300, first: int = 10_000) -> list[Row]:
+    """Measure the rows."""
+    return rows_of_drops(drops, first) + rows_of_meddlings(meddlings, first)
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"meddling": measure_meddling}, __doc__)

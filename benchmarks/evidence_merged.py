@@ -7,16 +7,14 @@ osd_learn, less the two photographs with masks of others. Our own segmenter is t
 own masks hold two true objects is counted too. Figures go to out/evidence/.
 """
 
-import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from evidence_fuzz import Bases
 from evidence_gate import DATA
-from evidence_page import keep
 from fuzz_faults import Broken, merge_target
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.evidence.learnt import LearntGeometry
 from cpor.evidence.merged import find_merged
@@ -96,17 +94,12 @@ def count_merged(found: Scene, true: Scene) -> int:
     return count
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scenes", type=int, default=100, help="test scenes")
-    asked = parser.parse_args()
+def measure_merged(scenes: int = 100) -> list[Row]:
+    """Measure the rows."""
     rows = measure("osd_learn", photographs()) if Path(DATA / "osd_learn").is_dir() else []
-    rows += measure("test split", simulated(asked.scenes))
-    for row in rows:
-        print(" | ".join(row))
-    keep({"merged": rows})
+    rows += measure("test split", simulated(scenes))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"merged": measure_merged}, __doc__)

@@ -70,7 +70,7 @@ TIMED = 60
 """First scenes of the test split, all tiers in turn, that a decision is timed on."""
 
 
-def masks(workers: int) -> list[Row]:
+def masks(workers: int = 2) -> list[Row]:
     """Of the first test scenes; nothing but masks is looked at, so no scene is written."""
     with ProcessPoolExecutor(workers) as pool:
         records = list(pool.map(_segment_case, range(MASK_SCENES)))
@@ -90,12 +90,12 @@ def _segment_case(number: int) -> PerceivedCase:
     )  # fmt: skip
 
 
-def chain(workers: int) -> list[Row]:
+def chain(workers: int = 2) -> list[Row]:
     """From raw scores to CPOR with our masks, the bundled model."""
     return _chain_rows(_chain("ours", FittedModel.load(bundled_model("embedded")), workers), "our masks")
 
 
-def others(workers: int) -> list[Row]:
+def others(workers: int = 2) -> list[Row]:
     """The paper's geometry ablation and its table of scorers, for other masks than ours."""
     rows = []
     for kind, name in OTHERS.items():
@@ -117,7 +117,7 @@ def others(workers: int) -> list[Row]:
     return rows
 
 
-def speed(workers: int) -> list[Row]:
+def speed(workers: int = 2) -> list[Row]:
     """A frame of 640x480 to a decision, networks and kernels loaded; the process alone on its cores."""
     system = System()
     weights = sum(path.stat().st_size for path in PACKAGED.glob("*.onnx")) / 1e6
@@ -200,7 +200,7 @@ def _chain_rows(table: ChainTable, name: str) -> list[Row]:
     return rows
 
 
-PARTS: dict[str, Callable[[int], list[Row]]] = {
+PARTS: dict[str, Callable[..., list[Row]]] = {
     "masks": masks,
     "chain": chain,
     "others": others,
@@ -209,4 +209,4 @@ PARTS: dict[str, Callable[[int], list[Row]]] = {
 
 
 if __name__ == "__main__":
-    measure_parts(PARTS, __doc__.splitlines()[0])
+    measure_parts(PARTS, __doc__)

@@ -9,14 +9,12 @@ photographs carry masks of others, which makes two or three of their targets wro
 go to out/evidence/.
 """
 
-import argparse
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 from evidence_gate import DATA
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 from scipy.optimize import linear_sum_assignment
 
 from cpor.decision import Defer, Grasp
@@ -94,9 +92,8 @@ def share(hits: int, n: int) -> str:
     return f"{hits / n:.3f} [{low:.3f}, {high:.3f}] ({hits} of {n})"
 
 
-def main() -> None:
-    """Command line."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+def photographs() -> list[Row]:
+    """Masks and decisions."""
     scenes = [read_scene_folder(folder) for folder in list_scene_folders(DATA / "osd_learn")]
     segmenter, system = OnnxSegmenter(), System()
     rows: list[Row] = []
@@ -127,10 +124,8 @@ def main() -> None:
             told = ", ".join(f"{total[f'{mode} {what}']} {what}" for what in ("acts", "wrong", "free"))
             rows.append(("safe", f"{name}, {masks}, {mode}: acts, wrong, obstructed called free", "reported",
                          f"{told} of {total['n']} targets ({total['lost']} not found)"))  # fmt: skip
-    keep({"photographs": rows})
-    for row in rows:
-        print(" | ".join(row))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"photographs": photographs}, __doc__)

@@ -9,15 +9,13 @@ target and the action is right for it. On photographs (osd_learn) every object i
 out/evidence/.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from evidence_gate import DATA
-from evidence_page import keep
 from evidence_photographs import share
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.decision import Defer, Grasp
 from cpor.infer.decide import decide_many
@@ -104,20 +102,13 @@ def tell(name: str, total: Counter[str]) -> list[Row]:
     ]  # fmt: skip
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--scenes", type=int, default=400, help="of the test split")
-    asked = parser.parse_args()
+def measure_pointing(scenes: int = 400) -> list[Row]:
+    """Measure the rows."""
     system, model = System(), FittedModel.load(bundled_model("embedded"))
     rows = tell("osd_learn", count(photographs(), system, model))
-    rows += tell(f"first {asked.scenes} test scenes", count(test_cases(asked.scenes), system, model))
-    keep({"pointing": rows})
-    for row in rows:
-        print(" | ".join(row))
+    rows += tell(f"first {scenes} test scenes", count(test_cases(scenes), system, model))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"pointing": measure_pointing}, __doc__)

@@ -3,7 +3,6 @@
 Run: PYTHONPATH=tests:. python benchmarks/evidence_power_cuts.py [--cuts 50] [--dry]
 """
 
-import argparse
 import json
 import os
 import random
@@ -14,8 +13,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.robot.run_folder import read_run
 
@@ -92,18 +90,10 @@ def rows_of(cuts: int, seed: int = 7) -> list[Row]:
     ]  # fmt: skip
 
 
-def main() -> None:
-    """Measure, and keep the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cuts", type=int, default=50)
-    parser.add_argument("--dry", action="store_true", help="print the rows only")
-    asked = parser.parse_args()
-    rows = rows_of(asked.cuts)
-    for row in rows:
-        print(" | ".join(row))
-    if not asked.dry:
-        keep({"power_cuts": rows})
+def measure_power_cuts(cuts: int = 50) -> list[Row]:
+    """Measure the rows."""
+    return rows_of(cuts)
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"power_cuts": measure_power_cuts}, __doc__)

@@ -1,6 +1,6 @@
 """Real bins, heaps and tables (real_bins) labelled by eye: what is decided for every target, by mode.
 
-    python benchmarks/evidence_real_bins.py              # --list prints every target
+    python benchmarks/evidence_real_bins.py              # --targets prints each
 
 real_bins_labels.json holds points of every object, and what each pair of eyes says must go before it
 (`by`) or may have to (`maybe`). An action is right where the labels allow it: grasping a target that nothing
@@ -8,7 +8,6 @@ certainly obstructs, or removing an object that is free and that obstructs the t
 pairs of eyes disagree, a relation is a `maybe`. A target whose points no mask holds counts as not found.
 """
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -18,9 +17,8 @@ from typing import Any
 
 import numpy as np
 from evidence_gate import DATA
-from evidence_page import keep
 from evidence_photographs import share
-from long_parts import Row
+from long_parts import Row, measure_parts
 from PIL import Image
 
 from cpor.answer import View
@@ -124,11 +122,8 @@ def _judge(action: Action, target: str, labelled: Labelled, failed: list[str]) -
     return "right" if right else "wrong", f"{type(action).__name__} {labelled.name_of.get(action.obj)}"
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--list", action="store_true", help="print every target")
-    asked = parser.parse_args()
+def measure_real_bins(targets: bool = False) -> list[Row]:
+    """Measure the rows."""
     labels = json.loads(LABELS.read_text())
     system = System()
     total: dict[tuple[str, str], Counter[str]] = {}
@@ -138,7 +133,7 @@ def main() -> None:
         for name, mode, what, why in decide_all(system, view, labelled):
             total.setdefault((picture.split("_")[0], mode), Counter())[what] += 1
             total.setdefault(("all", mode), Counter())[what] += 1
-            if asked.list:
+            if targets:
                 print(f"{picture:13} {name:15} {mode:10} {what:6} {why}")
     rows: list[Row] = []
     for (kind, mode), count in total.items():
@@ -147,10 +142,8 @@ def main() -> None:
         what += f", asks {count['asks']}, not found {count['lost']}"
         point = f"real pictures labelled by eye, {kind}, {mode}: what is done"
         rows.append(("decides", point, "reported", what))
-    keep({"real_bins": rows})
-    for row in rows:
-        print(" | ".join(row))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"real_bins": measure_real_bins}, __doc__)

@@ -7,7 +7,6 @@ picture and its depth, nothing else. Cases are written to `out/evidence/sensors/
 same command goes on where it stopped. A changed product needs another `--name`. Figures go to out/evidence/.
 """
 
-import argparse
 import json
 import statistics
 from collections import Counter
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from evidence_first_actions import decide_case, share
-from evidence_page import MEASURED, Row, keep
+from evidence_page import MEASURED
+from long_parts import Row, measure_parts
 
 from cpor.io.pool import make_pool
 from cpor.io.whole_files import write_bytes
@@ -64,24 +64,14 @@ def rows_of(cases: list[dict[str, list[dict[str, Any]]]]) -> Iterator[Row]:
         yield Row("decides", f"mean contradictory belief, {name}", "reported", told)
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--cases", type=int, default=60)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--name", default="today", help="folder of the decided cases")
-    asked = parser.parse_args()
-    out = MEASURED / "sensors" / asked.name
+def measure_sensors(cases: int = 60, workers: int = 2, name: str = "today") -> list[Row]:
+    """Measure the rows."""
+    out = MEASURED / "sensors" / name
     out.mkdir(parents=True, exist_ok=True)
-    cases = plan_dataset(asked.cases, SEED).cases
-    decided = make_pool(asked.workers).do_all(partial(decide_by_sensor, out), cases)
-    rows = list(rows_of([found for _, found in decided]))
-    keep({"sensors": rows})
-    for row in rows:
-        print(" | ".join(row))
+    planned = plan_dataset(cases, SEED).cases
+    decided = make_pool(workers).do_all(partial(decide_by_sensor, out), planned)
+    return list(rows_of([found for _, found in decided]))
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"sensors": measure_sensors}, __doc__)

@@ -36,7 +36,7 @@ ASKING_TAU = 0.3
 """As the demo acts."""
 
 
-def heaps(workers: int) -> list[Row]:
+def heaps(workers: int = 2) -> list[Row]:
     file = OUT / "bench_sim.json"
     if not file.is_file():
         run = [
@@ -74,7 +74,7 @@ def heaps(workers: int) -> list[Row]:
     ]
 
 
-def decisions(workers: int) -> list[Row]:
+def decisions(workers: int = 2) -> list[Row]:
     folder = OUT / "splits" / "test"
     write_dataset(plan_split("test"), folder, workers)
     cases = (LabelledCase(*case) for case in read_split(folder))
@@ -99,7 +99,7 @@ def decisions(workers: int) -> list[Row]:
     return rows
 
 
-def asking(workers: int) -> list[Row]:
+def asking(workers: int = 2) -> list[Row]:
     """Active asking on the test split: given masks, the embedded scorer in the VLM's place."""
     scorer, rng = EmbeddedScorer(), np.random.default_rng(0)
 
@@ -141,7 +141,7 @@ def _mm(figure: dict[str, float]) -> str:
     return f"{figure['most']:.2f} mm (median {figure['median']:.2f})"
 
 
-PARTS: dict[str, Callable[[int], list[Row]]] = {
+PARTS: dict[str, Callable[..., list[Row]]] = {
     "heaps": heaps,
     "decisions": decisions,
     "asking": asking,
@@ -149,4 +149,4 @@ PARTS: dict[str, Callable[[int], list[Row]]] = {
 
 
 if __name__ == "__main__":
-    measure_parts(PARTS, __doc__.splitlines()[0])
+    measure_parts(PARTS, __doc__)

@@ -63,7 +63,6 @@ LONG = {
     "access_site": ACCESS,
     "access_first_screen": ACCESS,
     "docs_tried": "benchmarks/docs_tried.py",
-    "editing": "benchmarks/evidence_editing.py",
     "input_forms": INPUTS,
     "input_broken": INPUTS,
     "input_point": INPUTS,
@@ -77,11 +76,9 @@ LONG = {
     "power_cuts": "benchmarks/evidence_power_cuts.py",
     "meddling": "benchmarks/evidence_meddling.py",
     "words": "benchmarks/evidence_words.py",
-    "unseen": "benchmarks/evidence_unseen.py",
     "fuzz": "benchmarks/evidence_fuzz.py",
     "drops": "benchmarks/evidence_drops.py",
     "drops_true_masks": "benchmarks/evidence_drops.py",
-    "pieces": "benchmarks/evidence_pieces.py",
     "photographs": "benchmarks/evidence_photographs.py",
     "real_bins": "benchmarks/evidence_real_bins.py",
     "pointing": "benchmarks/evidence_pointing.py",
@@ -97,12 +94,8 @@ LONG = {
     "cycles": GUARANTEES,
     "coverage": GUARANTEES,
     "first_actions": "benchmarks/evidence_first_actions.py",
-    "photographs_first_actions": "benchmarks/evidence_first_actions.py --photographs",
 }
 """Long parts: the script, which keeps its rows itself."""
-
-TAKES_ONLY = (SIM, PERCEPTION, LOOP, INPUTS, LAB, ACCESS, IDENTITY, GUARANTEES)
-"""Scripts that measure several parts."""
 
 
 def main() -> None:
@@ -132,8 +125,7 @@ def main() -> None:
 def measure(name: str) -> None:
     """Measure a part and keep it."""
     if name in LONG:
-        script, *options = LONG[name].split()
-        run(script, *options, *(("--only", name) if script in TAKES_ONLY else ()))
+        run(LONG[name], *(("--only", name) if list(LONG.values()).count(LONG[name]) > 1 else ()))
     elif name in SHORT:
         keep({name: SHORT[name]()})
     elif name.startswith("tests"):

@@ -4,11 +4,11 @@ Each fault is a name, an amount in [0, 1] and a seed, so that whoever draws them
 them again. A fault that cannot be made of a scene leaves it as it is.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from evidence_unseen import Case, cut, hide
 from scipy import ndimage
 
 from cpor.fitting.labelled import drop_objects
@@ -19,6 +19,14 @@ FARTHEST = 60
 
 TOO_DEEP_M = 0.03
 """How much too deep a glossy thing is read. [m]"""
+
+
+class Case(NamedTuple):
+    """A scene, its target and the truth."""
+
+    scene: Scene
+    target: int
+    truth: frozenset[BlockedBy]
 
 
 @dataclass(frozen=True)
@@ -275,6 +283,35 @@ def _shuffle(scores: dict[BlockedBy, float | None], amount: float, rng: np.rando
 def _no_whole(broken: Broken, other: Scene, amount: float, rng: np.random.Generator) -> Broken:
     objects = tuple(replace(o, amodal=None) for o in broken.scene.objects)
     return replace(broken, scene=replace(broken.scene, objects=objects))
+
+
+def hide(cases: list[Case]) -> Iterator[Case]:
+    """The target is listed and shows no pixel."""
+    for case in cases:
+        visible = np.where(case.scene.visible_ids == case.target, 0, case.scene.visible_ids)
+        yield case._replace(scene=replace(case.scene, visible_ids=visible.astype(np.int32)))
+
+
+def cut(cases: list[Case]) -> Iterator[Case]:
+    """The image ends in the middle of the target."""
+    for case in cases:
+        scene = case.scene
+        columns = np.flatnonzero((scene.visible_ids == case.target).any(axis=0))
+        if columns.size < 4:
+            continue
+        first = int(columns[columns.size // 2])
+        seen = scene.observation
+        depth = None if seen.depth is None else np.ascontiguousarray(seen.depth[:, first:])
+        frame = Observation(np.ascontiguousarray(seen.rgb[:, first:]), depth)
+        objects = []
+        for each in scene.objects:
+            mask = None if each.amodal is None else each.amodal.to_mask(seen.shape)[:, first:]
+            crop = None if mask is None else type(each.amodal).from_mask(np.ascontiguousarray(mask))
+            objects.append(replace(each, amodal=crop))
+        visible = np.ascontiguousarray(scene.visible_ids[:, first:])
+        yield case._replace(
+            scene=replace(scene, observation=frame, objects=tuple(objects), visible_ids=visible, points={})
+        )
 
 
 def _by_case(change: Callable[[list[Case]], object]) -> Change:
