@@ -76,6 +76,7 @@ LONG = {
     "power_cuts": "benchmarks/evidence_power_cuts.py",
     "meddling": "benchmarks/evidence_meddling.py",
     "words": "benchmarks/evidence_words.py",
+    "covers": "benchmarks/evidence_covers.py",
     "fuzz": "benchmarks/evidence_fuzz.py",
     "drops": "benchmarks/evidence_drops.py",
     "drops_true_masks": "benchmarks/evidence_drops.py",

@@ -1,6 +1,7 @@
 """Fitting a model in one go: disjoint parts, stages that improve, a promise that is kept or refused."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 
@@ -8,10 +9,13 @@ import numpy as np
 import pytest
 from support.labelled import draw_labelled_scene
 from support.sizes import sized
+from typer.testing import CliRunner
 
 from cpor import CporError, Defer
 from cpor.answer import Promise
+from cpor.cli.app import app
 from cpor.decision import Grasp, Remove
+from cpor.errors import InvalidSettingError
 from cpor.evidence.source import PairScores
 from cpor.fitting import FitSettings, fit_model
 from cpor.fitting.fit import promise_by_stratum
@@ -167,6 +171,34 @@ def test_a_model_earns_its_promise_again_for_free_and_buried_targets(report):
     )  # not more than needed
     twice = promise_by_stratum(report.model, fresh, settings, looks=2).promise
     assert set(twice.strata) == {"free targets", "buried targets"} and twice.p_value <= 0.05
+
+
+def test_a_fit_by_kind_promises_for_free_and_buried_targets_of_both_heaps(scenes):
+    known = {name: recorded(scene) for name, scene in list(scenes.items())[:120]}
+    worked = frozenset(list(known)[::2])
+    model = fit_model(known.items(), FitSettings(alpha=0.6, seed=3, worked=worked)).model
+    promise, cases = model.promise, Counter()
+    for name in model.parts["promise"]:
+        scene = known[name]
+        blocked = {pair.blocked for pair in scene.true_occlusion.pairs}
+        heap = "worked" if name in worked else "untouched"
+        cases.update({f"{'buried' if k in blocked else 'free'} targets, {heap} heaps" for k in scene.ids})
+    assert {kind: each.n for kind, each in promise.strata.items()} == cases and promise.n == cases.total()
+    assert promise.promised and model.unproven is None
+    assert max(each.p_value(promise.alpha) for each in promise.strata.values()) <= promise.delta
+
+
+def test_the_command_takes_scenes_of_worked_heaps_from_a_second_folder(scenes, tmp_path):
+    for k, (name, scene) in enumerate(list(scenes.items())[:40]):
+        write_scene_folder(scene, tmp_path / ("worked" if k % 2 else "untouched") / name)
+    asked = ["fit", str(tmp_path / "untouched"), "--worked", str(tmp_path / "worked"), "--geometry", "paper"]
+    asked += ["--prior", "none", "--alpha", "0.5", "--out", str(tmp_path / "model.json"), "--json"]
+    ran = CliRunner().invoke(app, asked)
+    assert ran.exit_code == 0, ran.output
+    promise = json.loads(ran.stdout)["promise"]
+    assert {kind.split(", ")[1] for kind in promise["strata"]} == {"untouched heaps", "worked heaps"}
+    with pytest.raises(InvalidSettingError, match="add --prior none"):
+        CliRunner().invoke(app, [*asked[:4], "--prior", "bundled"], catch_exceptions=False)
 
 
 def test_scenes_copied_with_a_changed_bit_earn_no_promise_that_they_alone_do_not(scenes):

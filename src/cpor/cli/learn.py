@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +76,20 @@ def fit(
             help="Add candidate pairs until at most this share of scenes lacks a true relation.",
         ),
     ] = None,
+    by_kind: Annotated[
+        bool,
+        typer.Option(
+            rich_help_panel=MORE, help="Promise the rate for free and for buried targets, each apart."
+        ),
+    ] = False,
+    worked: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=MORE,
+            help="More labelled scenes, of heaps a robot worked on: kinds of their own, as --by-kind.",
+        ),
+    ] = None,
     geometry: Annotated[
         str, typer.Option(help="Geometric evidence: paper (its formula), learnt (our network) or both.")
     ] = "both",
@@ -113,7 +128,7 @@ def fit(
     from cpor.evidence.learnt import parse_geometry
     from cpor.evidence.source import load_sources
     from cpor.fitting import FitSettings, fit_model
-    from cpor.io.scene_set import read_scenes
+    from cpor.io.scene_set import list_scene_folders, read_scenes
     from cpor.truth import parse_truth
     from cpor.viz.progress import progress_bars
     from cpor.viz.reliability_plot import write_reliability_plots
@@ -128,6 +143,8 @@ def fit(
         truth=parse_truth(truth),
         sources=load_sources(sources or ()),
         coverage=coverage,
+        by_kind=by_kind,
+        worked=frozenset(f"worked/{each.name}" for each in (list_scene_folders(worked) if worked else ())),
     )
     if not out.parent.is_dir():
         raise InvalidSettingError(
@@ -156,10 +173,17 @@ def fit(
             raise InvalidSettingError(
                 "--condition, --geometry, --coverage and --source are those of the prior model; drop them"
             )
+        if by_kind or worked:
+            raise InvalidSettingError(
+                "--by-kind and --worked need a model fitted from nothing; add --prior none"
+            )
         _fit_lab(scenes, start, settings, out, sign, as_json)
         return
     with progress_bars(quiet=as_json) as progress:
-        report = fit_model(read_scenes(scenes, progress), settings, progress)
+        untouched = read_scenes(scenes, progress)
+        others = read_scenes(worked, progress) if worked else iter(())
+        given = chain(untouched, ((f"worked/{name}", scene) for name, scene in others))
+        report = fit_model(given, settings, progress)
     _save(report.model, out, sign)
     folder = plots or out.parent / f"{out.stem}_plots"
     write_reliability_plots(report.reliability, folder)

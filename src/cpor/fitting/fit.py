@@ -59,6 +59,8 @@ class FitSettings:
         sources: Further sources of belief to calibrate and to weigh, beside geometry and semantic scores.
         untouched: Names of scenes that are kept for the promise: such as were not looked at while choosing
             anything. By default a part of all scenes, drawn at random.
+        by_kind: Promise the rate in each kind of cases, each scene asked for a free and for a buried object.
+        worked: Names of scenes from which objects were taken before: kinds of their own, with `by_kind`.
         coverage: Add candidates by nearness, so that at most this share of scenes lacks a true relation among
             them. None: the candidates are those that geometry or a scorer links.
     """
@@ -72,6 +74,8 @@ class FitSettings:
     truth: TruthKind = "occlusion"
     sources: tuple[Source, ...] = ()
     untouched: frozenset[str] = frozenset()
+    by_kind: bool = False
+    worked: frozenset[str] = frozenset()
     coverage: float | None = None
 
     def __post_init__(self) -> None:
@@ -163,13 +167,22 @@ def fit_labelled(
     score, wrong = outcomes(chosen, parts["selection"], targets)
     tell("fitting", 3, 4)
     levels = settings.alpha, settings.delta
-    grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(parts["promise"]))
     tested = [each.believed_by(fitted) for each in parts["promise"]]
+    kind: list[str] = []
+    if settings.by_kind or settings.worked:
+        by_kind_score, by_kind_wrong, kind = _forced_by_kind(fitted, tested, settings.worked, rng)
+        asked = [(each, targets[each.name]) for each in parts["selection"]]
+        kind_chosen = [_kind_of(each, target, settings.worked) for each, target in asked]
+        grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(kind), stratum=kind_chosen)
+    else:
+        grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(tested))
     posteriors = [fitted.posterior(each.beliefs, targets[each.name]) for each in tested]
     decisions = [fitted.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
     score, wrong = outcomes(decisions, tested, targets)
-    promise = control_risk(score, wrong, *levels, grid)
     reliability += action_reliability(fitted, decisions, wrong)
+    if kind:
+        score, wrong = by_kind_score, by_kind_wrong
+    promise = control_risk(score, wrong, *levels, grid, kind)
     tell("fitting", 4, 4)
     tested_with = tested_with_of(labelled, fitted.sources)
     model = FittedModel(
@@ -262,13 +275,12 @@ def _forced_by_kind(
     """Score, error and kind of the forced action for one free and one buried target of each scene."""
     cases, kinds = [], []
     for each in part:
-        heap = "worked" if each.name in worked else "untouched"
-        blocked = {pair.blocked for pair in each.truth}
-        for name, is_free in (("free", True), ("buried", False)):
-            targets = [target for target in each.targets if (target not in blocked) == is_free]
-            if targets:
-                cases.append((each, int(rng.choice(targets))))
-                kinds.append(f"{name} targets" + (f", {heap} heaps" if worked else ""))
+        kind_of = {target: _kind_of(each, target, worked) for target in each.targets}
+        for kind in sorted(set(kind_of.values()), reverse=True):
+            cases.append(
+                (each, int(rng.choice([target for target in each.targets if kind_of[target] == kind])))
+            )
+            kinds.append(kind)
     posteriors = [stages.posterior(each.beliefs, target) for each, target in cases]
     decisions = [stages.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
     score = np.array([
@@ -278,6 +290,13 @@ def _forced_by_kind(
         is_wrong(d.action, target, each.truth) for d, (each, target) in zip(decisions, cases, strict=True)
     ]
     return score, np.array(wrong, np.bool_), kinds
+
+
+def _kind_of(scene: LabelledScene, target: int, worked: Collection[str]) -> str:
+    """Whether a target is free or buried, and where it matters, in what heap."""
+    which = "buried" if any(pair.blocked == target for pair in scene.truth) else "free"
+    heap = "worked" if scene.name in worked else "untouched"
+    return f"{which} targets" + (f", {heap} heaps" if worked else "")
 
 
 def unanswered_rate(labelled: Sequence[LabelledScene]) -> float | None:

@@ -95,6 +95,8 @@ def fit_table(report: FitReport, out: Path, plots: Path) -> Group:
         )
     else:
         said = f"No error rate can be promised: {promise.reason}."
+    for kind, (_, acted, wrong) in promise.strata.items():
+        said += f" {kind.capitalize()}: {wrong} of {acted} wrong."
     if report.n_empty:
         said += f" {report.n_empty} scenes without objects were left out."
     return Group(table, Text(said), Text(f"Model: {out}. Reliability plots: {plots}.", style="dim"))
