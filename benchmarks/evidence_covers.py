@@ -1,16 +1,15 @@
 """What is noticed of thin and clear covers drawn onto frames, and what the search for their edges costs.
 
-    python benchmarks/evidence_covers.py [--heaps 80] [--workers 1]
+    python benchmarks/evidence_covers.py [--heaps 80]
 
 Heaps of the test split and the photographs of osd_learn, as our segmenter and scorer see them: untouched, and
 with a rod, a film or a clear sheet over one large object each. Every object of the untouched frames is asked
 for, and each covered one. "Found": a line runs across the outline of the covered object. An action counts for
 the thresholds of `cautious` and `balanced`, with the search as it is, without its rule for faint edges, and
 without any. A grasp of a covered object is wrong. Scenes are kept in out/covers/ as they are decided; after a
-change of networks or evidence remove it. Figures go to out/evidence/.
+change of networks or evidence remove it.
 """
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -23,13 +22,11 @@ import numpy as np
 from covers import KINDS, draw_cover
 from evidence_gate import DATA, OUT
 from evidence_merged import WRONG_MASKS
-from evidence_page import keep
-from long_parts import Row
+from long_parts import Row, measure_parts
 
 from cpor.decision import Defer, Grasp
 from cpor.evidence.crossing import crossed_objects
 from cpor.infer.decide import decide_many
-from cpor.io.pool import make_pool
 from cpor.io.scene_folder import read_scene_folder
 from cpor.io.scene_set import list_scene_folders
 from cpor.learn.modes import Mode, mode_tau
@@ -139,28 +136,16 @@ def rows_of(name: str, frames: list[dict[str, list[dict[str, Any]]]]) -> Iterato
         yield "safe", f"drawn covers, {name}: {cover}", "reported", says
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heaps", type=int, default=80)
-    parser.add_argument("--workers", type=int, default=1)
-    asked = parser.parse_args()
+def measure_covers(heaps: int = 80) -> list[Row]:
+    """Photographs, then heaps."""
     folders = [f for f in list_scene_folders(DATA / "osd_learn") if f.name not in WRONG_MASKS]
-    sets: dict[str, list[Path | None]] = {"osd_learn": [*folders], "test split": [None] * asked.heaps}
-    rows: list[Row] = []
-    pool = make_pool(asked.workers)
-    for name, places in sets.items():
-        todo = [(name, number, place) for number, place in enumerate(places)]
-        made = dict(pool.do_all(_decide_one, todo))
-        rows += rows_of(name, [made[each] for each in todo])
-    for row in rows:
-        print(" | ".join(row))
-    keep({"covers": rows})
-
-
-def _decide_one(asked: tuple[str, int, Path | None]) -> dict[str, list[dict[str, Any]]]:
-    return decide_all(*asked)
+    sets: dict[str, list[Path | None]] = {"osd_learn": [*folders], "test split": [None] * heaps}
+    return [
+        row
+        for name, places in sets.items()
+        for row in rows_of(name, [decide_all(name, number, place) for number, place in enumerate(places)])
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"covers": measure_covers}, __doc__)
