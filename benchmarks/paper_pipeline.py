@@ -110,7 +110,7 @@ def judge_all(split: Path, seen: Path, out: Path, fit: Path | None) -> list[dict
 
 
 def tabulate(found: list[dict]) -> dict:
-    """Means with intervals, scenes resampled, and the ECE of relation probabilities."""
+    """Means and paired differences from the default with intervals, scenes resampled; ECE of relations."""
     rng = np.random.default_rng(0)
     table: dict[str, dict] = {}
     for name in found[0]:
@@ -121,6 +121,11 @@ def tabulate(found: list[dict]) -> dict:
             group = np.array([k for k, scene in enumerate(each) for _ in scene["rows"].get(figure, [])])
             low, high = bootstrap_mean(values, group, rng)
             table[name][figure] = [round(float(values.mean()), 4), round(low, 4), round(high, 4), values.size]
+            first = np.array([v for scene in found for v in scene["default"]["rows"].get(figure, [])])
+            if name != "default" and first.size == values.size:
+                low, high = bootstrap_mean(values - first, group, rng)
+                gap = float((values - first).mean())
+                table[name][f"{figure}, difference"] = [round(gap, 4), round(low, 4), round(high, 4)]
         p = np.concatenate([scene["p"] for scene in each])
         for kind in ("any", "occlusion"):
             label = np.concatenate([scene[kind] for scene in each]).astype(bool)
