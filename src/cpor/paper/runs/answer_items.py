@@ -160,7 +160,7 @@ def _answer(number: int, question: CaseQuestion, hide: str) -> CaseRecord:
 
 
 def _best(posterior: ObstructionPosterior, decision: Decision, truth: TruthRecord | None) -> BestRecord:
-    """The likeliest action on an object with a mask, also where something without one is likelier to go first."""
+    """The likeliest action on an object with a mask, also where something without one may be before it."""
     unseen = unseen_index(posterior)
     known = {o: decision.scores[o] for k, o in enumerate(posterior.objects) if k not in unseen}
     enough = max(known.values()) - ROUNDING
