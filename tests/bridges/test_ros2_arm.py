@@ -83,7 +83,7 @@ def test_a_description_without_such_a_way(urdf, tool, says):
 
 def connect(dry_run=False, pick=False, **arm):
     options, _ = read_robot_file(CONFIG)
-    options["arm"] |= arm | ({"pick": "/arm/pick"} if pick else {})
+    options["arm"] |= {"late_s": 5.0} | arm | ({"pick": "/arm/pick"} if pick else {})
     return build(**options, graph={"domain": DOMAIN}, dry_run=dry_run)
 
 
@@ -100,7 +100,8 @@ def connected(**options):
     try:
         yield robot
     finally:
-        (robot if isinstance(robot, PickRobot) else robot.arm).close()
+        if robot.address is not None:
+            (robot if isinstance(robot, PickRobot) else robot.arm).close()
         robot.camera.close()
 
 

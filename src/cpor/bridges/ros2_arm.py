@@ -24,7 +24,7 @@ from cpor.errors import InvalidSettingError, RobotError
 from cpor.robot.arm import ARRIVED_RAD, Arm, ArmFaultError, unreachable
 from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grippers import DryRunGripper, GripperDevice
-from cpor.robot.protocol import Robot, RobotStatus
+from cpor.robot.protocol import HEARTBEAT_S, Robot, RobotStatus
 from cpor.robot.robot_file import fill, make_limits, make_station
 from cpor.robot.ur import UniversalRobot
 from cpor.robot.urdf import JointChain, read_chain
@@ -65,6 +65,7 @@ class ArmTopics:
         joint_states: Topic of its joints.
         description: Topic of the robot description (latched).
         stop, resume: Services (std_srvs/Trigger) that stop the arm at once and allow motions; None: none.
+        late_s: A heartbeat of the loop later than this ends a motion. [s]
         heartbeat: Topic that tells the arm's side that this process lives; False: it watches over nothing.
     """
 
@@ -76,6 +77,7 @@ class ArmTopics:
     description: str = "/robot_description"
     stop: str | None = None
     resume: str | None = None
+    late_s: float = HEARTBEAT_S
     heartbeat: str | bool = "/cpor/heartbeat"
 
 
@@ -341,7 +343,7 @@ def build(
     def guarded() -> GuardedGoals:
         beat = str(topics.heartbeat) if topics.heartbeat else None
         both = moves if hand is None else (*moves, hand)
-        return GuardedGoals(wire, both, topics.stop, topics.resume, beat, states.rest)
+        return GuardedGoals(wire, both, topics.stop, topics.resume, beat, states.rest, topics.late_s)
 
     address = f"ros2 {moves[0].name}"
     if action is not None:
@@ -350,12 +352,9 @@ def build(
     chain = read_chain(_description(wire, topics.description), topics.base, topics.tool)
     bounds, places = make_limits(limits), make_station(station)
     T_world_base = eyes.tree.lookup(world, topics.base, 0, FIND_S)
-    T_base_look = (
-        chain.forward(np.array(places.look_joints)) if len(places.look_joints) == len(chain.names) else None
-    )
-    if T_base_look is None:
-        names = ", ".join(chain.names)
-        raise InvalidSettingError(f"station.look_joints must be angles of the joints {names}")
+    if len(places.look_joints) != len(chain.names):
+        raise InvalidSettingError(f"station.look_joints must be angles of {', '.join(chain.names)}")
+    T_base_look = chain.forward(np.array(places.look_joints))
     places = replace(places, T_world_base=T_world_base, T_world_look=T_world_base @ T_base_look)
     states.wait_for(chain.names)
     device: GripperDevice = DryRunGripper()

@@ -14,6 +14,7 @@ from cpor.bridges.ros2_transport import ServiceClient, Transport
 from cpor.errors import RobotError
 from cpor.robot.arm import ArmFaultError, MotionStoppedError
 from cpor.robot.dead_man import CHECK_S, DeadMan
+from cpor.robot.protocol import HEARTBEAT_S
 
 POLL_S = 0.01
 """How often a goal under way is looked after. [s]"""
@@ -90,6 +91,7 @@ class GuardedGoals:
         resume: Name of one that allows motions again; None: none is needed.
         heartbeat: Topic (std_msgs/Empty) of the heartbeat; None: the arm's side watches over nothing.
         rests: Whether the arm stands still, by what was heard after a time [s].
+        late_s: A heartbeat of the loop later than this ends a motion. [s]
 
     Raises:
         RobotError: A service is not there, or nothing hears the heartbeat.
@@ -103,13 +105,14 @@ class GuardedGoals:
         resume: str | None,
         heartbeat: str | None,
         rests: Callable[[float], bool],
+        late_s: float = HEARTBEAT_S,
     ) -> None:
         self._actions, self._rests = actions, rests
         self._stop = None if stop is None else transport.client(stop, _TRIGGER)
         self._resume = None if resume is None else transport.client(resume, _TRIGGER)
         self._halted, self.moving = threading.Event(), False
         self._stopped_s, self._closed = -float("inf"), threading.Event()
-        self._dead_man = DeadMan(self.stop)
+        self._dead_man = DeadMan(self.stop, late_s)
         for name, client in ((stop, self._stop), (resume, self._resume)):
             if client is not None:
                 _wait_until(
