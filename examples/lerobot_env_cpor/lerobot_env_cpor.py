@@ -1,7 +1,7 @@
 """`cpor/Retrieve-v0` for LeRobot: `pip install ./examples/lerobot_env_cpor`, then `--env.type=cpor`.
 
 Policies of LeRobot act with real numbers: the one number of an action is rounded to one of the actions of the
-environment, 0 grasps object 1. They see the photograph, and as `environment_state` the id of what is asked for.
+environment; 0 grasps object 1. They see the photograph, and the id asked for as `environment_state`.
 """
 
 from dataclasses import dataclass, field
