@@ -38,6 +38,7 @@ LOOP, IDENTITY = "benchmarks/evidence_loop_causes.py", "benchmarks/evidence_iden
 
 INPUTS = "benchmarks/evidence_inputs.py"
 GUARANTEES = "benchmarks/evidence_guarantees.py"
+BELIEFS = "benchmarks/evidence_beliefs.py"
 LAB, ACCESS = "benchmarks/evidence_lab.py", "benchmarks/evidence_access.py"
 LONG = {
     "heaps": SIM,
@@ -93,7 +94,9 @@ LONG = {
     "robust": GUARANTEES,
     "plans": GUARANTEES,
     "cycles": GUARANTEES,
-    "coverage": GUARANTEES,
+    "coverage": BELIEFS,
+    "plans_simulated": BELIEFS,
+    "cycles_simulated": BELIEFS,
     "first_actions": "benchmarks/evidence_first_actions.py",
 }
 """Long parts: the script, which keeps its rows itself."""

@@ -128,6 +128,33 @@ def test_a_failed_check_blocks_acting_unless_it_is_overridden(system):
     assert forced.action != Defer("failed_check") and forced.promise is None
 
 
+def test_all_objects_of_a_view_are_decided_as_each_alone(system):
+    view = system.look(frame(**BOXES))
+    answers = system.decide_all(view, mode="bold")
+    assert tuple(answers) == view.scene.ids
+    for obj, answer in answers.items():
+        alone = system.decide(system.look(frame(**BOXES)), obj, mode="bold")
+        assert (answer.action, answer.decision.scores) == (alone.action, alone.decision.scores)
+
+
+def test_graphs_with_a_cycle_may_keep_their_probability(system):
+    view = system.look(frame(**BOXES))
+    a, b = view.scene.ids[:2]
+    given = {(i, j): 0.0 for i in view.scene.ids for j in view.scene.ids if i != j} | {
+        (a, b): 0.6,
+        (b, a): 0.6,
+    }
+    plain, whole = (
+        system.decide(view, a, tau=0.4, relations=given, settings=cpor.DecideSettings(cycles=cycles))
+        for cycles in (0.0, 1.0)
+    )
+    # Z = 1 - .36, and a is free with probability .4 / Z; with cycles nothing is divided.
+    q = plain.decision.scores[a]
+    assert q * (1.0 - plain.decision.mu_target) == pytest.approx(whole.decision.scores[a])
+    assert plain.action == cpor.Grasp(a)
+    assert whole.action == Defer("conflicting_evidence")
+
+
 def test_relations_can_be_edited(system):
     view = system.look(frame(**BOXES))
     target, other = view.scene.ids[:2]

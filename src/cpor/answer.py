@@ -11,7 +11,7 @@ from cpor.decision import Action, Decision, settle
 from cpor.errors import TooLargeError
 from cpor.infer.decide import MethodChoice, decide
 from cpor.infer.graphs import GraphShare, likeliest_graphs
-from cpor.infer.robust import LARGEST_FACTOR, odds_factor, only_robust
+from cpor.infer.robust import LARGEST_FACTOR, allow_cycles, odds_factor, only_robust
 from cpor.learn.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode, percent
 from cpor.records.decision import record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
@@ -47,6 +47,8 @@ class DecideSettings:
         questions: Ask the scorer only what matters, and no more than this; None: every pair it asks about.
         ignore_checks: Act although a check of the input failed; nothing is promised then.
         seed: Random seed of the answers drawn to tell which questions matter.
+        cycles: Share of their probability that graphs with a cycle keep, in which no action is right. 0: they
+            are excluded, as in the paper; see `cpor.infer.robust.allow_cycles`.
     """
 
     method: MethodChoice = "auto"
@@ -56,6 +58,7 @@ class DecideSettings:
     questions: int | None = None
     ignore_checks: bool = False
     seed: int = 0
+    cycles: float = 0.0
 
 
 class Promise(NamedTuple):
@@ -342,5 +345,6 @@ def decide_given(
     decision = settle(decide(posterior, level, settings.method, *limits, prior=settings.prior))
     if chosen == "robust":
         decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR)
+    decision = allow_cycles(decision, settings.cycles)
     times_ms = {"decide": 1e3 * (time.perf_counter() - start)}
     return Answer(decision, posterior, None, None, chosen, level, prior=settings.prior, times_ms=times_ms)

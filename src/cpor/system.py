@@ -20,7 +20,7 @@ from cpor.errors import say_count, say_version
 from cpor.evidence.source import Source
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
-from cpor.infer.robust import only_robust
+from cpor.infer.robust import allow_cycles, only_robust
 from cpor.io.frame_files import Picture, limit_to, read_picture
 from cpor.learn.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, parse_mode
 from cpor.model import FittedModel
@@ -179,10 +179,9 @@ class System:
         posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
         decision = self.infer(pipeline, posterior, settings)
         if chosen == "robust":
-            believed_p = posterior.with_prior(settings.prior)
-            band = None if model is None else model.band
-            ends = () if band is None else band.interval(believed_p.p_obstructs)
-            decision = only_robust(believed_p, decision, ROBUST_FACTOR, *ends)
+            band = model.band.interval if model and model.band else None
+            decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR, band)
+        decision = allow_cycles(decision, settings.cycles)
         score, rate = pipeline.over_readings(decision, believed.beliefs, told.meant, relations)
         if score is not None and score <= level:
             return ask(confirm(told.meant, view.scene), chosen, given)
@@ -200,6 +199,10 @@ class System:
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
             tuple(note for note in notes if note), watch.times,
         )  # fmt: skip
+
+    def decide_all(self, view: View, mode: Mode | str | None = None) -> dict[int, Answer]:
+        """The answer for every object of a view, by its id; beliefs are made once, for all of them."""
+        return {obj: self.decide(view, obj, mode=mode) for obj in view.scene.ids}
 
     def _limits(self, mode: Mode | str | None, tau: float | None) -> tuple[Mode | None, float | None]:
         """The mode or the threshold in force: a call's before the system's, a threshold before a mode."""
@@ -263,10 +266,8 @@ class System:
                 answer = self.decide(view, track.target, mode=mode, tau=tau, settings=settings)
                 track.memory = answer.view.memory if answer.view and answer.view.memory else track.memory
             else:
-                limits = self._limits(mode, tau)
-                answer = Answer(
-                    None, None, view, track.unclear, *limits, checks=view.checks, notes=view.notes
-                )
+                unclear = None, None, view, track.unclear, *self._limits(mode, tau)
+                answer = Answer(*unclear, checks=view.checks, notes=view.notes)
             yield answer
 
     def find(self, track: Track, seen: View) -> View:

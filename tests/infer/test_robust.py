@@ -13,7 +13,14 @@ from support.scenes import random_matrix, random_scene
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, decide, explain
 from cpor.answer import decide_given
 from cpor.infer.exact import solve_exact
-from cpor.infer.robust import LARGEST_FACTOR, allow_cycles, holds_within, odds_factor, off_by
+from cpor.infer.robust import (
+    LARGEST_FACTOR,
+    allow_cycles,
+    holds_within,
+    odds_factor,
+    off_by,
+    only_robust,
+)
 from cpor.records.answer import AnswerRecord
 from cpor.viz.card import decision_card
 from cpor.viz.words import say_why
@@ -179,3 +186,15 @@ def test_a_weight_of_cycles_scales_every_score():
     assert half.action == Remove("b")
     with pytest.raises(CporError, match="weight of cycles"):
         allow_cycles(decision, 2.0)
+
+
+def test_robust_mode_counts_the_band_of_the_beliefs():
+    scene = ObstructionPosterior(["x", "o"], "x", {("x", "o"): 0.02})
+    decision = decide(scene, tau=0.9)
+    assert decision.action == Grasp("x")
+    assert only_robust(scene, decision, 1.2).action == Grasp("x")
+    # Within its band the relation may be as likely as .05, or as .2: then .8 is left, which is not above .9.
+    narrow, wide = (lambda p, most=most: (p, np.where(p > 0.0, most, p)) for most in (0.05, 0.2))
+    assert only_robust(scene, decision, 1.2, narrow).action == Grasp("x")
+    assert only_robust(scene, decision, 1.2, wide).action == Defer("not_robust")
+    assert only_robust(scene, decision, 30.0).action == Defer("not_robust")

@@ -29,7 +29,7 @@ EXAMPLES = ROOT / "src" / "cpor" / "serve" / "examples"
 def example(name: str) -> tuple[Scene, tuple[int, ...], frozenset[BlockedBy]]:
     """A scene of the page, the objects that clearly have to wait for another, and what obstructs whom."""
     system, view = look("true", read_scene_folder(EXAMPLES / name))
-    answers = {label: system.decide(view, label) for label in view.scene.ids}
+    answers = system.decide_all(view)
     wait = tuple(label for label, each in answers.items() if isinstance(each.action, Remove))
     pairs = {
         BlockedBy(each.blocked, each.blocker)

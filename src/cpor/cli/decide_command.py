@@ -141,6 +141,16 @@ class InferOptions:
         float | None,
         typer.Option(rich_help_panel=MORE, help="Assume this probability where there is no answer."),
     ] = None
+    cycles: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            rich_help_panel=MORE,
+            help="Share of their probability that arrangements without any order keep; no action is right "
+            "in them.",
+        ),
+    ] = 0.0
 
     def settings(self, pipeline: str) -> "DecideSettings":
         """How to decide, in a pipeline."""
@@ -149,7 +159,8 @@ class InferOptions:
 
         method = parse_method(choose_pipeline(pipeline, None, self.method)[1])
         limits = self.deadline_ms, self.require_certificate, self.prior
-        return DecideSettings(method, *limits, self.questions, self.ignore_checks)
+        asks = self.questions, self.ignore_checks
+        return DecideSettings(method, *limits, *asks, cycles=self.cycles)
 
 
 def decide(

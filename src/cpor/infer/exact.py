@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from cpor.infer._kernels.batch import LOG_FLOOR, MU_UNKNOWN, SOLVED, peel, solve_batch
 from cpor.infer._kernels.elimination import (
+    Tree,
     count_lookups,
     eliminate,
     elimination_order,
@@ -186,6 +187,9 @@ _STARTS = 4
 _STEPS_PER_LOOKUP = 2
 """An entry of a table of weak orders takes as long as this many terms of the subset recursion."""
 
+_DEAR = 100_000
+"""Table entries beyond which a second way to eliminate is looked for."""
+
 _CLEAR = 1e-3
 """A conflict below this is summed on its own, as 1 - Z would lose its digits."""
 
@@ -200,10 +204,18 @@ def solve_elimination(graph: LocalGraph, allowance: Allowance, want_reach: bool)
     linked = graph.present > 0.0
     is_inner = linked.any(axis=1) | (np.arange(c) == 0)
     inner, sinks = np.flatnonzero(is_inner), np.flatnonzero(~is_inner)
-    chordal = fill_links(_between(linked | linked.T, inner, inner), _STARTS)
-    order = elimination_order(chordal, 0)
-    tree, inner = grow_tree(_between(chordal, order, order)), inner[order]
-    lookups = count_lookups(tree) * (1 + want_reach)
+    links = _between(linked | linked.T, inner, inner)
+    chordal = fill_links(links, _STARTS)
+    tree, order, lookups = _plan(chordal)
+    if len(inner) > 1 and (
+        lookups < 0 or lookups > _DEAR
+    ):  # the target is in every bag anyway: fill without it
+        chordal = np.ones_like(links)
+        chordal[1:, 1:] = fill_links(np.ascontiguousarray(links[1:, 1:]), _STARTS)
+        other = _plan(chordal)
+        if other[2] >= 0 and (lookups < 0 or other[2] < lookups):
+            tree, order, lookups = other
+    inner, lookups = inner[order], lookups * (1 + want_reach)
     steps = _STEPS_PER_LOOKUP * (lookups + lookups * len(sinks) // 8)
     if lookups < 0 or steps > STEPS_PER_STATE * allowance.sweep_states():
         return None
@@ -221,6 +233,14 @@ def solve_elimination(graph: LocalGraph, allowance: Allowance, want_reach: bool)
         shares = eliminate(tree, present, absent, sink_gap[:0], False, *order_numbers())[1]
         reach[inner] = np.clip(shares, 0.0, 1.0)
     return LocalScores(np.clip(scores, 0.0, 1.0), float(log_z), _conflict(graph, log_z), reach)
+
+
+def _plan(chordal: Bool[np.ndarray, "n n"]) -> tuple[Tree, Int[np.ndarray, " n"], int]:
+    """The tree of eliminations with the target at its root, the order of the objects in it, and its cost."""
+    np.fill_diagonal(chordal, False)
+    order = elimination_order(chordal, 0)
+    tree = grow_tree(_between(chordal, order, order))
+    return tree, order, int(count_lookups(tree))
 
 
 def _between(

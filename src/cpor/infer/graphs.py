@@ -13,7 +13,7 @@ from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
 from cpor.infer._kernels.frontier import DONE, graph_log_z
 from cpor.infer._kernels.gradient import acyclic_gradient
 from cpor.infer.allowance import Allowance
-from cpor.infer.exact import WORK_LIMIT
+from cpor.infer.exact import WORK_LIMIT, solve_elimination
 from cpor.infer.local import ZETA, LocalGraph, cut_local, cyclic_parts
 from cpor.infer.subset import LARGEST_TABLE, acyclic_tables
 from cpor.infer.topk import iterate_graphs
@@ -48,6 +48,10 @@ def log_acyclic_mass(graph: LocalGraph, allowance: Allowance | None = None) -> f
         return float(log_z)
     log_z = 0.0
     for part in _strong_parts(graph):
+        solved = solve_elimination(part, allowance, False)
+        if solved is not None:
+            log_z += solved.log_z
+            continue
         fits = len(part) <= LARGEST_TABLE and 3 ** len(part) <= allowance.steps
         tables = acyclic_tables(part, allowance) if fits else None
         if tables is None:

@@ -16,7 +16,7 @@ derivative is at most 1 - tau, too.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -85,8 +85,7 @@ def only_robust(
     posterior: ObstructionPosterior,
     decision: Decision,
     factor: float,
-    least: Matrix | None = None,
-    most: Matrix | None = None,
+    band: Callable[[Matrix], tuple[Matrix, Matrix]] | None = None,
 ) -> Decision:
     """The decision, or `Defer("not_robust")` where its score might fall to tau within intervals of relations.
 
@@ -94,15 +93,16 @@ def only_robust(
         posterior: The scene of the decision.
         decision: The decision.
         factor: The odds of every relation may be off by this factor at once, either way.
-        least: The least each relation may be, where that is further off; None: the factor alone counts.
-        most: The most each relation may be.
+        band: From the probabilities to the ends of their intervals, where these are wider; None: the factor
+            alone counts.
     """
     found = odds_factor(posterior, decision)
     known = replace(decision, odds_factor=found)
     if found is None:
         return known
     low, high = off_by(posterior, factor)
-    if least is not None and most is not None:
+    if band is not None:
+        least, most = band(posterior.p_obstructs)
         low, high = np.fmin(low, least), np.fmax(high, most)
     holds = found >= factor and holds_within(posterior, decision, low, high)
     return known if holds else replace(known, action=Defer("not_robust"))
