@@ -40,8 +40,7 @@ from cpor.paper.robot_table import WilsonRate
 from cpor.perception import network_file
 from cpor.pipeline import Pipeline
 from cpor.scene import DetectedObject, Observation, Scene, SemanticScores
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split
+from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split, simulate_case
 from cpor.sim.dataset.manifest import CaseEntry, CasePlan
 
 MASKS: dict[SegmenterKind, str] = {

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import cpor
 from cpor.io.scene_folder import read_scene_folder
-from cpor.sim.dataset.case import simulate_case
+from cpor.sim.dataset.make import simulate_case
 from cpor.sim.dataset.make import DatasetSettings, plan_split
 out, data, scenes, heaps = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
 system, said = cpor.System(), {}

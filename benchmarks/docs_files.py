@@ -40,7 +40,7 @@ observation = read_scene_folder("heap").observation
 import numpy as np
 from cpor.pipeline import Pipeline
 from cpor.perception.registry import make_segmenter
-from cpor.robot.robot_registry import make_robot
+from cpor.robot.robot_file import make_robot
 robot, segmenter = make_robot("simulated", seed=4, tier="easy"), make_segmenter("embedded")
 T_world_camera = np.eye(4)
 """,

@@ -15,8 +15,7 @@ from support.surfaces import ask_everywhere, bare_frame
 import cpor
 from cpor.io.scene_folder import write_scene_folder
 from cpor.serve.client import Client
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset
+from cpor.sim.dataset.make import DatasetSettings, plan_dataset, simulate_case
 
 SEED = 1311
 """Of the simulated frames."""

@@ -24,8 +24,7 @@ from cpor.errors import SimulationError
 from cpor.learn.modes import MODES
 from cpor.paper.runs.report import wilson_interval
 from cpor.scene import Scene
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split
+from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split, simulate_case
 from cpor.sim.dataset.manifest import CasePlan
 from cpor.sim.dataset.recognition import Recognition
 from cpor.truth import is_wrong, truth_of

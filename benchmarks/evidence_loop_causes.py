@@ -33,8 +33,7 @@ from cpor.paper.scenarios import ScenarioRecord, ScenarioSettings
 from cpor.parts import NONE
 from cpor.perception.registry import DEFAULT
 from cpor.scene import TrueRelations
-from cpor.sim.dataset.case import photograph_heap
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset
+from cpor.sim.dataset.make import DatasetSettings, photograph_heap, plan_dataset
 from cpor.sim.dataset.manifest import TIERS
 from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.physics.clutter import HeapSettings, make_heap, remove_blockers

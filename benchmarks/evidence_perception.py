@@ -36,8 +36,7 @@ from cpor.paper.perceived import (
 from cpor.paper.segmentation import frame_quality
 from cpor.perception.network_file import PACKAGED
 from cpor.perception.registry import make_segmenter
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, SplitName, plan_split, write_dataset
+from cpor.sim.dataset.make import DatasetSettings, SplitName, plan_split, simulate_case, write_dataset
 from cpor.sim.dataset.recognition import Recognition
 from cpor.system import System
 

@@ -24,8 +24,7 @@ from cpor.io.scene_set import list_scene_folders
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import Scene
 from cpor.semantics.matching import match_point
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_split
+from cpor.sim.dataset.make import DatasetSettings, plan_split, simulate_case
 from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.staged_run import deepest_point
 from cpor.system import System

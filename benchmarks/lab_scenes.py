@@ -13,7 +13,7 @@ from cpor.errors import SimulationError
 from cpor.io.scene_folder import write_scene_folder
 from cpor.scene import Scene
 from cpor.sim.camera.views import overhead_camera
-from cpor.sim.dataset.case import photograph_heap
+from cpor.sim.dataset.make import photograph_heap
 from cpor.sim.dataset.manifest import DatasetSettings
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 

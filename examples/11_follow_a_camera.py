@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from cpor.scene import Observation
 from cpor.sim.camera.views import overhead_camera
-from cpor.sim.dataset.case import photograph_heap
-from cpor.sim.dataset.make import DatasetSettings
+from cpor.sim.dataset.make import DatasetSettings, photograph_heap
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.system import System
 

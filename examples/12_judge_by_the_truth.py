@@ -4,8 +4,7 @@ import sys
 
 import cpor
 from cpor.decision import Defer
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset
+from cpor.sim.dataset.make import DatasetSettings, plan_dataset, simulate_case
 from cpor.sim.dataset.recognition import Recognition
 from cpor.truth import is_wrong, truth_of
 

@@ -15,7 +15,7 @@ from cpor.perception.registry import make_segmenter
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome
-from cpor.robot.robot_registry import make_robot
+from cpor.robot.robot_file import make_robot
 from cpor.scene import DetectedObject, MaskCrop, Scene
 from cpor.semantics.scorer import RelationScorer, ScoredPairs
 from cpor.system import System

@@ -10,7 +10,7 @@ from cpor.errors import InvalidSettingError
 from cpor.plugins import ROBOTS, load_plugin
 from cpor.robot.cameras import FolderCamera
 from cpor.robot.protocol import Robot
-from cpor.robot.robot_registry import make_robot
+from cpor.robot.robot_file import make_robot
 from cpor.robot.ur import connect_ur
 
 ROOT = Path(__file__).parents[2]

@@ -3,8 +3,7 @@
 from functools import cache
 
 from cpor.scene import PixelPoint, Scene
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_split
+from cpor.sim.dataset.make import DatasetSettings, plan_split, simulate_case
 from cpor.sim.staged_run import deepest_point
 
 FAINT = 10

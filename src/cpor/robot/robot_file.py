@@ -22,13 +22,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from cpor.errors import InvalidSettingError
-from cpor.plugins import ROBOTS, load_plugin
+from cpor.plugins import ROBOTS, load_plugin, make_plugin
 from cpor.robot.cameras import FrameCamera, open_camera
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.grippers import GripperDevice, RobotiqGripper
 from cpor.robot.limits import Box, Limits
 from cpor.robot.protocol import Robot
-from cpor.robot.robot_registry import make_robot
 from cpor.robot.ur import Station, UniversalRobot, connect_ur
 
 _Kind = TypeVar("_Kind")
@@ -166,3 +165,16 @@ def fill(kind: type[_Kind], values: Any, where: str) -> _Kind:
         return kind(**values)
     except TypeError as error:
         raise InvalidSettingError(f"{where}: {error}") from None
+
+
+def make_robot(name: str, **options: object) -> Robot:
+    """The robot of a name, or of `module:attribute`.
+
+    Args:
+        name: `simulated`, `ur`, another installed one, or `module:attribute`.
+        **options: Its parameters, such as `seed` of the simulated one.
+
+    Raises:
+        InvalidSettingError: No such robot, or other options than it takes.
+    """
+    return cast(Robot, make_plugin(ROBOTS, name, **options))

@@ -1,5 +1,6 @@
 """One live run, inside its own process: the stage, the loop, and everything told of it on the way."""
 
+import io
 import logging
 import threading
 import time
@@ -20,7 +21,6 @@ from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.api.messages import CycleMessage, CycleMoment, DecideReply, RunRequest, RunState
 from cpor.serve.api.object_outlines import describe_objects
 from cpor.serve.live.controls import RunControls
-from cpor.serve.live.pictures import encode_jpeg
 from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, StateTold
 from cpor.serve.live.run_limits import RunLimits
 from cpor.sim.arm.film import Projector, close_camera
@@ -297,3 +297,10 @@ def _demo_settings(request: RunRequest) -> DemoSettings:
 def _say_error(error: CporError) -> str:
     """What may be told of an error: messages about files of this machine may not."""
     return str(error) if isinstance(error, SimulationError | CameraError | RobotError) else _FAILED
+
+
+def encode_jpeg(picture: Image.Image, quality: int = 82) -> bytes:
+    """Bytes of a JPEG image."""
+    buffer = io.BytesIO()
+    picture.convert("RGB").save(buffer, format="JPEG", quality=quality)
+    return buffer.getvalue()
