@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_robots_are_registered_and_can_be_loaded():
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][ROBOTS.name]
-    assert set(points) == {"simulated", "template", "ur"}
+    assert set(points) == {"ros2", "simulated", "template", "ur"}
     for name, value in points.items():
         assert callable(EntryPoint(name, value, ROBOTS.name).load())
 
