@@ -33,8 +33,7 @@ from cpor.learn.modes import Mode, mode_tau
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.perceived import PerceptionSettings, see
 from cpor.scene import Scene
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import plan_split
+from cpor.sim.dataset.make import plan_split, simulate_case
 from cpor.truth import TruthKind, is_wrong, truth_of
 
 LARGE_PX = 1200
