@@ -26,8 +26,8 @@ test: $(VENV)/.compiled
 
 # The core on other interpreters, with the pinned packages and without torch, browser and service: PYTHONS are those to try.
 PYTHONS ?= python3.12 python3.13
-CORE := test_asking.py test_pipeline.py test_relations.py test_scene.py test_system.py contracts \
-	corrections evidence gate infer io learn records tracking words
+CORE := test_answer_form.py test_asking.py test_pipeline.py test_relations.py test_scene.py test_system.py contracts \
+	corrections evidence gate infer io learn tracking words
 pythons:
 	@set -e; for python in $(PYTHONS); do at=out/pythons/$$(basename $$python); \
 		$$python -m venv $$at; $$at/bin/python --version; \

@@ -31,8 +31,7 @@ from box_judge import SOURCES, judge, raw_learnt, with_true_relations
 
 from cpor.errors import SimulationError
 from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
-from cpor.evidence.joined import join_geometry
-from cpor.evidence.learnt import RELATIONS, GeometryKind, LearntGeometry
+from cpor.evidence.learnt import RELATIONS, GeometryKind, LearntGeometry, join_geometry
 from cpor.fitting.labelled import LabelledScene
 from cpor.io.whole_files import write_bytes
 from cpor.paper.perceived import PerceptionSettings, SegmenterKind, see

@@ -15,8 +15,8 @@ from cpor.fitting.labelled import LabelledScene, split
 from cpor.fitting.stages import fit_calibration, fit_fusion, fit_unseen
 from cpor.infer.decide import decide_many
 from cpor.learn.modes import MODES
-from cpor.learn.ranking import auroc
 from cpor.learn.reliability import summarise_reliability
+from cpor.learn.scoring import auroc
 from cpor.model import FittedModel
 from cpor.paper.methods import true_scores
 from cpor.paper.paired import forced_action, map_scores, product_scores

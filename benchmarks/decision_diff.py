@@ -35,7 +35,8 @@ system, said = cpor.System(), {}
 def say(a):
     return {
         "action": str(a.action), "scores": {str(k): float(v) for k, v in a.scores.items()}, "tau": a.tau,
-        "promise": None if a.promise is None else list(a.promise), "p_success": a.p_success,
+        "promise": None if a.promise is None else [a.promise.alpha, a.promise.confidence],
+        "p_success": a.p_success,
         "checks": [[c.name, c.state] for c in a.checks], "names": {str(k): v for k, v in a.names.items()},
         "question": a.question,
     }

@@ -39,7 +39,7 @@ observation = read_scene_folder("heap").observation
     "docs/robot.md": """
 import numpy as np
 from cpor.pipeline import Pipeline
-from cpor.perception.registry import make_segmenter
+from cpor.perception.segmenter import make_segmenter
 from cpor.robot.robot_file import make_robot
 robot, segmenter = make_robot("simulated", seed=4, tier="easy"), make_segmenter("embedded")
 T_world_camera = np.eye(4)

@@ -20,7 +20,7 @@ import hashlib
 import json
 import pickle
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +30,7 @@ import numpy as np
 from fuzz_faults import FAULTS, Broken, Fault, break_scene, shows
 from long_parts import Row, measure_parts
 
-from cpor.answer import Answer, Outlook, View
+from cpor.answer import Answer, View
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError
 from cpor.io.scene_folder import read_scene_folder
@@ -92,7 +92,12 @@ def look(kind: str, scene: Scene, previous: Observation | None = None) -> tuple[
 
 
 def say(
-    answer: Answer, target: int, owner: dict[int, int | None], truth: frozenset[BlockedBy], outlook: Outlook
+    answer: Answer,
+    target: int,
+    owner: dict[int, int | None],
+    truth: frozenset[BlockedBy],
+    taus: Mapping[str, float],
+    may_promise: bool,
 ) -> dict[str, str]:
     """A letter for what each mode does: - defers, g and r right, G and R wrong; * where it is promised.
 
@@ -108,8 +113,8 @@ def say(
     wrong = meant is None or obj is None or is_wrong(replace(action, obj=obj), meant, truth)
     letter = "g" if isinstance(action, Grasp) else "r"
     for mode in MODES:
-        if decision.interval(action.obj)[0] > outlook.taus[mode]:
-            promised = mode == DEFAULT_MODE and outlook.promise is not None and measured
+        if decision.interval(action.obj)[0] > taus[mode]:
+            promised = mode == DEFAULT_MODE and may_promise and measured
             letters[mode] = (letter.upper() if wrong else letter) + ("*" if promised else "")
     return letters
 
@@ -128,11 +133,11 @@ def decide(kind: str, broken: Broken, before: Scene, targets: list[int]) -> dict
     if kind == "made":
         broken, targets = replace(broken, scene=view.scene, moved=True), list(view.scene.ids)[: len(targets)]
     owner = dict(shows(broken, before))
-    said, outlook = {}, system.outlook(view)
+    said, taus, may_promise = {}, system.taus(view), system.outlook(view).promise is not None
     for target in targets:
         letters = dict.fromkeys(MODES, "-")
         if target in view.scene.ids:
-            letters = say(system.decide(view, target, mode=BOLDEST), target, owner, truth, outlook)
+            letters = say(system.decide(view, target, mode=BOLDEST), target, owner, truth, taus, may_promise)
         # Under whose number the scene as it was has it.
         was = owner[target] if kind == "made" else target
         said[f"{target}" if was is None or was == target else f"{target} {was}"] = letters

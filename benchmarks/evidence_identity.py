@@ -109,8 +109,8 @@ class Observer:
             action = self.system.decide(view, target).action
             said.append(self.judge(action, known, truth))
         self.actions.append((said[0], said[1]))
-        assert view.believed is not None
-        beliefs = view.believed.beliefs
+        assert view.beliefs is not None
+        beliefs = view.beliefs
         alone = beliefs.p_fused if beliefs.p_look is None else beliefs.p_look
         for r, i in enumerate(beliefs.ids):
             for c, j in enumerate(beliefs.ids):

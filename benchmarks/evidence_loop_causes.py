@@ -31,7 +31,7 @@ from cpor.paper.robot_table import (
 )
 from cpor.paper.scenarios import ScenarioRecord, ScenarioSettings
 from cpor.parts import NONE
-from cpor.perception.registry import DEFAULT
+from cpor.perception.segmenter import DEFAULT
 from cpor.scene import TrueRelations
 from cpor.sim.dataset.make import DatasetSettings, photograph_heap, plan_dataset
 from cpor.sim.dataset.manifest import TIERS

@@ -35,7 +35,7 @@ from cpor.paper.perceived import (
 )
 from cpor.paper.segmentation import frame_quality
 from cpor.perception.network_file import PACKAGED
-from cpor.perception.registry import make_segmenter
+from cpor.perception.segmenter import make_segmenter
 from cpor.sim.dataset.make import DatasetSettings, SplitName, plan_split, simulate_case, write_dataset
 from cpor.sim.dataset.recognition import Recognition
 from cpor.system import System

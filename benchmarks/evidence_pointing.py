@@ -74,9 +74,9 @@ def count(cases: Iterable[Case], system: System, model: FittedModel) -> Counter[
                 total["another"] += 1
                 total["another acted"] += not isinstance(answer.action, Defer)
                 continue
-            assert answer.view.believed is not None
+            assert answer.view.beliefs is not None
             pairs = known.translate(truth).pairs
-            posterior = forced.posterior(answer.view.believed.beliefs, meant).with_prior(forced.prior)
+            posterior = forced.posterior(answer.view.beliefs, meant).with_prior(forced.prior)
             action = forced.settle(decide_many([posterior], tau=0.0)[0]).action
             wrong = isinstance(action, Defer) or is_wrong(action, meant, pairs)
             total["right"] += not wrong

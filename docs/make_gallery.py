@@ -258,8 +258,8 @@ def pair_failures(looked: list[Seen], source: str) -> list[tuple[float, str, Ima
     worst = []
     for seen in looked:
         view = next(iter(seen.answers.values())).view
-        assert view is not None and view.believed is not None and seen.found.visible_ids is not None
-        beliefs = view.believed.beliefs
+        assert view is not None and view.beliefs is not None and seen.found.visible_ids is not None
+        beliefs = view.beliefs
         p = beliefs.p[source]
         for i, j in np.argwhere(~np.isnan(p) & beliefs.scores["semantic"].asked).tolist():
             blocked, blocker = beliefs.ids[i], beliefs.ids[j]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cpor.io.scene_folder import write_scene_folder
-from cpor.perception.registry import make_segmenter
+from cpor.perception.segmenter import make_segmenter
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome

@@ -15,7 +15,7 @@ import cpor
 from cpor.answer import decide_given
 from cpor.decision import Defer
 from cpor.io.scene_folder import read_scene_folder
-from cpor.perception.registry import make_segmenter
+from cpor.perception.segmenter import make_segmenter
 from cpor.relations import ObstructionPosterior
 from cpor.robot.cycle import LoopSettings
 from cpor.semantics.grounder import WordsReply

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from support.faint_object import faint_object
 
-from cpor.perception.registry import make_segmenter
-from cpor.perception.segmenter import PointSegmenter
+from cpor.perception.segmenter import PointSegmenter, make_segmenter
 from cpor.scene import PixelPoint
 from cpor.system import System
 from cpor.tracking.target import Track

@@ -7,11 +7,11 @@ import pytest
 from support.networks import paint, write_area_scorer, write_colour_segmenter
 
 import cpor
-from cpor.answer import Promise
 from cpor.decision import Defer
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.records import Promise
 from cpor.scene import Observation, Scene
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.system import System
@@ -39,7 +39,7 @@ def test_words_points_and_ids_lead_to_the_same_decision(system):
     view = system.look(frame(**BOXES))
     by_words = system.decide(view, request="the green one")
     assert isinstance(by_words.meant, Found)
-    assert view.believed.semantic.scorer == "embedded tiny"
+    assert view.semantic.scorer == "embedded tiny"
     by_point = system.decide(view, (180.0, 80.0))
     by_id = system.decide(view, by_words.target)
     assert by_point.decision == by_words.decision == by_id.decision
@@ -58,18 +58,18 @@ def test_things_are_named_once_somebody_asks_for_names(system):
 
 def test_beliefs_are_kept_with_the_view(system):
     view = system.look(frame(**BOXES))
-    assert view.believed is None
+    assert view.beliefs is None
     system.decide(view, 1)
-    kept = view.believed
+    kept = view.beliefs
     system.decide(view, 2, tau=0.1)
-    assert view.believed is kept
+    assert view.beliefs is kept
 
 
 def test_what_is_not_clear_is_not_decided(system):
     view = system.look(frame(**BOXES))
     several = system.decide(view, request="the object")
     assert isinstance(several.meant, AmbiguousRequest) and several.action is None and several.question
-    assert view.believed is None  # nobody is asked, and paid, before it is clear what is meant
+    assert view.beliefs is None  # nobody is asked, and paid, before it is clear what is meant
     nothing = system.decide(system.look(frame()), request="the red box")
     assert isinstance(nothing.meant, NotFound) and nothing.action is None
     with pytest.raises(cpor.CporError, match="one way only"):
@@ -79,7 +79,7 @@ def test_what_is_not_clear_is_not_decided(system):
 def test_without_depth_it_still_decides_from_what_the_scorer_says(system):
     view = system.look(Observation(frame(**BOXES).rgb))
     answer = system.decide(view, request="the red one")
-    assert answer.decision is not None and view.believed.beliefs.scores["semantic"].asked.any()
+    assert answer.decision is not None and view.beliefs.scores["semantic"].asked.any()
     assert answer.promise is None and any("No depth" in note for note in answer.notes)
 
 
@@ -88,7 +88,7 @@ def test_nothing_needs_to_be_configured():
     view = System().look(scene.observation)
     answer = System().decide(view, request="the purple one", tau=0.0)
     assert isinstance(answer.meant, Found)
-    assert view.believed.semantic.scorer == FittedModel.load(bundled_model("embedded")).scorer
+    assert view.semantic.scorer == FittedModel.load(bundled_model("embedded")).scorer
     again = System().decide(System().look(scene.observation), request="the purple one", tau=0.0)
     assert again.decision == answer.decision
 

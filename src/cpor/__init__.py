@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cpor.errors import CporError
 
 if TYPE_CHECKING:
-    from cpor.answer import Answer, DecideSettings, Promise, View
+    from cpor.answer import Answer, DecideSettings, View
     from cpor.decision import Action, Certificate, Costs, Decision, Defer, Grasp, Remove
     from cpor.gate.check import Check
     from cpor.infer.decide import decide, decide_many
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cpor.infer.plan import Plan, plan
     from cpor.infer.topk import TopKSettings
     from cpor.infer.warm_up import warm_up
+    from cpor.records import Promise
     from cpor.relations import Label, ObstructionPosterior, Relation
     from cpor.robot.loop import retrieve
     from cpor.scene import Camera, Observation, Scene
@@ -75,7 +76,7 @@ _LAZY = {
     "Observation": "cpor.scene",
     "ObstructionPosterior": "cpor.relations",
     "Plan": "cpor.infer.plan",
-    "Promise": "cpor.answer",
+    "Promise": "cpor.records",
     "Relation": "cpor.relations",
     "Remove": "cpor.decision",
     "Request": "cpor.words.grounding_answers",

@@ -3,17 +3,17 @@
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cpor.decision import Action, Decision, settle
 from cpor.errors import TooLargeError
 from cpor.infer.decide import MethodChoice, decide
 from cpor.infer.graphs import GraphShare, likeliest_graphs
 from cpor.infer.robust import LARGEST_FACTOR, allow_cycles, odds_factor, only_robust
-from cpor.learn.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode, percent
-from cpor.records.decision import record_decision, record_relations
+from cpor.learn.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode
+from cpor.records import Promise, record_decision, record_relations
 from cpor.relations import Label, ObstructionPosterior
 from cpor.words.grounding_answers import (
     AmbiguousRequest,
@@ -61,67 +61,23 @@ class DecideSettings:
     cycles: float = 0.0
 
 
-class Promise(NamedTuple):
-    """At most a share `alpha` of the actions taken is wrong, with this confidence."""
-
-    alpha: float
-    confidence: float
-
-    def in_words(self) -> str:
-        """For people."""
-        return (
-            f"Promised: at most {percent(self.alpha)} of the actions taken are wrong "
-            f"(confidence {percent(self.confidence)}, scenes like those it was tested on; clear and very "
-            "thin covers are not among them)."
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Believed:
-    """What is believed of every pair of a view, and what made the evidence.
-
-    Attributes:
-        beliefs: What each stage says of each pair.
-        sources: Digests of frame, masks and scores, and what made them.
-        semantic: The semantic scores; None: geometry alone.
-        asked_all: Whether every pair that the scorer asks about was asked, as the test of a promise supposes.
-        note: What asking took, in a sentence; empty where there is nothing to say.
-        kept: Pairs whose semantic score is from an earlier look; they were not asked about again.
-    """
-
-    beliefs: "PairBeliefs"
-    sources: "Sources"
-    semantic: "SemanticScores | None"
-    asked_all: bool = True
-    note: str = ""
-    kept: "frozenset[BlockedBy]" = frozenset()
-
-    def is_as_tested(self, relations: Mapping[tuple[int, int], float | None]) -> bool:
-        """Whether every pair was asked in this look alone and none was set, as in the test of a promise."""
-        return self.asked_all and self.beliefs.p_look is None and not relations
-
-    def notes_on(self, scene: "Scene") -> tuple[str, ...]:
-        """What to know of a scene: what asking took, and which evidence it lacks; some are empty."""
-        no_depth, no_scores = scene.observation.depth is None, self.semantic is None
-        return (
-            self.note,
-            "No depth: pairs that touch have no geometric answer." if no_depth else "",
-            "No semantic scores: geometry decides alone." if no_scores else "",
-        )
-
-
 @dataclass(eq=False)
 class View:
-    """What was seen in one frame, kept: deciding for another target costs milliseconds.
+    """What was seen in one frame and is believed of it: deciding for another target costs milliseconds.
 
     Attributes:
         seen: The frame and its objects, as found; a decision needs no more. `scene` names them.
         masks: Source of the masks: `given`, or the segmenter's name.
-        sources: Digests of frame and masks, and what made them.
+        sources: Digests of frame, masks and scores, and what made them.
         checks: What was found about the input.
         notes: What to know of the masks, in sentences.
         times_ms: Time of each stage. [ms]
-        believed: What is believed of every pair; filled by the first decision.
+        beliefs: What each stage says of every pair; None until `System.believe` or a decision fills it, with
+            the four attributes below.
+        semantic: The semantic scores; None: geometry alone.
+        asked_all: Whether every pair that the scorer asks about was asked, as the test of a promise supposes.
+        kept: Pairs whose semantic score is from an earlier look; they were not asked about again.
+        asking: What asking took, in a sentence; empty where there is nothing to say.
         relations: What a person said of pairs, by `(blocked, blocker)`; decided from in place of beliefs.
         memory: What is known of the objects after this look, where looks are followed; None: they are not.
         exchange: What was said of it last, for words that point to it ("it", "the second one"); filled by
@@ -136,7 +92,11 @@ class View:
     checks: "tuple[Check, ...]"
     notes: tuple[str, ...] = ()
     times_ms: Mapping[str, float] = field(default_factory=dict)
-    believed: Believed | None = None
+    beliefs: "PairBeliefs | None" = None
+    semantic: "SemanticScores | None" = None
+    asked_all: bool = True
+    kept: "frozenset[BlockedBy]" = frozenset()
+    asking: str = ""
     relations: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
     memory: "Memory | None" = None
     exchange: Exchange = field(default_factory=Exchange)
@@ -173,26 +133,26 @@ class View:
 
         return tuple(list_objects(self.scene))
 
+    def is_as_tested(self, relations: Mapping[tuple[int, int], float | None]) -> bool:
+        """Whether every pair was asked in this look alone and none was set, as in the test of a promise."""
+        assert self.beliefs is not None
+        return self.asked_all and self.beliefs.p_look is None and not relations
 
-class Outlook(NamedTuple):
-    """What holds for every target of a view, before one is asked for.
-
-    Attributes:
-        taus: Threshold of each mode.
-        checks: What was found about the input.
-        promise: The promised error rate of the default mode; None where none is made.
-        notes: What to know, in sentences; the last one says the promise, or why there is none.
-    """
-
-    taus: dict[Mode, float]
-    checks: "tuple[Check, ...]"
-    promise: Promise | None
-    notes: tuple[str, ...]
+    def notes_on_beliefs(self) -> tuple[str, ...]:
+        """What to know of the beliefs: what asking took, and which evidence is missing; some are empty."""
+        no_depth, no_scores = self.seen.observation.depth is None, self.semantic is None
+        return (
+            self.asking,
+            "No depth: pairs that touch have no geometric answer." if no_depth else "",
+            "No semantic scores: geometry decides alone." if no_scores else "",
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A decision, or a question where it is not clear which object is meant.
+
+    `System.outlook` gives one without either: what holds for every target of a view.
 
     Attributes:
         decision: The decision; None where it is not clear which object is meant.
@@ -284,7 +244,7 @@ class Answer:
         return {"fit": ranked[0].fit, "runner_up": runner_up}
 
     def to_json(self, graphs: int | tuple[GraphShare, ...] = N_GRAPHS) -> dict[str, Any]:
-        """The one JSON form of an answer, see `cpor.records.answer.AnswerRecord`.
+        """The one JSON form of an answer, see `cpor.records.AnswerRecord`.
 
         Args:
             graphs: How many of the likeliest graphs to list; or these, where they were found already.
@@ -301,8 +261,7 @@ class Answer:
         objects: list[Any] = list(self.posterior.objects) if self.posterior is not None else []
         if self.view is not None:
             objects = list(self.view.objects)
-            semantic = self.view.believed.semantic if self.view.believed is not None else None
-            scorer = semantic.scorer if semantic is not None else None
+            scorer = self.view.semantic.scorer if self.view.semantic is not None else None
         times_ms = {**(self.view.times_ms if self.view is not None else {}), **self.times_ms}
         by_id = {each["id"]: each for each in objects} if self.view is not None else {}
         return said | {
@@ -310,7 +269,7 @@ class Answer:
             "reading": self._reading(by_id),
             "mode": self.mode,
             "tau": self.tau,
-            "promise": None if self.promise is None else self.promise._asdict(),
+            "promise": None if self.promise is None else asdict(self.promise),
             "checks": [each.to_json() for each in self.checks],
             "p_success": self.p_success,
             "notes": list(self.notes),

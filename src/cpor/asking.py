@@ -8,7 +8,7 @@ the best action most: (d margin / d p)^2 p (1 - p).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.decision import COST_ASK, Action, Decision, Defer
-from cpor.errors import InvalidSettingError, say_count, say_version
+from cpor.errors import InvalidSettingError, say_version
 from cpor.infer.decide import decide_many
 from cpor.infer.explain import NO_ANSWER, explain
 from cpor.pipeline import Pipeline
@@ -182,59 +182,29 @@ def ask_scene(
     return asked, ScoredPairs(scores, scorer.name, tuple(replies), spent)
 
 
-def score_pairs(
-    scene: Scene,
-    scorer: RelationScorer,
-    stages: Pipeline,
-    known: Mapping[BlockedBy, float],
-    target: int | None = None,
-    most_questions: int | None = None,
-    seed: int = 0,
+def score_what_matters(
+    scene: Scene, scorer: RelationScorer, stages: Pipeline, target: int, most_questions: int, seed: int
 ) -> tuple[ScoredPairs, bool, str, frozenset[BlockedBy]]:
-    """Ask a scorer about the pairs of a scene; pairs whose score is known are not asked about again.
+    """As `score_new_pairs`, but ask only what matters for a target.
 
     Args:
         scene: The scene.
         scorer: The scorer.
-        stages: What decides, where only questions that matter are asked.
-        known: Scores from earlier looks.
-        target: The object asked for, where only questions that matter are asked.
-        most_questions: Most of these; None: every pair is asked about.
+        stages: The stages that decide.
+        target: The object asked for.
+        most_questions: Ask no more than this.
         seed: Random seed of the answers drawn to tell which questions matter.
-
-    Returns:
-        Its scores, whether every pair has been asked about, a sentence on what that took, and the pairs
-        whose score was kept.
     """
-    pairs = scorer.pairs(scene)
-    kept = frozenset(pair for pair in pairs if pair in known)
-    if most_questions is None or target is None:
-        fresh = tuple(pair for pair in pairs if pair not in kept)
-        scored = scorer.score(scene, fresh) if fresh else ScoredPairs({}, scorer.name)
-        n_asked = len(pairs) - scored.spent.refused
-        answered = len(fresh) - len(scored.unanswered)
-        asked_for = f"{answered} of {say_count(len(fresh), 'question')}"
-        note = f"The scorer {say_version(scorer.name)} answered {asked_for}." if pairs else ""
-        if kept:
-            note += f" The scores of {say_count(len(kept), 'pair')} are from earlier looks."
-            scores = {pair: known[pair] if pair in kept else scored.scores[pair] for pair in pairs}
-            scored = replace(scored, scores=scores)
-    else:
-        limit = AskingSettings(most_questions=most_questions)
-        rng = np.random.default_rng(seed)
-        asked, scored = ask_scene(stages, scene, target, scorer, pairs, rng, limit)
-        kept, n_asked = frozenset(), len(asked.answers)
-        answered = sum(score is not None for score in asked.answers.values())
-        note = (
-            f"The scorer {say_version(scorer.name)} answered {answered} of {n_asked} questions asked, "
-            f"of {asked.relevant} that could matter; the others would change the action with probability "
-            f"{asked.p_change:.2f}."
-        )
-    if scored.problems:
-        note += f" Problem: {scored.problems[0]}."
-    if scored.spent.calls:
-        note += f" Spent: {scored.spent.calls} calls, {scored.spent.tokens} tokens."
-    return scored, n_asked == len(pairs), note, kept
+    pairs, limit = scorer.pairs(scene), AskingSettings(most_questions=most_questions)
+    asked, scored = ask_scene(stages, scene, target, scorer, pairs, np.random.default_rng(seed), limit)
+    n_asked = len(asked.answers)
+    answered = sum(score is not None for score in asked.answers.values())
+    note = (
+        f"The scorer {say_version(scorer.name)} answered {answered} of {n_asked} questions asked, "
+        f"of {asked.relevant} that could matter; the others would change the action with probability "
+        f"{asked.p_change:.2f}."
+    )
+    return scored, n_asked == len(pairs), note + scored.say_cost(), frozenset()
 
 
 def believe_with(

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validato
 from cpor.decision import MOST_MU, Defer
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind
-from cpor.evidence.nearness import WithNearness
 from cpor.evidence.source import Source, sources_of_model
 from cpor.io.seals import Seal, digest_of, seal_here, sign, why_unknown
 from cpor.learn.action import ActionCalibrator
@@ -232,8 +231,12 @@ class FittedModel(VersionedModel):
             sources: The further sources it was fitted with, where they are not installed under their names.
         """
         measure = measure_with(GeometrySettings(**self.geometry.model_dump()), self.geometry_kind)
+        if self.coverage is not None:
+            from cpor.evidence.nearness import WithNearness
+
+            measure = WithNearness(measure)
         return Pipeline(
-            measure=measure if self.coverage is None else WithNearness(measure),
+            measure=measure,
             sources=sources_of_model(self.fusion.beta, sources),
             calibrate=self.calibration,
             calibrate_unseen=self.unseen,

@@ -9,21 +9,18 @@ import numpy as np
 
 from cpor.answer import View
 from cpor.errors import InvalidSceneError
-from cpor.evidence.merged import find_merged
 from cpor.evidence.source import Source, load_sources
 from cpor.learn.modes import Mode, mode_tau
 from cpor.model import Bundled, FittedModel, bundled_model
-from cpor.paper_model import load_model
-from cpor.perception.mask_files import GivenMasks
 from cpor.perception.network_file import MissingExtraError
-from cpor.perception.registry import DEFAULT, make_segmenter
-from cpor.perception.segmenter import Segmenter
+from cpor.perception.segmenter import DEFAULT, PointSegmenter, Segmenter, make_segmenter
 from cpor.pipeline import PairBeliefs, Pipeline
-from cpor.promise import Makers
-from cpor.scene import Scene, SemanticScores
+from cpor.promise import Makers, remask
+from cpor.scene import PixelPoint, Scene, SemanticScores
+from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import RelationScorer
-from cpor.semantics.scorer_registry import load_scorer
 from cpor.sources import fingerprint, verified_sources
+from cpor.words.grounding import shows_nothing
 
 NONE = "none"
 """In place of a scorer or a model: go without."""
@@ -61,12 +58,15 @@ class Parts:
             else make_segmenter(segmenter)
         )
         self.no_scorer, self._no_model = scorer == NONE, model == NONE
-        self.scorer = (
-            scorer if not isinstance(scorer, str) else None if self.no_scorer else load_scorer(scorer)
-        )
+        if isinstance(scorer, str):
+            from cpor.semantics.scorer_registry import load_scorer
+
+            scorer = None if self.no_scorer else load_scorer(scorer)
         if isinstance(model, str | Path):
+            from cpor.paper_model import load_model
+
             model = None if self._no_model else load_model(model)
-        self.model = model
+        self.scorer, self.model = scorer, model
 
     def segment(self, given: Scene) -> tuple[Scene, str, str | None]:
         """The scene with masks, the name of their source, and the fingerprint of what made them."""
@@ -75,6 +75,8 @@ class Parts:
         if given.visible_ids is not None and self.segmenter is None:
             recorded = verified_sources(given)
             maker = recorded.segmenter if recorded is not None else None
+            from cpor.perception.mask_files import GivenMasks
+
             return GivenMasks(given).segment(given.observation), GIVEN, maker
         segmenter = self.segmenter or own_segmenter()
         found = segmenter.segment(given.observation)
@@ -112,10 +114,42 @@ class Parts:
         return Pipeline(sources=self._sources) if model is None else model.pipeline(sources=self._sources)
 
 
+def look_closer(parts: Parts, view: View, point: PixelPoint) -> View:
+    """The view with the object that a point shows, where the segmenter saw it too faintly to name it.
+
+    A person who points says that something is there. Such masks were never tested: nothing is promised.
+
+    Args:
+        parts: What looked.
+        view: What was seen; it comes back as it is where a mask holds the point, the masks are not the
+            segmenter's own, or nothing is seen there.
+        point: Where. [px]
+    """
+    if not shows_nothing(view.seen, point) or view.masks == GIVEN or parts.only_given:
+        return view
+    segmenter = parts.segmenter or own_segmenter()
+    if not isinstance(segmenter, PointSegmenter) or view.sources.segmenter != fingerprint(segmenter):
+        return view
+    scene = segmenter.segment_at(view.seen, point)
+    if scene is None:
+        return view
+    name, at, digest = str(view.sources.segmenter).partition(" @")
+    note = f"Object {scene.objects[-1].id} is seen only faintly: it counts since it was pointed at."
+    seen, memory = replace(view, notes=(*view.notes, note)), view.memory
+    if memory is not None:
+        memory = memory.add(scene)
+        scene = memory.frame or scene
+    closer = remask(seen, scene, view.masks, f"{name} told where to look{at}{digest}", {"masks"})
+    closer.memory, closer.exchange = memory, view.exchange
+    return closer
+
+
 def doubt_merged(view: View, beliefs: PairBeliefs, pipeline: Pipeline) -> PairBeliefs:
     """The beliefs without an answer for objects whose masks hold two, by a second look of our segmenter."""
     if "masks" in view.sources.made_here and view.sources.segmenter == fingerprint(own_segmenter()):
         return beliefs
+    from cpor.evidence.merged import find_merged
+
     try:
         second = own_segmenter().segment(view.seen.observation)
     except MissingExtraError:
@@ -150,7 +184,7 @@ def own_segmenter() -> Segmenter:
 @cache
 def own_scorer() -> RelationScorer:
     """Our scorer; its network is read when first used."""
-    return load_scorer("embedded")
+    return EmbeddedScorer()
 
 
 OWN: Makers = (own_segmenter, own_scorer)

@@ -33,7 +33,7 @@ from cpor.learn.graph_features import GraphFeatures, graph_features
 from cpor.learn.logistic import LogisticCalibrator
 from cpor.learn.protocol import Calibrator
 from cpor.learn.unseen import UnseenCalibrator
-from cpor.records.pair_belief import PairBelief, SourceBelief, StateName
+from cpor.records import PairBelief, SourceBelief, StateName
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.words.grounding_answers import Found

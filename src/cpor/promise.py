@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cpor.answer import Believed, Promise, View
+from cpor.answer import View
 from cpor.decision import Action, Defer
 from cpor.errors import say_version
 from cpor.evidence.source import GEOMETRY
@@ -16,10 +17,13 @@ from cpor.model import FittedModel, belief_features
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
+from cpor.records import Promise
 from cpor.scene import Scene, SemanticScores, Sources
 from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_masks, digest_scores, fingerprint, verified_sources
-from cpor.tracking.memory import Memory
+
+if TYPE_CHECKING:  # only where looks are followed
+    from cpor.tracking.memory import Memory
 
 Makers = tuple[Callable[[], Segmenter], Callable[[], RelationScorer]]
 """Give what can make masks and scores again."""
@@ -80,7 +84,7 @@ def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable
     return View(scene, masks, made, checks, view.notes, watch.times, relations=view.relations, told=view.told)
 
 
-def with_memory(view: View, memory: Memory) -> View:
+def with_memory(view: View, memory: "Memory") -> View:
     """A view by the ids that its objects are known by; its masks are checked anew where they changed."""
     scene, numbers = memory.frame, memory.numbers
     assert scene is not None
@@ -181,10 +185,11 @@ def check_as_set_up(model: FittedModel | None, figures: Mapping[str, float]) -> 
     return (Check("as_set_up", "pass", "The camera stands and sees as in the tested scenes."),)
 
 
-def check_used(view: View, believed: Believed, model: FittedModel | None) -> tuple[Check, ...]:
+def check_used(view: View, model: FittedModel | None) -> tuple[Check, ...]:
     """The checks of a view, and those of the scores and the model used on it."""
-    made = check_scores_source(view.seen, believed.semantic, believed.sources.scorer)
-    tested = (*check_like_tested(model, believed.beliefs), *check_as_set_up(model, view.setup))
+    assert view.beliefs is not None
+    made = check_scores_source(view.seen, view.semantic, view.sources.scorer)
+    tested = (*check_like_tested(model, view.beliefs), *check_as_set_up(model, view.setup))
     return (*view.checks, made, *tested)
 
 
@@ -230,7 +235,6 @@ def prove_sources(scene: Scene, sources: Sources, makers: Makers) -> Sources:
 
 def promise_for(
     view: View,
-    believed: Believed,
     model: FittedModel | None,
     pipeline: Pipeline,
     checks: Sequence[Check],
@@ -240,12 +244,12 @@ def promise_for(
     """As `make_promise`; where nothing else is missing, masks and scores that were read are made again."""
     measured = {GEOMETRY: fingerprint(pipeline.measure)}
     measured |= {each.name: fingerprint(each) for each in pipeline.sources}
-    made = replace(believed.sources, made_here=frozenset(("masks", "scores")))
+    made = replace(view.sources, made_here=frozenset(("masks", "scores")))
     at_best = make_promise(model, made, measured, checks, as_tested)
     if at_best[0] is None:
         return at_best
     if view.proved is None:
-        view.proved = prove_sources(view.seen, believed.sources, makers)
+        view.proved = prove_sources(view.seen, view.sources, makers)
     return make_promise(model, view.proved, measured, checks, as_tested)
 
 

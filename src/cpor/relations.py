@@ -1,7 +1,7 @@
 """What we believe about pairs of objects: e[i, j] = 1 means that object j obstructs object i."""
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -126,11 +126,14 @@ class ObstructionPosterior:
         except ValueError:
             raise InvalidSceneError(f"unknown object {label!r}; {say_known(label, self.objects)}") from None
 
-    def relations(self) -> Iterator[Relation]:
+    def relations(self) -> tuple[Relation, ...]:
         """Every candidate relation, row by row; `p` is None where there was no answer."""
-        for i, j in zip(*np.nonzero(self.p_obstructs), strict=True):
-            p = float(self.p_obstructs[i, j])
-            yield Relation(self.objects[i], self.objects[j], None if math.isnan(p) else p)
+        blocked, blocker = np.nonzero(self.p_obstructs)
+        p, labels = self.p_obstructs[blocked, blocker].tolist(), self.objects
+        return tuple(
+            Relation(labels[i], labels[j], None if math.isnan(q) else q)
+            for i, j, q in zip(blocked, blocker, p, strict=True)
+        )
 
     def replace_p(self, p_obstructs: Float[np.ndarray, "n n"]) -> "ObstructionPosterior":
         """The same objects and target with other probabilities."""

@@ -152,6 +152,23 @@ class MaskCrop(_ComparesByValue):
         # A copy, since a view would keep the whole mask alive.
         return cls(int(rows[0]), int(cols[0]), band[:, cols[0] : cols[-1] + 1].copy())
 
+    def join(self, other: "MaskCrop") -> "MaskCrop":
+        """The union of two masks."""
+        if not other.pixels.size:
+            return self
+        if not self.pixels.size:
+            return other
+        top, left = min(self.top, other.top), min(self.left, other.left)
+        bottom = max(each.top + each.pixels.shape[0] for each in (self, other))
+        right = max(each.left + each.pixels.shape[1] for each in (self, other))
+        pixels: Bool[np.ndarray, "rows cols"] = np.zeros((bottom - top, right - left), dtype=bool)
+        for each in (self, other):
+            rows, cols = each.pixels.shape
+            pixels[each.top - top : each.top - top + rows, each.left - left : each.left - left + cols] |= (
+                each.pixels
+            )
+        return MaskCrop(top, left, pixels)
+
     def to_mask(self, shape: tuple[int, int]) -> Bool[np.ndarray, "h w"]:
         """The mask of the whole image of the given height and width. Shape (h, w)."""
         mask = np.zeros(shape, dtype=bool)

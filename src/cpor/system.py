@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cpor.answer import Answer, Believed, DecideSettings, Outlook, View
-from cpor.asking import score_pairs
+from cpor.answer import Answer, DecideSettings, View
 from cpor.decision import Decision, Defer
 from cpor.errors import say_count, say_version
 from cpor.evidence.source import Source
@@ -24,20 +24,21 @@ from cpor.infer.robust import allow_cycles, only_robust
 from cpor.io.frame_files import Picture, limit_to, read_picture
 from cpor.learn.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, parse_mode
 from cpor.model import FittedModel
-from cpor.parts import GIVEN, OWN, Parts, doubt_merged, own_segmenter, say_mode, tau_of
+from cpor.parts import GIVEN, OWN, Parts, doubt_merged, look_closer, own_segmenter, say_mode, tau_of
 from cpor.perception.hidden_parts import guess_hidden_parts
-from cpor.perception.segmenter import PointSegmenter, Segmenter
+from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline, Stopwatch
-from cpor.promise import check_masks_source, check_measured, check_used, promise_for, remask, with_memory
+from cpor.promise import check_masks_source, check_measured, check_used, promise_for, with_memory
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
-from cpor.semantics.namer import Namer
-from cpor.semantics.scorer import RelationScorer
+from cpor.semantics.scorer import RelationScorer, score_new_pairs
 from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
-from cpor.tracking.target import Pointing, Track
-from cpor.words.grounding import ground_id, shows_nothing
+from cpor.words.grounding import ground_id
 from cpor.words.grounding_answers import Found, Request, RequestLike, as_request, confirm
+
+if TYPE_CHECKING:  # only where looks are followed
+    from cpor.tracking.target import Track
 
 
 class System:
@@ -130,8 +131,12 @@ class System:
             sources = side.submit(describe_sources, scene, maker, recorded.scorer, made_here)
             checks += (check_masks_source(given, maker), *(check_masks(scene) if scene.objects else ()))
         watch.lap("check_masks")
-        told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
-        notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
+        names = None
+        if self._grounder is not None:
+            from cpor.semantics.namer import Namer
+
+            told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
+            notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
         watch.lap("ask_names")
         return View(scene, masks, sources.result(), checks, notes, watch.times, told=names)
 
@@ -171,30 +176,31 @@ class System:
         if not isinstance(told.meant, Found):
             return ask(told.meant, chosen, given)
         target = told.meant.id
-        believed = self.believe(view, target, settings, watch)
-        model = self.parts.model_for(believed.semantic)
+        view = self.believe(view, target, settings, watch)
+        assert view.beliefs is not None
+        model = self.parts.model_for(view.semantic)
         level = tau_of(model, chosen or self.mode) if given is None else given
-        stages = self.parts.pipeline_for(believed.semantic)
+        stages = self.parts.pipeline_for(view.semantic)
         pipeline = replace(stages, tau=level, method=settings.method, prior=settings.prior)
-        posterior = pipeline.posterior(believed.beliefs, target).with_answers(relations.items())
+        posterior = pipeline.posterior(view.beliefs, target).with_answers(relations.items())
         decision = self.infer(pipeline, posterior, settings)
         if chosen == "robust":
             band = model.band.interval if model and model.band else None
             decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR, band)
         decision = allow_cycles(decision, settings.cycles)
-        score, rate = pipeline.over_readings(decision, believed.beliefs, told.meant, relations)
+        score, rate = pipeline.over_readings(decision, view.beliefs, told.meant, relations)
         if score is not None and score <= level:
             return ask(confirm(told.meant, view.scene), chosen, given)
-        measured = check_measured(believed.beliefs, target, decision.action)
-        checks = (*check_used(view, believed, model), measured)
+        measured = check_measured(view.beliefs, target, decision.action)
+        checks = (*check_used(view, model), measured)
         if not settings.ignore_checks and any(check.state == "fail" for check in checks):
             decision = replace(decision, action=Defer("failed_check"))
         watch.lap("decide")
         is_plain = settings == DecideSettings() and chosen == DEFAULT_MODE and told.meant.p is None
-        plain = is_plain and believed.is_as_tested(relations)
-        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, OWN)
+        plain = is_plain and view.is_as_tested(relations)
+        promise, in_words = promise_for(view, model, pipeline, checks, plain, OWN)
         watch.lap("promise")
-        notes += (*believed.notes_on(view.seen), say_mode(model, chosen), in_words)
+        notes += (*view.notes_on_beliefs(), say_mode(model, chosen), in_words)
         return Answer(
             decision, posterior, view, told.meant, chosen, level, promise, checks, rate, settings.prior,
             tuple(note for note in notes if note), watch.times,
@@ -256,6 +262,8 @@ class System:
             tau: Act above this score instead.
             settings: How to decide.
         """
+        from cpor.tracking.target import Track
+
         track = Track(as_request(request))
         for number, frame in enumerate(frames):
             seen = frame if isinstance(frame, View) else self.look(frame)
@@ -270,7 +278,7 @@ class System:
                 answer = Answer(*unclear, checks=view.checks, notes=view.notes)
             yield answer
 
-    def find(self, track: Track, seen: View) -> View:
+    def find(self, track: "Track", seen: View) -> View:
         """The next view of a track with the ids that its objects are known by; the track tells the target.
 
         Args:
@@ -288,7 +296,7 @@ class System:
         track.memory = view.memory or memory
         return view
 
-    def _read_request(self, track: Track, view: View) -> tuple[int | None, PixelPoint | None, View]:
+    def _read_request(self, track: "Track", view: View) -> tuple[int | None, PixelPoint | None, View]:
         """The object that the request of a track means, where a person points at it, and the view with it."""
         request = track.request
         if isinstance(request, Request):
@@ -301,6 +309,8 @@ class System:
             track.unclear = told.meant
             found = told.meant.id if isinstance(told.meant, Found) else None
             return found, request.point, replace(view, notes=(*view.notes, *told.notes))
+        from cpor.tracking.target import Pointing
+
         found = request(view.seen)
         place = request.where(view.seen) if isinstance(request, Pointing) else None
         if found is None and place is not None and not track.doubted:
@@ -309,43 +319,25 @@ class System:
         return found, place, view
 
     def look_closer(self, view: View, point: PixelPoint) -> View:
-        """The view with the object that a point shows, where the segmenter saw it too faintly to name it.
+        """The view with the object that a point shows, where the segmenter saw it too faintly to name it."""
+        return look_closer(self.parts, view, point)
 
-        A person who points says that something is there. Such masks were never tested: nothing is promised.
+    def taus(self, view: View) -> dict[Mode, float]:
+        """Threshold of each mode for a view."""
+        model = self.parts.model_for(self.believe(view).semantic)
+        return {mode: tau_of(model, mode) for mode in MODES}
 
-        Args:
-            view: What was seen; it comes back as it is where a mask holds the point, the masks are not the
-                segmenter's own, or nothing is seen there.
-            point: Where. [px]
-        """
-        if not shows_nothing(view.seen, point) or view.masks == GIVEN or self.parts.only_given:
-            return view
-        segmenter = self.parts.segmenter or own_segmenter()
-        if not isinstance(segmenter, PointSegmenter) or view.sources.segmenter != fingerprint(segmenter):
-            return view
-        scene = segmenter.segment_at(view.seen, point)
-        if scene is None:
-            return view
-        name, at, digest = str(view.sources.segmenter).partition(" @")
-        note = f"Object {scene.objects[-1].id} is seen only faintly: it counts since it was pointed at."
-        seen, memory = replace(view, notes=(*view.notes, note)), view.memory
-        if memory is not None:
-            memory = memory.add(scene)
-            scene = memory.frame or scene
-        closer = remask(seen, scene, view.masks, f"{name} told where to look{at}{digest}", {"masks"})
-        closer.memory, closer.exchange = memory, view.exchange
-        return closer
-
-    def outlook(self, view: View) -> Outlook:
-        """What holds for every target of a view: thresholds, checks, and the promise of the default mode."""
-        believed = self.believe(view)
-        model = self.parts.model_for(believed.semantic)
-        checks = check_used(view, believed, model)
-        pipeline = self.parts.pipeline_for(believed.semantic)
-        plain = believed.is_as_tested(view.relations)
-        promise, in_words = promise_for(view, believed, model, pipeline, checks, plain, OWN)
-        notes = filter(None, (*view.notes, *believed.notes_on(view.seen), in_words))
-        return Outlook({mode: tau_of(model, mode) for mode in MODES}, checks, promise, tuple(notes))
+    def outlook(self, view: View) -> Answer:
+        """What holds for every target of a view: checks, and threshold and promise of the default mode."""
+        view = self.believe(view)
+        model = self.parts.model_for(view.semantic)
+        checks = check_used(view, model)
+        pipeline = self.parts.pipeline_for(view.semantic)
+        plain = view.is_as_tested(view.relations)
+        promise, in_words = promise_for(view, model, pipeline, checks, plain, OWN)
+        notes = tuple(filter(None, (*view.notes, *view.notes_on_beliefs(), in_words)))
+        limits = DEFAULT_MODE, tau_of(model, DEFAULT_MODE)
+        return Answer(None, None, view, None, *limits, promise=promise, checks=checks, notes=notes)
 
     def believe(
         self,
@@ -353,17 +345,18 @@ class System:
         target: int | None = None,
         settings: DecideSettings | None = None,
         watch: Stopwatch | None = None,
-    ) -> Believed:
-        """What is believed of every pair of a view; scored once and kept.
+    ) -> View:
+        """The view with what is believed of every pair; scored once and kept.
 
         Args:
             view: What was seen.
-            target: The object it is about, where only questions that matter are asked; that is not kept.
+            target: The object it is about, where only questions that matter are asked; the view itself stays
+                without these beliefs, and a copy has them.
             settings: How many questions.
             watch: Notes the time of each stage.
         """
-        if view.believed is not None:
-            return view.believed
+        if view.beliefs is not None:
+            return view
         settings, watch = settings or DecideSettings(), watch or Stopwatch(view.times_ms)
         scene = replace(view.seen, semantic_scores=None) if self.parts.no_scorer else view.seen
         sources, memory = view.sources, view.memory
@@ -376,9 +369,13 @@ class System:
             measured = side.submit(pipeline.measure, scene)
             if scorer is not None:
                 known = memory.scores if memory is not None and memory.scorer == scorer.name else {}
-                scored, asked_all, note, kept = score_pairs(
-                    scene, scorer, pipeline, known, target, settings.questions, settings.seed
-                )
+                if settings.questions is None or target is None:
+                    scored, asked_all, note, kept = score_new_pairs(scene, scorer, known)
+                else:
+                    from cpor.asking import score_what_matters
+
+                    limits = target, settings.questions, settings.seed
+                    scored, asked_all, note, kept = score_what_matters(scene, scorer, pipeline, *limits)
                 scene = replace(scene, semantic_scores=scored.semantic_scores())
                 sources = replace(
                     sources, scores=digest_scores(scene), scorer=fingerprint(scorer),
@@ -391,9 +388,11 @@ class System:
         if memory is not None and memory.pairs.pairs:
             beliefs = memory.pairs.apply(beliefs)
         watch.lap("relate")
-        found = Believed(beliefs, sources, scene.semantic_scores, asked_all, note, kept)
-        if settings.questions is None:
-            view.believed, view.times_ms = found, dict(watch.times)
+        found = view if settings.questions is None else replace(view)
+        found.beliefs, found.semantic, found.sources = beliefs, scene.semantic_scores, sources
+        found.asked_all, found.kept, found.asking = asked_all, kept, note
+        if found is view:
+            view.times_ms = dict(watch.times)
             if memory is not None:
                 is_free = scorer is None or getattr(scorer, "is_free", False)
                 view.memory = memory.learn(beliefs, None if is_free else scene.semantic_scores)

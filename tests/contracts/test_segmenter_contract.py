@@ -10,7 +10,7 @@ from cpor.errors import CporError
 from cpor.perception.depth_segmenter import DepthSegmenter
 from cpor.perception.mask_files import FileMasks, GivenMasks
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.perception.registry import list_segmenters, make_segmenter
+from cpor.perception.segmenter import list_segmenters, make_segmenter
 from cpor.scene import MaskCrop
 from cpor.testing import check_segmenter, example_frame, example_scene
 

@@ -8,7 +8,7 @@ from scipy.special import expit
 from support.layered import draw_layered_scene
 
 from cpor.evidence import PairState, geometric_evidence
-from cpor.evidence.joined import LEAST_BEHIND, join_geometry
+from cpor.evidence.learnt import LEAST_BEHIND, join_geometry
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from support.networks import write_area_network
 
 from cpor.errors import InvalidSettingError
 from cpor.evidence import PairState, geometric_evidence
-from cpor.evidence.joined import join_geometry
-from cpor.evidence.learnt import LearntGeometry, parse_geometry
+from cpor.evidence.learnt import LearntGeometry, join_geometry, parse_geometry
 from cpor.evidence.pair_crops import near_pairs
 from cpor.scene import DetectedObject, Observation, Scene
 

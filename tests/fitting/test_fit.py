@@ -12,7 +12,6 @@ from support.sizes import sized
 from typer.testing import CliRunner
 
 from cpor import CporError, Defer
-from cpor.answer import Promise
 from cpor.cli.app import app
 from cpor.decision import Grasp, Remove
 from cpor.errors import InvalidSettingError
@@ -26,6 +25,7 @@ from cpor.io.scene_folder import write_scene_folder
 from cpor.model import FittedModel, TestedWith
 from cpor.pipeline import Pipeline
 from cpor.promise import make_promise
+from cpor.records import Promise
 from cpor.scene import BlockedBy, Observation, SemanticScores, TrueRelations
 from cpor.sources import describe_sources, fingerprint
 from cpor.system import System

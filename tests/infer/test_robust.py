@@ -21,7 +21,7 @@ from cpor.infer.robust import (
     off_by,
     only_robust,
 )
-from cpor.records.answer import AnswerRecord
+from cpor.records import AnswerRecord
 from cpor.viz.card import decision_card
 from cpor.viz.words import say_why
 

@@ -8,8 +8,15 @@ from jaxtyping import TypeCheckError
 
 from cpor.errors import InvalidSettingError
 from cpor.fitting.labelled import one_case_per_image
-from cpor.learn.binomial import RiskInputError, error_p_value, least_executed, least_rate, most_wrong
-from cpor.learn.control import RiskPromise, control_risk
+from cpor.learn.control import (
+    RiskInputError,
+    RiskPromise,
+    control_risk,
+    error_p_value,
+    least_executed,
+    least_rate,
+    most_wrong,
+)
 from cpor.learn.tau_grid import choose_tau_grid
 
 

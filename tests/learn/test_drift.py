@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, ks_2samp
 
 from cpor.errors import InvalidSettingError
-from cpor.learn.binomial import RiskInputError
+from cpor.learn.control import RiskInputError
 from cpor.learn.drift import check_drift
 
 

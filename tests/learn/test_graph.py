@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpor.learn.graph_features import CONDITIONS, condition_matrix, graph_features
-from cpor.learn.logistic import CHAIN_PENALTY, LogisticCalibrator, cross_fit_on_chain
-from cpor.learn.on_chain import OnChainProbabilities, WrongTargetError
+from cpor.learn.logistic import (
+    CHAIN_PENALTY,
+    LogisticCalibrator,
+    OnChainProbabilities,
+    WrongTargetError,
+    cross_fit_on_chain,
+)
 from cpor.learn.pairs import CalibrationInputError
 
 # target a <- b, c; b <- d, a; d has no answer about c; e <- f lies apart

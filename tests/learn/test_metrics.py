@@ -8,9 +8,8 @@ from jaxtyping import TypeCheckError
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from cpor.errors import CporError
-from cpor.learn.ranking import auroc
 from cpor.learn.reliability import debiased_ece, ece, reliability_bins, summarise_reliability
-from cpor.learn.scoring import brier, nll
+from cpor.learn.scoring import auroc, brier, nll
 
 P = np.array([0.05, 0.15, 0.15, 0.92])
 LABEL = np.array([0, 0, 1, 1])

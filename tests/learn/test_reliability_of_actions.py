@@ -9,8 +9,8 @@ from cpor.infer.decide import decide_many
 from cpor.learn.action import ActionCalibrator
 from cpor.learn.cross_validation import cross_fit
 from cpor.learn.logistic import LogisticCalibrator, cross_fit_on_chain
-from cpor.learn.ranking import auroc
 from cpor.learn.reliability import ece
+from cpor.learn.scoring import auroc
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.paper.loop_causes import WHYS, count_causes, episode_risk, list_steps
 from cpor.paper.robot_table import ScenarioRecord
-from cpor.records.pair_belief import PairBelief
+from cpor.records import PairBelief
 from cpor.robot.cycle import Cycle
 from cpor.scene import BlockedBy, Observation, Scene
 from cpor.sim.dataset.recognition import Recognition

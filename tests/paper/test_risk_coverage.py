@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cpor.learn.bootstrap import bootstrap_mean, compare_paired
-from cpor.learn.checks import MetricInputError
+from cpor.learn.scoring import MetricInputError
 from cpor.paper.graph_structure import truncation_tv
 from cpor.paper.risk_coverage import aurc, coverage, ecr, risk_coverage, rsr
 

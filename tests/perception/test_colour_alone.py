@@ -1,10 +1,9 @@
 import numpy as np
 from support.networks import paint, write_colour_segmenter
 
-from cpor.perception.colour_alone import LARGE, LEAST, SMALLER, join_sizes, smaller
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
-from cpor.perception.onnx_segmenter import OnnxSegmenter
+from cpor.perception.onnx_segmenter import LARGE, LEAST, SMALLER, OnnxSegmenter, join_sizes, smaller
 from cpor.scene import Observation
 
 FRAME = Letterbox.fit((480, 640), (480, 640))

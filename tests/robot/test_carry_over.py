@@ -76,8 +76,8 @@ def test_a_second_look_at_the_same_scene_asks_nothing_and_keeps_gate_calibration
     system = plain_system(TableMasks(table), oracle)
     first, second = system.follow([table.observe(), table.observe()], 1)
     assert oracle.asked == [TOUCHING]
-    assert second.view.believed.semantic.scores == first.view.believed.semantic.scores
-    assert first.view.believed.kept == frozenset() and second.view.believed.kept == TOUCHING
+    assert second.view.semantic.scores == first.view.semantic.scores
+    assert first.view.kept == frozenset() and second.view.kept == TOUCHING
     assert any("4 pairs are from earlier looks" in note for note in second.notes)
     assert [c.name for c in second.checks] == [c.name for c in first.checks]
     assert second.scores == pytest.approx(first.scores, abs=1e-3)
@@ -144,7 +144,7 @@ def test_scores_of_another_scorer_are_not_kept():
     first.decide(view, 1)
     track.memory = view.memory
     again = second.find(track, second.look(table.observe()))
-    assert second.decide(again, 1).view.believed.kept == frozenset()
+    assert second.decide(again, 1).view.kept == frozenset()
 
 
 def test_what_was_conditioned_on_the_target_is_never_carried():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cpor.learn.binomial import RiskInputError
+from cpor.learn.control import RiskInputError
 from cpor.learn.retrievals import promise_retrievals
 from cpor.model import FittedModel, bundled_model
 from cpor.robot.judged_retrievals import (

@@ -10,7 +10,7 @@ from support.own_loop import run_apart
 
 from cpor.answer import decide_given
 from cpor.errors import InvalidSettingError
-from cpor.records.pair_belief import PairBelief
+from cpor.records import PairBelief
 from cpor.relations import ObstructionPosterior
 from cpor.robot.cycle import Cycle
 from cpor.scene import DetectedObject, Observation, Scene

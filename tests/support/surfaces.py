@@ -16,7 +16,7 @@ from cpor.cli.app import app
 from cpor.io.frame_files import read_frame
 from cpor.io.scene_folder import read_scene_folder
 from cpor.paper.runs.folder import read_run_folder
-from cpor.records.decision import record_action
+from cpor.records import record_action
 from cpor.robot.cycle import Cycle, LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, RobotStatus

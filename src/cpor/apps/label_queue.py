@@ -100,7 +100,9 @@ def plan_queue(
             if name not in drawn:
                 path, number = paths[name]
                 view = system.look(read_input(path, frame=number)[0].observation)
-                beliefs[name] = system.believe(view).beliefs
+                found = system.believe(view).beliefs
+                assert found is not None
+                beliefs[name] = found
             progress("looking", k + 1, len(names))
         others = list(beliefs)
         by_value = [others[k] for k in order_by_value(list(beliefs.values()))[:n_value]]

@@ -191,6 +191,7 @@ class PlannedGrasps:
         if not found:
             return []
         beliefs = self.system.believe(self.system.look(scene)).beliefs
+        assert beliefs is not None
         row = beliefs.p_fused[beliefs.ids.index(obj)]
         p_blocks = dict(zip(beliefs.ids, row.tolist(), strict=True))
         points, ids = _labelled(scene)

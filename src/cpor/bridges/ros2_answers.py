@@ -12,7 +12,7 @@ import numpy as np
 from cpor.answer import Answer, View
 from cpor.bridges.ros2_messages import new
 from cpor.bridges.states import state_of
-from cpor.records.decision import record_action
+from cpor.records import record_action
 from cpor.viz.overlay import Marks, draw_scene, relations_to_draw
 
 

@@ -8,7 +8,7 @@ from cpor.bridges.ros2_messages import new
 from cpor.bridges.ros2_transport import Transport
 from cpor.bridges.states import state_of
 from cpor.errors import CporError
-from cpor.records.decision import record_action
+from cpor.records import record_action
 from cpor.robot.cycle import Cycle, LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Robot

@@ -2,40 +2,36 @@
 
 import atexit
 import gc
+import importlib
 import io
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from cpor.cli import (
-    bridges,
-    decide_command,
-    doctor_command,
-    first_use,
-    learn,
-    perceive,
-    reproduce_command,
-    retrieve,
-    run_commands,
-    score,
-    serve,
-    sim,
-)
+from cpor.cli import first_use
 from cpor.errors import CporError
 
 OBJECTS_PER_COLLECTION = 50_000
 """New objects between two collections of garbage; with Python's 700 a start collects hundreds of times."""
 
-app = typer.Typer(
-    name="cpor",
-    help="Grasp the target, remove a blocker, or ask: decisions in clutter with probabilities you can trust.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+COMMANDS = {
+    "decide_command": ("decide",),
+    "doctor_command": ("doctor",),
+    "perceive": ("perceive", "gallery", "examples"),
+    "score": ("score", "scorers"),
+    "learn": ("fit", "calibrate", "drift"),
+    "run_commands": ("run", "report"),
+    "reproduce_command": ("paper", "reproduce", "evaluate", "experiment"),
+    "sim": ("demo", "simulate", "story"),
+    "bridges": ("export", "mcp", "ros2"),
+    "retrieve": ("retrieve",),
+    "serve": ("label", "serve"),
+}
+"""Commands by their module, in the order that `cpor --help` shows them."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -70,7 +66,6 @@ def _commit() -> str:
     return said.stdout.strip()
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
@@ -79,18 +74,31 @@ def _root(
     """Options that come before a command."""
 
 
-# In the order that `cpor --help` shows them.
-decide_command.add_to(app)
-doctor_command.add_to(app)
-perceive.add_to(app)
-score.add_to(app)
-learn.add_to(app)
-run_commands.add_to(app)
-reproduce_command.add_to(app)
-sim.add_to(app)
-bridges.add_to(app)
-retrieve.add_to(app)
-serve.add_to(app)
+@cache
+def make_app(command: str | None = None) -> typer.Typer:
+    """The command line.
+
+    Args:
+        command: Load the module of this command alone; None, or no command of that name: all of them.
+    """
+    made = typer.Typer(
+        name="cpor",
+        help="Grasp the target, remove a blocker, or ask: decisions in clutter with probabilities you can "
+        "trust.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    made.callback()(_root)
+    for module in [each for each, names in COMMANDS.items() if command in names] or COMMANDS:
+        importlib.import_module(f"cpor.cli.{module}").add_to(made)
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return make_app()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
@@ -102,7 +110,7 @@ def main() -> None:
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     atexit.register(gc.freeze)  # Python would walk through all objects again and again as it ends: 0.3 s
     try:
-        app()
+        make_app(next(iter(sys.argv[1:]), None))()
     except CporError as error:
         message = "".join(c if c.isprintable() else " " for c in str(error))
         sys.stderr.write(f"error: {message}\n")

@@ -263,14 +263,18 @@ def _decide_picture(
     on_terminal: bool,
 ) -> "Answer":
     """Decide on a view and its replies; where a person can be asked, ask."""
-    from cpor.corrections.replies import decide_after
 
     def decides(request: "Request", relations: Mapping[tuple[int, int], float | None]) -> "Answer":
         return system.decide(view, request, tau=tau, relations=relations, settings=settings)
 
     asked, told = asks.begin(view)
     with waiting("Deciding"):
-        answer = decide_after(decides, asked, told)
+        if told:
+            from cpor.corrections.replies import decide_after
+
+            answer = decide_after(decides, asked, told)
+        else:
+            answer = decides(asked, {})
     if on_terminal and sys.stdin.isatty() and sys.stdout.isatty():
         answer, told = converse(decides, asked, told, answer, read_line)
     if asks.session is not None:

@@ -127,7 +127,7 @@ def _row(name: str, answer: "Answer | CporError") -> dict[str, object]:
     if isinstance(answer, CporError):
         return {"frame": name, "action": "error", "error": str(answer)}
     from cpor.cli.dialogue import open_question, say_checks
-    from cpor.records.decision import record_action
+    from cpor.records import record_action
 
     names, checks = answer.names, " ".join(say_checks(answer))
     row: dict[str, object] = {"frame": name, "action": "which", "checks": checks}

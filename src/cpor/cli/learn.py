@@ -245,7 +245,7 @@ def _say_labels(scenes: Path, settings: "FitSettings", from_prior: bool) -> str:
     from cpor.fitting.from_prior import FIT_SHARE
     from cpor.fitting.labelled import SHARES
     from cpor.io.scene_set import list_scene_folders
-    from cpor.learn.binomial import least_executed, least_rate
+    from cpor.learn.control import least_executed, least_rate
     from cpor.learn.modes import percent
 
     n, share = len(list_scene_folders(scenes)), 1.0 - FIT_SHARE if from_prior else SHARES[-1]

@@ -26,6 +26,9 @@ SIMULATE = "Simulate and run"
 SERVICE = "Service"
 """Groups of commands in `cpor --help`."""
 
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+"""Suffixes of files that are no bags, which need no reader of bags."""
+
 MORE = "More options"
 """Below the options that most calls need."""
 
@@ -270,6 +273,8 @@ def camera_name(source: list[Path]) -> str | None:
 
 def looks_like_bag(path: Path) -> bool:
     """Whether a path is a bag, by its name or by what its folder holds."""
+    if path.suffix.lower() in PICTURES and path.is_file():
+        return False
     from cpor.bridges.bags import is_bag
 
     return is_bag(path)
@@ -298,7 +303,7 @@ def choose_segmenter(
     name: str | None, masks: Path | None, weights: Path | None, ignore_given: bool
 ) -> "Segmenter | str | None":
     """The segmenter that the options ask for; None: the masks of the scene, else ours."""
-    from cpor.perception.registry import DEFAULT, make_segmenter
+    from cpor.perception.segmenter import DEFAULT, make_segmenter
 
     if masks is not None:
         if name not in (None, "file"):

@@ -1,7 +1,12 @@
 """Geometric evidence: what masks and depth say about each pair of objects."""
 
-from cpor.evidence.geometry import GeometricEvidence, PairState, geometric_evidence
-from cpor.evidence.geometry_settings import GEOMETRY_PRESETS, GeometrySettings
+from cpor.evidence.geometry import (
+    GEOMETRY_PRESETS,
+    GeometricEvidence,
+    GeometrySettings,
+    PairState,
+    geometric_evidence,
+)
 from cpor.evidence.unseen import UnseenEvidence
 
 __all__ = [

@@ -18,7 +18,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
-from cpor.evidence.crossing import crossed_objects
 from cpor.scene import Scene
 
 SURFACE_MARGIN = 0.005
@@ -129,6 +128,8 @@ def unseen_evidence(
         area: Pixels of amodal mask, ring and visible mask. [px]
         has_amodal: Whether the hidden part is known.
     """
+    from cpor.evidence.crossing import crossed_objects  # loads the compiler
+
     amodal_area, ring_area, visible_area = (area[:, k].astype(np.float64) for k in range(3))
     shows = visible_area > 0
     hidden = np.where(shows[:, None], unowned[:, 0] / np.maximum(amodal_area, 1.0)[:, None], np.nan)

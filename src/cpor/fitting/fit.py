@@ -30,8 +30,7 @@ from cpor.fitting.stages import (
     outcomes,
 )
 from cpor.infer.decide import decide_many
-from cpor.learn.binomial import check_levels
-from cpor.learn.control import by_kind, control_risk, count_executed, least_supported
+from cpor.learn.control import by_kind, check_levels, control_risk, count_executed, least_supported
 from cpor.learn.modes import DEFAULT_MODE, LEAST_SCORE, MODES, Mode, ModeFigures, mode_tau, percent
 from cpor.learn.tau_grid import choose_tau_grid
 from cpor.model import PARTS, FittedModel, GeometryNumbers, TestedWith, scene_features

@@ -12,13 +12,11 @@ from jaxtyping import Float
 from cpor.decision import Costs, Decision
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError, one_of
 from cpor.infer.allowance import Allowance
-from cpor.infer.bounds import local_score_bounds, log_block_bound
 from cpor.infer.certificate import Inference, exact_inference, judge, narrow, topk_inference
 from cpor.infer.exact import WORK_LIMIT, solve_exact, solve_small
 from cpor.infer.local import ZETA, reachable
 from cpor.infer.topk import WORK_LIMIT as SEARCH_LIMIT
 from cpor.infer.topk import GraphSearch, TopKSettings, run_algorithm1, run_algorithm1_many
-from cpor.infer.unanswered import decide_unanswered
 from cpor.relations import ObstructionPosterior
 
 MethodChoice: TypeAlias = Literal["auto", "exact", "topk", "milp"]
@@ -236,6 +234,8 @@ def infer_one(p: Matrix, target: int, policy: Policy, shared: Work | None = None
 
 def infer_bounds(p: Matrix, target: int, policy: Policy, allowance: Allowance) -> Inference:
     """Intervals of the scores: Algorithm 1 on what matters to the target, block bound and local bounds."""
+    from cpor.infer.bounds import local_score_bounds, log_block_bound
+
     members = reachable(p, target)
     local = np.ascontiguousarray(p[np.ix_(members, members)])
     # Where there is a deadline, half of what is left of it goes into the bound.
@@ -264,6 +264,8 @@ def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
                 return None
             share = replace(policy, deadline_ms=1e3 * seconds / left)
         return infer_many(matrices, [scene.target_index] * len(matrices), share, shared)
+
+    from cpor.infer.unanswered import decide_unanswered
 
     return decide_unanswered(
         scene, policy.threshold, policy.blocker_threshold, policy.require_certificate, solve

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float, Int
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
 from cpor.infer._kernels.frontier import DONE, graph_log_z
-from cpor.infer._kernels.gradient import acyclic_gradient
 from cpor.infer.allowance import Allowance
 from cpor.infer.exact import WORK_LIMIT, solve_elimination
 from cpor.infer.local import ZETA, LocalGraph, cut_local, cyclic_parts
@@ -102,6 +101,8 @@ def edge_posterior_matrix(
     Raises:
         TooLargeError: Where Z cannot be summed exactly within the usual limit, or in time.
     """
+    from cpor.infer._kernels.gradient import acyclic_gradient
+
     allowance = allowance or Allowance()
     _refuse_unanswered(p)
     graph = cut_local(p, np.arange(len(p)), zeta)

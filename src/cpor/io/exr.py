@@ -14,9 +14,6 @@ import numpy as np
 from cpor.errors import SceneFileError
 from cpor.io.images import DAMAGED, MAX_PIXELS, say_damage
 
-EXR = b"\x76\x2f\x31\x01"
-"""How these files begin."""
-
 _LONG_NAMES = 0x400
 _TYPES = (np.dtype("<u4"), np.dtype("<f2"), np.dtype("<f4"))
 _CODINGS = {0: ("none", 1), 1: ("rle", 1), 2: ("zip", 1), 3: ("zip", 16)}

@@ -10,12 +10,14 @@ from jaxtyping import Shaped, UInt8
 from cpor.errors import SceneFileError, list_labels
 from cpor.io import images
 from cpor.io.arrays import NPY, ZIP, decode_npy, decode_npz
-from cpor.io.exr import EXR, decode_exr_depth
 
 Role: TypeAlias = Literal["colour", "depth"]
 
 PHOTOGRAPHS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".npy", ".npz")
 """How photographs in files may end."""
+
+EXR = b"\x76\x2f\x31\x01"
+"""First bytes of an OpenEXR file."""
 
 DEPTHS = (".npy", ".npz", ".exr", ".tif", ".tiff", ".raw", ".png")
 """How depth in files may end, the most exact first: a PNG beside another one is often drawn for people."""
@@ -76,6 +78,8 @@ def decode_any_depth(
         raw_shape: Height and width of a file that holds nothing but 16-bit numbers. [px]
     """
     if data.startswith(EXR):
+        from cpor.io.exr import decode_exr_depth
+
         return decode_exr_depth(data, path)
     if data.startswith((NPY, ZIP)):
         return as_depth(_pick(data, path, "depth"), path)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from cpor.learn.checks import MetricInputError
+from cpor.learn.scoring import MetricInputError
 
 N_RESAMPLES = 2000
 LEVEL = 0.95

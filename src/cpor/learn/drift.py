@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from cpor.errors import InvalidSettingError
-from cpor.learn.binomial import RiskInputError
+from cpor.learn.control import RiskInputError
 
 N_PERMUTATIONS = 999
 """The least p-value is 1 / (N_PERMUTATIONS + 1)."""

@@ -6,9 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import ndtr
 
-from cpor.learn.checks import MetricInputError, check_probabilities
-from cpor.learn.ranking import auroc
-from cpor.learn.scoring import brier, nll
+from cpor.learn.scoring import MetricInputError, auroc, brier, check_probabilities, nll
 
 N_BINS = 10
 """Equal-width bins, as in the paper's protocol."""

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cpor.learn.binomial import RiskInputError, check_levels, least_executed
-from cpor.learn.control import RiskPromise, control_risk
+from cpor.learn.control import RiskInputError, RiskPromise, check_levels, control_risk, least_executed
 
 
 def promise_retrievals(

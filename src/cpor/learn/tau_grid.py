@@ -6,8 +6,15 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from scipy.special import bdtr, betaincinv
 
-from cpor.learn.binomial import RiskInputError, check_levels, least_executed, most_wrong
-from cpor.learn.control import by_kind, check_outcomes, count_executed
+from cpor.learn.control import (
+    RiskInputError,
+    by_kind,
+    check_levels,
+    check_outcomes,
+    count_executed,
+    least_executed,
+    most_wrong,
+)
 
 N_TAUS = 100
 """Taus at equal steps of coverage: one percent of the scenes apart."""

@@ -18,7 +18,7 @@ from cpor.errors import SceneFileError, list_labels
 from cpor.evidence import GEOMETRY_PRESETS, GeometrySettings, geometric_evidence
 from cpor.io.scene_set import Progress, read_scenes
 from cpor.learn.bootstrap import Interval, bootstrap_mean
-from cpor.learn.ranking import auroc
+from cpor.learn.scoring import auroc
 from cpor.paper.decoding import decode_paper
 from cpor.paper.paths import mp_ned, object_score, relation_score
 from cpor.paper.prediction import NOTHING, Prediction, maximal_paths

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from cpor.decision import Defer, Grasp, Remove
 from cpor.pipeline import UNSEEN
-from cpor.records.pair_belief import PairBelief
+from cpor.records import PairBelief
 from cpor.robot.cycle import Cycle
 from cpor.scene import BlockedBy
 from cpor.sim.dataset.recognition import Recognition

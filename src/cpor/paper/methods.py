@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Float
 
-from cpor.answer import Answer, Believed, DecideSettings, View
+from cpor.answer import Answer, DecideSettings, View
 from cpor.decision import Certificate, Decision, Defer
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.evidence.geometry import GeometricEvidence, PairState
@@ -118,20 +118,20 @@ class MethodSystem(System):
                 del self.beside[other]
         return answer
 
-    def believe(self, view: View, *given: Any) -> Believed:
-        """What is believed of every pair; rows of raw scores and the oracle count no earlier look.
+    def believe(self, view: View, *given: Any) -> View:
+        """The view with its beliefs; rows of raw scores and the oracle count no earlier look.
 
         What is carried over looks are fitted probabilities.
         """
-        if self.method not in _ONE_LOOK or view.believed is not None:
+        if self.method not in _ONE_LOOK or view.beliefs is not None:
             return super().believe(view, *given)
         memory, view.memory = view.memory, None
         found = super().believe(view, *given)
+        assert found.beliefs is not None
         if self._truth is not None and self.method == "oracle":
             ids, pairs = found.beliefs.ids, self._truth(view.seen)
             p = np.array([[float(BlockedBy(i, j) in pairs) for j in ids] for i in ids])
-            known = replace(found.beliefs, p_fused=p, p_unseen=np.zeros(len(ids)))
-            found = view.believed = replace(found, beliefs=known)
+            found.beliefs = replace(found.beliefs, p_fused=p, p_unseen=np.zeros(len(ids)))
         view.memory = None if memory is None else memory.learn(found.beliefs)
         return found
 

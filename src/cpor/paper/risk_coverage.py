@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.learn.checks import MetricInputError
+from cpor.learn.scoring import MetricInputError
 
 
 @dataclass(frozen=True, eq=False)

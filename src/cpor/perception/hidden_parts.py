@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Int64
 
 from cpor.errors import say_count
-from cpor.perception.letterbox import join
 from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import Segmenter
 from cpor.scene import MaskCrop, Scene
@@ -53,7 +52,7 @@ def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scen
         best = int(overlap[obj.id].argmax())
         whole = theirs.get(best) if overlap[obj.id, best] >= SAME_IOU else None
         if obj.amodal is None and whole is not None:
-            obj = replace(obj, amodal=join(MaskCrop.from_mask(scene.visible_ids == obj.id), whole))
+            obj = replace(obj, amodal=MaskCrop.from_mask(scene.visible_ids == obj.id).join(whole))
             count += 1
         objects.append(obj)
     if not count:

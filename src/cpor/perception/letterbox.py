@@ -7,10 +7,10 @@ which there is nothing to be found, and with missing depth.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
+from jaxtyping import Float32, UInt8
 from PIL import Image
 
-from cpor.scene import MaskCrop, Observation
+from cpor.scene import Observation
 
 
 @dataclass(frozen=True)
@@ -108,21 +108,3 @@ class Letterbox:
             (right - left, bottom - top), Image.Resampling.BILINEAR, box=inside
         )
         return top, left, np.asarray(values)
-
-
-def join(a: MaskCrop, b: MaskCrop) -> MaskCrop:
-    """The union of two masks."""
-    if not b.pixels.size:
-        return a
-    if not a.pixels.size:
-        return b
-    top, left = min(a.top, b.top), min(a.left, b.left)
-    bottom = max(a.top + a.pixels.shape[0], b.top + b.pixels.shape[0])
-    right = max(a.left + a.pixels.shape[1], b.left + b.pixels.shape[1])
-    pixels: Bool[np.ndarray, "rows cols"] = np.zeros((bottom - top, right - left), dtype=bool)
-    for each in (a, b):
-        rows, cols = each.pixels.shape
-        pixels[each.top - top : each.top - top + rows, each.left - left : each.left - left + cols] |= (
-            each.pixels
-        )
-    return MaskCrop(top, left, pixels)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float32, Int32
 from scipy import ndimage
 
 from cpor.errors import InvalidSettingError
-from cpor.perception.letterbox import Letterbox, join
+from cpor.perception.letterbox import Letterbox
 from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 
 FAINTEST = 0.2
@@ -92,7 +92,7 @@ def select_objects(
         objects.append(
             DetectedObject(
                 len(objects) + 1,
-                join(shown, _amodal(found.amodal[k], frame, settings, least)),
+                shown.join(_amodal(found.amodal[k], frame, settings, least)),
                 score=float(min(1.0, found.scores[k])),
                 occluded=bool(found.p_occluded[k] >= 0.5),
             )
@@ -130,7 +130,7 @@ def add_faint(
         label = max(scene.ids, default=0) + 1
         new = DetectedObject(
             label,
-            join(MaskCrop.from_mask(shown), _amodal(found.amodal[k], frame, settings, least)),
+            MaskCrop.from_mask(shown).join(_amodal(found.amodal[k], frame, settings, least)),
             score=float(min(1.0, found.scores[k])),
             occluded=bool(found.p_occluded[k] >= 0.5),
         )

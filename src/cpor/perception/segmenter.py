@@ -1,8 +1,13 @@
 """What a segmenter must be able to do: find the objects of a frame, visible and hidden parts."""
 
-from typing import Protocol, runtime_checkable
+from importlib.metadata import EntryPoint
+from typing import Protocol, cast, runtime_checkable
 
+from cpor.plugins import SEGMENTERS, list_plugins, make_plugin
 from cpor.scene import Observation, PixelPoint, Scene
+
+DEFAULT = "embedded"
+"""The one that needs nothing but the package."""
 
 
 @runtime_checkable
@@ -29,3 +34,21 @@ class PointSegmenter(Segmenter, Protocol):
             The same objects and the new one with the next free id; None where it sees none there.
         """
         ...
+
+
+def list_segmenters() -> dict[str, EntryPoint]:
+    """Every segmenter that is installed, by name; nothing is loaded."""
+    return list_plugins(SEGMENTERS)
+
+
+def make_segmenter(name: str = DEFAULT, **options: object) -> Segmenter:
+    """The segmenter of a name, or of `module:attribute`.
+
+    Args:
+        name: As `list_segmenters` has it, or `module:attribute`.
+        **options: Its parameters, such as `path` of the segmenter `file`.
+
+    Raises:
+        InvalidSettingError: No such segmenter, or other options than it takes.
+    """
+    return cast(Segmenter, make_plugin(SEGMENTERS, name, **options))

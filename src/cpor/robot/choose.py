@@ -47,7 +47,7 @@ def choose(
     if not isinstance(other, Defer):
         verb = "grasps" if isinstance(other, Grasp) else "removes"
         return other, f"{why}; it {verb} object {other.obj} instead, the next best"
-    beliefs = answer.view.believed.beliefs if answer.view and answer.view.believed else None
+    beliefs = None if answer.view is None else answer.view.beliefs
     if make_room and beliefs is not None and isinstance(action.obj, int):
         neighbour = _free_neighbour(beliefs, decision.tau, action.obj, excluded | {target})
         if neighbour is not None:

@@ -8,12 +8,11 @@ from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 
-from cpor.answer import Promise
 from cpor.decision import Action, Decision, Defer, Remove
 from cpor.errors import CporError, InvalidSettingError
 from cpor.gate.check import Check
 from cpor.io.depth import DEPTH_RANGE_M
-from cpor.records.pair_belief import PairBelief
+from cpor.records import PairBelief, Promise
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import Observation, Scene
 

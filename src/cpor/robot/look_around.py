@@ -133,6 +133,7 @@ def look_from(frame: Observation, system: System, memory: Memory) -> tuple[Memor
     now = memory.carry_to(view.seen)
     assert now.frame is not None
     beliefs = system.believe(with_memory(view, replace(now, pairs=PairFilter()))).beliefs
+    assert beliefs is not None
     sure = {k for k, p in now.p_same.items() if p >= SURE and k in memory.known}
     after = memory.pairs.after(beliefs, OTHER_POSE).pairs
     told = {pair: after[pair] for pair in memory.pairs.pairs if pair in after and sure.issuperset(pair)}

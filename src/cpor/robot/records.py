@@ -1,23 +1,22 @@
 """Cycles and runs as JSON: the only place that knows how they are written."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cpor.answer import Promise
 from cpor.gate.check import Check
 from cpor.pipeline import UNSEEN
-from cpor.records.decision import (
+from cpor.records import (
     ActionRecord,
-    CheckRecord,
     DecisionRecord,
+    PairBelief,
+    Promise,
     read_action,
     read_decision,
     record_action,
     record_decision,
 )
-from cpor.records.pair_belief import PairBelief
 from cpor.robot.cycle import Attempt, Cycle, Ended
 from cpor.robot.protocol import Outcome, OutcomeKind, RobotState, RobotStatus
 from cpor.scene import Scene
@@ -80,7 +79,7 @@ class CycleRecord(Record):
     action: ActionRecord | None
     p_success: float | None
     promise: tuple[float, float] | None = None
-    checks: list[CheckRecord] = []
+    checks: list[Check] = []
     attempt: Attempt
     outcome: OutcomeRecord | None
     beliefs: list[PairBelief]
@@ -108,8 +107,8 @@ def cycle_to_record(cycle: Cycle) -> CycleRecord:
         decision=record_decision(cycle.decision) if cycle.decision else None,
         action=record_action(cycle.action) if cycle.action else None,
         p_success=cycle.p_success,
-        promise=cycle.promise,
-        checks=[CheckRecord(**check.to_json()) for check in cycle.checks],
+        promise=None if cycle.promise is None else astuple(cycle.promise),
+        checks=list(cycle.checks),
         attempt=cycle.attempt,
         outcome=OutcomeRecord(**asdict(outcome)) if outcome else None,
         beliefs=list(cycle.beliefs),
@@ -133,7 +132,7 @@ def cycle_from_record(record: CycleRecord, scene: Scene) -> Cycle:
         action=read_action(record.action) if record.action else None,
         p_success=record.p_success,
         promise=None if record.promise is None else Promise(*record.promise),
-        checks=tuple(Check(**check.model_dump()) for check in record.checks),
+        checks=tuple(record.checks),
         attempt=record.attempt,
         outcome=Outcome(**outcome.model_dump()) if outcome else None,
         beliefs=tuple(record.beliefs),

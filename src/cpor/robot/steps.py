@@ -199,16 +199,17 @@ def decide_cycle(cycle: Cycle, answer: Answer, memory: Memory, settings: LoopSet
     excluded = frozenset(k for k, known in memory.known.items() if known.failures >= limit)
     hopeless = frozenset(k for k in excluded if memory.known[k].failures >= settings.failures_before_asking)
     action, note = choose(answer, excluded, settings.make_room, hopeless)
-    assert answer.view is not None and answer.view.believed is not None and answer.posterior is not None
-    beliefs, n = answer.view.believed.beliefs, len(answer.view.believed.beliefs.ids)
-    believed, same = answer.view.believed, answer.decision is not None and action == answer.decision.action
+    view = answer.view
+    assert view is not None and view.beliefs is not None and answer.posterior is not None
+    beliefs, n = view.beliefs, len(view.beliefs.ids)
+    same = answer.decision is not None and action == answer.decision.action
     return replace(
         cycle,
-        scene=replace(cycle.scene, semantic_scores=believed.semantic, sources=believed.sources),
+        scene=replace(cycle.scene, semantic_scores=view.semantic, sources=view.sources),
         decision=answer.decision,
         action=action,
         p_success=answer.p_success if same else None,
-        beliefs=tuple(beliefs.list_pairs(answer.posterior.p_obstructs[:n, :n], believed.kept)),
+        beliefs=tuple(beliefs.list_pairs(answer.posterior.p_obstructs[:n, :n], view.kept)),
         promise=answer.promise,
         checks=answer.checks,
         notes=(*cycle.notes, *((note,) if note else ())),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -18,12 +18,14 @@ from cpor.evidence.learnt import RELATIONS, run_pairs
 from cpor.evidence.pair_crops import colour_crops, near_pairs, unordered
 from cpor.perception.network_file import CPU, PACKAGED, Session, open_network, parse_device
 from cpor.scene import BlockedBy, Scene
-from cpor.semantics.config import ScorerConfig
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, check_pairs
 from cpor.sources import fingerprint_settings
 
+if TYPE_CHECKING:  # our own scorer needs no configuration
+    from cpor.semantics.config import ScorerConfig
 
-def build(config: ScorerConfig) -> RelationScorer:
+
+def build(config: "ScorerConfig") -> RelationScorer:
     """The scorer of a configuration with kind = "embedded".
 
     `options.path` is another network than ours, `options.device` what runs it.

@@ -1,11 +1,11 @@
 """What every relation scorer is and gives: a number or no answer for each pair, and what was said."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from cpor.errors import CporError, InvalidSceneError, say_known
+from cpor.errors import CporError, InvalidSceneError, say_count, say_known, say_version
 from cpor.evidence import PairState, geometric_evidence
 from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.budget import Spent
@@ -58,6 +58,13 @@ class ScoredPairs:
         """What went wrong, each once, in the order it came up."""
         return tuple(dict.fromkeys(problem for reply in self.replies for problem in reply.problems))
 
+    def say_cost(self) -> str:
+        """The first problem, and what was spent; empty where there is neither."""
+        said = f" Problem: {self.problems[0]}." if self.problems else ""
+        if self.spent.calls:
+            said += f" Spent: {self.spent.calls} calls, {self.spent.tokens} tokens."
+        return said
+
     def semantic_scores(self) -> SemanticScores:
         """The scores as a scene keeps them."""
         return SemanticScores(self.scores, self.scorer)
@@ -90,6 +97,34 @@ class RelationScorer(Protocol):
             A number in [0, 1] or None for every pair, never fewer: a failure is no answer, not 0.
         """
         ...
+
+
+def score_new_pairs(
+    scene: Scene, scorer: RelationScorer, known: Mapping[BlockedBy, float]
+) -> tuple[ScoredPairs, bool, str, frozenset[BlockedBy]]:
+    """Ask a scorer about every pair of a scene whose score is not known.
+
+    Args:
+        scene: The scene.
+        scorer: The scorer.
+        known: Scores from earlier looks.
+
+    Returns:
+        The scores, whether every pair has been asked about, a sentence on what that took, and the pairs
+        whose score was kept.
+    """
+    pairs = scorer.pairs(scene)
+    kept = frozenset(pair for pair in pairs if pair in known)
+    fresh = tuple(pair for pair in pairs if pair not in kept)
+    scored = scorer.score(scene, fresh) if fresh else ScoredPairs({}, scorer.name)
+    answered = len(fresh) - len(scored.unanswered)
+    asked_for = f"{answered} of {say_count(len(fresh), 'question')}"
+    note = f"The scorer {say_version(scorer.name)} answered {asked_for}." if pairs else ""
+    if kept:
+        note += f" The scores of {say_count(len(kept), 'pair')} are from earlier looks."
+        scores = {pair: known[pair] if pair in kept else scored.scores[pair] for pair in pairs}
+        scored = replace(scored, scores=scores)
+    return scored, not scored.spent.refused, note + scored.say_cost(), kept
 
 
 def score_stage(scorer: RelationScorer) -> Callable[[Scene], SemanticScores]:

@@ -8,7 +8,7 @@ from html import escape
 
 from cpor.paper.runs.record import CaseRecord
 from cpor.paper.runs.report import edges_on_cycles
-from cpor.records.decision import FileLabel, RelationRecord
+from cpor.records import FileLabel, RelationRecord
 
 _SWEEPS = 6
 _A_ROW = 9

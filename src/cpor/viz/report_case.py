@@ -5,7 +5,7 @@ from html import escape
 
 from cpor.paper.runs.record import CaseRecord
 from cpor.paper.runs.report import edges_on_cycles, is_cyclic
-from cpor.records.decision import GraphRecord
+from cpor.records import GraphRecord
 from cpor.viz.graph_drawing import draw_graph
 
 MOST_DRAWN = 60

@@ -23,7 +23,6 @@ from cpor.words.grounding_answers import (
 )
 from cpor.words.request_words import parse_request
 from cpor.words.vocabulary import split_words, vocabulary
-from cpor.words.word_answer import RequestReader
 
 __all__ = [
     "AmbiguousRequest",
@@ -192,6 +191,8 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
         return _within_given(scene, Found(request.number))
     if not named:
         return NotFound("No object lies in the workspace. Point at the object, or give another workspace.")
+    from cpor.words.word_answer import RequestReader  # only where words have to be judged
+
     if before.asking and (among := {k: named[k] for k in before.candidates if k in named}):
         wish = request.wish  # "the left one", "the red one": of those that were asked about
         if not (wish.names or wish.shapes or wish.kinds or wish.pronouns):

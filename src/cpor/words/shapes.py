@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float, Float32, UInt8
 from scipy import ndimage
 
-from cpor.perception.letterbox import join
 from cpor.perception.network_file import PACKAGED, MissingExtraError, Session, WeightsError, open_network
 from cpor.scene import MaskCrop, Scene
 
@@ -63,7 +62,7 @@ def object_pictures(
     for layers, size, o in zip(pictures, sizes, shown, strict=True):
         box = boxes[o.id - 1]
         visible_part = MaskCrop(box[0].start, box[1].start, ids[box] == o.id)
-        crop = visible_part if o.amodal is None else join(visible_part, o.amodal)
+        crop = visible_part if o.amodal is None else visible_part.join(o.amodal)
         seen = int(visible_part.pixels.sum())
         points = np.argwhere(crop.pixels) + np.array([crop.top, crop.left])
         centre = points.mean(axis=0)

@@ -16,8 +16,7 @@ from cpor.infer.local import reachable
 from cpor.paper.runs.dataset import FolderItem, Item
 from cpor.paper.runs.questions import CaseQuestion, Deciding, QuestionSettings, item_name, questions
 from cpor.paper.runs.record import BestRecord, CaseOutcome, CaseRecord, TruthRecord, record_error
-from cpor.records.answer import PromiseRecord
-from cpor.records.decision import CheckRecord, record_decision, record_relations
+from cpor.records import record_decision, record_relations
 from cpor.relations import ObstructionPosterior
 from cpor.system import System
 
@@ -150,8 +149,8 @@ def _answer(number: int, question: CaseQuestion, hide: str) -> CaseRecord:
             "n_reachable": len(reachable(posterior.p_obstructs, posterior.target_index)),
             "decision": record_decision(decision, graphs),
             "mode": answer.mode,
-            "promise": answer.promise and PromiseRecord(**answer.promise._asdict()),
-            "checks": tuple(CheckRecord(**check.to_json()) for check in answer.checks),
+            "promise": answer.promise,
+            "checks": answer.checks,
             "p_success": answer.p_success,
             "best": _best(posterior, decision, question.truth),
             "outcome": _outcome(decision, question.truth),

@@ -21,7 +21,7 @@ from cpor.model import FittedModel
 from cpor.paper.runs.dataset import FolderItem, FrameItem, Item, LineItem, LogItem
 from cpor.paper.runs.record import TruthRecord, clean_text
 from cpor.parts import GIVEN
-from cpor.records.decision import FileLabel, PairRecord
+from cpor.records import FileLabel, PairRecord
 from cpor.relations import Label, ObstructionPosterior
 from cpor.scene import BlockedBy, Scene
 from cpor.system import System

@@ -3,13 +3,13 @@
 from typing import Literal, TypeAlias
 
 from cpor.errors import CporError
+from cpor.gate.check import Check
 from cpor.learn.modes import Mode
-from cpor.records.answer import PromiseRecord
-from cpor.records.decision import (
-    CheckRecord,
+from cpor.records import (
     DecisionRecord,
     FileLabel,
     PairRecord,
+    Promise,
     RecordPart,
     RelationRecord,
 )
@@ -78,8 +78,8 @@ class CaseRecord(RecordPart):
     n_reachable: int = 0
     decision: DecisionRecord | None = None
     mode: Mode | None = None
-    promise: PromiseRecord | None = None
-    checks: tuple[CheckRecord, ...] = ()
+    promise: Promise | None = None
+    checks: tuple[Check, ...] = ()
     p_success: float | None = None
     best: BestRecord | None = None
     truth: TruthRecord | None = None

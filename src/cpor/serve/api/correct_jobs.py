@@ -92,11 +92,11 @@ def encode_decision(_: System, kept: KeptView, request: SceneDecideRequest, kind
 
 def encode_folder(_: System, kept: KeptView, request: FolderRequest) -> bytes:
     """The scene as a zip of its labelled scene folder; without relations.json where some are not known."""
-    view, believed = kept.view, kept.view.believed
-    assert believed is not None
+    view, beliefs = kept.view, kept.view.beliefs
+    assert beliefs is not None
     said = dict(view.relations) | {(each.blocked, each.blocker): each.p for each in request.relations}
     try:
-        scene = label_scene(view.scene, believed.beliefs, said)
+        scene = label_scene(view.scene, beliefs, said)
     except CorrectionError:
         scene = view.scene
     content = io.BytesIO()

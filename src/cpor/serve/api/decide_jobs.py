@@ -9,7 +9,7 @@ from cpor.infer.explain import RelationEffect, explain
 from cpor.infer.plan import plan
 from cpor.io.scene_file import parse_scene
 from cpor.learn.modes import DEFAULT_MODE, mode_tau
-from cpor.records.decision import PairRecord, record_action
+from cpor.records import PairRecord, record_action
 from cpor.relations import Label, ObstructionPosterior
 from cpor.serve.api.kept_sums import Sum, describe_edges, find_graphs
 from cpor.serve.api.messages import (

@@ -126,8 +126,9 @@ def believe_all(system: System, view: View) -> None:
     """Fill in the beliefs of a view, if that is not too much work."""
     if (near := len(near_pairs(view.seen))) > MOST_RELATIONS:
         raise TooLargeError(f"{near} pairs of objects are near each other; send fewer objects")
-    believed = system.believe(view)
-    if (count := int(np.count_nonzero(believed.beliefs.p_fused))) > MOST_RELATIONS:
+    beliefs = system.believe(view).beliefs
+    assert beliefs is not None
+    if (count := int(np.count_nonzero(beliefs.p_fused))) > MOST_RELATIONS:
         raise TooLargeError(
             f"{count} pairs of objects may obstruct each other; at most {MOST_RELATIONS} are decided on. "
             "Send fewer objects, or masks for all of them"
@@ -146,8 +147,8 @@ def describe(system: System, kept: KeptView) -> SceneReply:
     """What is said of a view; its id is not known yet."""
     start = time.perf_counter()
     view, outlook = kept.view, system.outlook(kept.view)
-    assert view.believed is not None
-    evidence = view.believed.beliefs.list_pairs()
+    assert view.beliefs is not None
+    evidence, taus = view.beliefs.list_pairs(), system.taus(view)
     objects = describe_objects(view.scene, kept.shrunk, view.objects)
     width, height = kept.size
     believed = {(each.blocked, each.blocker): each.p for each in evidence} | dict(view.relations)
@@ -160,17 +161,17 @@ def describe(system: System, kept: KeptView) -> SceneReply:
             "height": height,
             "has_depth": view.scene.observation.depth is not None,
             "masks": view.masks,
-            "scorer": view.believed.beliefs.scorer,
+            "scorer": view.beliefs.scorer,
             "objects": objects,
             "evidence": evidence,
             "relations": [RelationMessage(blocked=i, blocker=j, p=p) for (i, j), p in believed.items()],
             "done": len(corrections.done),
             "undone": len(corrections.undone),
-            "checks": [check.to_json() for check in outlook.checks],
+            "checks": outlook.checks,
             "mode": DEFAULT_MODE,
-            "tau": outlook.taus[DEFAULT_MODE],
-            "modes": outlook.taus,
-            "promise": None if outlook.promise is None else outlook.promise._asdict(),
+            "tau": outlook.tau,
+            "modes": taus,
+            "promise": outlook.promise,
             "notes": list(outlook.notes),
             "times_ms": {stage: round(value, 3) for stage, value in times.items()},
         }

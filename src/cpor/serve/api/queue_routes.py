@@ -65,7 +65,7 @@ def add_queue_routes(app: FastAPI, looking: WorkerPool[System], shelf: ViewShelf
 
 def _save(_: System, kept: KeptView, request: AcceptRequest, folder: Path) -> None:
     """Write a labelled scene folder; refuse a pair without a label."""
-    believed = kept.view.believed
-    assert believed is not None
+    beliefs = kept.view.beliefs
+    assert beliefs is not None
     said = dict(kept.view.relations) | {(each.blocked, each.blocker): each.p for each in request.relations}
-    write_scene_folder(label_scene(kept.view.scene, believed.beliefs, said), folder, overwrite=True)
+    write_scene_folder(label_scene(kept.view.scene, beliefs, said), folder, overwrite=True)

@@ -49,8 +49,8 @@ def add_scene_routes(
         """Count a picture; what to tell of drift."""
         if watch is None:
             return []
-        assert kept.view.believed is not None
-        watch.add(kept.view.believed.beliefs)
+        assert kept.view.beliefs is not None
+        watch.add(kept.view.beliefs)
         return [watch.warning] if watch.warning else []
 
     def keep(seen: Seen) -> Response:

@@ -37,7 +37,7 @@ def points_at_nothing(kept: KeptView, request: SceneDecideRequest) -> bool:
 
 def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
     """Decide for an object of a view, after what a person replied."""
-    assert kept.view.believed is not None
+    assert kept.view.beliefs is not None
     system = System(GIVEN, model=kept.model)  # beliefs are there, so that no network is loaded
     by_hand = {(each.blocked, each.blocker): each.p for each in request.relations}
     settings = DecideSettings(ignore_checks=request.ignore_checks)

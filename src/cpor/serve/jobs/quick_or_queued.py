@@ -48,12 +48,12 @@ async def run_decide_on_view(
     pool: DecidingPool, kept: KeptView, request: SceneDecideRequest
 ) -> dict[str, Any]:
     """Decide on a view; in a worker where every pixel is looked at, or the scene is large."""
-    scene, believed = kept.view.scene, kept.view.believed
-    assert believed is not None
+    scene, beliefs = kept.view.scene, kept.view.beliefs
+    assert beliefs is not None
     looks_at_pixels = request.target is None or scene.observation.camera.workspace is not None
     looks_at_pixels |= request.ask or bool(request.answers)  # these decide several times, and explain
-    p = believed.beliefs.p_fused.copy()
-    place = {label: k for k, label in enumerate(believed.beliefs.ids)}
+    p = beliefs.p_fused.copy()
+    place = {label: k for k, label in enumerate(beliefs.ids)}
     for each in request.relations:
         if each.blocked in place and each.blocker in place:
             p[place[each.blocked], place[each.blocker]] = NO_ANSWER if each.p is None else each.p

@@ -13,7 +13,7 @@ from cpor.answer import Answer
 from cpor.decision import Action, Grasp, Remove
 from cpor.errors import CameraError, CporError, RobotError, SimulationError
 from cpor.learn.modes import Mode
-from cpor.records.decision import record_action
+from cpor.records import record_action
 from cpor.relations import ObstructionPosterior, Relation
 from cpor.robot.cycle import Cycle, Ended
 from cpor.scene import BlockedBy

@@ -1,12 +1,11 @@
-"""Replies; decisions are the records that every surface writes, see `cpor.records.answer`."""
+"""Replies; decisions are the records that every surface writes, see `cpor.records`."""
 
 from typing import Literal, TypeAlias
 
 from cpor.corrections.replies import OpenQuestion
+from cpor.gate.check import Check
 from cpor.learn.modes import Mode
-from cpor.records.answer import AnswerRecord, PromiseRecord
-from cpor.records.decision import ActionRecord, CheckRecord, PairRecord
-from cpor.records.pair_belief import PairBelief
+from cpor.records import ActionRecord, AnswerRecord, PairBelief, PairRecord, Promise
 from cpor.serve.api.messages.asked import RelationMessage
 from cpor.serve.api.messages.base import Message, Point, Probability, WireLabel
 
@@ -170,11 +169,11 @@ class SceneReply(Message):
     relations: list[RelationMessage]
     done: int
     undone: int
-    checks: list[CheckRecord]
+    checks: list[Check]
     mode: Mode
     tau: Probability
     modes: dict[Mode, Probability]
-    promise: PromiseRecord | None
+    promise: Promise | None
     notes: list[str]
     times_ms: dict[str, float]
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from cpor.records.decision import ActionRecord
+from cpor.records import ActionRecord
 from cpor.serve.api.messages.answered import DecideReply, ObjectMessage
 from cpor.serve.api.messages.base import Message
 

@@ -7,8 +7,7 @@ import pytest
 
 import cpor
 from cpor.answer import decide_given
-from cpor.records.answer import AnswerRecord
-from cpor.records.decision import DecisionRecord, read_decision, record_decision
+from cpor.records import AnswerRecord, DecisionRecord, read_decision, record_decision
 
 
 def dense(n, low, high, share=1.0):

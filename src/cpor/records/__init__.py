@@ -1,1 +1,0 @@
-"""How decisions are written: one JSON form for every surface."""
