@@ -251,7 +251,7 @@ def test_a_picture_a_page_and_a_record_are_written(folder, tiny, tmp_path):
         shown = np.asarray(picture)
     # Objects keep their own colours but for badges, arrows and thin outlines.
     assert (shown[: SHAPE[0]] == frame().rgb).all(axis=2).mean() > 0.8  # its pixels are the photograph's
-    for words in ("Question: Does ", "What would change this", "Worth asking"):
+    for words in ("Question: Does ", "What would change this", "Worth asking", "Likeliest ways"):
         assert words in page
     asked = decide(folder, "--request", "the object", "--out", out, *tiny)
     assert asked.exit_code == 2 and "Wrote" in asked.output

@@ -24,6 +24,7 @@ PICTURES = [
     ("page-evidence", LAPTOP, "light", "/?example=full-bin&target=3", ["answer-yes"]),
     ("page-grasp-tablet", TABLET, "light", "/?example=loose-bin&target=3&tau=0.5", []),
     ("page-dark-tablet", TABLET, "dark", "/?example=full-bin&target=4", []),
+    ("live", LAPTOP, "light", "/live", ["begin"]),
 ]
 
 
@@ -32,7 +33,8 @@ def take(browser, url: str, size: tuple[int, int], scheme: str, where: str, clic
     context = browser.new_context(viewport=viewport, color_scheme=scheme, has_touch=size == TABLET)
     page = context.new_page()
     page.goto(url + where, timeout=120_000)
-    state = "decided" if "target" in where else "choose" if "example" in where else "empty"
+    states = {"target": "decided", "example": "choose", "live": "none"}
+    state = next((state for word, state in states.items() if word in where), "empty")
     page.wait_for_selector(f'body[data-state="{state}"]', timeout=60_000)
     if state == "empty":
         page.wait_for_selector('.thumb img[src^="blob:"]')
@@ -40,7 +42,11 @@ def take(browser, url: str, size: tuple[int, int], scheme: str, where: str, clic
         page.wait_for_selector("[data-testid^=change], [data-testid=missing]", timeout=60_000)
     for name in clicks:
         page.get_by_test_id(name).first.click()
-    page.wait_for_load_state("networkidle")
+    if state == "none":
+        page.wait_for_selector("[data-testid=step-1]", timeout=300_000)
+        page.wait_for_timeout(4_000)  # the arm is on its way
+    else:
+        page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1_000)
     taken: bytes = page.screenshot()
     context.close()

@@ -10,17 +10,22 @@ from PIL import Image
 
 from cpor.answer import Answer
 from cpor.corrections.replies import next_question
+from cpor.decision import Remove
 from cpor.errors import InvalidSettingError
 from cpor.infer.explain import explain
+from cpor.infer.plan import LARGEST_PLAN, plan
 from cpor.io.whole_files import write_bytes, write_text
 from cpor.pipeline import UNSEEN
-from cpor.viz.card import changes_of, say_change, say_next, say_question
+from cpor.viz.card import NameOf, changes_of, say_change, say_graph, say_next, say_question
 from cpor.viz.overlay import LEAST_P, WIDTH, Marks, draw_scene, encode_picture, relations_to_draw
 from cpor.viz.page_parts import image, score_bars, whole_page
 from cpor.viz.words import namer, percent, say_certificate, say_step, say_success, say_why, sentence
 
 PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
 """What `write_answer` writes."""
+
+WAYS = 3
+"""Likeliest graphs that the page lists."""
 
 _STATES = {"fail": "Failed", "doubt": "In doubt"}
 
@@ -99,17 +104,34 @@ def answer_page(answer: Answer) -> str:
 
 
 def _changes(answer: Answer) -> str:
-    """What would change the decision, the question most worth asking, and the next step."""
+    """The next steps, what would change the decision, what is worth asking, and how the objects may lie."""
     if answer.posterior is None or answer.decision is None or answer.view is None:
         return ""
     name = namer(answer.view.scene)
-    explanation = explain(answer.posterior, answer.decision, k=0, prior=answer.prior)
+    explanation = explain(answer.posterior, answer.decision, k=WAYS, prior=answer.prior)
     rows = "".join(f"<li>{escape(sentence(say_change(each, name)))}</li>" for each in changes_of(explanation))
     changes = f"<h2>What would change this</h2><ul>{rows}</ul>" if rows else ""
     ask, question = explanation.ask_next, next_question(answer)
     worth = f"<h2>Worth asking</h2><p>{escape(sentence(say_question(ask, name)))}</p>" if ask else ""
     next_step = say_next(answer.decision.action, None if question is None else question.question)
-    return f"<p><b>{escape(next_step)}</b></p>{changes}{worth}"
+    said = [say_graph(graph, name) for graph in explanation.graphs]
+    listed = "".join(f"<li>{share}: {escape(relations)}</li>" for share, relations in said)
+    ways = f"<h2>Likeliest ways the objects may lie</h2><ul>{listed}</ul>" if listed else ""
+    return f"<p><b>{escape(next_step)}</b></p>{_after(answer, name)}{changes}{worth}{ways}"
+
+
+def _after(answer: Answer, name: NameOf) -> str:
+    """What comes after a removal, by the plan of best value; empty where that asks or begins otherwise."""
+    action = answer.action
+    assert answer.posterior is not None and answer.decision is not None
+    if not isinstance(action, Remove) or len(answer.posterior.objects) > LARGEST_PLAN:
+        return ""
+    way = plan(answer.posterior, tau=answer.decision.tau, prior=answer.prior)
+    if way.ask or not way.steps or way.steps[0].obj != action.obj:
+        return ""
+    later = [*(f"remove {name(step.obj)}" for step in way.steps[1:]), f"grasp {name(way.target)}"]
+    words = f"After that: {', then '.join(later)}. The whole plan is right with probability"
+    return f"<p>{escape(words)} {escape(percent(way.p_valid))}.</p>"
 
 
 def _checks(answer: Answer) -> str:

@@ -88,7 +88,7 @@ def decision_card(
         parts.append(Text(_say_robust(explanation.odds_factor, decision), style="dim"))
     if explanation.graphs:
         parts += [Text(), Text("Likeliest arrangements", style="bold")]
-        parts.append(_indent([_graph(graph, name) for graph in explanation.graphs]))
+        parts.append(_indent([say_graph(graph, name) for graph in explanation.graphs]))
     changes = changes_of(explanation)
     if changes:
         parts += [Text(), Text("What would change this", style="bold")]
@@ -290,7 +290,8 @@ def _indent(rows: list[tuple[str, str]]) -> Table:
     return grid
 
 
-def _graph(graph: GraphShare, name: NameOf) -> tuple[str, str]:
+def say_graph(graph: GraphShare, name: NameOf) -> tuple[str, str]:
+    """The share of a graph, and its relations in words."""
     relations = ", ".join(f"{name(r.blocker)} on {name(r.blocked)}" for r in graph.relations)
     share = "?" if graph.share is None else f"{graph.share:.1%}"
     return share, relations or "nothing obstructs anything"

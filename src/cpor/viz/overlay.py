@@ -42,6 +42,9 @@ WIDTH = 960
 LEAST_P = 0.3
 """Arrows of less likely obstructions are left out: they would hide the picture."""
 
+LEAST_HIDDEN = 0.02
+"""The legend speaks of hidden parts from this share of an object on."""
+
 Window: TypeAlias = tuple[int, int, int, int]
 """Part of a photograph: left, top, right, bottom. [px]"""
 
@@ -157,13 +160,13 @@ def _outline(pixels: UInt8[np.ndarray, "h w 3"], ids: Int32[np.ndarray, "h w"], 
         behind[axis] = (1, 0)
         edge |= np.pad(changes, ahead) | np.pad(changes, behind)
     edge &= ids > 0
-    pixels[ndimage.binary_dilation(edge)] = DARK
+    pixels[ndimage.binary_dilation(edge) & (ids == 0)] = DARK
     pixels[edge] = np.array(THINGS, np.uint8)[ids[edge] % len(THINGS)]
     for obj in {marks.target, acted_on(marks.action)}:
         if obj is None:
             continue
         mask = ids == obj
-        for reach, ink in ((4, DARK), (3, thing_colour(obj))):
+        for reach, ink in ((3, DARK), (2, thing_colour(obj))):
             outer = ndimage.binary_dilation(mask, iterations=reach)
             pixels[outer & ~ndimage.binary_erosion(mask, iterations=reach)] = ink
     return pixels
@@ -260,7 +263,10 @@ def _legend(scene: Scene, marks: Marks) -> Iterator[tuple[str, float | None, str
         yield "arrow", 0.9, "lies in the way of (thicker: likelier)"
         if None in shown.values():
             yield "arrow", None, "no answer"
-    if any(whole[scene.visible_ids != obj].any() for obj, whole in _whole_masks(scene, marks)):
+    hidden = (
+        (whole[scene.visible_ids != obj].sum(), whole.sum()) for obj, whole in _whole_masks(scene, marks)
+    )
+    if any(part > LEAST_HIDDEN * both for part, both in hidden):
         yield "hatching", None, "hidden part"
     if isinstance(marks.action, Defer):
         yield "", None, "decided: not to act"

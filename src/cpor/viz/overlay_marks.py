@@ -143,9 +143,6 @@ def draw_hatching(
     slant = columns + (rows if obj % 2 else -rows)
     lines = inside & (slant % HATCH < 2)
     border = inside & ~ndimage.binary_erosion(inside, iterations=2) & (slant % 12 < 8)
-    part[ndimage.binary_dilation(lines | border) & inside] = (
-        part[ndimage.binary_dilation(lines | border) & inside] * 0.6
-    )
     part[lines | border] = colour
 
 

@@ -225,6 +225,7 @@ export function mountDecision(root, store, actions) {
     .map((note) => el("p", { class: "dim" }, ...withChips(state, note)));
 
   const notes = (state) => state.scene.notes
-    .filter((note) => !/^The segmenter /.test(note)) // the sentence beside says it
+    // The sentence beside says how many were found, and that every question was answered is no news.
+    .filter((note) => !/^The segmenter |^The scorer .* answered (\d+) of \1 questions?\.$/.test(note))
     .map((note) => el("p", { class: "dim" }, ...withChips(state, note)));
 }

@@ -1,7 +1,7 @@
 // A cycle on the page: the decision in big words, the bars, what came of it, and the steps so far.
 
 import { el, show, svg, titled } from "./dom.js";
-import { chip, isExact, percent, sayObject, scoreProof, scoreText } from "./words.js";
+import { chip, isExact, percent, sayObject, scoreProof, scoreText, thingColour } from "./words.js";
 
 const icon = (name) => svg("svg", { class: "verdict-icon", viewBox: "0 0 48 48", "aria-hidden": "true" }, svg("use", { href: `#icon-${name}` }));
 const stateOf = (cycle) => ({ scene: cycle, target: cycle.target });
@@ -48,13 +48,13 @@ export function drawVerdict(root, cycle, run, actions) {
   );
 }
 
-/** The loop does not stop at pairs without an answer; what it takes them for must be said. */
+/** What became of pairs without an answer. */
 function assumed(cycle) {
   const missing = (cycle.decision?.relations ?? []).filter((each) => each.p === null).length;
   if (!cycle.decision) return null;
+  if (missing === 0) return null;
   return el("p", { class: "small dim", "data-testid": "assumed" },
-    missing > 0 ? `${missing} ${missing === 1 ? "pair has" : "pairs have"} no answer. ` : "",
-    "Pairs without an answer (? in the picture) are counted as obstructing as often as such pairs did in labelled scenes.");
+    `${missing} ${missing === 1 ? "pair has" : "pairs have"} no answer (? in the picture). Where one could change the action, it asks.`);
 }
 
 function question(cycle, actions) {
@@ -98,6 +98,7 @@ function bar(cycle, each, live, actions) {
     el("span", { class: "row-track", "aria-hidden": "true" }, el("span", { class: "fill" }), exact ? null : el("span", { class: "whisker" })),
     el("span", { class: "row-value" }, scoreText(each)),
     el("span", { class: "visually-hidden" }, `, ${proven}`));
+  row.style.setProperty("--thing", thingColour(each.object));
   for (const name of ["score", "low", "high"]) row.style.setProperty(`--${name}`, String(each[name]));
   return row;
 }
