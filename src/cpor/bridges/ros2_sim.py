@@ -179,7 +179,7 @@ class SimulatedGraph:
         height, width = seen.shape
         size = {"header": header, "height": height, "width": width}
         assert seen.depth is not None and seen.camera.intrinsics is not None
-        steps = np.rint(np.nan_to_num(seen.depth) / 0.001).astype("<u2")
+        steps = np.rint(np.nan_to_num(seen.depth).astype(np.float64) / 0.001).astype("<u2")
         fx, fy, cx, cy = seen.camera.intrinsics
         info = new("sensor_msgs/CameraInfo", **size, distortion_model="plumb_bob", d=[0.0] * 5)
         info.k, info.r = [fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0], np.eye(3).reshape(-1).tolist()
