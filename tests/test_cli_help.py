@@ -1,10 +1,13 @@
 """The help of every command: grouped, complete, in sentences, and within 80 columns."""
 
+from pathlib import Path
+
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from cpor.cli.app import app
+import cpor.cli
+from cpor.cli.app import COMMANDS, app, make_app
 
 ROOT = typer.main.get_command(app)
 
@@ -19,6 +22,20 @@ def shown(*arguments):
     ran = CliRunner().invoke(app, [*arguments, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
     assert ran.exit_code == 0, ran.output
     return ran.output
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_a_command_loads_its_own_module_alone(module):
+    for name in COMMANDS[module]:
+        assert set(typer.main.get_command(make_app(name)).commands) == set(COMMANDS[module])
+
+
+def test_every_module_with_commands_is_listed():
+    folder = Path(cpor.cli.__file__).parent
+    registers = {path.stem for path in folder.glob("*.py") if "def add_to(app" in path.read_text()}
+    assert set(COMMANDS) == registers
+    assert set(ROOT.commands) == {name for names in COMMANDS.values() for name in names}
+    assert set(typer.main.get_command(make_app("no such command")).commands) == set(ROOT.commands)
 
 
 def test_every_command_belongs_to_a_group():

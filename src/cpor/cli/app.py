@@ -27,7 +27,7 @@ COMMANDS = {
     "run_commands": ("run", "report"),
     "reproduce_command": ("paper", "reproduce", "evaluate", "experiment"),
     "sim": ("demo", "simulate", "story"),
-    "bridges": ("export", "mcp", "ros2"),
+    "bridges": ("export", "mcp", "ros2", "sim"),
     "retrieve": ("retrieve",),
     "serve": ("label", "serve"),
 }
