@@ -120,7 +120,7 @@ def test_a_segmenter_that_misses_the_target_fails_for_perception(misses_all, how
 
 @pytest.mark.slow
 def test_an_error_of_the_program_is_no_outcome_of_a_scenario(tmp_path, monkeypatch):
-    def broken(scene, obj, gripper, settings):
+    def broken(scene, obj, gripper):
         raise InvalidSceneError("grasps need depth")
 
     monkeypatch.setattr("cpor.sim.arm.simulated_robot.find_grasps", broken)
