@@ -96,7 +96,7 @@ def exact_sizes() -> list[Row]:
     warm_up()
     views: dict[str, tuple[Iterator[list[ObstructionPosterior]], str, str]] = {
         "photographs": (photographs(), "<= 20 ms", "<= 200 ms"),
-        **{name: (scenes(n, area, VIEWS if n < 100 else 2, 7), "<= 200 ms" if n == 100 else "<= 20 ms",
+        **{name: (scenes(n, area, VIEWS, 7), "<= 200 ms" if n == 100 else "<= 20 ms",
                   "reported" if n == 100 else "<= 200 ms") for name, (n, area) in {**TABLES, **BINS}.items()},
     }  # fmt: skip
     rows: list[Row] = []
