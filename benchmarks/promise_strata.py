@@ -36,14 +36,11 @@ from cpor.sim.dataset.manifest import CasePlan
 from cpor.sim.physics.clutter import HeapSettings, make_heap, remove_blockers
 from cpor.sources import fingerprint
 
-SEED = 20261119
+SEED = 20261121
 """Of scenes that nothing was trained, fitted or chosen on."""
 
 DELTA = 0.1
 """One minus the confidence."""
-
-LOOKS = 2
-"""Two segmenters were tested on these scenes."""
 
 
 def removed(number: int) -> int:
@@ -139,7 +136,7 @@ def main() -> None:
         read = [found[kind] for found in known if found[kind] is not None]
         worked = {found[kind].name for found in known if found["gone"] and found[kind] is not None}
         settings = FitSettings(delta=DELTA)
-        model = promise_by_stratum(FittedModel.load(bundled_model(kind)), read, settings, worked, LOOKS)
+        model = promise_by_stratum(FittedModel.load(bundled_model(kind)), read, settings, worked)
         rows += rows_of(kind, model)
         if asked.write:
             geometry = fingerprint(measuring(kind).measure)

@@ -8,6 +8,7 @@ undoes them.
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import torch
 from onnx import numpy_helper
@@ -27,6 +28,9 @@ def load_exported(net: nn.Module, path: Path, inputs: Tensor) -> list[str]:
     """
     model = onnx.load(str(path))
     held = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "DequantizeLinear" and node.input[0] in held:
+            held[node.output[0]] = _dequantised(*(held[name] for name in node.input))
     cast = {n.output[0]: n.input[0] for n in model.graph.node if n.op_type == "Cast"}
     modules = dict(net.named_modules())
     device = next(net.parameters()).device
@@ -53,6 +57,13 @@ def load_exported(net: nn.Module, path: Path, inputs: Tensor) -> list[str]:
         found.append(name)
     _unfold(net, folded, inputs)
     return found
+
+
+def _dequantised(steps: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """Weights that were stored in eight bits, one scale for each channel. Shape of `steps`."""
+    along = (-1, *[1] * (steps.ndim - 1)) if scale.ndim else ()
+    weights: np.ndarray = (steps.astype(np.float32) - zero.reshape(along)) * scale.reshape(along)
+    return weights
 
 
 def _module(node: str) -> str:

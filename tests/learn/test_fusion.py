@@ -109,6 +109,15 @@ def test_a_source_that_misleads_falls_to_weight_0(pairs):
     assert fitted.beta["semantic"] > 0.5
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.001])
+def test_a_source_that_never_answered_gets_no_weight(penalty):
+    label, p = np.array([0, 1, 0, 1, 1, 0]), np.array([0.2, 0.7, 0.6, 0.9, 0.4, 0.1])
+    fusion = GatedFusion.fit(label, {"semantic": np.full(6, NAN), "geometry": p}, penalty=penalty)
+    alone = GatedFusion.fit(label, {"geometry": p}, penalty=penalty)
+    assert fusion.beta["semantic"] == 0.0
+    assert fusion.beta["geometry"] == pytest.approx(alone.beta["geometry"], abs=1e-6)
+
+
 def test_the_intercept_is_not_drawn_to_0(pairs):
     label, p, gate = pairs
     fitted = GatedFusion.fit(label, p, gate, penalty=1e6)

@@ -12,6 +12,7 @@ from cpor.errors import InvalidSettingError
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, PixelPoint
 from training import segmenter
+from training.eight_bits import quantise
 from training.export import LEAST_HEIGHT, PEAKS, ExportedSegmenter, both_say, export_segmenter, load_into
 from training.exported import load_exported
 from training.heaps import write_heaps
@@ -55,6 +56,30 @@ def test_the_exported_segmenter_says_what_torch_says(trained, tiny_config, tmp_p
     for name in Maps._fields:
         for other in said[1:]:
             assert torch.allclose(getattr(said[0], name), getattr(other, name), atol=0.02), name
+
+
+def test_large_convolutions_in_eight_bits_say_nearly_the_same_and_can_be_taken_back(
+    trained, tiny_config, tmp_path
+):
+    net = SegmenterNet(tiny_config.network)
+    load_into(net, trained, "segmenter.pt")
+    plain, small = tmp_path / "plain.onnx", tmp_path / "segmenter.onnx"
+    export_segmenter(net, tiny_config, plain, 0.3)
+    assert quantise(plain, small, 0, least=16) > 10
+    said = [OnnxSegmenter(path).notes for path in (plain, small)]
+    assert said[0] == said[1]
+    ops = [node.op_type for node in onnx.load(small).graph.node]
+    assert ops.count("DequantizeLinear") > 20
+    torch.manual_seed(5)
+    channels = torch.randn(2, 8, 96, 128)
+    first, again = SegmenterNet(tiny_config.network), SegmenterNet(tiny_config.network)
+    taken = [load_exported(net, path, channels) for net, path in ((first, plain), (again, small))]
+    assert sorted(taken[0]) == sorted(taken[1])
+    # Weights come back to within a step of their channel, a 64th of the largest.
+    for name, weight in first.state_dict().items():
+        if name.endswith("weight") and weight.ndim == 4:
+            other = again.state_dict()[name]
+            assert (weight - other).abs().max() <= weight.abs().max() / 64.0, name
 
 
 def test_a_file_gives_masks_of_the_peaks_that_may_count_alone(tiny_config, tmp_path):

@@ -105,11 +105,13 @@ class GatedFusion(VersionedModel):
         prior = float(truth.mean())
         evidence = sources.take(answered).evidence(prior)
         n_sources = len(sources.names)
+        # A source that never answered keeps the weight it starts with: none.
+        heard = evidence.any(axis=0).astype(np.float64)
         from scipy.optimize import minimize  # takes 0.2 s to import, and only fitting needs it
 
         found = minimize(
             fusion_loss,
-            np.array([logit(prior), *[1.0] * n_sources]),
+            np.array([logit(prior), *heard]),
             args=(evidence, truth, penalty),
             jac=True,
             method="L-BFGS-B",
