@@ -18,16 +18,19 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
+from onnxruntime.quantization import (  # type: ignore[import-untyped]
+    CalibrationDataReader,
+    QuantType,
+    quantize_static,
+)
+from onnxruntime.quantization.shape_inference import quant_pre_process  # type: ignore[import-untyped]
 
 from cpor.errors import SimulationError
 from cpor.io.scene_folder import read_scene_folder
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.network_file import CHECKSUMS
 from cpor.scene import Observation
-from cpor.sim.dataset.case import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_split
+from cpor.sim.dataset.make import DatasetSettings, plan_split, simulate_case
 
 EXAMPLES = Path(__file__).parents[1] / "src" / "cpor" / "serve" / "examples"
 
@@ -61,7 +64,7 @@ class Frames(CalibrationDataReader):  # type: ignore[misc]
         size: Height and width of the network's input. [px]
     """
 
-    def __init__(self, count: int, size: tuple[int, ...]) -> None:
+    def __init__(self, count: int, size: tuple[int, int]) -> None:
         self._frames, self._size = frames(count), size
 
     def get_next(self) -> dict[str, np.ndarray] | None:
@@ -128,7 +131,7 @@ def quantise(source: Path, out: Path, count: int, least: int = LEAST_CHANNELS) -
         onnx.save(network, wide)
         quant_pre_process(wide, ready, skip_optimization=True, skip_symbolic_shape=True)
         said = {each.key: each.value for each in notes}
-        size = tuple(int(said[name]) for name in ("height", "width"))
+        size = int(said["height"]), int(said["width"])
         quantize_static(
             ready, out, Frames(count, size), per_channel=True, reduce_range=True,
             op_types_to_quantize=["Conv"], nodes_to_quantize=chosen,

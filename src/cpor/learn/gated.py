@@ -106,12 +106,13 @@ class GatedFusion(VersionedModel):
         evidence = sources.take(answered).evidence(prior)
         n_sources = len(sources.names)
         # A source that never answered keeps the weight it starts with: none.
-        heard = evidence.any(axis=0).astype(np.float64)
+        start = np.full(n_sources + 1, logit(prior))
+        start[1:] = np.where(evidence.any(axis=0), 1.0, 0.0)
         from scipy.optimize import minimize  # takes 0.2 s to import, and only fitting needs it
 
         found = minimize(
             fusion_loss,
-            np.array([logit(prior), *heard]),
+            start,
             args=(evidence, truth, penalty),
             jac=True,
             method="L-BFGS-B",
