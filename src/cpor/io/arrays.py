@@ -5,7 +5,7 @@ import math
 import re
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,10 @@ _LONGEST_HEADER = 1024
 _MOST_VALUES = 4 * MAX_PIXELS
 
 
-class NpyHeader(NamedTuple):
-    """What an array is, before any of it is read."""
+def read_npy_header(path: Path | str, stream: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape, type, and whether columns come first, of the array that a stream begins with.
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    columns_first: bool
-
-
-def read_npy_header(path: Path | str, stream: Any) -> NpyHeader:
-    """Shape and type of the array that a stream begins with; errors call it `path`.
+    Errors call the stream `path`.
 
     NumPy's own reader hands the text to Python's parser, which a few hundred bytes can exhaust.
     """
@@ -49,7 +43,7 @@ def read_npy_header(path: Path | str, stream: Any) -> NpyHeader:
     if _TYPE.fullmatch(kind) is None:
         raise SceneFileError(f"{path} holds arrays that are not of numbers; save plain numbers with NumPy")
     shape = tuple(int(size) for size in header[3].split(b",") if size.strip())
-    return NpyHeader(shape, np.dtype(kind), header[2] == b"True" and len(shape) > 1)
+    return shape, np.dtype(kind), header[2] == b"True" and len(shape) > 1
 
 
 def decode_npy(data: bytes, path: Path | str) -> np.ndarray:
@@ -88,12 +82,12 @@ def decode_npz(data: bytes, path: Path | str) -> dict[str, np.ndarray]:
 
 
 def _read_array(path: Path | str, stream: Any) -> np.ndarray:
-    header = read_npy_header(path, stream)
-    count = math.prod(header.shape)
+    shape, kind, columns_first = read_npy_header(path, stream)
+    count = math.prod(shape)
     if count > _MOST_VALUES:
         raise SceneFileError(f"{path} holds {count:,} numbers; at most {_MOST_VALUES:,} are read")
-    raw = stream.read(count * header.dtype.itemsize)
-    if len(raw) < count * header.dtype.itemsize:
+    raw = stream.read(count * kind.itemsize)
+    if len(raw) < count * kind.itemsize:
         raise SceneFileError(f"{path} ends before its last number; write or fetch it again")
-    flat = np.frombuffer(raw, header.dtype)
-    return flat.reshape(header.shape[::-1]).T if header.columns_first else flat.reshape(header.shape)
+    flat = np.frombuffer(raw, kind)
+    return flat.reshape(shape[::-1]).T if columns_first else flat.reshape(shape)
