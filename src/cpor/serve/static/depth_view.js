@@ -1,12 +1,11 @@
 // The scene as points in space, turned with the mouse, a finger or the arrow keys. Loaded when asked for.
 
 import * as api from "./api.js";
+import { arrowsToShow } from "./arrows.js";
 import { clamp, el } from "./dom.js";
-import { relationsOf } from "./store.js";
 import { thingColour } from "./words.js";
 
 const RECORD = 18; // bytes a point: x, y, z as float32, red, green, blue, 0, the object's id as uint16
-const LEAST_P = 0.5; // arrows of relations that are likelier than not
 const TURN = 0.006; // radians a pixel
 const BACKGROUND = [24, 28, 36];
 
@@ -29,7 +28,7 @@ export class DepthView {
     new ResizeObserver(() => this.#draw()).observe(this.#root);
     store.view((state, before) => {
       if (state.scene !== before.scene) this.close();
-      else if (["target", "reply", "edits"].some((field) => state[field] !== before[field])) this.#draw();
+      else if (["target", "reply", "edits", "allArrows", "shownGraph", "selected"].some((field) => state[field] !== before[field])) this.#draw();
     });
     this.close();
   }
@@ -114,9 +113,9 @@ export class DepthView {
   #annotate(context, place) {
     const state = this.#store.state;
     const at = new Map([...this.#points.middles].map(([id, point]) => [id, place(...point)]));
-    for (const { blocker, blocked, p } of relationsOf(state)) {
+    for (const { blocker, blocked } of arrowsToShow(state)) {
       const [from, to] = [at.get(blocker), at.get(blocked)];
-      if (p !== null && p >= LEAST_P && from && to) arrow(context, from, to);
+      if (from && to) arrow(context, from, to);
     }
     const acted = state.reply?.action.type === "defer" ? null : state.reply?.action.object;
     for (const [id, [x, y]] of at) {
@@ -184,7 +183,7 @@ function splat(points, place, width, height) {
   for (let k = 0; k < points.n; k += 1) {
     const [px, py, depth] = place(points.x[k], points.y[k], points.z[k]);
     if (depth < 0.3 * points.reach) continue;
-    const half = 1 + Math.round((2.5 * points.reach) / depth);
+    const half = 1 + Math.round((4 * points.reach) / depth);
     for (let y = Math.round(py) - half; y <= py + half; y += 1) {
       for (let x = Math.round(px) - half; x <= px + half; x += 1) {
         if (x < 0 || y < 0 || x >= width || y >= height || depth >= near[y * width + x]) continue;
