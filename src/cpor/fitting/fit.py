@@ -137,17 +137,8 @@ def fit_labelled(
     """
     tell = progress or (lambda what, done, total: None)
     raw = settings.raw_stages()
-    weights = None
-    network = raw.measure.measure if isinstance(raw.measure, WithNearness) else raw.measure
-    if isinstance(network, LearntGeometry):
-        if network.fallback is not None:
-            raise FittingError(f"{network.fallback}; fit with --geometry paper")
-        weights = network.fingerprint
-    labelled = group_copies([each for each in read if each.beliefs.ids])
-    if len({each.name for each in labelled}) < len(labelled):
-        raise FittingError(
-            "two scenes have the same name; rename one, since the model file lists scenes by name"
-        )
+    weights = _weights_of(raw)
+    labelled = _with_objects(read)
     rng = np.random.default_rng(settings.seed)
     parts = split(labelled, rng, settings.untouched)
 
@@ -210,6 +201,26 @@ def fit_labelled(
         seed=settings.seed,
     )
     return FitReport(model.sealed(), tuple(reliability), len(read) - len(labelled))
+
+
+def _with_objects(read: Sequence[LabelledScene]) -> list[LabelledScene]:
+    """The scenes that show objects, near copies once; their names differ."""
+    labelled = group_copies([each for each in read if each.beliefs.ids])
+    if len({each.name for each in labelled}) < len(labelled):
+        raise FittingError(
+            "two scenes have the same name; rename one, since the model file lists scenes by name"
+        )
+    return labelled
+
+
+def _weights_of(raw: Pipeline) -> str | None:
+    """Fingerprint of the network that measures geometry; None for the paper's formula."""
+    network = raw.measure.measure if isinstance(raw.measure, WithNearness) else raw.measure
+    if not isinstance(network, LearntGeometry):
+        return None
+    if network.fallback is not None:
+        raise FittingError(f"{network.fallback}; fit with --geometry paper")
+    return network.fingerprint
 
 
 def promise_by_stratum(

@@ -94,16 +94,24 @@ def read_masks(scene: Scene, looks: Mapping[int, Appearance]) -> list[MaskReadin
         p = float(np.prod([p_same[x] if one else 1.0 - p_same[x] for x, one in chosen.items()]))
         groups = tuple(sorted(_groups([*sure, *(x for x, one in chosen.items() if one)], scene)))
         found[groups] = found.get(groups, 0.0) + p
-    readings = []
-    for groups, p in found.items():
-        whole = join_masks(scene, groups) if groups else scene
-        gone = {k for group in groups for k in group[1:]}
-        seen = {k: look for k, look in looks.items() if k not in gone}
-        for group in groups:
-            known = joined.get(frozenset(group))
-            seen[group[0]] = known or describe_scenes([(whole, {group[0]})])[0][group[0]]
-        readings.append(MaskReading(p, whole, seen, {group[0]: group for group in groups}))
-    return readings
+    return [_read_as(scene, looks, groups, joined, p) for groups, p in found.items()]
+
+
+def _read_as(
+    scene: Scene,
+    looks: Mapping[int, Appearance],
+    groups: tuple[tuple[int, ...], ...],
+    joined: Mapping[frozenset[int], Appearance],
+    p: float,
+) -> MaskReading:
+    """One way to read the masks: each group is one object, under the first of its ids."""
+    whole = join_masks(scene, groups) if groups else scene
+    gone = {k for group in groups for k in group[1:]}
+    seen = {k: look for k, look in looks.items() if k not in gone}
+    for group in groups:
+        known = joined.get(frozenset(group))
+        seen[group[0]] = known or describe_scenes([(whole, {group[0]})])[0][group[0]]
+    return MaskReading(p, whole, seen, {group[0]: group for group in groups})
 
 
 def join_masks(scene: Scene, groups: Iterable[tuple[int, ...]]) -> Scene:
