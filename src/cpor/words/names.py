@@ -48,6 +48,14 @@ def name_objects(
         if o.id not in kept:
             outside = "" if o.id in inside or o.name else f" ({vocabulary().said['outside']})"
             plain[o.id] = (o.name or told.get(o.id) or _own_name(looks.get(o.id))) + outside
+    names = _told_apart(kept, plain, looks)
+    return replace(scene, objects=tuple(replace(o, called=names[o.id]) for o in scene.objects))
+
+
+def _told_apart(
+    kept: Mapping[int, str], plain: Mapping[int, str], looks: Mapping[int, Appearance]
+) -> dict[int, str]:
+    """All names, with marks or numbers where several objects would have one."""
     names = dict(kept)
     groups: dict[str, list[int]] = {}
     for k, name in plain.items():
@@ -62,7 +70,7 @@ def name_objects(
                 named = dict.fromkeys(members, name)
         for k, wanted in named.items():
             names[k] = _not_taken(wanted, set(names.values()))
-    return replace(scene, objects=tuple(replace(o, called=names[o.id]) for o in scene.objects))
+    return names
 
 
 def _own_name(look: Appearance | None) -> str:

@@ -153,9 +153,7 @@ class _Parser:
     def wish(self, start: int, end: int) -> Wish:
         """What the words from `start` to `end` say of one object."""
         got: dict[str, list[str]] = {name: [] for name in ("names", *_SINGLE.values())}
-        shapes: list[tuple[str, str]] = []
-        kinds: list[tuple[str, str]] = []
-        pronouns: list[tuple[str, str]] = []
+        things: dict[str, list[tuple[str, str]]] = {"shape": [], "kind": [], "pronoun": []}
         relations: list[LayoutWish] = []
         unlike: list[Wish] = []
         order: Order | None = None
@@ -169,20 +167,17 @@ class _Parser:
             if meaning is None:
                 got["names"].append(said)
             elif meaning.kind in _SINGLE:
-                if meaning.kind == "colour" and said in self.voc.coloured_things and self._is_thing(k, end):
-                    kinds.append((self._thing(said), said))
+                if self._is_coloured_thing(meaning, said, k, end):
+                    things["kind"].append((self._thing(said), said))
                 else:
                     got[_SINGLE[meaning.kind]].append(meaning.key)
-            elif meaning.kind == "shape" and said not in self.voc.anything:
-                shapes.append((meaning.key, said))
-            elif meaning.kind == "kind":
-                kinds.append((meaning.key, said))
+            elif meaning.kind in things:
+                if meaning.kind != "shape" or said not in self.voc.anything:
+                    things[meaning.kind].append((meaning.key, said))
             elif meaning.kind == "several":
                 raise _NotUnderstoodError(self.voc.said["one_only"].format(word=said))
             elif meaning.kind == "moved":
                 moved = True
-            elif meaning.kind == "pronoun":
-                pronouns.append((meaning.key, said))
             elif meaning.kind == "ordinal":
                 order, after = self._order(int(meaning.key), after, end)
             elif meaning.kind == "negation":
@@ -193,19 +188,23 @@ class _Parser:
                 after = self._relate(meaning, k, after, end, got["most"], relations)
             elif meaning.kind == "surface" and last != "most" and not self._is_place(k):
                 got["names"].append(said)  # but "in the middle of the table", "out of the bin"
-            if meaning is None or meaning.kind != "filler":
-                last = None if meaning is None else meaning.kind
+            kind = None if meaning is None else meaning.kind
+            last = last if kind == "filler" else kind
             k = after
         return Wish(
             **{name: tuple(dict.fromkeys(each)) for name, each in got.items()},
-            shapes=tuple(dict.fromkeys(shapes)),
-            kinds=tuple(kinds),
+            shapes=tuple(dict.fromkeys(things["shape"])),
+            kinds=tuple(things["kind"]),
             order=order,
             relations=tuple(relations),
             unlike=tuple(unlike),
             moved=moved,
-            pronouns=tuple(pronouns),
+            pronouns=tuple(things["pronoun"]),
         )
+
+    def _is_coloured_thing(self, meaning: Meaning, said: str, k: int, end: int) -> bool:
+        """Whether the name of a colour stands for a thing of that name, as an orange."""
+        return meaning.kind == "colour" and said in self.voc.coloured_things and self._is_thing(k, end)
 
     def _read(self, k: int, end: int) -> tuple[Meaning | None, int]:
         """The meaning of the longest phrase at a word, and how many words it has; None: no word of ours."""

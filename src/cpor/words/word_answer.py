@@ -152,9 +152,15 @@ class RequestReader:
 
     def _ask_nearly(self, wish: Wish, ranked: tuple[Candidate, ...]) -> Grounding:
         """Where no object fits, the question about those of its colours, else of a related shape."""
-        nothing = NotFound(
-            " ".join((self.said["fits_none"].format(words=self.words), say_there(self.called))), ranked
-        )
+        candidates = self._fit_nearly(wish)
+        if not candidates:
+            nothing = self.said["fits_none"].format(words=self.words)
+            return NotFound(f"{nothing} {say_there(self.called)}", ranked)
+        asked = self.said["fits_poorly"].format(words=self.words, objects=self._say(c.id for c in candidates))
+        return AmbiguousRequest(candidates, f"{asked} {say_question(len(candidates))}")
+
+    def _fit_nearly(self, wish: Wish) -> tuple[Candidate, ...]:
+        """Objects of the colours asked for; where no colour was, those of a related shape."""
         looks = {k: look for k, look in self.described.looks.items() if k in self.named}
         wanted = {key for key, _ in (*wish.shapes, *wish.kinds)} - {"thing"}
         related = set().union(wanted, *(group for group in RELATED if wanted & group))
@@ -165,13 +171,9 @@ class RequestReader:
             fit[k] = min(
                 max(look.fits_colour(c), look.nearly_fits_colour(c) if nearly else 0.0) for c in wish.colours
             )
-        candidates = tuple(each for each in _ranked(fit) if each.fit >= LEAST_COLOUR)
         if wanted and not wish.colours:
-            candidates = tuple(Candidate(k, NEARLY) for k in sorted(alike))
-        if not candidates:
-            return nothing
-        asked = self.said["fits_poorly"].format(words=self.words, objects=self._say(c.id for c in candidates))
-        return AmbiguousRequest(candidates, f"{asked} {say_question(len(candidates))}")
+            return tuple(Candidate(k, NEARLY) for k in sorted(alike))
+        return tuple(each for each in _ranked(fit) if each.fit >= LEAST_COLOUR)
 
     def _ask_narrow(self, shape: str, kind: str, ranked: tuple[Candidate, ...]) -> AmbiguousRequest:
         """The question where no source tells a noun from others of its shape."""
