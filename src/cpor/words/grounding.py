@@ -4,6 +4,7 @@ Only what lies in the workspace may be asked for: see `cpor.words.workspace`.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from cpor.words.grounding_answers import (
     Request,
     say_objects,
 )
-from cpor.words.request_words import parse_request
+from cpor.words.request_words import Wish, parse_request
 from cpor.words.vocabulary import split_words, vocabulary
 
 __all__ = [
@@ -186,23 +187,36 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
     if request.trouble is not None:
         return NotFound(request.trouble)
     if request.number is not None:
-        if request.number not in scene.ids:
-            return NotFound(f"Unknown object {request.number}; {say_known(request.number, scene.ids)}.")
-        return _within_given(scene, Found(request.number))
+        return _of_number(scene, request.number)
     if not named:
         return NotFound("No object lies in the workspace. Point at the object, or give another workspace.")
     from cpor.words.word_answer import RequestReader  # only where words have to be judged
 
-    if before.asking and (among := {k: named[k] for k in before.candidates if k in named}):
-        wish = request.wish  # "the left one", "the red one": of those that were asked about
-        if not (wish.names or wish.shapes or wish.kinds or wish.pronouns):
-            meant = RequestReader(scene, words, among, before).answer(wish)
-            if isinstance(meant, Found):
-                return meant
+    if before.asking and (of_those := _choose_again(scene, words, named, before, request.wish)):
+        return of_those
     meant = RequestReader(scene, words, named, before).answer(request.wish)
     if isinstance(meant, Found) and (meant.p or 0.0) >= SURELY and meant.id in _titled(scene, words):
         return replace(meant, p=None)  # the name in the list, and it describes no other object
     return meant
+
+
+def _of_number(scene: Scene, number: int) -> Grounding:
+    if number not in scene.ids:
+        return NotFound(f"Unknown object {number}; {say_known(number, scene.ids)}.")
+    return _within_given(scene, Found(number))
+
+
+def _choose_again(
+    scene: Scene, words: str, named: Mapping[int, frozenset[str]], before: Exchange, wish: Wish
+) -> Found | None:
+    """The object of those that were asked about: "the left one", "the red one"; None where words say more."""
+    from cpor.words.word_answer import RequestReader
+
+    among = {k: named[k] for k in before.candidates if k in named}
+    if not among or wish.names or wish.shapes or wish.kinds or wish.pronouns:
+        return None
+    meant = RequestReader(scene, words, among, before).answer(wish)
+    return meant if isinstance(meant, Found) else None
 
 
 def _read_reply(scene: Scene, words: str, before: Exchange) -> Grounding | None:
