@@ -143,7 +143,7 @@ def test_a_promise_is_an_equality_over_what_was_tested(report, scenes):
         (replace(sources, scorer="noisy @other"), fine, True, "the scores of noisy"),
         (replace(sources, scorer=None), fine, True, "the scores of noisy"),
         (sources, (Check("depth", "doubt", "Holes."),), True, "a check did not pass. Holes"),
-        (sources, fine, False, "tested in mode cautious"),
+        (sources, fine, False, "holds in mode cautious"),
     ):
         promise, words = make_promise(model, changed, FORMULA, checks, plain)
         assert promise is None and why in words
