@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from cpor import CporError
 from cpor.cli.app import app
 from cpor.cli.dialogue import converse
+from cpor.errors import say_version
 from cpor.io.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
@@ -280,7 +281,7 @@ def test_our_own_networks_decide_a_simulated_scene(evidence):
     said = told(scene, "--ignore-given-masks", "--request", "the purple one")
     assert said["masks"].startswith("embedded") and len(said["objects"]) > 4
     model = FittedModel.load(bundled_model("embedded"))
-    assert any(f"{model.scorer} answered" in note for note in said["notes"])
+    assert any(f"{say_version(model.scorer)} answered" in note for note in said["notes"])
     assert not any("Not calibrated" in note for note in said["notes"])
     evidence(
         "decides", "RGB-D and words to a decision, nothing configured", "a decision", said["action"]["type"]
