@@ -29,7 +29,7 @@ from cpor.scene import PixelPoint, Scene
 from cpor.system import System
 from cpor.words.grounding import AmbiguousRequest, Found, ground_point, ground_words
 from cpor.words.names import name_objects
-from cpor.words.vocabulary import vocabulary
+from cpor.words.vocabulary import split_words, vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("CPOR_DATA") or ROOT.parent / "shared" / "data")
@@ -52,15 +52,15 @@ def see(split: str, count: int) -> list[tuple[LabelledView, Scene]]:
     system, found = System(), []
     weights = hashlib.sha256((PACKAGED / "segmenter.onnx").read_bytes()).hexdigest()[:8]
     for plan in some_cases(split, count):  # type: ignore[arg-type]
-        view = _kept(folder / f"{plan.name}.view", lambda plan=plan: labelled_view(plan))
-        seen = _kept(
+        view = kept(folder / f"{plan.name}.view", lambda plan=plan: labelled_view(plan))
+        seen = kept(
             folder / f"{plan.name}.{weights}", lambda view=view: nameless(system.look(view.frame).scene)
         )
-        found.append((view, name_objects(seen)))
+        found.append((view, seen))
     return found
 
 
-def _kept(path: Path, make: Callable[[], Any]) -> Any:
+def kept(path: Path, make: Callable[[], Any]) -> Any:
     """What a file holds; made first where it is not there."""
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def _share(results: list[str], what: str) -> str:
 
 
 def see_photographs() -> list[tuple[str, dict[str, Any], Scene]]:
-    """The shared photographs with objects and requests judged by eye, and the scene of each, named anew."""
+    """The shared photographs with objects and requests judged by eye, and the scene of each, not named."""
     system, found = System(), []
     weights = hashlib.sha256((PACKAGED / "segmenter.onnx").read_bytes()).hexdigest()[:8]
     for name, judged in json.loads(BY_EYE.read_text()).items():
@@ -175,8 +175,8 @@ def see_photographs() -> list[tuple[str, dict[str, Any], Scene]]:
             print(f"{name} is not there; it is left out")
             continue
         path = OUT / "photographs" / f"{name.replace('/', '_')}.{weights}"
-        seen = _kept(path, lambda files=files: nameless(system.look(*_read_photograph(*files)).scene))
-        found.append((name, judged, name_objects(seen)))
+        seen = kept(path, lambda files=files: nameless(system.look(*_read_photograph(*files)).scene))
+        found.append((name, judged, seen))
     return found
 
 
@@ -210,19 +210,23 @@ def measure_photographs() -> list[Row]:
     """Requests on the shared photographs, written before the work on words; a point tells the object."""
     results: list[tuple[str, str, str]] = []  # family, split, verdict
     notes, unique = [], 0
-    names = Counter[str]()
-    pictures = see_photographs()
+    names = Counter[object]()
+    pictures = [(name, judged, name_objects(seen)) for name, judged, seen in see_photographs()]
     for name, judged, scene in pictures:
         split = "test" if name.startswith(TEST_PICTURES) else "dev"
         called = {o.id: o.called or "" for o in scene.objects}
         unique += len(set(called.values())) == len(called)
-        at = {key: _at(scene, each["point"]) for key, each in judged["objects"].items()}
+        at = {key: object_at(scene, each["point"]) for key, each in judged["objects"].items()}
         for key, each in judged["objects"].items():
             if (obj := at[key]) is None:
                 continue
             colours, _ = _read_name(called[obj])
             names["all"] += 1
             names["colour"] += bool(colours) and set(colours) <= {_key(word) for word in each["colours"]}
+            noun = _noun_of(called[obj])
+            names[split] += 1
+            names[split, "noun"] += noun != "thing"
+            names[split, "right"] += noun != "thing" and _is_called(noun, each["nouns"])
             notes.append(f"{name} {key}: {called[obj]} (by eye: {each['colours']}, {each['nouns']})")
         for asked in judged["requests"]:
             answer = ground_words(scene, asked["words"])
@@ -238,6 +242,10 @@ def measure_photographs() -> list[Row]:
          "reported", f"{names['colour']} of {names['all']} right"),
     ]  # fmt: skip
     for split in ("dev", "test"):
+        n, named, right = (names[key] for key in (split, (split, "noun"), (split, "right")))
+        what = f"words: named by a noun, by eye, {n} objects of {split} photographs"
+        told = f"{named} named, {right} of these right"
+        rows.append(("sees", what, ">= 60 %, of these >= 90 % right", told))
         some = [told for _, s, told in results if s == split]
         n = f"{len(some)} requests on photographs, {split} pictures"
         rows.append(("sees", f"words: right, {n}", ">= 80 %", _share(some, "right")))
@@ -247,6 +255,31 @@ def measure_photographs() -> list[Row]:
         count = f"{some.count('right')} of {len(some)} right, {some.count('wrong')} acted on wrongly"
         rows.append(("sees", f"words: requests on photographs, {family}", "reported", count))
     return rows
+
+
+def _noun_of(name: str) -> str:
+    """The noun of a name, without colours and mark."""
+    words = name.split(" (")[0].split()
+    meanings = vocabulary().phrases
+    while len(words) > 1 and (
+        words[0] == "and"
+        or any(each.kind in ("colour", "pattern") for each in meanings.get(tuple(split_words(words[0])), ()))
+    ):
+        words = words[1:]
+    return " ".join(words)
+
+
+def _is_called(noun: str, by_eye: list[str]) -> bool:
+    """Whether a noun is one that was said by eye, or the shape of one."""
+    phrases, said = vocabulary().phrases, split_words(noun)
+    if said in [split_words(each) for each in by_eye]:
+        return True
+    shapes = {each.key for each in phrases.get(tuple(said), ()) if each.kind == "shape"}
+    kinds = {
+        each.key for word in by_eye for each in phrases.get(tuple(split_words(word)), ())
+        if each.kind in ("shape", "kind")
+    }  # fmt: skip
+    return bool(shapes & kinds)
 
 
 def _key(word: str) -> str:
@@ -262,7 +295,7 @@ def _verdict(answer: object, right: str | list[str], at: dict[str, int | None]) 
     return "right" if right in ("ask", "none") else "asked"
 
 
-def _at(scene: Scene, point: list[int]) -> int | None:
+def object_at(scene: Scene, point: list[int]) -> int | None:
     found = ground_point(scene, PixelPoint(*map(float, point)))
     return found.id if isinstance(found, Found) else None
 
@@ -282,7 +315,7 @@ def main() -> None:
     asked = parser.parse_args()
     rows: list[Row] = []
     if "names_and_requests" in asked.only:
-        views = see(asked.split, asked.scenes)
+        views = [(view, name_objects(seen)) for view, seen in see(asked.split, asked.scenes)]
         rows += measure_names(views, asked.split) + measure_requests(views, asked.split)
     if "photographs" in asked.only and asked.split == "test":
         rows += measure_photographs()

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 from words.test_grounding import box, disk, make_scene
 
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
@@ -7,6 +8,7 @@ from cpor.perception.object_list import list_objects
 from cpor.viz.words import namer
 from cpor.words.appearance import Appearance
 from cpor.words.colours import COLOURS
+from cpor.words.description import describe
 from cpor.words.names import name_objects
 from cpor.words.outlines import Outline
 from cpor.words.shapes import SHAPES
@@ -65,6 +67,17 @@ def test_what_is_said_of_colours_and_shapes():
     assert look(white=0.5, red=0.4).said_colours == ("white", "red")
     assert look(white=0.45, grey=0.5).said_colours == ("white",)
     assert look(green=0.2, red=0.2, blue=0.2, black=0.3).said_colours == ()
-    assert look().said_shape == "cup" and look(0.45).said_shape == "bowl"
+    assert look().said_shape == "cup" and look(0.25).said_shape == "bowl"
     torn = replace(look(), shapes=dict.fromkeys(SHAPES, 1.0 / len(SHAPES)))
     assert torn.said_shape == "thing" and replace(look(), shapes=None).said_shape == "thing"
+
+
+def test_a_noun_is_said_where_the_classifier_is_sure_of_it():
+    scene = make_scene(ROW[:3])
+    said = {k: np.full(1000, 1e-4) for k in (1, 2, 3)}
+    said[1][954] = 0.9  # a banana
+    said[2][954] = 0.4
+    said[3][0:100] = 0.009  # one of many classes: no narrow noun
+    describe(scene).said = said
+    names = called(name_objects(scene))
+    assert names[1] == "red banana" and "banana" not in names[2] + names[3]

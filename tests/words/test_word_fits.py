@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from words.test_grounding import SHAPE, box, make_scene
+from words.test_grounding import SHAPE, box, make_scene, tell_shapes
 
 from cpor.scene import MaskCrop, Scene
 from cpor.words.appearance import Appearance
@@ -67,9 +67,8 @@ def answer(scene, words, shapes):
     """What a request means where the objects probably have these shapes; None: nobody knows."""
     reader = RequestReader(scene, words, dict.fromkeys(scene.ids, frozenset()), Exchange())
     even = dict.fromkeys(SHAPES, 1.0 / len(SHAPES))
-    for k, word in zip(scene.ids, shapes, strict=True):
-        p = even if word is None else dict.fromkeys(SHAPES, 0.0) | {word: 0.95, "bag": 0.05}
-        reader.described.looks[k] = replace(reader.described.looks[k], shapes=p)
+    told = [even if w is None else dict.fromkeys(SHAPES, 0.0) | {w: 0.95, "bag": 0.05} for w in shapes]
+    tell_shapes(reader, dict(zip(scene.ids, told, strict=True)))
     return reader.answer(parse_request(words, frozenset()).wish)
 
 

@@ -14,7 +14,7 @@ from cpor.words.layout import ramp
 from cpor.words.outlines import Outline, measure_outlines, support_depth
 from cpor.words.shapes import SHAPES, judge_shapes, object_pictures
 
-SURE = 0.45
+SURE = 0.7
 """A shape word is said of an object where its probability is at least this; else it is a thing."""
 
 SECOND_COLOUR = 0.27

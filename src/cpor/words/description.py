@@ -1,14 +1,17 @@
 """What pixels say of the objects of a view: worked out once, and shared by names and by every request."""
 
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from cpor.scene import Scene
 from cpor.words.appearance import Appearance, describe_objects
-from cpor.words.nouns import judge_classes
+from cpor.words.nouns import judge_classes, lift
 from cpor.words.pieces import MaskReading, read_masks
+from cpor.words.recognition import ShapeWeights, fitted_shapes, how_sure, recognise
 from cpor.words.workspace import in_workspace
 
 KEPT = 8
@@ -20,20 +23,49 @@ class Description:
 
     Args:
         scene: With visible masks, or without, where nothing can be said.
+
+    Attributes:
+        shape_weights: By which the shapes of objects are told; None: the fitted ones.
     """
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+        self.shape_weights: ShapeWeights | None = None
+
+    @cached_property
+    def seen(self) -> dict[int, Appearance]:
+        """Colours, outline, and shape by the shape network alone, of each object that shows, by id."""
+        return describe_objects(self._scene)
+
+    @cached_property
+    def sure(self) -> float:
+        """How sure the shape network is of what it sees, in [0, 1]."""
+        return how_sure(self.seen.values())
 
     @cached_property
     def looks(self) -> dict[int, Appearance]:
-        """Colours, shape and outline of each object that shows, by id."""
-        return describe_objects(self._scene)
+        """Colours, outline, and shape by all that tells, of each object that shows, by id."""
+        return self._recognised(self.seen)
+
+    def _recognised(self, looks: Mapping[int, Appearance]) -> dict[int, Appearance]:
+        """The looks with the shapes told by all that tells; as they are where no class is known."""
+        weights = self.shape_weights or fitted_shapes()
+        return {
+            k: replace(look, shapes=recognise(look, self.classes[k], self.sure, weights))
+            if look.shapes is not None and k in self.classes
+            else look
+            for k, look in looks.items()
+        }
+
+    @cached_property
+    def said(self) -> dict[int, np.ndarray]:
+        """Probability of each ImageNet class for each object. Shape (1000,) each."""
+        return judge_classes(self._scene)
 
     @cached_property
     def classes(self) -> dict[int, np.ndarray]:
         """How much more than usual each ImageNet class is said of each object. Shape (1000,) each."""
-        return judge_classes(self._scene)
+        return {k: lift(p) for k, p in self.said.items()}
 
     @cached_property
     def inside(self) -> frozenset[int]:
@@ -43,7 +75,9 @@ class Description:
     @cached_property
     def readings(self) -> list[MaskReading]:
         """The likely ways to read the masks: some may show one thing together."""
-        return read_masks(self._scene, {k: look for k, look in self.looks.items() if k in self.inside})
+        readings = read_masks(self._scene, {k: look for k, look in self.seen.items() if k in self.inside})
+        # Of several masks that show one thing, the largest tells its classes.
+        return [replace(each, looks=self._recognised(each.looks)) for each in readings]
 
 
 _kept: dict[tuple[int, ...], tuple[Scene, Description]] = {}

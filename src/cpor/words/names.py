@@ -1,13 +1,17 @@
 """What each object is called on every surface: a short name that no other object of the scene has.
 
-A name that a person gave wins, then what a model says it is, where one may be asked. Else it is colour and
-everyday shape, from our own pixels: "red box". Objects that would share a name are told apart by place, by
-size, or by their number in a row: "red box (left)".
+A name that a person gave wins, then what a model says it is, where one may be asked. Else it is colour, and
+a noun that the noun classifier is sure of, or the everyday shape: "yellow banana", "red box". Objects that
+would share a name are told apart by place, by size, or by their number in a row: "red box (left)".
 """
 
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float
 
 from cpor.scene import Scene
 from cpor.words.appearance import Appearance
@@ -19,6 +23,10 @@ APART = 0.07
 
 LARGER = 1.35
 """One object is the big one where its size is so many times that of the other."""
+
+NOUN, NARROW = 0.6, 3
+"""A noun narrower than a shape is said where the classifier gives its classes this probability together, and
+they are at most so many."""
 
 _AXES: tuple[tuple[str, tuple[str, str, str]], ...] = (
     ("x", ("left", "middle", "right")),
@@ -47,7 +55,8 @@ def name_objects(
     for o in scene.objects:
         if o.id not in kept:
             outside = "" if o.id in inside or o.name else f" ({vocabulary().said['outside']})"
-            plain[o.id] = (o.name or told.get(o.id) or _own_name(looks.get(o.id))) + outside
+            own = o.name or told.get(o.id)
+            plain[o.id] = (own or _own_name(looks.get(o.id), describe(scene).said.get(o.id))) + outside
     names = _told_apart(kept, plain, looks)
     return replace(scene, objects=tuple(replace(o, called=names[o.id]) for o in scene.objects))
 
@@ -73,8 +82,8 @@ def _told_apart(
     return names
 
 
-def _own_name(look: Appearance | None) -> str:
-    """The name of an object by colour and shape."""
+def _own_name(look: Appearance | None, said: Float[np.ndarray, "1000"] | None) -> str:
+    """The name of an object by colour, and by the noun that its classes or its shape are said by."""
     voc = vocabulary()
     if look is None:
         return voc.say("shape", "thing")
@@ -84,7 +93,23 @@ def _own_name(look: Appearance | None) -> str:
         colour = f"{voc.say('pattern', 'striped')} {words[0]}"
     else:
         colour = " and ".join(words) or voc.say("pattern", "colourful")
-    return f"{colour} {voc.say('shape', look.said_shape)}"
+    return f"{colour} {_narrow_noun(said) or voc.say('shape', look.said_shape)}"
+
+
+def _narrow_noun(said: Float[np.ndarray, "1000"] | None) -> str | None:
+    """The noun of the likeliest narrow kind, where the classifier is sure of it."""
+    if said is None:
+        return None
+    chances = {noun: float(said[list(classes)].sum()) for noun, classes in _narrow_kinds().items()}
+    best = max(chances, key=lambda noun: chances[noun])
+    return best if chances[best] >= NOUN else None
+
+
+@cache
+def _narrow_kinds() -> dict[str, tuple[int, ...]]:
+    """The noun of each kind that few classes tell, with these; the fewest classes first."""
+    narrow = {noun: each for noun, each in vocabulary().kinds.items() if 0 < len(each) <= NARROW}
+    return dict(sorted(narrow.items(), key=lambda each: len(each[1])))
 
 
 def _tell_apart(looks: Sequence[Appearance]) -> list[str]:

@@ -16,17 +16,16 @@ from scipy import ndimage
 from cpor.perception.network_file import PACKAGED, MissingExtraError, Session, WeightsError, open_network
 from cpor.scene import Scene
 
-PICTURE_SIZE = 224
-"""Rows and columns of a picture of an object. [px]"""
+USUAL_FILE = Path(__file__).with_name("usual_classes.json")
+
+CLASSES, PICTURE_SIZE = 1000, 224
+"""Classes of the network; rows and columns of a picture of an object. [px]"""
 
 _ROOM = 1.3
 """Side of the square around an object, by the longer side of its box."""
 
 _GREY = 128
 """What shows beside the object is this grey."""
-
-_TURNS = (0, 1)
-"""Quarter turns in which a picture is seen, since things in heaps lie any way round."""
 
 _LEAST_USUAL, LEAST_TOLD = 1e-3, 1e-2
 """Added to what is usually said of a class, and to how much more is said."""
@@ -57,7 +56,7 @@ def object_crops(scene: Scene) -> tuple[list[int], UInt8[np.ndarray, "n 3 p p"]]
 
 
 def judge_classes(scene: Scene, path: Path = PACKAGED / "nouns.onnx") -> dict[int, Float[np.ndarray, "1000"]]:
-    """How much more than usual each ImageNet class is said of each object; empty without onnxruntime."""
+    """Probability of each ImageNet class for each object; empty without onnxruntime."""
     shown, crops = object_crops(scene)
     if not shown:
         return {}
@@ -65,12 +64,17 @@ def judge_classes(scene: Scene, path: Path = PACKAGED / "nouns.onnx") -> dict[in
         session = _open(path)
     except MissingExtraError:
         return {}
-    turned = np.concatenate([np.rot90(crops, turn, (2, 3)) for turn in _TURNS])
-    p = np.asarray(session.run(["p"], {"pictures": turned})[0], dtype=np.float64)
-    if p.shape != (len(turned), len(_usual())):
-        raise WeightsError(f"{path} gave {p.shape} for {len(turned)} pictures of {len(_usual())} classes")
-    mean = p.reshape(len(_TURNS), len(shown), -1).mean(axis=0)
-    return dict(zip(shown, mean / (_usual() + _LEAST_USUAL), strict=True))
+    p = np.asarray(session.run(["p"], {"pictures": np.ascontiguousarray(crops)})[0], dtype=np.float64)
+    if p.shape != (len(shown), CLASSES):
+        raise WeightsError(f"{path} gave {p.shape} for {len(shown)} pictures of {CLASSES} classes")
+    return dict(zip(shown, p, strict=True))
+
+
+def lift(
+    p: Float[np.ndarray, "1000"], usual: Float[np.ndarray, "1000"] | None = None
+) -> Float[np.ndarray, "1000"]:
+    """How much more than usual each class is said of an object, by its probabilities; None: as fitted."""
+    return np.asarray(p / ((_usual() if usual is None else usual) + _LEAST_USUAL))
 
 
 @cache
@@ -81,4 +85,4 @@ def _open(path: Path) -> Session:
 @cache
 def _usual() -> Float[np.ndarray, "1000"]:
     """Mean probability of each class over objects of photographs and of simulated scenes."""
-    return np.array(json.loads(Path(__file__).with_name("usual_classes.json").read_text()))
+    return np.array(json.loads(USUAL_FILE.read_text()))

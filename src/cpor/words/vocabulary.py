@@ -44,6 +44,7 @@ class Vocabulary:
         classes: ImageNet classes of each noun, by its words; empty where the classifier knows none.
         usual_colours: Colours that a thing of a noun mostly has, by its words, where it has any.
         shape_words: Words for a shape, such as "box"; other nouns are narrower.
+        kinds: ImageNet classes of each kind of a shape, by the noun that we say, such as "banana".
         determiners, anything, bare, coloured_things: Words that the grammar asks for; see the file.
         openers: Words that say nothing at the start of a request, before one of these words.
         polite: Words that say nothing about which object is meant.
@@ -59,6 +60,7 @@ class Vocabulary:
     classes: Mapping[str, tuple[int, ...]]
     usual_colours: Mapping[str, tuple[str, ...]]
     shape_words: frozenset[str]
+    kinds: Mapping[str, tuple[int, ...]]
     determiners: frozenset[str]
     anything: frozenset[str]
     bare: frozenset[tuple[str, ...]]
@@ -154,6 +156,11 @@ def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
         shape_words=frozenset(
             " ".join(phrase) for phrase, each in phrases.items() if any(m.kind == "shape" for m in each)
         ),
+        kinds={
+            kind["words"][0]: tuple(kind["classes"])
+            for each in data["shapes"].values()
+            for kind in each["kinds"]
+        },
         like={key: {key: 1.0, **entry["like"]} for key, entry in data["shapes"].items()},
         determiners=frozenset(data["determiners"]),
         anything=frozenset(data["anything"]),

@@ -5,7 +5,6 @@ read in many worlds: in each, every object has one of its likely shapes, and mas
 meant in most of them is meant.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +15,7 @@ from cpor.words.description import describe
 from cpor.words.grounding_answers import (
     ASKED_RATIO,
     CLEAR_RATIO,
+    LEAST_FIT,
     PERHAPS,
     AmbiguousRequest,
     Candidate,
@@ -31,29 +31,17 @@ from cpor.words.grounding_answers import (
     say_words,
     weigh,
 )
-from cpor.words.layout import ramp
 from cpor.words.pieces import MaskReading
 from cpor.words.request_words import Wish
 from cpor.words.vocabulary import vocabulary
 from cpor.words.word_judge import WORLDS, Fit, WordJudge
-from cpor.words.word_odds import OddsJudge, as_described
+from cpor.words.word_odds import OddsJudge, Weights, as_described, mix_weights
 
 ACTED = 0.82
 """Probability of an object from which it is acted on."""
 
-POOL = (1.65, 0.3), (0.5, 1.1)
-"""Weights of the logs of both readings in their pool, by odds and by worlds: where the shape network hardly
-knows what it sees, as on most photographs, and where it is sure, as on what it learnt from."""
-
-NONE = 0.6
-"""Added to the log of the pool where none in view is meant."""
-
-SURE_SHAPES = (0.75, 0.9)
-"""Mean probability of the likeliest shape of each object up to which the shape network counts as unsure, and
-from which it counts as sure. Nouns that are narrower than a shape are never its to tell."""
-
-_LEAST_BY_ODDS, _LEAST_BY_WORLDS = 1e-3, 0.02
-"""Added to what each reading says, so that neither excludes an object alone."""
+_LEAST_BY_WORLDS = 0.02
+"""Added to the share of the worlds, so that they exclude no object alone."""
 
 LEAST_COLOUR = 0.19
 """Where no object fits, those are asked about whose colours fit this well."""
@@ -100,10 +88,7 @@ class RequestReader:
 
     def answer(self, wish: Wish) -> Grounding:
         """The object that all words together describe; what is not understood is asked back."""
-        judge = OddsJudge(
-            self.scene, self.words, self.named, self.before, lambda: self.described.looks,
-            lambda: self.described.classes,
-        )  # fmt: skip
+        judge = self.judge(wish)
         try:
             odds = judge.fit(wish, 0)
         except RefusedError as why:
@@ -114,41 +99,44 @@ class RequestReader:
             ranked = _ranked(as_described(odds))
             asked = self.said["fits_every"].format(words=self.words, objects=self._say(self.called))
             return AmbiguousRequest(ranked, f"{asked} {self.said['which']}")
-        readings, of_shapes = self._read_worlds(wish)
+        readings = self.read_worlds(wish)
         none = self._none > (1.0 - PERHAPS) * self._total
         if none and self._refused is not None and self._refusals > 0.5 * self._none:
             return NotFound(f"{self._refused} {say_there(self.called)}")
-        ranked = self._pool(odds, 0.0 if wish.kinds else self._sureness(of_shapes))
+        ranked = _ranked(self.pool(odds, judge.weights))
         if judge.narrow and ranked[0].fit >= PERHAPS:
             return self._ask_narrow(*judge.narrow[0], ranked)
         found = self._found(ranked)
-        if found.p is not None and found.p >= ACTED:
+        nearly = (
+            bool(wish.relations) and self._meant[found.id] < LEAST_FIT * self._total
+        )  # as its landmark is
+        if found.p is not None and found.p >= ACTED and not nearly:
             return found
         if ranked[0].fit < PERHAPS:
             return self._ask_nearly(wish, ranked)
         told = ask_which(self.words, ranked, self.called, ASKED_RATIO)
         return self._doubt_pieces(told, readings) if isinstance(told, AmbiguousRequest) else told
 
-    def _sureness(self, of_shapes: bool) -> float:
-        """How sure the worlds are of what they tell; where a word needs shapes, no surer than those are."""
-        looks = [look for k, look in self.described.looks.items() if k in self.named]
-        known = [max(look.shapes.values()) for look in looks if look.shapes]
-        return ramp(sum(known) / len(known), *SURE_SHAPES) if of_shapes and known else 1.0
+    def judge(self, wish: Wish) -> OddsJudge:
+        """The judge of the odds, with weights for words like these."""
+        return OddsJudge(
+            self.scene, self.words, self.named, self.before, lambda: self.described.looks,
+            lambda: self.described.classes, mix_weights(self.sure(wish)),
+        )  # fmt: skip
 
-    def _pool(self, odds: Fit, sure: float) -> tuple[Candidate, ...]:
-        """Probability that each object is meant, by both readings: their weighted geometric mean."""
-        odds_weight, worlds_weight = (
-            (1.0 - sure) * low + sure * high for low, high in zip(*POOL, strict=True)
-        )
+    def sure(self, wish: Wish) -> float:
+        """How sure shapes are, in [0, 1]: 1 where no word needs them, 0 where a noun is narrower."""
+        if wish.kinds:
+            return 0.0
+        return self.described.sure if wish.shapes else 1.0
 
-        def pool(p: float, share: float) -> float:
-            odds = (p + _LEAST_BY_ODDS) ** odds_weight
-            return float(odds * (share / self._total + _LEAST_BY_WORLDS) ** worlds_weight)
-
-        none = 1.0 / (1.0 + sum(odds.values()))
-        weighed = {k: pool(value * none, self._meant[k]) for k, value in odds.items()}
-        total = sum(weighed.values()) + pool(none, self._none) * math.exp(NONE)
-        return _ranked({k: value / total for k, value in weighed.items()})
+    def pool(self, odds: Fit, weights: Weights) -> Fit:
+        """Probability that each object is meant, by both readings; the rest is that none is."""
+        shares = {k: (self._meant[k] / self._total + _LEAST_BY_WORLDS) ** weights.worlds for k in odds}
+        none = (self._none / self._total + _LEAST_BY_WORLDS) ** weights.worlds_none
+        weighed = {k: value * shares[k] for k, value in odds.items()}
+        total = sum(weighed.values()) + none
+        return {k: value / total for k, value in weighed.items()}
 
     def _ask_nearly(self, wish: Wish, ranked: tuple[Candidate, ...]) -> Grounding:
         """Where no object fits, the question about those of its colours, else of a related shape."""
@@ -197,11 +185,12 @@ class RequestReader:
         others = [each.fit for each in ranked if each.id not in (best, *pieces)]
         return Found(best, ranked, p - max(others, default=0.0), pieces, p=p)
 
-    def _read_worlds(self, wish: Wish) -> tuple[list[MaskReading], bool]:
-        """What is meant in each world, in `_meant`; the ways to read the masks, and whether shapes count."""
+    def read_worlds(self, wish: Wish) -> list[MaskReading]:
+        """What is meant in each world, in `_meant`; the ways to read the masks."""
         readings = self._readings(wish)
-        of_shapes = [self._read(wish, masks) for masks in readings]
-        return readings, any(of_shapes)
+        for masks in readings:
+            self._read(wish, masks)
+        return readings
 
     def _judge(self, scene: Scene, looks: Callable[[], Mapping[int, Appearance]]) -> WordJudge:
         named = {k: words for k, words in self.named.items() if k in scene.ids}
@@ -216,8 +205,8 @@ class RequestReader:
             return self.described.readings
         return [MaskReading(1.0, self.scene, {}, {})]
 
-    def _read(self, wish: Wish, masks: MaskReading) -> bool:
-        """Read the request in the worlds in which masks are so; whether the shapes of objects count."""
+    def _read(self, wish: Wish, masks: MaskReading) -> None:
+        """Read the request in the worlds in which masks are so."""
         judge = self._judge(masks.scene, lambda: masks.looks)
         fits: list[Fit | None] = []
         for world in range(WORLDS):
@@ -246,7 +235,6 @@ class RequestReader:
                     self._meant[piece] += part
                 if len(pieces) > 1:
                     self._in_pieces[pieces] = self._in_pieces.get(pieces, 0.0) + part
-        return judge.of_world
 
     def _doubt_pieces(self, asked: AmbiguousRequest, readings: list[MaskReading]) -> AmbiguousRequest:
         """The question, with the candidates that may well be one thing."""

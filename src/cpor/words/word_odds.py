@@ -1,13 +1,14 @@
 """How much likelier each object is meant by a request than none in view: calibrated odds, word by word.
 
 Each word multiplies the odds of an object by how much more often such an object is called so than any object.
-Weights are fitted on the dev photographs that were judged by eye, on simulated dev scenes, and on requests
-for things that are in none of them.
+The weights are those of `word_weights.json`.
 """
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -20,44 +21,76 @@ from cpor.words.vocabulary import vocabulary
 from cpor.words.word_judge import BESIDE, Fit, WordJudge
 from cpor.words.word_measures import FORM_OF_SHAPE, FORMS, TWO_SENSES, members, nth_chance
 
+FILE = Path(__file__).with_name("word_weights.json")
+
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of the log-odds.
+    """Weights of the log-odds, fitted by `benchmarks/fit_words.py`.
 
     Attributes:
-        base, any_base: What every object has, where words describe it, and where none does.
+        described, any: What every object has, where words describe it, and where none does.
         colour, usual_colour: Of the log of how much likelier than usual a colour is said; of one that such
             things mostly have.
-        shape, kind: Of a word for a shape, and of a narrower noun: log of how rarely it is said; then of the
-            log-odds that it is said of an object: intercept; log of how much more than usual is said of its
-            classes; log of its probability by the shape network.
-        form: Weight of the log of how well an outline fits a word for a form.
+        shape, shape_class, shape_chance: Of a word for a shape: what every object has besides; of the log of
+            how much more than usual is said of its classes; of the log of its probability.
+        kind, kind_class, kind_chance, kind_best: The same of a narrower noun; and of the log of how much
+            more is said of its classes for the object of which most is said.
+        form: Of the log of how well an outline fits a word for a form.
         large, border: Of the share of the image over a tenth, and of touching its border: furniture.
         relation, landmark: Of the log of how well a relation holds, by the best of the objects; and of the
-            probability that what it points to is there.
+            log of the probability that what it points to is there.
+        place: Of the log of the probability that an object has a place in a row, or the most of something.
+        worlds, worlds_none: Of the log of the share of the worlds in which an object is meant, and in which
+            none is; see `cpor.words.word_answer`.
     """
 
-    base: float = -0.89
-    any_base: float = 3.0
-    colour: float = 1.22
-    usual_colour: float = 1.31
-    shape: tuple[float, float, float, float] = (2.41, 0.88, 1.46, 0.72)
-    kind: tuple[float, float, float, float] = (2.98, -2.54, 1.03, 0.0)
-    form: float = 1.0
-    large: float = -10.0
-    border: float = -0.95
-    relation: float = 1.0
-    landmark: float = 0.5
+    described: float
+    any: float
+    colour: float
+    usual_colour: float
+    shape: float
+    shape_class: float
+    shape_chance: float
+    kind: float
+    kind_class: float
+    kind_chance: float
+    kind_best: float
+    form: float
+    large: float
+    border: float
+    relation: float
+    landmark: float
+    place: float
+    worlds: float
+    worlds_none: float
 
 
-WEIGHTS = Weights()
+@cache
+def fitted_weights() -> tuple[Weights, Weights]:
+    """Weights where the shape of an object matters and is hardly known, and where it is not in doubt."""
+    data = json.loads(FILE.read_text())
+    unsure, sure = (Weights(**{key: each[k] for key, each in data.items()}) for k in (0, 1))
+    return unsure, sure
+
+
+def mix_weights(sure: float) -> Weights:
+    """Weights where shapes are so sure, in [0, 1]: between the fitted ones."""
+    low, high = (asdict(each) for each in fitted_weights())
+    return Weights(**{key: (1.0 - sure) * low[key] + sure * high[key] for key in low})
+
 
 CALLED = 30.0
 """How much likelier an object is meant that has the name, or by whose name the word holds."""
 
-_LEAST_SHAPE, _LEAST_FORM, _LEAST_HELD, _LEAST_SAID = 1e-2, 0.05, 0.02, 0.01
+_LEAST_SHAPE, _LEAST_FORM, _LEAST_HELD, _LEAST_SAID = 1e-2, 0.05, 2e-3, 0.01
 """Added to probabilities of a shape and of a colour word, and to how well a form and a relation hold."""
+
+_USUAL_FORM = 0.25
+"""How well a word for a form fits a usual object."""
+
+_LEAST_PLACE = 1e-3
+"""Added to the probability of a place."""
 
 _STRIPED = (3.0, 0.3)
 """How much likelier an object is meant by a word for a pattern that it has, and that it has not."""
@@ -70,6 +103,7 @@ class OddsJudge(WordJudge):
         scene, words, named, before, looks: See `WordJudge`.
         classes: What the noun network says of the objects, asked for where a noun needs it; see
             `judge_classes`.
+        weights: Weights of the log-odds.
     """
 
     def __init__(
@@ -80,14 +114,19 @@ class OddsJudge(WordJudge):
         before: Exchange,
         looks: Callable[[], Mapping[int, Appearance]],
         classes: Callable[[], Mapping[int, np.ndarray]],
+        weights: Weights,
     ) -> None:
         super().__init__(scene, words, named, before, looks)
-        self._ask_classes = classes
+        self._ask_classes, self.weights = classes, weights
 
     def _fit(self, wish: Wish) -> Fit:
         described = wish.colours or wish.patterns or wish.shapes or wish.kinds or wish.forms or wish.names
-        base = WEIGHTS.base if described else WEIGHTS.any_base
-        odds = {k: float(np.exp(base + prior)) for k, prior in self._priors.items()}
+        weights = self.weights
+        base = weights.described if described else weights.any
+        odds = {
+            k: float(np.exp(base + weights.large * large + weights.border * border))
+            for k, (large, border) in self._furniture.items()
+        }
         self._by_name(wish, odds)
         self._by_before(wish, odds)
         self._by_colour(wish, odds, nearly=False)
@@ -95,7 +134,8 @@ class OddsJudge(WordJudge):
         for word in wish.forms:
             forms = {k: FORMS[word](look.outline) for k, look in self.looks.items()}
             self._by_measure(word, odds, {
-                k: None if form is None else (form + _LEAST_FORM) ** WEIGHTS.form for k, form in forms.items()
+                k: None if form is None else ((form + _LEAST_FORM) / _USUAL_FORM) ** weights.form
+                for k, form in forms.items()
             })  # fmt: skip
         for other in wish.unlike:
             self.judged += 1
@@ -114,17 +154,14 @@ class OddsJudge(WordJudge):
         return odds
 
     @cached_property
-    def _priors(self) -> Fit:
-        """Log-odds of each object before a word is heard: furniture is asked for less often."""
+    def _furniture(self) -> dict[int, tuple[float, bool]]:
+        """Share of the image over a tenth that each object has, and whether it touches the border."""
         ids = self.scene.visible_ids
         if ids is None:
-            return dict.fromkeys(self.named, 0.0)
+            return dict.fromkeys(self.named, (0.0, False))
         share = np.bincount(ids.ravel(), minlength=max(self.scene.ids, default=0) + 1) / ids.size
         border = set(np.concatenate([ids[0], ids[-1], ids[:, 0], ids[:, -1]]).tolist())
-        return {
-            k: WEIGHTS.large * max(0.0, float(share[k]) - 0.1) + WEIGHTS.border * (k in border)
-            for k in self.named
-        }
+        return {k: (max(0.0, float(share[k]) - 0.1), k in border) for k in self.named}
 
     def _by_name(self, wish: Wish, fit: Fit) -> None:
         super()._by_name(wish, fit)
@@ -142,7 +179,7 @@ class OddsJudge(WordJudge):
             look, named = self.looks.get(k), vocabulary().keys_of(self.named[k], "colour")
             for colour in wish.colours:
                 said, usual = look.said_chances[colour] if look is not None else (_LEAST_SAID, 1.0)
-                by_look = float(((said + _LEAST_SAID) / usual) ** WEIGHTS.colour)
+                by_look = float(((said + _LEAST_SAID) / usual) ** self.weights.colour)
                 fit[k] *= CALLED if colour in named else by_look
             for pattern in wish.patterns:
                 fits = look is not None and (look.striped if pattern == "striped" else not look.said_colours)
@@ -155,32 +192,47 @@ class OddsJudge(WordJudge):
                     raise RefusedError(f'No object is called "{word}".')
                 self.narrow.append((key, word))
             usual = () if wish.colours else vocabulary().usual_colours.get(word, ())
-            self._by_measure(word, fit, {k: self._noun_odds(key, word, k, usual) for k in fit})
+            self._by_measure(word, fit, self._noun_odds(key, word, usual))
 
-    def _noun_odds(self, key: str, word: str, obj: int, usual: tuple[str, ...]) -> float | None:
-        """How much likelier a noun means an object than none in view; None where no class tells."""
-        named, like = vocabulary().keys_of(self.named[obj], "shape") - {"thing"}, vocabulary().like[key]
-        if named:
-            return CALLED * max(like.get(other, 0.0) for other in named)
-        told, look = self._ask_classes().get(obj), self.looks.get(obj)
-        classes = vocabulary().classes[word]
-        if told is None or look is None or look.shapes is None:
-            form = FORMS.get(FORM_OF_SHAPE.get(key, ""))
-            fits = None if form is None or look is None else form(look.outline)
-            return None if fits is None else fits / _LEAST_FORM
+    def _noun_odds(self, key: str, word: str, usual: tuple[str, ...]) -> dict[int, float | None]:
+        """How much likelier a noun means each object than none in view; None where no class tells."""
+        classes, weights = list(vocabulary().classes[word]), self.weights
+        told = {k: each for k, each in self._ask_classes().items() if k in self.named}
+        more = {
+            k: float(np.log(each[classes].mean() + LEAST_TOLD)) if classes else 0.0
+            for k, each in told.items()
+        }
+        best = max(more.values(), default=0.0)
+        base, by_class, by_shape = (
+            (weights.shape, weights.shape_class, weights.shape_chance)
+            if word in vocabulary().shape_words
+            else (weights.kind + weights.kind_best * best, weights.kind_class, weights.kind_chance)
+        )
+        like = vocabulary().like[key]
         clear = any((each.shapes or {}).get(key, 0.0) >= 0.5 for each in self.looks.values())
         beside = BESIDE if clear else 1.0
-        p_shape = sum(
-            p * like.get(shape, 0.0) * (1.0 if shape == key else beside) for shape, p in look.shapes.items()
-        )
-        rarity, base, by_class, by_shape = WEIGHTS.shape if word in vocabulary().shape_words else WEIGHTS.kind
-        more = np.log(told[list(classes)].mean() + LEAST_TOLD) if classes else 0.0
-        log_odds = base + by_class * more + by_shape * np.log(p_shape + _LEAST_SHAPE)
-        chances = [look.said_chances[each] for each in usual]
-        log_odds += WEIGHTS.usual_colour * max(
-            (np.log(p + _LEAST_SAID) - np.log(often) for p, often in chances), default=0.0
-        )
-        return float(np.exp(rarity) / (1.0 + np.exp(-log_odds))) * self._recognised.get(obj, 1.0)
+        odds: dict[int, float | None] = {}
+        for k, called in self.named.items():
+            shapes = None if k not in self.looks else self.looks[k].shapes
+            if named := vocabulary().keys_of(called, "shape") - {"thing"}:
+                odds[k] = CALLED * max(like.get(other, 0.0) for other in named)
+            elif k not in more or shapes is None:
+                odds[k] = self._by_form(key, k)
+            else:
+                p = sum(p * like.get(s, 0.0) * (1.0 if s == key else beside) for s, p in shapes.items())
+                log_odds = base + by_class * more[k] + by_shape * np.log(p + _LEAST_SHAPE)
+                chances = [self.looks[k].said_chances[each] for each in usual]
+                log_odds += weights.usual_colour * max(
+                    (np.log(p + _LEAST_SAID) - np.log(often) for p, often in chances), default=0.0
+                )
+                odds[k] = float(np.exp(log_odds)) * self._recognised.get(k, 1.0)
+        return odds
+
+    def _by_form(self, key: str, obj: int) -> float | None:
+        """How much likelier a word for a shape means an object by its outline; None where none tells."""
+        form = FORMS.get(FORM_OF_SHAPE.get(key, ""))
+        fits = None if form is None or obj not in self.looks else form(self.looks[obj].outline)
+        return None if fits is None else fits / _LEAST_FORM
 
     def _by_relation(self, relation: LayoutWish, fit: Fit) -> None:
         """Objects that lie so to the objects that the relation points to."""
@@ -210,7 +262,7 @@ class OddsJudge(WordJudge):
         sure = sum(landmarks.values())
         for k in fit:
             held = min(1.0, holds[k] / max(best, 1e-9))
-            fit[k] *= sure**WEIGHTS.landmark * (held + _LEAST_HELD) ** WEIGHTS.relation
+            fit[k] *= sure**self.weights.landmark * (held + _LEAST_HELD) ** self.weights.relation
 
     def _by_place_in_row(self, n: int, word: str, fit: Fit) -> None:
         """The n-th of those that fit, where each fits with some probability."""
@@ -227,7 +279,9 @@ class OddsJudge(WordJudge):
         # Where a word is asked back, a place orders the candidates, no more.
         least = 0.5 if self.unknown or self.unjudged else 0.0
         for k in fit:
-            fit[k] *= least + (1.0 - least) * sum(each.get(k, 0.0) for each in chances) / len(chances)
+            chance = sum(each.get(k, 0.0) for each in chances) / len(chances)
+            held = ((chance + _LEAST_PLACE) / (1.0 + _LEAST_PLACE)) ** self.weights.place
+            fit[k] *= least + (1.0 - least) * held
 
 
 def as_described(odds: Fit) -> Fit:
