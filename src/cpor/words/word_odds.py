@@ -36,11 +36,11 @@ class Weights:
             how much more than usual is said of its classes; of the log of its probability.
         kind, kind_class, kind_chance, kind_best: The same of a narrower noun; and of the log of how much
             more is said of its classes for the object of which most is said.
-        form: Of the log of how well an outline fits a word for a form.
+        form: Weight of the log of how well an outline fits a word for a form.
         large, border: Of the share of the image over a tenth, and of touching its border: furniture.
         relation, landmark: Of the log of how well a relation holds, by the best of the objects; and of the
             log of the probability that what it points to is there.
-        place: Of the log of the probability that an object has a place in a row, or the most of something.
+        place: Weight of the log of the probability that an object has a place in a row, or the most of it.
         worlds, worlds_none: Of the log of the share of the worlds in which an object is meant, and in which
             none is; see `cpor.words.word_answer`.
     """
