@@ -113,6 +113,7 @@ def test_a_box_lies_on_another_whose_front_is_nearer():
 def test_an_object_that_is_there_is_not_said_to_be_missing():
     scene = make_scene([(box(200, 100, 60, 60), "white"), (box(200, 500, 60, 60), "red")])
     there = answer(scene, "the one under the white cup", ("cup", "tool"))
-    assert isinstance(there, NotFound) and there.reason.startswith("No object fits")
+    said = there.reason if isinstance(there, NotFound) else there.question
+    assert said.startswith('No object fits "the one under the white cup"')
     gone = answer(scene, "the one under the green cup", ("cup", "tool"))
     assert isinstance(gone, NotFound) and 'no object fits "the green cup"' in gone.reason
