@@ -30,19 +30,19 @@ class Weights:
 
     Attributes:
         described, any: What every object has, where words describe it, and where none does.
-        colour, usual_colour: Of the log of how much likelier than usual a colour is said; of one that such
+        colour, usual_colour: Log of how much likelier than usual a colour is said; log of one that such
             things mostly have.
-        shape, shape_class, shape_chance: Of a word for a shape: what every object has besides; of the log of
-            how much more than usual is said of its classes; of the log of its probability.
-        kind, kind_class, kind_chance, kind_best: The same of a narrower noun; and of the log of how much
-            more is said of its classes for the object of which most is said.
-        form: Weight of the log of how well an outline fits a word for a form.
-        large, border: Of the share of the image over a tenth, and of touching its border: furniture.
-        relation, landmark: Of the log of how well a relation holds, by the best of the objects; and of the
-            log of the probability that what it points to is there.
-        place: Weight of the log of the probability that an object has a place in a row, or the most of it.
-        worlds, worlds_none: Of the log of the share of the worlds in which an object is meant, and in which
-            none is; see `cpor.words.word_answer`.
+        shape, shape_class, shape_chance: For a word for a shape: what every object has besides; log of how
+            much more than usual is said of its classes; log of its probability.
+        kind, kind_class, kind_chance, kind_best: The same for a narrower noun; and log of how much more is
+            said of its classes for the object for which most is said.
+        form: Log of how well an outline fits a word for a form.
+        large, border: Share of the image over a tenth; touching its border: furniture.
+        relation, landmark: Log of how well a relation holds, by the best of the objects; log of the
+            probability that what it points to is there.
+        place: Log of the probability that an object has a place in a row, or the most of it.
+        worlds, worlds_none: Log of the share of the worlds in which an object is meant, and in which none
+            is; see `cpor.words.word_answer`.
     """
 
     described: float
