@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from evidence_first_actions import decide_case, share
-from evidence_page import MEASURED
-from long_parts import Row, measure_parts
+from evidence_page import MEASURED, Row
+from long_parts import measure_parts
 
 from cpor.io.pool import make_pool
 from cpor.io.whole_files import write_bytes
