@@ -44,6 +44,9 @@ SENSORS = ("default", "default", "default", "harsh", "realsense", "phoxi", "phox
 SHADOWED = 0.5
 """Share of the wide views in which a projector or second camera aside leaves shadows."""
 
+UNLIT = 0.33
+"""Share of these in which the projector is the only light, so that its shadows are black."""
+
 BASELINES_M = (0.03, 0.4)
 """How far aside it stands, where the focal length is the width of the picture. [m]"""
 
@@ -229,7 +232,7 @@ def _by_any_sensor(scene: Scene, kind: int, rng: np.random.Generator) -> Scene:
         return scene
     baseline = np.exp(rng.uniform(*np.log(BASELINES_M)))
     lost = in_shadow(depth, baseline * depth.shape[1], bool(rng.integers(2)), bool(rng.integers(2)))
-    rgb = np.where(lost[..., None], 0, rgb).astype(np.uint8) if rng.random() < 0.33 else rgb
+    rgb = np.where(lost[..., None], 0, rgb).astype(np.uint8) if rng.random() < UNLIT else rgb
     unlit = replace(scene.observation, rgb=rgb, depth=np.where(lost, np.float32(np.nan), depth))
     return replace(scene, observation=unlit)
 

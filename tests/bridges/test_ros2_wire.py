@@ -32,7 +32,7 @@ def over_dds():
 
 
 def over_rclpy():
-    pytest.importorskip("rclpy", reason="rclpy is not installed; it comes with ROS 2, not with pip")
+    pytest.importorskip("rclpy", reason="not installed; it comes with ROS 2, or pip install ros-rclpy")
     from cpor.bridges.ros2_rclpy import RclpyTransport
 
     return RclpyTransport("/contract")
