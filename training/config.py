@@ -13,6 +13,7 @@ class HeapConfig:
         catalogue_share: Share of heaps that hold objects of the catalogue too.
         stack_share: Share of heaps that hold stacks of like things.
         like_share: Chance that an object is one more of another one.
+        package_share: Share of heaps of packages and cans on a table, most of them upright.
         tray_share: Share of heaps beside the two trays of the product's table.
         timestep_s: Coarser than the product's heaps: a picture forgives a millimetre.
         settle_steps: Steps until a heap is taken as it is.
@@ -24,6 +25,7 @@ class HeapConfig:
     catalogue_share: float = 0.45
     stack_share: float = 0.12
     like_share: float = 0.12
+    package_share: float = 0.2
     tray_share: float = 0.2
     timestep_s: float = 0.004
     settle_steps: int = 350
@@ -49,7 +51,7 @@ class ViewConfig:
     height: int = 384
     width: int = 512
     batch: int = 32
-    max_tilt_deg: float = 58.0
+    max_tilt_deg: float = 63.0
     ordinary: float = 0.7
     see_through: float = 0.12
     min_visible_px: int = 60
@@ -127,7 +129,7 @@ class TrainConfig:
     views: int = 36_000
     photographs: int = 12_000
     photograph_share: float = 0.33
-    renew: int = 2
+    renew: int = 1
     fill_s: float = 100.0
     held_out: float = 0.02
     instances: int = 12

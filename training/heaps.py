@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
 
 from cpor.errors import InvalidSettingError
@@ -19,7 +20,7 @@ from cpor.sim.physics.world import DELIVERY, DISCARD, HEAP_CENTRE, Bin, World
 from training.bins import mould
 from training.config import HeapConfig
 from training.pieces import roles
-from training.shapes import random_object, stackable
+from training.shapes import package, random_object, stackable
 
 MAX_OBJECTS = 30
 """Amodal masks are kept as one bit an object in 32-bit numbers, ids from 1."""
@@ -77,6 +78,8 @@ def make_heap_arrays(rng: np.random.Generator, config: HeapConfig) -> HeapArrays
 
 def settle_heap(rng: np.random.Generator, config: HeapConfig) -> tuple[HeapArrays, World]:
     """One random heap, settled, and its world, whose object ids are those of the arrays."""
+    if rng.random() < config.package_share:
+        return _settle_packages(rng, config)
     on_table = rng.random() < config.table_share
     objects, likes, stacks = _cast(rng, config)
     # Room according to what lies there: from things side by side to things in two layers.
@@ -97,16 +100,79 @@ def settle_heap(rng: np.random.Generator, config: HeapConfig) -> tuple[HeapArray
         )
     poses = _drop_poses(rng, objects, area, on_table and rng.random() < 0.3)
     _put_stacks(rng, poses, stacks, area)
+    world = _let_fall(objects, poses, bin, config)
+    heap = pack(gather_geometry(world), float(0.5 * np.linalg.norm(area)), bin, objects, likes)
+    if rng.random() < config.tray_share:
+        return _with_mouldings(heap, rng, bin), world
+    return _with_mouldings(_without_trays(heap), rng, bin), world
+
+
+def _let_fall(
+    objects: dict[int, ObjectModel], poses: dict[int, np.ndarray], bin: Bin | None, config: HeapConfig
+) -> World:
     spec = make_spec(objects, bin)
     # Heaps of wires have more contacts than the usual memory holds.
     spec.memory = _ARENA_BYTES
     world = compile_world(spec, objects, poses, bin, arm=False)
     world.model.opt.timestep = config.timestep_s
     settle_roughly(world, config.settle_steps)
-    heap = pack(gather_geometry(world), float(0.5 * np.linalg.norm(area)), bin, objects, likes)
-    if rng.random() < config.tray_share:
-        return _with_mouldings(heap, rng, bin), world
-    return _with_mouldings(_without_trays(heap), rng, bin), world
+    return world
+
+
+def _settle_packages(rng: np.random.Generator, config: HeapConfig) -> tuple[HeapArrays, World]:
+    """Packages and cans on a table, most of them upright: before, beside and across each other."""
+    count = int(rng.integers(2, 10))
+    objects: dict[int, ObjectModel] = {}
+    likes: dict[int, int] = {}
+    for k in range(1, count + 1):
+        if k > 1 and rng.random() < config.like_share:
+            other = int(rng.integers(1, k))
+            objects[k], likes[k] = objects[other], likes[other]
+        else:
+            objects[k], likes[k] = package(rng, f"thing {k}"), k
+    world = _let_fall(objects, _package_poses(rng, objects), None, config)
+    heap = pack(gather_geometry(world), 0.3, None, objects, likes)
+    return _without_trays(heap), world
+
+
+def _package_poses(rng: np.random.Generator, objects: dict[int, ObjectModel]) -> dict[int, np.ndarray]:
+    """Each on the table or on what stands there already, on any side, turned mostly like the others."""
+    poses: dict[int, np.ndarray] = {}
+    towards = rng.uniform(0.0, 2.0 * np.pi)
+    spread = rng.uniform(0.02, 0.1)
+    tops: list[tuple[np.ndarray, float, float]] = []
+    for k, model in objects.items():
+        size = model.parts[0].size
+        box = len(size) == 3
+        half = np.array(size if box else (size[0], size[0], size[1]))
+        side = np.zeros((3, 3))
+        order = rng.permutation(3) if box and rng.random() < 0.3 else np.argsort(half)[[1, 0, 2]]
+        if not box:
+            order = np.array([0, 1, 2])
+        side[np.arange(3), order] = 1.0
+        if np.linalg.det(side) < 0:
+            side[0] *= -1.0
+        turn = towards + (rng.integers(2) * 0.5 * np.pi if rng.random() < 0.8 else rng.uniform(0, 6.3))
+        turn += rng.normal(0.0, 0.15)
+        about = np.array([[np.cos(turn), -np.sin(turn), 0.0], [np.sin(turn), np.cos(turn), 0.0], [0, 0, 1.0]])
+        high = half[order]
+        reach = float(np.hypot(high[0], high[1]))
+        at = rng.normal(0.0, spread, 2)
+        below = [top for place, wide, top in tops if np.linalg.norm(place - at) < 0.62 * (wide + reach)]
+        level = max(below, default=0.0)
+        if level > 0.0 and rng.random() < 0.6:
+            # Beside rather than on top: pushed out until it stands on the table.
+            way = rng.normal(size=2)
+            way /= np.linalg.norm(way)
+            while any(np.linalg.norm(place - at) < 0.62 * (wide + reach) for place, wide, _ in tops):
+                at = at + 0.01 * way
+            level = 0.0
+        quaternion = np.zeros(4)
+        mujoco.mju_mat2Quat(quaternion, (about @ side).ravel())
+        place = [HEAP_CENTRE[0] + at[0], HEAP_CENTRE[1] + at[1], level + high[2] + 0.001]
+        poses[k] = np.concatenate([place, quaternion])
+        tops.append((at, reach, level + 2.0 * float(high[2])))
+    return poses
 
 
 def _cast(

@@ -181,6 +181,17 @@ _MAKERS: tuple[tuple[_Maker, float], ...] = (
 """Makers of shapes and how often each is drawn: what lies in bins is mostly boxes, cans, packs and tools."""
 
 
+def package(rng: np.random.Generator, name: str) -> ObjectModel:
+    """A carton or a can as kitchens have them."""
+    size = float(np.exp(rng.uniform(np.log(0.07), np.log(0.3))))
+    if rng.random() < 0.8:
+        half = 0.5 * size * np.array([1.0, rng.uniform(0.4, 0.9), rng.uniform(0.15, 0.7)])
+        parts = [part("box", tuple(half))]
+    else:
+        parts = [part("cylinder", (0.5 * size * rng.uniform(0.2, 0.6), 0.5 * size))]
+    return ObjectModel(name, "procedural", tuple(parts), float(rng.uniform(0.04, 0.3)))
+
+
 def stackable(rng: np.random.Generator, name: str, size: float) -> tuple[ObjectModel, float]:
     """Something that stands on its like, and its height. [m]."""
     if rng.random() < 0.5:

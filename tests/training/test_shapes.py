@@ -102,3 +102,12 @@ def test_a_stack_stands_upright_on_the_table(tiny_config):
     first = heap.positions[heap.objects == 1][0]
     second = heap.positions[heap.objects == 2][0]
     assert np.linalg.norm(first[:2] - second[:2]) < 0.03 and second[2] > first[2]
+
+
+def test_packages_stand_on_a_table_with_all_of_them_above_it(tiny_config):
+    config = replace(tiny_config.heaps, package_share=1.0)
+    for seed in range(4):
+        heap = make_heap_arrays(np.random.default_rng(seed), config)
+        things = heap.objects > 0
+        assert len(np.unique(heap.objects[things])) >= 2
+        assert (heap.positions[things, 2] > 0.0).all() and (heap.bins == 0.0).all()
