@@ -5,9 +5,8 @@ import random
 
 import pytest
 
-from cpor.errors import CporError, InvalidSettingError
+from cpor.errors import CporError, InputFileError, InvalidSettingError
 from cpor.io import seals
-from cpor.learn.versioned import ModelFileError
 from cpor.model import BUNDLED_DIGESTS, FittedModel, TestedWith, bundled_model
 from cpor.promise import make_promise
 from cpor.scene import Sources
@@ -82,7 +81,7 @@ FORGERIES = {
 def test_a_file_that_somebody_changed_promises_nothing(name, account):
     try:
         model = FittedModel.from_json(json.dumps(changed(**FORGERIES[name])))
-    except ModelFileError:
+    except InputFileError:
         return
     assert not promises(model) and "claimed by the model file alone" in model.why_no_promise()
     assert model.tau("cautious") == 0.9
@@ -106,12 +105,12 @@ def test_two_hundred_forged_files_promise_nothing(account, evidence):
         if rng.random() < 0.7:  # a seal of one's own making, over the right digest where the file can be read
             try:
                 digest = FittedModel.from_json(json.dumps(forged)).digest
-            except ModelFileError:
+            except InputFileError:
                 digest = BUNDLED_DIGESTS["embedded"]
             forged["seal"] = {**stranger.model_dump(), "digest": digest}
         try:
             model = FittedModel.from_json(json.dumps(forged))
-        except ModelFileError:
+        except InputFileError:
             continue
         loaded, promised = loaded + 1, promised + promises(model)
     assert loaded > 40 and promised == 0

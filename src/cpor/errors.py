@@ -23,6 +23,18 @@ class SceneFileError(CporError, ValueError):
     """A file that cannot be read as a scene."""
 
 
+class InputFileError(CporError, ValueError):
+    """A file or folder that does not hold what it should, or cannot be read or written."""
+
+
+class FittingError(CporError, ValueError):
+    """Scores, labels or outcomes that nothing can be fitted to or measured from."""
+
+
+class MissingExtraError(CporError):
+    """The part of the package asked for is not installed."""
+
+
 class TooLargeError(CporError):
     """An exact answer was demanded of a scene that needs more work than the limit allows."""
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from cpor.answer import View
-from cpor.errors import InvalidSceneError
+from cpor.errors import InvalidSceneError, MissingExtraError
 from cpor.evidence.source import Source, load_sources
 from cpor.learn.modes import Mode, mode_tau
 from cpor.model import Bundled, FittedModel, bundled_model
-from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import DEFAULT, PointSegmenter, Segmenter, make_segmenter
 from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.promise import Makers, remask

@@ -8,13 +8,12 @@ import numpy as np
 
 from cpor.answer import View
 from cpor.decision import Action, Defer
-from cpor.errors import say_version
+from cpor.errors import MissingExtraError, say_version
 from cpor.evidence.source import GEOMETRY
 from cpor.gate.check import Check
 from cpor.gate.masks import MASK_CHECKS, check_masks
 from cpor.gate.setup import LESS_IS_SAFE, SETUP_FIGURES
 from cpor.model import FittedModel, belief_features
-from cpor.perception.network_file import MissingExtraError
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
 from cpor.records import Promise

@@ -8,7 +8,8 @@ import pytest
 from support.labelled import draw_labelled_scene
 
 from cpor.apps.label_queue import order_by_value
-from cpor.fitting import FitSettings, FittingError, fit_model
+from cpor.errors import FittingError
+from cpor.fitting import FitSettings, fit_model
 from cpor.fitting.from_prior import fit_from_prior, least_supported
 from cpor.fitting.labelled import LabelledScene
 from cpor.fitting.moved_stages import WEIGHTS, choose_weight, move

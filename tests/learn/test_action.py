@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from cpor.errors import FittingError
 from cpor.learn.action import ActionCalibrator, IsotonicRate, PlattRate
-from cpor.learn.pairs import CalibrationInputError
 from cpor.learn.reliability import ece
 
 
@@ -56,7 +56,7 @@ def test_learns_grasping_and_removing_apart():
     assert fitted.apply(at, is_target=np.zeros(3, bool)) == pytest.approx(0.1 + 0.85 * at, abs=0.06)
     assert set(fitted.held_out_nll) == {"grasp", "remove"}
     assert len(fitted.held_out_nll["grasp"]) == 8
-    with pytest.raises(CalibrationInputError, match="give is_target"):
+    with pytest.raises(FittingError, match="give is_target"):
         fitted.apply(at)
 
 
@@ -71,7 +71,7 @@ def test_the_rate_shown_is_the_rate_observed():
 
 def test_says_which_kind_of_action_is_short():
     score, label = np.array([0.2, 0.8, 0.3, 0.9]), np.array([0, 1, 1, 1])
-    with pytest.raises(CalibrationInputError, match="kind 'remove'"):
+    with pytest.raises(FittingError, match="kind 'remove'"):
         ActionCalibrator.fit(
             np.tile(score, 5), np.tile(label, 5), is_target=np.tile([True, True, False, False], 5)
         )

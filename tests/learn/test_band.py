@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from support.sizes import sized
 
+from cpor.errors import FittingError
 from cpor.learn.band import BeliefBand
-from cpor.learn.pairs import CalibrationInputError
 
 
 def draw(rng, n_images, slope, bias, spread=0.3):
@@ -32,7 +32,7 @@ def test_the_band_narrows_with_images_and_needs_some(rng):
         least, most = BeliefBand.fit(*draw(rng, n, 1.0, 0.0)).interval(np.array([0.3]))
         widths.append(float((most - least)[0]))
     assert widths[1] < 0.5 * widths[0]
-    with pytest.raises(CalibrationInputError, match="5 images"):
+    with pytest.raises(FittingError, match="5 images"):
         BeliefBand.fit(*draw(rng, 5, 1.0, 0.0))
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import FittingError, InvalidSettingError
 from cpor.learn.conditioned import conditioned_platt, conditioned_platt_loss, fit_conditioned_platt
 from cpor.learn.logistic import LogisticCalibrator
-from cpor.learn.pairs import CalibrationInputError
 
 
 def test_calibration_by_hand():
@@ -100,9 +99,9 @@ def test_scenes_of_one_size_teach_nothing_about_size():
 
 
 def test_says_what_it_needs():
-    with pytest.raises(CalibrationInputError, match="n_candidates"):
+    with pytest.raises(FittingError, match="n_candidates"):
         LogisticCalibrator.fit(np.array([0.2, 0.8]), np.array([0, 1]), sees="scene")
-    with pytest.raises(CalibrationInputError, match="at least that one pair"):
+    with pytest.raises(FittingError, match="at least that one pair"):
         LogisticCalibrator.fit(
             np.array([0.2, 0.8]), np.array([0, 1]), sees="scene", n_candidates=np.array([0, 1])
         )

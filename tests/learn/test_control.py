@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from jaxtyping import TypeCheckError
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import FittingError, InvalidSettingError
 from cpor.fitting.labelled import one_case_per_image
 from cpor.learn.control import (
-    RiskInputError,
     RiskPromise,
     control_risk,
     error_p_value,
@@ -126,12 +125,12 @@ def test_round_trip(tmp_path):
     ],
 )
 def test_refuses(score, wrong, grid, says):
-    with pytest.raises(RiskInputError, match=says):
+    with pytest.raises(FittingError, match=says):
         control_risk(np.array(score, float), np.array(wrong), 0.1, 0.1, np.array(grid, float))
 
 
 def test_refuses_lengths_that_differ():
-    with pytest.raises((RiskInputError, TypeCheckError)):  # the shape checker, where it is on, speaks first
+    with pytest.raises((FittingError, TypeCheckError)):  # the shape checker, where it is on, speaks first
         control_risk(np.array([0.5]), np.array([0, 1]), 0.1, 0.1, np.array([0.5]))
 
 
@@ -163,7 +162,7 @@ def test_grid_of_a_part_that_is_too_small():
     grid = choose_tau_grid(np.array([0.2, 0.9, np.nan]), np.array([0, 1, 0]), 0.1, 0.1)
     assert grid.size == 1
     assert grid[0] < 0.2
-    with pytest.raises(RiskInputError, match="no scene of the fitting part has an answer"):
+    with pytest.raises(FittingError, match="no scene of the fitting part has an answer"):
         choose_tau_grid(np.array([np.nan]), np.array([0]), 0.1, 0.1)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from cpor.errors import FittingError
 from cpor.learn.coverage import CandidateCoverage, CoverageCase
-from cpor.learn.pairs import CalibrationInputError
 
 
 def pair_case(near, true=True):
@@ -21,7 +21,7 @@ def test_the_threshold_is_the_order_statistic_of_the_farthest_relations():
     assert CandidateCoverage.fit(cases, 0.04).least is None  # too few scenes: every pair is a candidate
     free = [pair_case(-0.5, true=False) for _ in range(19)]
     assert CandidateCoverage.fit(free, 0.1).least == 0.0  # nothing is ever missed: what touches is enough
-    with pytest.raises(CalibrationInputError):
+    with pytest.raises(FittingError):
         CandidateCoverage.fit([], 0.1)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from cpor.errors import FittingError
 from cpor.learn.cross_validation import PenaltyCurve, cross_fit, fold_of, penalty_curve
-from cpor.learn.pairs import CalibrationInputError
 
 
 @pytest.mark.parametrize("rng", [None, np.random.default_rng(0)])
@@ -22,7 +22,7 @@ def test_folds_in_order_of_appearance():
 
 
 def test_too_few_images():
-    with pytest.raises(CalibrationInputError, match="5 folds of 2 images"):
+    with pytest.raises(FittingError, match="5 folds of 2 images"):
         fold_of(np.array([1, 1, 2]))
 
 

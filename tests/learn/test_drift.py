@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ks_2samp
 
-from cpor.errors import InvalidSettingError
-from cpor.learn.control import RiskInputError
+from cpor.errors import FittingError, InvalidSettingError
 from cpor.learn.drift import check_drift
 
 
@@ -69,9 +68,9 @@ def test_says_what_it_found():
 
 def test_refuses():
     rng = np.random.default_rng(0)
-    with pytest.raises(RiskInputError, match="features differ"):
+    with pytest.raises(FittingError, match="features differ"):
         check_drift({"x": np.zeros(3)}, {"y": np.zeros(3)}, rng)
-    with pytest.raises(RiskInputError, match="one number a scene"):
+    with pytest.raises(FittingError, match="one number a scene"):
         check_drift({"x": np.zeros(3)}, {"x": np.zeros(0)}, rng)
     with pytest.raises(InvalidSettingError, match="cannot reach level"):
         check_drift({"x": np.zeros(3)}, {"x": np.zeros(3)}, rng, n_permutations=50)

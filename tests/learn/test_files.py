@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from cpor.errors import InputFileError
 from cpor.learn.logistic import LogisticCalibrator
-from cpor.learn.versioned import ModelFileError
 
 
 @pytest.fixture
@@ -29,18 +29,18 @@ def content():
     ],
 )
 def test_refuses(content, change, says):
-    with pytest.raises(ModelFileError, match=says):
+    with pytest.raises(InputFileError, match=says):
         LogisticCalibrator.from_json(json.dumps(content | change))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null"])
 def test_refuses_what_is_no_object(text):
-    with pytest.raises(ModelFileError):
+    with pytest.raises(InputFileError):
         LogisticCalibrator.from_json(text)
 
 
 def test_another_kind_is_not_read_as_this_one(content):
-    with pytest.raises(ModelFileError, match="unknown kind 'temperature'; known kinds: logistic"):
+    with pytest.raises(InputFileError, match="unknown kind 'temperature'; known kinds: logistic"):
         LogisticCalibrator.from_json(json.dumps(content | {"kind": "temperature"}))
 
 
@@ -50,5 +50,5 @@ def test_files_are_written_whole(tmp_path):
     LogisticCalibrator(theta=(0.7, 1 / 3)).save(path)
     assert LogisticCalibrator.load(path) == LogisticCalibrator(theta=(0.7, 1 / 3))
     assert [file.name for file in tmp_path.iterdir()] == ["model.json"]
-    with pytest.raises(ModelFileError, match="cannot read the model file"):
+    with pytest.raises(InputFileError, match="cannot read the model file"):
         LogisticCalibrator.load(tmp_path / "other.json")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cpor.errors import FittingError
 from cpor.evidence import UnseenEvidence
-from cpor.learn.pairs import CalibrationInputError
 from cpor.learn.unseen import UnseenCalibrator
 
 
@@ -48,7 +48,7 @@ def test_what_nothing_can_be_said_of_has_no_answer(rng):
 
 def test_both_outcomes_are_needed(rng):
     cues, label = draw(rng)
-    with pytest.raises(CalibrationInputError, match="where both occur"):
+    with pytest.raises(FittingError, match="where both occur"):
         UnseenCalibrator.fit([(cues, np.zeros_like(label))])
 
 

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from cpor import CporError
 from cpor.cli.app import app
+from cpor.errors import InputFileError
 from cpor.evidence import GeometrySettings
 from cpor.io.scene_folder import read_scene_folder
-from cpor.io.score_log import ScoreLogError, read_score_log
+from cpor.io.score_log import read_score_log
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.chain import STEPS, measure_chain
 from cpor.paper.everything import SHIPPED
@@ -174,7 +175,7 @@ def test_two_pieces_of_one_object_are_one(tmp_path):
 def test_a_damaged_log_is_refused(tmp_path):
     for name, content in (("a.csv", b"image,blocked\n1,2\n"), ("b.csv.gz", b"no"), ("c.csv", b"")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ScoreLogError, match=name):
+        with pytest.raises(InputFileError, match=name):
             read_pair_log(tmp_path / name)
 
 
@@ -220,5 +221,5 @@ def test_the_table_comes_from_the_log_that_ships_without_simulating(evidence):
         figure = table.rows[step].figures["right_action"]["all"]
         told = f"{figure.value:.3f} [{figure.ci.low:.3f}, {figure.ci.high:.3f}], n = {figure.n}"
         evidence("decides", f"right first actions with our networks, {step}", "reported", told)
-    with pytest.raises(ScoreLogError):
+    with pytest.raises(InputFileError):
         read_score_log(SHIPPED)  # compressed: unpack it for `cpor calibrate`

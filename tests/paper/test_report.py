@@ -10,10 +10,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.whole_files import OutputFileError
 from cpor.paper.runs.dataset import read_dataset
-from cpor.paper.runs.folder import RunFolderError
 from cpor.paper.runs.questions import Deciding
 from cpor.paper.runs.report import (
     best_scores,
@@ -230,7 +229,7 @@ def test_latex_is_escaped(report, tmp_path):
 
 
 def test_what_cannot_be_done_is_said(report, run_folder, tmp_path, monkeypatch):
-    with pytest.raises(RunFolderError, match="holds no run"):
+    with pytest.raises(InputFileError, match="holds no run"):
         read_report(tmp_path)
     with pytest.raises(OutputFileError, match="nowhere"):
         write_csv(report, tmp_path / "nowhere" / "cases.csv")
@@ -240,14 +239,14 @@ def test_what_cannot_be_done_is_said(report, run_folder, tmp_path, monkeypatch):
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
     (unfinished / "run.json").write_bytes((run_folder / "run.json").read_bytes())
-    with pytest.raises(RunFolderError, match="not finished"):
+    with pytest.raises(InputFileError, match="not finished"):
         read_report(unfinished)
     (unfinished / "cases.jsonl").write_bytes((run_folder / "cases.jsonl").read_bytes()[:-30])
-    with pytest.raises(RunFolderError, match="line 7 is damaged"):
+    with pytest.raises(InputFileError, match="line 7 is damaged"):
         read_report(unfinished)
     lines = (run_folder / "cases.jsonl").read_bytes().splitlines(keepends=True)
     (unfinished / "cases.jsonl").write_bytes(b"".join(lines[:-1]))
-    with pytest.raises(RunFolderError, match="lacks cases"):
+    with pytest.raises(InputFileError, match="lacks cases"):
         read_report(unfinished)
 
 

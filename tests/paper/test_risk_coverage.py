@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from cpor.errors import FittingError
 from cpor.learn.bootstrap import bootstrap_mean, compare_paired
-from cpor.learn.scoring import MetricInputError
 from cpor.paper.graph_structure import truncation_tv
 from cpor.paper.risk_coverage import aurc, coverage, ecr, risk_coverage, rsr
 
@@ -48,7 +48,7 @@ def test_deferring_at_random_captures_d(rng):
 def test_rates():
     assert rsr(np.array([True, False, True, True])) == 0.75
     assert coverage(np.array([True, False])) == 0.5
-    with pytest.raises(MetricInputError, match="no cases"):
+    with pytest.raises(FittingError, match="no cases"):
         rsr(np.array([], bool))
 
 
@@ -92,9 +92,9 @@ def test_the_interval_covers_as_promised():
 
 
 def test_bad_input_is_refused(rng):
-    with pytest.raises(MetricInputError, match="one loss a case"):
+    with pytest.raises(FittingError, match="one loss a case"):
         aurc(np.zeros(3), np.zeros(2))
-    with pytest.raises(MetricInputError, match="finite"):
+    with pytest.raises(FittingError, match="finite"):
         bootstrap_mean(np.array([np.nan]), np.array([1]), rng)
-    with pytest.raises(MetricInputError, match=r"\[0, 1\]"):
+    with pytest.raises(FittingError, match=r"\[0, 1\]"):
         ecr(CONFIDENCE, LOSS, 1.5)

@@ -12,13 +12,12 @@ from typer.testing import CliRunner
 from cpor import CporError
 from cpor.cli.app import app
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
-from cpor.errors import CameraError, InvalidSceneError, InvalidSettingError, RobotError
+from cpor.errors import CameraError, InputFileError, InvalidSceneError, InvalidSettingError, RobotError
 from cpor.io.locks import held_alone
 from cpor.io.pool import make_pool
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.robot_table import (
     FIRST_SEED,
-    RobotTableError,
     ScenarioRecord,
     WilsonRate,
     read_records,
@@ -232,7 +231,7 @@ def test_records_go_into_a_file_that_can_be_written(tmp_path):
 def test_two_do_not_write_to_one_file(tmp_path):
     out = tmp_path / "records.jsonl"
     out.touch()
-    with held_alone(out, CporError), pytest.raises(RobotTableError, match="another process"):
+    with held_alone(out, CporError), pytest.raises(InputFileError, match="another process"):
         run_robot_table(out, ScenarioSettings(model=bundled_model(), eyes="truth"), 1)
 
 

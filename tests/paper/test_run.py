@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.pool import RayPool, WorkerDiedError, make_pool
 from cpor.paper.runs.answer_items import answer_shard
 from cpor.paper.runs.dataset import read_dataset
-from cpor.paper.runs.folder import RunFolderError, open_run_folder, read_run_folder
+from cpor.paper.runs.folder import open_run_folder, read_run_folder
 from cpor.paper.runs.questions import Deciding, QuestionSettings
 from cpor.paper.runs.run import RunPlan, run
 
@@ -142,18 +142,18 @@ def test_another_run_is_refused(scenes, tmp_path):
     out = tmp_path / "run"
     dataset = read_dataset(scenes, quiet)
     run(RunPlan(dataset), out)
-    with pytest.raises(RunFolderError, match=r"other settings: tau is None, now 0\.9"):
+    with pytest.raises(InputFileError, match=r"other settings: tau is None, now 0\.9"):
         run(RunPlan(dataset, deciding=Deciding(tau=0.9)), out)
     other = read_dataset(write_scenes(tmp_path / "other.jsonl", 40, seed=8), quiet)
-    with pytest.raises(RunFolderError, match="other dataset: fingerprint"):
+    with pytest.raises(InputFileError, match="other dataset: fingerprint"):
         run(RunPlan(other), out)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    with pytest.raises(RunFolderError, match=r"thesis\.tex"):
+    with pytest.raises(InputFileError, match=r"thesis\.tex"):
         run(RunPlan(dataset), tmp_path / "mine")
     with (
         open_run_folder(tmp_path / "busy", RunPlan(dataset).header()),
-        pytest.raises(RunFolderError, match="another process"),
+        pytest.raises(InputFileError, match="another process"),
     ):
         run(RunPlan(dataset), tmp_path / "busy")
     with pytest.raises(InvalidSettingError, match="scene folders"):

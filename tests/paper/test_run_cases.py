@@ -153,7 +153,7 @@ def test_the_score_log(tmp_path):
     assert first.relations[1].p is None
     assert first.relations[0].p == pytest.approx(0.91)  # sigmoid(logit 0.5 - logit 0.09)
     assert (first.outcome, second.outcome) == ("right", "error")
-    assert second.error.type == "MissingPredictionError"
+    assert second.error.type == "FittingError"
     settings = QuestionSettings(shift=0.09, missing="unobstructed")
     assert run(RunPlan(dataset, settings), tmp_path / "free").outcomes == {"right": 2}
 

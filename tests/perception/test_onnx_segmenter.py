@@ -10,14 +10,10 @@ import onnxruntime
 import pytest
 from support.networks import PALETTE, paint, write_colour_segmenter
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError, MissingExtraError
 from cpor.perception import network_file
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, drop_crumbs, select_objects
-from cpor.perception.network_file import (
-    MissingExtraError,
-    WeightsError,
-)
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, PixelPoint
 
@@ -107,7 +103,7 @@ def test_thresholds_of_the_file_hold_unless_others_are_given(tmp_path):
 
 def test_nothing_is_read_before_it_is_needed(tmp_path):
     missing = OnnxSegmenter(tmp_path / "absent.onnx")
-    with pytest.raises(WeightsError, match=r"absent\.onnx cannot be read"):
+    with pytest.raises(InputFileError, match=r"absent\.onnx cannot be read"):
         missing.segment(Observation(paint(**BOXES)))
 
 
@@ -134,14 +130,14 @@ def test_damaged_weights_are_named(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(WeightsError, match=r"segmenter\.onnx is damaged.*checksums\.json"):
+    with pytest.raises(InputFileError, match=r"segmenter\.onnx is damaged.*checksums\.json"):
         OnnxSegmenter(path).segment(Observation(paint(**BOXES)))
 
 
 def test_a_packaged_network_must_be_listed(tmp_path, monkeypatch):
     path = write_colour_segmenter(tmp_path / "segmenter.onnx")
     monkeypatch.setattr(network_file, "PACKAGED", tmp_path)
-    with pytest.raises(WeightsError, match=r"does not list segmenter\.onnx"):
+    with pytest.raises(InputFileError, match=r"does not list segmenter\.onnx"):
         network_file.read_network(path)
     write_checksums(path)
     assert network_file.read_network(path) == path.read_bytes()
@@ -151,17 +147,17 @@ def test_a_packaged_network_must_be_listed(tmp_path, monkeypatch):
 def test_a_file_that_is_no_network_is_named(tmp_path, content):
     path = tmp_path / "other.onnx"
     path.write_bytes(content)
-    with pytest.raises(WeightsError, match=r"other\.onnx"):
+    with pytest.raises(InputFileError, match=r"other\.onnx"):
         OnnxSegmenter(path).segment(Observation(paint(**BOXES)))
 
 
 def test_a_network_of_another_kind_is_named(tmp_path):
     from support.networks import write_area_scorer
 
-    with pytest.raises(WeightsError, match="has no input 'rgb'; it has: crops"):
+    with pytest.raises(InputFileError, match="has no input 'rgb'; it has: crops"):
         OnnxSegmenter(write_area_scorer(tmp_path / "scorer.onnx")).segment(Observation(paint(**BOXES)))
     silent = write_colour_segmenter(tmp_path / "silent.onnx", notes={"version": "1"})
-    with pytest.raises(WeightsError, match=r"silent\.onnx does not say the size"):
+    with pytest.raises(InputFileError, match=r"silent\.onnx does not say the size"):
         OnnxSegmenter(silent).segment(Observation(paint(**BOXES)))
 
 

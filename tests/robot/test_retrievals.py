@@ -2,17 +2,10 @@
 
 import pytest
 
-from cpor.learn.control import RiskInputError
+from cpor.errors import FittingError, InputFileError
 from cpor.learn.retrievals import promise_retrievals
 from cpor.model import FittedModel, bundled_model
-from cpor.robot.judged_retrievals import (
-    Retrieval,
-    RetrievalFileError,
-    keep_retrieval,
-    read_retrievals,
-    say_promise,
-    set_up,
-)
+from cpor.robot.judged_retrievals import Retrieval, keep_retrieval, read_retrievals, say_promise, set_up
 from cpor.system import System
 
 
@@ -26,7 +19,7 @@ def test_thresholds_are_tested_from_the_highest_down_until_one_fails():
     assert promise_retrievals({0.8: runs(0, 40), 0.9: runs(0, 22)}, 0.1, 0.1).tau == 0.8
     few = promise_retrievals({0.9: runs(0, 21)}, 0.1, 0.1)
     assert few.tau is None and "22 without any" in few.reason
-    with pytest.raises(RiskInputError, match="no retrievals"):
+    with pytest.raises(FittingError, match="no retrievals"):
         promise_retrievals({}, 0.1, 0.1)
 
 
@@ -101,5 +94,5 @@ def test_lines_are_kept_and_a_torn_last_one_is_left_out(tmp_path):
     file.write_text(file.read_text() + '{"run": "b"')
     assert read_retrievals([file]) == [one]
     file.write_text('{"run": "b"}\n')
-    with pytest.raises(RetrievalFileError, match="line 1"):
+    with pytest.raises(InputFileError, match="line 1"):
         read_retrievals([file])

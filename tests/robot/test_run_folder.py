@@ -11,8 +11,9 @@ from support.plain_system import plain_system
 from support.sizes import sized
 
 from cpor.decision import Defer, Grasp, Remove
+from cpor.errors import InputFileError
 from cpor.robot.loop import retrieve
-from cpor.robot.run_folder import RunFolder, RunRecordError, read_run, replay
+from cpor.robot.run_folder import RunFolder, read_run, replay
 
 TESTS = Path(__file__).parents[1]
 
@@ -45,26 +46,26 @@ def test_replay_decides_alike_and_tells_where_another_decider_differs(recorded):
 
 
 def test_a_folder_with_something_in_it_is_refused(recorded):
-    with pytest.raises(RunRecordError, match="not empty"):
+    with pytest.raises(InputFileError, match="not empty"):
         RunFolder(recorded[0])
 
 
 def test_what_is_no_run_or_damaged_is_refused(recorded, tmp_path):
     folder, _ = recorded
-    with pytest.raises(RunRecordError, match="holds no run"):
+    with pytest.raises(InputFileError, match="holds no run"):
         read_run(tmp_path)
     content = json.loads((folder / "cycle_01.json").read_text())
     (folder / "cycle_01.json").write_text(json.dumps({**content, "attempt": "maybe"}))
-    with pytest.raises(RunRecordError, match=r"cycle_01\.json is damaged: attempt"):
+    with pytest.raises(InputFileError, match=r"cycle_01\.json is damaged: attempt"):
         read_run(folder)
     (folder / "cycle_01.json").unlink()
-    with pytest.raises(RunRecordError, match="lacks a cycle"):
+    with pytest.raises(InputFileError, match="lacks a cycle"):
         read_run(folder)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}])
 def test_what_is_not_json_is_refused(tmp_path, value):
-    with pytest.raises(RunRecordError, match="about"):
+    with pytest.raises(InputFileError, match="about"):
         RunFolder(tmp_path / "run", {"rng": value})
 
 
@@ -74,7 +75,7 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from support.box_table import BoxTable, TableMasks
 from cpor.robot.loop import retrieve
-from cpor.robot.run_folder import RunFolder, RunRecordError, read_run
+from cpor.robot.run_folder import RunFolder, InputFileError, read_run
 from support.plain_system import plain_system
 
 def run(folder, die_at):
@@ -108,7 +109,7 @@ for k in map(int, sys.argv[3:]):
         assert found.ended is None or k > 50
         most_cycles = max(most_cycles, len(found.cycles))
         begun += any(cycle.attempt == "begun" for cycle in found.cycles)
-    except RunRecordError as error:
+    except InputFileError as error:
         if "holds no run" not in str(error):
             unreadable.append(str(error))
 print(kills, most_cycles, begun, unreadable)

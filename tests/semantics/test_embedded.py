@@ -6,9 +6,8 @@ import pytest
 from support.layered import draw_layered_scene
 from support.networks import three_rectangles, write_area_scorer
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.evidence.pair_crops import near_pairs
-from cpor.perception.network_file import WeightsError
 from cpor.scene import BlockedBy, DetectedObject, Scene
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.embedded import EmbeddedScorer, build
@@ -71,7 +70,7 @@ def test_configurations_make_it(tmp_path):
     with pytest.raises(ScorerError, match="unknown option"):
         build(ScorerConfig(kind="embedded", options={"file": "x"}))
     missing = build(ScorerConfig(kind="embedded", options={"path": str(tmp_path / "no.onnx")}))
-    with pytest.raises(WeightsError, match=r"no\.onnx cannot be read"):
+    with pytest.raises(InputFileError, match=r"no\.onnx cannot be read"):
         missing.score(three_rectangles(), [BlockedBy(1, 2)])
 
 

@@ -9,13 +9,13 @@ from starlette.testclient import TestClient
 from support.mutated_uploads import encode_multipart, small_scene
 from support.served import PATIENCE_S, get, post, served
 
-from cpor.cli.serve import ServeNotInstalledError, serve
-from cpor.errors import InvalidSettingError
+from cpor.cli.serve import serve
+from cpor.errors import InvalidSettingError, MissingExtraError
 from cpor.io.scene_folder import write_scene_folder
 from cpor.scene import Scene
 from cpor.serve.client import Client, ServiceError
 from cpor.serve.http.http_app import create_app
-from cpor.serve.http.server import CannotListenError, listen
+from cpor.serve.http.server import listen
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.jobs.workers import WorkerPool
 from cpor.testing import example_frame
@@ -260,13 +260,13 @@ def test_a_port_that_is_taken_is_said():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(CannotListenError, match="choose another --port"):
+        with pytest.raises(InvalidSettingError, match="choose another --port"):
             listen("127.0.0.1", taken.getsockname()[1])
 
 
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ServeNotInstalledError, match=r"pip install 'cpor-grasp\[serve\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'cpor-grasp\[serve\]'"):
         serve()
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.scene_set import read_scenes
 from cpor.sim.dataset.make import (
     SPLIT_SIZES,
-    DatasetError,
     DatasetSettings,
     plan_dataset,
     plan_split,
@@ -60,7 +59,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(made, tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (out / "manifest.json").exists()
-    with pytest.raises(DatasetError, match="not finished"):
+    with pytest.raises(InputFileError, match="not finished"):
         list(read_split(out))
     first = (out / "scene_00000" / "rgb.png").stat().st_mtime_ns
     write_dataset(plan_dataset(N, 5, settings=SMALL), out)
@@ -145,27 +144,27 @@ def test_the_standard_split_has_its_sizes_and_no_scene_twice(evidence):
 )
 def test_another_data_set_is_not_written_over(made, other, said):
     before = content(made)
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(InputFileError, match=said):
         write_dataset(other, made)
     assert content(made) == before
 
 
 def test_a_smaller_set_does_not_leave_strangers_behind(made):
-    with pytest.raises(DatasetError, match=r"beyond the 2.*larger --scenes"):
+    with pytest.raises(InputFileError, match=r"beyond the 2.*larger --scenes"):
         write_dataset(plan_dataset(2, 5, settings=SMALL), made)
 
 
 def test_a_folder_of_other_things_is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(DatasetError, match=r"letter\.txt"):
+    with pytest.raises(InputFileError, match=r"letter\.txt"):
         write_dataset(plan_dataset(1, 0, settings=SMALL), tmp_path)
 
 
 def test_what_is_no_data_set_is_said_to_be_none(tmp_path):
-    with pytest.raises(DatasetError, match=r"no manifest\.json"):
+    with pytest.raises(InputFileError, match=r"no manifest\.json"):
         list(read_split(tmp_path))
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(DatasetError, match="split"):
+    with pytest.raises(InputFileError, match="split"):
         list(read_split(tmp_path))
 
 
@@ -179,7 +178,7 @@ def test_a_damaged_plan_says_what_to_delete(tmp_path):
     out = tmp_path / "set"
     (out / ".making").mkdir(parents=True)
     (out / ".making" / "plan.json").write_text('{"split": "seed')
-    with pytest.raises(DatasetError, match=f"plan.json is damaged.*delete {out}"):
+    with pytest.raises(InputFileError, match=f"plan.json is damaged.*delete {out}"):
         write_dataset(plan_dataset(1, 0, settings=SMALL), out)
 
 
@@ -192,9 +191,9 @@ def test_no_workers_leave_nothing_behind(tmp_path):
 def test_a_folder_that_cannot_be_made_is_named_with_a_remedy(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     plan = plan_dataset(1, 0, settings=SMALL)
-    with pytest.raises(DatasetError, match=r"letter\.txt is a file.*choose another --out"):
+    with pytest.raises(InputFileError, match=r"letter\.txt is a file.*choose another --out"):
         write_dataset(plan, tmp_path / "letter.txt")
-    with pytest.raises(DatasetError, match=r"cannot create the folder .*set.*choose another --out"):
+    with pytest.raises(InputFileError, match=r"cannot create the folder .*set.*choose another --out"):
         write_dataset(plan, tmp_path / "letter.txt" / "set")
 
 

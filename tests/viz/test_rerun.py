@@ -13,9 +13,8 @@ from support.plain_system import plain_system
 from cpor.apps.demo import DemoShow
 from cpor.cli.app import main
 from cpor.decision import Grasp
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, MissingExtraError
 from cpor.io.scene_folder import read_scene_folder
-from cpor.perception.network_file import MissingExtraError
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import read_run

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from cpor.errors import CporError
+from cpor.errors import CporError, MissingExtraError
 from cpor.gate.check import Check
 from cpor.gate.frame import check_frame
 from cpor.io.depth_unit import guess_depth_unit
 from cpor.io.frame_files import read_input, read_steps
 from cpor.model import Bundled, FittedModel, bundled_model
-from cpor.perception.network_file import PACKAGED, MissingExtraError, read_network
+from cpor.perception.network_file import PACKAGED, read_network
 from cpor.scene import Observation, Scene
 from cpor.system import System
 

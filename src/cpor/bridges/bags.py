@@ -15,11 +15,10 @@ import numpy as np
 
 from cpor.bridges.bag_cameras import Alignment, BagError, align, size
 from cpor.bridges.ros_images import is_colour, is_depth, read_colour, read_depth
-from cpor.errors import CporError, list_labels
+from cpor.errors import CporError, MissingExtraError, list_labels
 from cpor.io.depth import DepthCamera
 from cpor.io.frame_files import make_observation
 from cpor.io.images import DAMAGED
-from cpor.perception.network_file import MissingExtraError
 from cpor.scene import Camera, Observation
 
 SUFFIXES = (".bag", ".mcap", ".db3")

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from cpor.errors import InvalidSceneError, RobotError
-from cpor.perception.network_file import MissingExtraError
+from cpor.errors import InvalidSceneError, MissingExtraError, RobotError
 from cpor.robot.grasps import GraspPose, Gripper
 from cpor.scene import Observation, Scene
 from cpor.system import System

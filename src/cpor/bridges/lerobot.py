@@ -15,10 +15,9 @@ import numpy as np
 from jaxtyping import UInt16
 
 from cpor.decision import Defer, Grasp
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, MissingExtraError
 from cpor.io.images import encode_png
 from cpor.io.whole_files import write_text
-from cpor.perception.network_file import MissingExtraError
 from cpor.robot.cycle import Cycle
 from cpor.robot.run_folder import RecordedRun
 from cpor.scene import Observation, Scene

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, MissingExtraError
 from cpor.io.whole_files import write_bytes
-from cpor.perception.network_file import MissingExtraError
 from cpor.robot.cycle import Cycle
 from cpor.robot.records import cycle_to_record
 from cpor.robot.run_folder import RecordedRun

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpor import __version__
 from cpor.bridges.agent import AgentTools, Told
-from cpor.errors import CporError, RobotError, SimulationError
-from cpor.perception.network_file import MissingExtraError
+from cpor.errors import CporError, MissingExtraError, RobotError, SimulationError
 from cpor.serve.http.settings import ServeSettings
 
 if TYPE_CHECKING:

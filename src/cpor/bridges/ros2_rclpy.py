@@ -13,7 +13,7 @@ from typing import Any
 from cpor.bridges.ros2_messages import WireError, decode, encode
 from cpor.bridges.ros2_transport import Heard, OnAnswers, OnReply, SentTimes
 from cpor.bridges.ros2_types import full_name
-from cpor.perception.network_file import MissingExtraError
+from cpor.errors import MissingExtraError
 
 
 class RclpyTransport:

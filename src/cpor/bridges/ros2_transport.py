@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias
 
 from cpor.bridges.ros2_messages import WireError, decode, encode
 from cpor.bridges.ros2_types import FieldType, fields_of, type_hash, type_name
-from cpor.perception.network_file import MissingExtraError
+from cpor.errors import MissingExtraError
 
 Heard: TypeAlias = Callable[[SimpleNamespace | WireError, float], None]
 """Told each message, or what is wrong with what came, and when it was sent, as near as can be told, on this

@@ -24,8 +24,7 @@ from typing import Any, Literal, TypeAlias
 
 from cpor.answer import Answer
 from cpor.decision import Action, Defer, Grasp
-from cpor.errors import CporError
-from cpor.perception.network_file import MissingExtraError
+from cpor.errors import CporError, MissingExtraError
 from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.confirm import Delivery
 from cpor.robot.cycle import LoopSettings

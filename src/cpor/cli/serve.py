@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cpor.cli.options import LEARN, MORE, SERVICE
-from cpor.errors import CporError, InvalidSettingError
+from cpor.errors import InvalidSettingError, MissingExtraError
 
 TokenEnv = Annotated[
     str | None,
@@ -23,10 +23,6 @@ TokenFile = Annotated[
 ]
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
-
-
-class ServeNotInstalledError(CporError):
-    """The extra that the service needs is not there."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -123,7 +119,7 @@ def label(
 
 def _check_installed() -> None:
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise ServeNotInstalledError(
+        raise MissingExtraError(
             f"the service needs {missing[0]}, which is not installed; run: pip install 'cpor-grasp[serve]'"
         )
 

@@ -16,18 +16,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from cpor.errors import one_of
+from cpor.errors import InputFileError, MissingExtraError, one_of
 from cpor.evidence.geometry import GeometricEvidence, GeometrySettings, PairState, geometric_evidence
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
 from cpor.evidence.shadows import FILLING, fill_shadows
-from cpor.perception.network_file import (
-    PACKAGED,
-    MissingExtraError,
-    Session,
-    WeightsError,
-    open_network,
-    read_network,
-)
+from cpor.perception.network_file import PACKAGED, Session, open_network, read_network
 from cpor.scene import Scene
 
 PAPER_SHARE = 0.1
@@ -225,7 +218,7 @@ def run_pairs(session: Session, path: Path, pairs: Sequence[Pair], cut: Any) -> 
         batch = pairs[start : start + MOST_AT_ONCE]
         logit = np.asarray(session.run(["logit"], {"crops": cut(batch)})[0], dtype=np.float64)
         if logit.shape != (len(batch), 2, len(RELATIONS)):
-            raise WeightsError(
+            raise InputFileError(
                 f"{path} gave {logit.shape} for {len(batch)} pairs; expected (n, 2, {len(RELATIONS)})"
             )
         said[start : start + len(batch)] = logit

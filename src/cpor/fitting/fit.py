@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from cpor.decision import Decision, Defer
-from cpor.errors import InvalidSettingError, SceneFileError, list_labels
+from cpor.errors import FittingError, InvalidSettingError, SceneFileError, list_labels
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
 from cpor.evidence.nearness import WithNearness
 from cpor.evidence.source import Source
-from cpor.fitting.labelled import FittingError, LabelledScene, group_copies, split
+from cpor.fitting.labelled import LabelledScene, group_copies, split
 from cpor.fitting.stages import (
     ReliabilityData,
     action_reliability,

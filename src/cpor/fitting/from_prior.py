@@ -15,14 +15,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from cpor.decision import Decision, Defer
+from cpor.errors import FittingError
 from cpor.fitting.fit import FitSettings, mode_figures, reference_of, setup_of, tested_with_of
-from cpor.fitting.labelled import FittingError, LabelledScene, group_copies
+from cpor.fitting.labelled import LabelledScene, group_copies
 from cpor.fitting.moved_stages import choose_weight, folds_of, move, pairs_of
 from cpor.infer.decide import decide_many
 from cpor.learn.action import ActionCalibrator
 from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
 from cpor.learn.control import control_risk, least_supported
-from cpor.learn.pairs import CalibrationInputError
 from cpor.learn.reliability import ece
 from cpor.learn.scoring import nll
 from cpor.learn.tau_grid import choose_tau_grid
@@ -281,7 +281,7 @@ def _rate(cases: Sequence[_Case]) -> ActionCalibrator | None:
         return None
     values, right, is_target, group = (np.array(column) for column in zip(*rated, strict=True))
     for roles in (is_target.astype(bool), None):
-        with suppress(CalibrationInputError):
+        with suppress(FittingError):
             return ActionCalibrator.fit(values, right.astype(bool), is_target=roles, group=group)
     return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from cpor.errors import CporError, InvalidSceneError, list_labels
+from cpor.errors import FittingError, InvalidSceneError, list_labels
 from cpor.evidence import UnseenEvidence
 from cpor.gate.setup import setup_figures
 from cpor.model import PARTS
@@ -29,10 +29,6 @@ It leaves fewer objects than that without any mask, 4.3 % of 1,301 in 120 scenes
 
 DROPS_PER_SCENE = 3
 """How often each labelled scene is looked at with masks dropped."""
-
-
-class FittingError(CporError, ValueError):
-    """Labelled scenes that a model cannot be fitted to."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from cpor.errors import FittingError
 from cpor.evidence.source import GEOMETRY, SEMANTIC
-from cpor.fitting.labelled import FittingError, LabelledScene, gather, group_copies, images
+from cpor.fitting.labelled import LabelledScene, gather, group_copies, images
 from cpor.learn.cross_validation import N_FOLDS
 from cpor.learn.gated import GatedFusion
 from cpor.learn.logistic import LogisticCalibrator

@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from cpor.decision import Decision, Defer
+from cpor.errors import FittingError
 from cpor.evidence.source import SEMANTIC
-from cpor.fitting.labelled import FittingError, LabelledScene, ValuesOf, gather, images
+from cpor.fitting.labelled import LabelledScene, ValuesOf, gather, images
 from cpor.infer.decide import decide_many
 from cpor.learn.action import ActionCalibrator
 from cpor.learn.band import BeliefBand
@@ -17,7 +18,6 @@ from cpor.learn.coverage import CandidateCoverage, CoverageCase
 from cpor.learn.cross_validation import N_FOLDS
 from cpor.learn.gated import GatedFusion, Guard, learn_most_disagreement
 from cpor.learn.logistic import BASE_PENALTY, LogisticCalibrator, cross_fit_on_chain
-from cpor.learn.pairs import CalibrationInputError
 from cpor.learn.protocol import Calibrator
 from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
 from cpor.learn.unseen import UnseenCalibrator
@@ -66,7 +66,7 @@ def _naming(stage: str) -> Iterator[None]:
     """Say in which part of the fit the data did not suffice."""
     try:
         yield
-    except CalibrationInputError as problem:
+    except FittingError as problem:
         raise FittingError(f"{stage}: {problem}") from None
 
 
@@ -140,7 +140,7 @@ def fit_unseen(
     part, other = (
         [dropped for each in parts[name] for dropped in each.dropped] for name in ("calibration", "fusion")
     )
-    with suppress(CalibrationInputError):
+    with suppress(FittingError):
         unseen = UnseenCalibrator.fit(part)
         p = np.concatenate([unseen.apply(cues) for cues, _ in other])
         label = np.concatenate([label for _, label in other])
@@ -170,7 +170,7 @@ def fit_band(fitted: Pipeline, part: Sequence[LabelledScene], delta: float) -> B
 
     part = [each.believed_by(fitted) for each in part]
     p = gather(part, lambda each: each.beliefs.p_fused, believed)
-    with suppress(CalibrationInputError):
+    with suppress(FittingError):
         return BeliefBand.fit(p, gather(part, LABEL, believed), images(part, believed), delta)
     return None
 
@@ -260,7 +260,7 @@ def _fit_rate(
             image.append(each.image)
     arrays = np.array(score), np.array(right, bool)
     for roles in (np.array(is_target, bool), None):  # one map for both kinds where one kind is too rare
-        with suppress(CalibrationInputError):
+        with suppress(FittingError):
             return ActionCalibrator.fit(*arrays, is_target=roles, group=np.array(image))
     return None
 

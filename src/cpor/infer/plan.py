@@ -112,17 +112,6 @@ class Plan:
         return Remove(self.steps[0].obj) if self.steps else Grasp(self.target)
 
     @property
-    def expected_removals(self) -> float:
-        """Removals tried until the target is free or one is not valid; none where it asks first."""
-        tried = [1.0, *(step.p_valid_so_far for step in self.steps)]
-        return 0.0 if self.ask else float(sum(tried[: len(self.steps)]))
-
-    @property
-    def expected_questions(self) -> float:
-        """Questions, one where the plan asks first or fails; at most, where its validity has a range."""
-        return 1.0 if self.ask else 1.0 - self.p_valid
-
-    @property
     def note(self) -> str | None:
         """Why the plan begins differently from the single-step decision; None where it does not."""
         now, single = self.first_action, self.decision.action

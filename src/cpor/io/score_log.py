@@ -8,13 +8,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from cpor.errors import CporError, list_labels
+from cpor.errors import InputFileError, list_labels
 
 COLUMNS = ("image", "prob_edge", "N_cand", "label")
-
-
-class ScoreLogError(CporError, ValueError):
-    """A file that cannot be read as a score log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +37,7 @@ def read_score_log(path: str | Path) -> ScoreLog:
     """Read a CSV with the columns image, prob_edge, N_cand and label; others are ignored.
 
     Raises:
-        ScoreLogError: With the file, the line and what is wrong in it.
+        InputFileError: With the file, the line and what is wrong in it.
     """
     path = Path(path)
     try:
@@ -49,15 +45,15 @@ def read_score_log(path: str | Path) -> ScoreLog:
             rows = csv.DictReader(file)
             missing = [name for name in COLUMNS if name not in (rows.fieldnames or [])]
             if missing:
-                raise ScoreLogError(
+                raise InputFileError(
                     f"{path} has no column {missing[0]!r}; it needs {list_labels(COLUMNS)}, "
                     f"it has: {list_labels(rows.fieldnames or ['nothing'])}"
                 )
             read = [_read_row(path, rows.line_num, row) for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise ScoreLogError(f"cannot read the score log {path}: {problem}") from None
+        raise InputFileError(f"cannot read the score log {path}: {problem}") from None
     if not read:
-        raise ScoreLogError(f"{path} has no rows below its header")
+        raise InputFileError(f"{path} has no rows below its header")
     image, score, count, label = zip(*read, strict=True)
     return ScoreLog(np.array(image), np.array(score), np.array(count), np.array(label, bool))
 
@@ -65,10 +61,10 @@ def read_score_log(path: str | Path) -> ScoreLog:
 def _read_row(path: Path, line: int, row: dict[str, str | None]) -> tuple[str, float, float, bool]:
     cells = [row[name] for name in COLUMNS]
     if any(cell is None for cell in cells):
-        raise ScoreLogError(f"{path}, line {line}: fewer cells than the header has columns")
+        raise InputFileError(f"{path}, line {line}: fewer cells than the header has columns")
     image, score, count, label = (str(cell).strip() for cell in cells)
     if label not in ("0", "1", "0.0", "1.0"):
-        raise ScoreLogError(f"{path}, line {line}: label is {label!r}; it must be 0 or 1")
+        raise InputFileError(f"{path}, line {line}: label is {label!r}; it must be 0 or 1")
     return (
         image,
         math.nan if score == "" else _number(path, line, "prob_edge", score, 0.0, 1.0),
@@ -85,5 +81,5 @@ def _number(path: Path, line: int, name: str, cell: str, low: float, high: float
     if not (low <= value <= high and math.isfinite(value)):
         limits = f"in [{low:g}, {high:g}]" if math.isfinite(high) else f"of at least {low:g}"
         empty = ", or nothing where there was no answer" if name == "prob_edge" else ""
-        raise ScoreLogError(f"{path}, line {line}: {name} is {cell!r}; give a number {limits}{empty}")
+        raise InputFileError(f"{path}, line {line}: {name} is {cell!r}; give a number {limits}{empty}")
     return value

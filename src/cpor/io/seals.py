@@ -14,17 +14,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from cpor.errors import CporError, InvalidSettingError
+from cpor.errors import InvalidSettingError, MissingExtraError
 
 ACCOUNT = "account"
 """In place of a public key: sealed with the account's own key."""
 
 _CONTEXT = b"cpor seal 1 "
 """Before the digest in what is signed: a signature made for another purpose is none of ours."""
-
-
-class MissingSigningError(CporError, ImportError):
-    """The optional dependency of signatures is not installed."""
 
 
 class Seal(BaseModel):
@@ -77,7 +73,7 @@ def sign(digest: str, key_file: Path) -> Seal:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     except ImportError:
-        raise MissingSigningError("signing needs cryptography: pip install 'cpor-grasp[sign]'") from None
+        raise MissingExtraError("signing needs cryptography: pip install 'cpor-grasp[sign]'") from None
     remedy = f"make one with: ssh-keygen -t ed25519 -N '' -f {key_file}"
     try:
         key = serialization.load_ssh_private_key(key_file.read_bytes(), password=None)

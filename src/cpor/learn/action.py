@@ -8,17 +8,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, model_validator
 
+from cpor.errors import FittingError
 from cpor.learn.conditioned import fit_conditioned_platt
 from cpor.learn.cross_validation import N_FOLDS, PENALTY_GRID, cross_fit
 from cpor.learn.isotonic import isotonic_knots, rates_by_score
-from cpor.learn.pairs import (
-    CalibrationInputError,
-    answered_pairs,
-    check_labels,
-    check_scores,
-    clipped_logit,
-    clipped_sigmoid,
-)
+from cpor.learn.pairs import answered_pairs, check_labels, check_scores, clipped_logit, clipped_sigmoid
 from cpor.learn.scoring import nll
 from cpor.learn.versioned import VersionedModel
 
@@ -159,7 +153,7 @@ class ActionCalibrator(VersionedModel):
         answered, values, truth = answered_pairs(score, label)
         images = np.arange(answered.size) if group is None else np.asarray(group)
         if images.shape != answered.shape:
-            raise CalibrationInputError(f"{answered.size} scores and groups of shape {images.shape}")
+            raise FittingError(f"{answered.size} scores and groups of shape {images.shape}")
         images = images[answered]
         if is_target is None:
             rate, curve = _choose_rate(values, truth, images, rng)
@@ -169,8 +163,8 @@ class ActionCalibrator(VersionedModel):
         for role, rows in (("grasp", grasps), ("remove", ~grasps)):
             try:
                 rates[role], curves[role] = _choose_rate(values[rows], truth[rows], images[rows], rng)
-            except CalibrationInputError as problem:
-                raise CalibrationInputError(
+            except FittingError as problem:
+                raise FittingError(
                     f"the actions of kind '{role}' do not suffice: {problem}; leave out is_target to fit one "
                     "map to both kinds"
                 ) from None
@@ -189,7 +183,7 @@ class ActionCalibrator(VersionedModel):
         if not self.by_role:
             return self.remove.apply(values)
         if is_target is None:
-            raise CalibrationInputError("this calibrator tells grasping from removing: give is_target")
+            raise FittingError("this calibrator tells grasping from removing: give is_target")
         grasps = check_labels(is_target, values.size)
         return np.where(grasps, self.grasp.apply(values), self.remove.apply(values))
 

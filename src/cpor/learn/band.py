@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from pydantic import Field
 
-from cpor.learn.pairs import CalibrationInputError
+from cpor.errors import FittingError
 from cpor.learn.versioned import VersionedModel
 
 LEAST_P = 1e-6
@@ -69,7 +69,7 @@ class BeliefBand(VersionedModel):
         _, group = np.unique(image, return_inverse=True)
         n_images = int(group.max(initial=-1)) + 1
         if n_images < FEWEST_IMAGES:
-            raise CalibrationInputError(f"{n_images} images; a band takes {FEWEST_IMAGES} or more")
+            raise FittingError(f"{n_images} images; a band takes {FEWEST_IMAGES} or more")
         rows = np.stack([_logit(p), np.ones(p.size)], axis=1)
         line = np.array([1.0, 0.0])
         for _ in range(_STEPS):

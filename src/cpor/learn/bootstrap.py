@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from cpor.learn.scoring import MetricInputError
+from cpor.errors import FittingError
 
 N_RESAMPLES = 2000
 LEVEL = 0.95
@@ -58,11 +58,11 @@ def bootstrap_mean(
     """
     numbers = np.asarray(values, np.float64)
     if numbers.ndim != 1 or numbers.size == 0 or np.shape(image) != numbers.shape:
-        raise MetricInputError(
+        raise FittingError(
             f"values of shape {numbers.shape} and images of shape {np.shape(image)}: give one image a value"
         )
     if not np.isfinite(numbers).all():
-        raise MetricInputError("a value is not a finite number; leave such cases out on purpose")
+        raise FittingError("a value is not a finite number; leave such cases out on purpose")
     _, group = np.unique(np.asarray(image), return_inverse=True)
     total = np.bincount(group, numbers)
     count = np.bincount(group).astype(np.float64)

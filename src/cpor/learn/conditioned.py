@@ -12,8 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import expit
 
-from cpor.errors import InvalidSettingError
-from cpor.learn.pairs import CalibrationInputError
+from cpor.errors import FittingError, InvalidSettingError
 
 LOG_SLOPE_LIMIT = 5.0
 """|log a| is clipped to this, eq. calibration."""
@@ -120,7 +119,7 @@ def fit_conditioned_platt(
     if not with_bias:
         gradient[k + 1] = 0.0
     if not np.isfinite(theta).all() or np.abs(gradient).max() > GRADIENT_TOLERANCE:
-        raise CalibrationInputError(
+        raise FittingError(
             f"the fit to {label.size} pairs did not settle (largest slope {np.abs(gradient).max():.2g}): "
             "the conditions may tell the labels apart completely; give a penalty above 0"
         )

@@ -17,13 +17,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from pydantic import Field, model_validator
 from scipy.special import bdtr, bdtrik, betaincinv
 
-from cpor.errors import CporError, InvalidSettingError
+from cpor.errors import FittingError, InvalidSettingError
 from cpor.learn.versioned import VersionedModel
-
-
-class RiskInputError(CporError, ValueError):
-    """Scores and outcomes that no promise can be computed from."""
-
 
 MOST_DELTA = 0.5
 """A promise that is likelier broken than kept is none."""
@@ -181,7 +176,7 @@ def control_risk(
     values, errors = check_outcomes(score, wrong)
     grid = np.asarray(tau_grid, dtype=np.float64)
     if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all() or np.any(np.diff(grid) >= 0.0):
-        raise RiskInputError("the tau grid must hold at least one number, all finite and decreasing")
+        raise FittingError("the tau grid must hold at least one number, all finite and decreasing")
     n = values.size
     kinds = by_kind(stratum, n)
     counts = {name: count_executed(values[at], errors[at], grid) for name, at in kinds.items()}
@@ -262,19 +257,19 @@ def check_outcomes(
     """Scores as float64 and outcomes as bool; there must be some, as many of each."""
     values, errors = np.asarray(score, dtype=np.float64), np.asarray(wrong)
     if values.ndim != 1 or errors.shape != values.shape:
-        raise RiskInputError(
+        raise FittingError(
             f"scores of shape {values.shape} and outcomes of shape {errors.shape}: give one outcome a score"
         )
     if values.size == 0:
-        raise RiskInputError("there are no scenes to learn from")
+        raise FittingError("there are no scenes to learn from")
     outside = np.flatnonzero((values < 0.0) | (values > 1.0))
     if outside.size:
-        raise RiskInputError(
+        raise FittingError(
             f"score {outside[0]} is {values[outside[0]]}; it must lie in [0, 1], or be NaN for no answer"
         )
     bad = np.flatnonzero((errors != 0) & (errors != 1))
     if bad.size:
-        raise RiskInputError(f"outcome {bad[0]} is {errors[bad[0]]}; an action is wrong (1) or not (0)")
+        raise FittingError(f"outcome {bad[0]} is {errors[bad[0]]}; an action is wrong (1) or not (0)")
     return values, errors.astype(bool)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import Field
 
-from cpor.learn.pairs import CalibrationInputError
+from cpor.errors import FittingError
 from cpor.learn.versioned import VersionedModel
 
 
@@ -53,7 +53,7 @@ class CandidateCoverage(VersionedModel):
     def fit(cls, cases: Sequence[CoverageCase], alpha: float) -> "CandidateCoverage":
         """Fit to scenes of which no two show one picture; rates have half a count each way."""
         if not cases:
-            raise CalibrationInputError("there are no scenes to learn from")
+            raise FittingError("there are no scenes to learn from")
         farthest = np.sort([case.farthest for case in cases])
         rank = int(alpha * (len(cases) + 1) + 1e-9)
         least = None if rank == 0 else min(float(farthest[rank - 1]), 0.0)

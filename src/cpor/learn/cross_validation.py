@@ -7,7 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from cpor.learn.pairs import CalibrationInputError, check_labels
+from cpor.errors import FittingError
+from cpor.learn.pairs import check_labels
 from cpor.learn.scoring import nll
 
 PENALTY_GRID = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
@@ -56,7 +57,7 @@ def fold_of(
     """
     _, first, index = np.unique(np.asarray(group), return_index=True, return_inverse=True)
     if not 2 <= n_folds <= first.size:
-        raise CalibrationInputError(
+        raise FittingError(
             f"{n_folds} folds of {first.size} images: folds are at least 2 and at most one an image"
         )
     order = np.argsort(first) if rng is None else rng.permutation(first.size)
@@ -108,7 +109,7 @@ def penalty_curve(
     for row, penalty in enumerate(grid):
         try:
             held_out = _held_out(predict(penalty), fold)
-        except CalibrationInputError as failure:  # such as no best fit without a penalty
+        except FittingError as failure:  # such as no best fit without a penalty
             problem = failure
             by_fold[row] = np.inf
             pooled.append(np.inf)

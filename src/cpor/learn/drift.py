@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from cpor.errors import InvalidSettingError
-from cpor.learn.control import RiskInputError
+from cpor.errors import FittingError, InvalidSettingError
 
 N_PERMUTATIONS = 999
 """The least p-value is 1 / (N_PERMUTATIONS + 1)."""
@@ -93,12 +92,12 @@ def _pool(
 ) -> tuple[list[str], Float[np.ndarray, "nm k"], int]:
     names = sorted(calibration)
     if not names or names != sorted(new):
-        raise RiskInputError(f"features differ: calibration has {names}, the new scenes have {sorted(new)}")
+        raise FittingError(f"features differ: calibration has {names}, the new scenes have {sorted(new)}")
     sizes = []
     for part, which in ((calibration, "calibration"), (new, "new")):
         lengths = {np.asarray(part[name]).shape for name in names}
         if len(lengths) != 1 or len(next(iter(lengths))) != 1 or 0 in next(iter(lengths)):
-            raise RiskInputError(
+            raise FittingError(
                 f"each feature of the {which} scenes needs one number a scene, and at least one"
             )
         sizes.append(next(iter(lengths))[0])

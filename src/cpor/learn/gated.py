@@ -9,17 +9,11 @@ from jaxtyping import Bool, Float, Shaped
 from pydantic import Field, NonNegativeFloat
 from scipy.special import expit, logit
 
-from cpor.errors import list_labels
+from cpor.errors import FittingError, list_labels
 from cpor.evidence.source import GEOMETRY
 from cpor.learn.conditioned import GRADIENT_TOLERANCE, check_penalty
 from cpor.learn.cross_validation import N_FOLDS, PENALTY_GRID, PenaltyCurve, Predict, penalty_curve
-from cpor.learn.pairs import (
-    CalibrationInputError,
-    check_labels,
-    check_scores,
-    clipped_logit,
-    clipped_sigmoid,
-)
+from cpor.learn.pairs import check_labels, check_scores, clipped_logit, clipped_sigmoid
 from cpor.learn.prior import check_prior
 from cpor.learn.versioned import VersionedModel
 
@@ -97,9 +91,9 @@ class GatedFusion(VersionedModel):
         answered = sources.answered
         truth = label[answered]
         if truth.size == 0:
-            raise CalibrationInputError("there is nothing to fit to: no labelled pair has a source")
+            raise FittingError("there is nothing to fit to: no labelled pair has a source")
         if truth.all() or not truth.any():
-            raise CalibrationInputError(
+            raise FittingError(
                 f"all {truth.size} labels are {int(truth[0])}: weights can only be learnt where both occur"
             )
         prior = float(truth.mean())
@@ -124,7 +118,7 @@ class GatedFusion(VersionedModel):
         held = np.array([False, *(weight == 0.0 for weight in beta)])
         slope = np.where(held, np.minimum(found.jac, 0.0), found.jac)
         if not np.isfinite(found.x).all() or np.abs(slope).max() > GRADIENT_TOLERANCE:
-            raise CalibrationInputError(
+            raise FittingError(
                 f"the fit to {truth.size} pairs did not settle: the sources may tell the labels apart "
                 "completely; give a penalty above 0"
             )
@@ -153,7 +147,7 @@ class GatedFusion(VersionedModel):
         """
         for name in p.keys() - self.beta.keys():
             if not np.isnan(p[name]).all():
-                raise CalibrationInputError(
+                raise FittingError(
                     f"the fusion has no weight for the source {name!r}, only for "
                     f"{list_labels(list(self.beta))}; fit a model with that source"
                 )
@@ -260,7 +254,7 @@ class _Sources:
             names: The columns; None: the sources given. One that is not given has no answers.
         """
         if not p:
-            raise CalibrationInputError("give at least one source of probabilities")
+            raise FittingError("give at least one source of probabilities")
         given = {name: check_scores(values, f"p of {name}, pair") for name, values in p.items()}
         gates = {
             name: check_scores(r, f"reliability of {name}, pair") for name, r in (reliability or {}).items()
@@ -269,7 +263,7 @@ class _Sources:
             each.size for each in (*given.values(), *(gates[name] for name in gates.keys() & given.keys()))
         }
         if len(sizes) > 1:
-            raise CalibrationInputError(
+            raise FittingError(
                 f"the sources have {list_labels(sorted(sizes))} entries: give one probability and one "
                 "reliability for each pair"
             )
@@ -283,9 +277,7 @@ class _Sources:
             there = ~np.isnan(given[name])
             gate = gates.get(name, np.ones(n))
             if (missing := np.flatnonzero(there & np.isnan(gate))).size:
-                raise CalibrationInputError(
-                    f"pair {missing[0]} has a probability by {name} but no reliability (NaN)"
-                )
+                raise FittingError(f"pair {missing[0]} has a probability by {name} but no reliability (NaN)")
             weights[there, k] = gate[there]
         return cls(names, columns, weights)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from cpor.learn.pairs import CalibrationInputError, check_scores, clipped_logit
+from cpor.errors import FittingError
+from cpor.learn.pairs import check_scores, clipped_logit
 from cpor.relations import Label
 
 CONDITIONS = (
@@ -85,21 +86,21 @@ def graph_features(
         score: Raw scores in [0, 1], NaN = no answer. Shape (n,).
 
     Raises:
-        CalibrationInputError: Lengths that differ, an object that obstructs itself, a pair given twice.
+        FittingError: Lengths that differ, an object that obstructs itself, a pair given twice.
     """
     values = check_scores(np.array(score, dtype=np.float64))
     pairs = list(zip(blocked, blocker, strict=False))
     if not len(blocked) == len(blocker) == values.size:
-        raise CalibrationInputError(
+        raise FittingError(
             f"{len(blocked)} blocked objects, {len(blocker)} blockers and {values.size} scores make no pairs"
         )
     row_of = {pair: row for row, pair in enumerate(pairs)}
     if len(row_of) < len(pairs):
         twice = next(pair for row, pair in enumerate(pairs) if row_of[pair] != row)
-        raise CalibrationInputError(f"the pair (blocked, blocker) = {twice!r} is given twice; keep one score")
+        raise FittingError(f"the pair (blocked, blocker) = {twice!r} is given twice; keep one score")
     for pair in pairs:
         if pair[0] == pair[1]:
-            raise CalibrationInputError(f"{pair[0]!r} cannot obstruct itself; drop the pair {pair!r}")
+            raise FittingError(f"{pair[0]!r} cannot obstruct itself; drop the pair {pair!r}")
 
     rows_of: dict[Label, list[int]] = {}
     for row, label in enumerate(blocked):

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from pydantic import NonNegativeFloat, PositiveFloat, model_validator
 
-from cpor.errors import CporError
+from cpor.errors import FittingError
 from cpor.learn.conditioned import LOG_SLOPE_LIMIT, conditioned_platt, fit_conditioned_platt
 from cpor.learn.cross_validation import (
     N_FOLDS,
@@ -29,7 +29,6 @@ from cpor.learn.cross_validation import (
 )
 from cpor.learn.graph_features import CONDITIONS, GraphFeatures, condition_matrix
 from cpor.learn.pairs import (
-    CalibrationInputError,
     answered_pairs,
     check_candidates,
     check_labels,
@@ -39,10 +38,6 @@ from cpor.learn.pairs import (
 )
 from cpor.learn.versioned import VersionedModel
 from cpor.relations import Label, ObstructionPosterior
-
-
-class WrongTargetError(CporError, ValueError):
-    """Probabilities learnt for one target were asked for on behalf of another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +68,7 @@ class OnChainProbabilities:
     def p_on_chain(self, target: Label) -> Float[np.ndarray, " n"]:
         """The probabilities, NaN = no answer; any target but theirs is an error. Shape (n,), read-only."""
         if target != self.target:
-            raise WrongTargetError(
+            raise FittingError(
                 f"these probabilities say what lies on the chain of {self.target!r}; for {target!r} "
                 "compute the graph features anew and apply the calibrator to those"
             )
@@ -217,14 +212,14 @@ class LogisticCalibrator(VersionedModel):
     ) -> Float[np.ndarray, " n"]:
         """Probabilities, shape (n,); see `Calibrator.apply`."""
         if self.sees == "graph":
-            raise CalibrationInputError("a graph-conditioned calibrator holds for one target; use `on_chain`")
+            raise FittingError("a graph-conditioned calibrator holds for one target; use `on_chain`")
         values = check_scores(score)
         return self._apply_rows(values, _conditions(self.sees, values, n_candidates, None))
 
     def on_chain(self, graph: GraphFeatures) -> OnChainProbabilities:
         """Probabilities that each pair of one scene lies on the target's paths; for `graph` only."""
         if self.sees != "graph":
-            raise CalibrationInputError("this calibrator does not see the graph; use `apply`")
+            raise FittingError("this calibrator does not see the graph; use `apply`")
         p = self._apply_rows(graph.score, condition_matrix(graph))
         return OnChainProbabilities(graph.target, graph.blocked, graph.blocker, p)
 
@@ -295,7 +290,7 @@ def cross_fit_on_chain(
         rng: Shuffles the images before they are dealt out to folds.
     """
     if not len(graph) == len(label) == len(group):
-        raise CalibrationInputError(f"{len(graph)} graphs, {len(label)} label lists, {len(group)} images")
+        raise FittingError(f"{len(graph)} graphs, {len(label)} label lists, {len(group)} images")
     fold = fold_of(np.asarray(group), n_folds, rng)
     fits = []
     for k in range(n_folds):
@@ -319,12 +314,12 @@ def _conditions(
     if sees == "scene":
         return np.asarray(np.log1p(check_candidates(n_candidates, score.size))[:, None])
     if graph is None:
-        raise CalibrationInputError(
+        raise FittingError(
             "graph-conditioned calibration needs `graph`: what `graph_features` says of the same pairs"
         )
     own = np.concatenate([each.score for each in graph]) if graph else np.empty(0)
     if not np.array_equal(own, score, equal_nan=True):
-        raise CalibrationInputError("the graph features were computed from other scores than those given")
+        raise FittingError("the graph features were computed from other scores than those given")
     if not graph:
         return np.empty((0, len(CONDITIONS)))
     return np.concatenate([condition_matrix(each) for each in graph])

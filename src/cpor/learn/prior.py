@@ -7,9 +7,6 @@ from scipy.special import expit, logit
 from cpor.errors import InvalidSettingError
 from cpor.learn.pairs import check_scores
 
-PAPER_DECODING_RATE = 0.09
-"""The paper's decoding shift, selected there on the test split: use it only to reproduce."""
-
 
 def shift_prior(
     p: Shaped[np.ndarray, " n"], *, fitted_prior: float, deployed_prior: float

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import ndtr
 
-from cpor.learn.scoring import MetricInputError, auroc, brier, check_probabilities, nll
+from cpor.errors import FittingError
+from cpor.learn.scoring import auroc, brier, check_probabilities, nll
 
 N_BINS = 10
 """Equal-width bins, as in the paper's protocol."""
@@ -41,7 +42,7 @@ def reliability_bins(
     """
     values, truth = check_probabilities(p, label)
     if n_bins < 1:
-        raise MetricInputError(f"n_bins is {n_bins}; give at least 1")
+        raise FittingError(f"n_bins is {n_bins}; give at least 1")
     # The published figures put a probability of exactly 0.7 below linspace's 0.7000000000000001.
     edge = np.linspace(0.0, 1.0, n_bins + 1)
     bin_of = np.digitize(values, edge[1:-1])
@@ -128,7 +129,7 @@ def summarise_reliability(p: Shaped[np.ndarray, " n"], label: Shaped[np.ndarray,
     """
     values, truth = np.asarray(p, dtype=np.float64), np.asarray(label)
     if truth.shape != values.shape:
-        raise MetricInputError(
+        raise FittingError(
             f"probabilities of shape {values.shape} and labels of shape {truth.shape} do not belong together"
         )
     answered = ~np.isnan(values)

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cpor.learn.control import RiskInputError, RiskPromise, check_levels, control_risk, least_executed
+from cpor.errors import FittingError
+from cpor.learn.control import RiskPromise, check_levels, control_risk, least_executed
 
 
 def promise_retrievals(
@@ -32,7 +33,7 @@ def promise_retrievals(
     """
     check_levels(alpha, delta)
     if not outcomes:
-        raise RiskInputError("there are no retrievals to learn from")
+        raise FittingError("there are no retrievals to learn from")
     least = least_executed(alpha, delta)
     enough = [tau for tau, runs in outcomes.items() if len(runs) >= least]
     found: RiskPromise | None = None

@@ -3,11 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from cpor.errors import CporError
-
-
-class MetricInputError(CporError, ValueError):
-    """Numbers that a metric cannot be computed from."""
+from cpor.errors import FittingError
 
 
 def check_scores(
@@ -20,25 +16,25 @@ def check_scores(
         label: 0 / 1 or bool. Shape (n,).
 
     Raises:
-        MetricInputError: Empty input, lengths that differ, a NaN, or a label that is neither 0 nor 1.
+        FittingError: Empty input, lengths that differ, a NaN, or a label that is neither 0 nor 1.
     """
     values = np.asarray(score, dtype=np.float64)
     truth = np.asarray(label)
     if values.ndim != 1 or truth.shape != values.shape:
-        raise MetricInputError(
+        raise FittingError(
             f"scores of shape {values.shape} and labels of shape {truth.shape}: give one label a score"
         )
     if values.size == 0:
-        raise MetricInputError("there is nothing to measure: the scores are empty")
+        raise FittingError("there is nothing to measure: the scores are empty")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
-        raise MetricInputError(
+        raise FittingError(
             f"score {bad[0]} is {values[bad[0]]} ({bad.size} such in all): a pair with no answer has no "
             "place in a metric; leave such pairs out, or count them on purpose"
         )
     wrong = np.flatnonzero((truth != 0) & (truth != 1))
     if wrong.size:
-        raise MetricInputError(f"label {wrong[0]} is {truth[wrong[0]]}; labels are 0 or 1")
+        raise FittingError(f"label {wrong[0]} is {truth[wrong[0]]}; labels are 0 or 1")
     return values, truth.astype(bool)
 
 
@@ -49,7 +45,7 @@ def check_probabilities(
     values, truth = check_scores(p, label)
     bad = np.flatnonzero((values < 0.0) | (values > 1.0))
     if bad.size:
-        raise MetricInputError(f"probability {bad[0]} is {values[bad[0]]}; it must lie in [0, 1]")
+        raise FittingError(f"probability {bad[0]} is {values[bad[0]]}; it must lie in [0, 1]")
     return values, truth
 
 
@@ -66,7 +62,7 @@ def auroc(score: Shaped[np.ndarray, " n"], label: Shaped[np.ndarray, " n"]) -> f
     n_positive = int(truth.sum())
     n_negative = truth.size - n_positive
     if n_positive == 0 or n_negative == 0:
-        raise MetricInputError(
+        raise FittingError(
             f"AUROC compares positives with negatives: there are {n_positive} and {n_negative}"
         )
     # Ties share the mean of their ranks; scipy.stats, which has this too, takes half a second to import.

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from scipy.special import bdtr, betaincinv
 
+from cpor.errors import FittingError
 from cpor.learn.control import (
-    RiskInputError,
     by_kind,
     check_levels,
     check_outcomes,
@@ -52,10 +52,10 @@ def choose_tau_grid(
     check_levels(alpha, delta)
     score, wrong = check_outcomes(score_fit, wrong_fit)
     if n_taus < 1 or (n_calibration is not None and n_calibration < 1):
-        raise RiskInputError("n_taus and n_calibration must be at least 1")
+        raise FittingError("n_taus and n_calibration must be at least 1")
     answered = score[~np.isnan(score)]
     if answered.size == 0:
-        raise RiskInputError("no scene of the fitting part has an answer: there is no score to set tau by")
+        raise FittingError("no scene of the fitting part has an answer: there is no score to set tau by")
     # Just below the least score everything is executed, save what has no chance at all (score 0).
     everything = max(0.0, float(np.nextafter(answered.min(), -np.inf)))
     levels = np.quantile(answered, np.linspace(0.0, 1.0, n_taus, endpoint=False), method="lower")

@@ -16,8 +16,9 @@ from jaxtyping import Bool, Float
 from pydantic import NonNegativeFloat
 from scipy.special import expit
 
+from cpor.errors import FittingError
 from cpor.evidence import UnseenEvidence
-from cpor.learn.pairs import CalibrationInputError, clipped_sigmoid
+from cpor.learn.pairs import clipped_sigmoid
 from cpor.learn.versioned import VersionedModel
 
 SHARE_SCALE = 0.01
@@ -58,7 +59,7 @@ class UnseenCalibrator(VersionedModel):
         x = np.concatenate([_cues(cues)[_usable(cues)] for cues, _ in scenes] or [np.zeros((0, 5))])
         truth = np.concatenate([label[_usable(cues)] for cues, label in scenes] or [np.zeros(0, bool)])
         if truth.size == 0 or truth.all() or not truth.any():
-            raise CalibrationInputError(
+            raise FittingError(
                 f"of {truth.size} objects something unsegmented obstructs {int(truth.sum())}: unseen "
                 "blockers can only be learnt where both occur"
             )

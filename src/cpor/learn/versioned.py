@@ -8,12 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cpor.errors import CporError, list_labels
-
-
-class ModelFileError(CporError, ValueError):
-    """A file that does not hold the fitted part it should."""
-
+from cpor.errors import InputFileError, list_labels
 
 ModelT = TypeVar("ModelT", bound="VersionedModel")
 
@@ -41,7 +36,7 @@ class VersionedModel(BaseModel):
             draft.write_text(self.to_json() + "\n", encoding="utf-8")
             draft.replace(destination)
         except OSError as problem:
-            raise ModelFileError(f"cannot write the model file {path}: {problem.strerror}") from None
+            raise InputFileError(f"cannot write the model file {path}: {problem.strerror}") from None
         finally:
             draft.unlink(missing_ok=True)
 
@@ -66,7 +61,7 @@ def read_text(path: str | Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise ModelFileError(f"cannot read the model file {path}: {problem}") from None
+        raise InputFileError(f"cannot read the model file {path}: {problem}") from None
 
 
 def read_versioned(text: str, known: Mapping[str, type[ModelT]]) -> ModelT:
@@ -77,25 +72,25 @@ def read_versioned(text: str, known: Mapping[str, type[ModelT]]) -> ModelT:
         known: The classes to choose from, by kind.
 
     Raises:
-        ModelFileError: No JSON object, an unknown kind, a newer version, or fields that do not fit.
+        InputFileError: No JSON object, an unknown kind, a newer version, or fields that do not fit.
     """
     try:
         content: Any = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise ModelFileError(f"this is not JSON: {problem}") from None
+        raise InputFileError(f"this is not JSON: {problem}") from None
     if not isinstance(content, dict):
-        raise ModelFileError(f"a fitted part is a JSON object, got {type(content).__name__}")
+        raise InputFileError(f"a fitted part is a JSON object, got {type(content).__name__}")
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in known:
-        raise ModelFileError(f"unknown kind {kind!r}; known kinds: {list_labels(sorted(known))}")
+        raise InputFileError(f"unknown kind {kind!r}; known kinds: {list_labels(sorted(known))}")
     model = known[kind]
     version = content.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ModelFileError(f"'{kind}' has version {version!r}; versions are numbers from 1 on")
+        raise InputFileError(f"'{kind}' has version {version!r}; versions are numbers from 1 on")
     if version != model.latest_version:
         newer = version > model.latest_version
         made, remedy = ("a newer", "upgrade, or fit again") if newer else ("an older", "fit again")
-        raise ModelFileError(
+        raise InputFileError(
             f"'{kind}' has version {version}, written by {made} release; this one reads "
             f"{model.latest_version}: {remedy}"
         )
@@ -104,4 +99,4 @@ def read_versioned(text: str, known: Mapping[str, type[ModelT]]) -> ModelT:
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise ModelFileError(f"'{kind}' cannot be read: {where}: {first['msg']}") from None
+        raise InputFileError(f"'{kind}' cannot be read: {where}: {first['msg']}") from None

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.learn.prior import shift_for_decoding
 from cpor.paper.decoding import object_ids
 from cpor.paper.graph_structure import ExactAnswers, solve_all
 from cpor.paper.paired import map_scores, product_scores
-from cpor.paper.unobench import BenchmarkFileError, FusedScores, UnobenchCase, read_fused_scores, read_truth
+from cpor.paper.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.relations import ObstructionPosterior
 
 NO_SHIFT = 0.5
@@ -77,7 +77,7 @@ def score_cases(
     relations = scores.by_case()
     unknown = [k for k in relations if k >= len(cases)]
     if unknown:
-        raise BenchmarkFileError(
+        raise InputFileError(
             f"the scores speak of case {min(unknown)}, the truth has cases 0 to {len(cases) - 1}; "
             "do the files belong together?"
         )

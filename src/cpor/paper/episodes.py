@@ -5,18 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from cpor.errors import CameraError, InvalidSettingError, RobotError
+from cpor.errors import CameraError, InputFileError, InvalidSettingError, RobotError
 from cpor.io.locks import held_alone
 from cpor.io.pool import make_pool
 from cpor.paper.scenarios import Person
 from cpor.robot.cycle import Ended
-from cpor.robot.judged_retrievals import (
-    Retrieval,
-    RetrievalFileError,
-    keep_retrieval,
-    read_retrievals,
-    set_up,
-)
+from cpor.robot.judged_retrievals import Retrieval, keep_retrieval, read_retrievals, set_up
 from cpor.sim.dataset.manifest import TIERS
 from cpor.sim.staged_run import DemoSettings, demonstrate, set_stage
 
@@ -53,7 +47,7 @@ def run_episodes(
     if count < 1:
         raise InvalidSettingError(f"{count} episodes; give at least 1")
     out.touch()
-    with held_alone(out, RetrievalFileError):
+    with held_alone(out, InputFileError):
         tiers = [TIERS[k % len(TIERS)] for k in range(count)]
         wanted = [
             Episode(FIRST_SEED + k, replace(settings, tier=tier), model) for k, tier in enumerate(tiers)

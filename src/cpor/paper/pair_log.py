@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cpor.errors import InputFileError
 from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
 from cpor.io.scene_folder import read_scene_folder
-from cpor.io.score_log import ScoreLogError
 from cpor.model import FittedModel
 from cpor.paper.perceived import Perceived, PerceivedCase
 from cpor.pipeline import LEAST_RELIABILITY
@@ -170,21 +170,21 @@ def read_made_with(path: Path) -> dict[str, str | None] | None:
     try:
         return dict(json.loads(first[2:]))
     except ValueError:
-        raise ScoreLogError(f"{path}: the first line does not say what made the log; restore it") from None
+        raise InputFileError(f"{path}: the first line does not say what made the log; restore it") from None
 
 
 def refuse_other_versions(path: Path, model: FittedModel) -> None:
     """Refuse a log of other networks than the model was fitted with.
 
     Raises:
-        ScoreLogError: They differ, or the log does not say.
+        InputFileError: They differ, or the log does not say.
     """
     made, tested = read_made_with(path), model.tested_with
     wanted = None if tested is None else {"segmenter": tested.segmenter, "scorer": tested.scorer}
     if made is not None and wanted is not None and wanted.items() <= made.items():
         return
     said = "does not say what made it" if made is None else f"was made with {made}"
-    raise ScoreLogError(
+    raise InputFileError(
         f"{path} {said}, but the model was fitted with {wanted}; a table would mix versions. Make the "
         "log anew with `cpor experiment perception`, or accept it with --any-versions"
     )
@@ -194,18 +194,18 @@ def read_pair_log(path: Path) -> list[LoggedCase]:
     """The cases of a log, in its order.
 
     Raises:
-        ScoreLogError: It cannot be read as one.
+        InputFileError: It cannot be read as one.
     """
     try:
         text = _text_of(path)
         table = text.partition("\n")[2] if text.startswith("# ") else text
         rows = [_read(row) for row in csv.DictReader(io.StringIO(table, newline=""))]
     except (OSError, EOFError, KeyError, TypeError, ValueError) as problem:
-        raise ScoreLogError(
+        raise InputFileError(
             f"{path} is no log of pairs ({problem}); `cpor experiment perception` writes one"
         ) from None
     if not rows:
-        raise ScoreLogError(f"{path} has no rows below its header")
+        raise InputFileError(f"{path} has no rows below its header")
     cases = []
     for image, group in groupby(rows, key=lambda row: row.image):
         found = tuple(group)
@@ -219,7 +219,7 @@ def _text_of(path: Path) -> str:
         content = path.read_bytes()
         return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
     except (OSError, EOFError, ValueError) as problem:
-        raise ScoreLogError(
+        raise InputFileError(
             f"{path} is no log of pairs ({problem}); `cpor experiment perception` writes one"
         ) from None
 

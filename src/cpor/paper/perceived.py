@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from cpor.errors import CporError, InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.pool import make_pool
 from cpor.io.resumable import open_resumable
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
@@ -37,10 +37,6 @@ SEGMENTERS: tuple[SegmenterKind, ...] = get_args(SegmenterKind)
 
 ABOUT = "perception.json"
 RECORDS = "records"
-
-
-class PerceptionError(CporError, ValueError):
-    """A folder that does not hold what was perceived, or holds something else."""
 
 
 class PerceptionSettings(BaseModel):
@@ -127,13 +123,13 @@ def perceive_split(
         engine: `local`, or `ray`: on a cluster whose nodes all see both folders.
 
     Raises:
-        PerceptionError: The folder holds another perception, or another process writes to it.
+        InputFileError: The folder holds another perception, or another process writes to it.
     """
     settings = settings or PerceptionSettings()
     manifest = read_manifest(split)
     about = {"split": manifest.split, "n": len(manifest.cases), **settings.names()}
     pool = make_pool(workers, engine)
-    with open_resumable(out, ABOUT, RECORDS, PerceptionError) as folder:
+    with open_resumable(out, ABOUT, RECORDS, InputFileError) as folder:
         folder.claim(about)
         done = {case.name: record for case in manifest.cases if (record := _finished(out, case)) is not None}
         todo = [case for case in manifest.cases if case.name not in done]
@@ -152,13 +148,13 @@ def read_perceived(folder: Path) -> Perceived:
     """A split that was perceived earlier.
 
     Raises:
-        PerceptionError: There is none.
+        InputFileError: There is none.
     """
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         records = [_read_record(folder, case.name) for case in read_manifest(folder).cases]
     except (OSError, ValidationError) as error:
-        raise PerceptionError(
+        raise InputFileError(
             f"{folder} holds no perceived split ({error}); `cpor experiment perception` makes one"
         ) from error
     return Perceived(folder, about["masks"], about["scorer"], tuple(records))

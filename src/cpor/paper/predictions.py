@@ -21,9 +21,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cpor.errors import InputFileError
 from cpor.io.whole_files import write_text
 from cpor.paper.prediction import Prediction
-from cpor.paper.unobench import BenchmarkFileError, UnobenchCase
+from cpor.paper.unobench import UnobenchCase
 from cpor.semantics.unograsp import FileAnswer, ProblemKind, id_list, parse_reply, whole_number
 
 Instances: TypeAlias = Callable[[int], np.ndarray]
@@ -112,19 +113,19 @@ def read_predictions(
         instances: Instance maps, which point files need.
 
     Raises:
-        BenchmarkFileError: The file cannot be read at all, holds no known form, or needs instance maps.
+        InputFileError: The file cannot be read at all, holds no known form, or needs instance maps.
     """
     path = Path(path)
     try:
         lines = path.read_bytes().decode("utf-8-sig", errors="replace").split("\n")
     except OSError as problem:
-        raise BenchmarkFileError(f"cannot read the predictions {path}: {problem.strerror}") from None
+        raise InputFileError(f"cannot read the predictions {path}: {problem.strerror}") from None
     reader = _Reader(path, cases, instances)
     for number, line in enumerate(_split_list(lines), 1):
         if line.strip():
             reader.read_line(number, line)
     if not reader.answers and not reader.recognised:
-        raise BenchmarkFileError(
+        raise InputFileError(
             f'{path} holds no prediction; each line is {{"image_id", "query_object", "model_output"}} or '
             '{"test_index", "output"}'
         )
@@ -220,7 +221,7 @@ class _Reader:
             self.note(number, "no_answer", output)
             return None
         if self.instances is None:
-            raise BenchmarkFileError(
+            raise InputFileError(
                 f"{self.path}, line {number}: points need the instance maps to tell which objects they hit; "
                 "give the folder annotations/ (--annotations)"
             )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.learn.scoring import MetricInputError
+from cpor.errors import FittingError
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +72,10 @@ def ecr(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], defe
         defer_rate: D, in [0, 1].
     """
     if not 0.0 <= defer_rate <= 1.0:
-        raise MetricInputError(f"the defer rate is {defer_rate}; it must lie in [0, 1]")
+        raise FittingError(f"the defer rate is {defer_rate}; it must lie in [0, 1]")
     fair = _most_confident_first(confidence, loss)
     if fair.sum() == 0.0:
-        raise MetricInputError("no case has a loss: there is no error to capture")
+        raise FittingError("no case has a loss: there is no error to capture")
     kept = np.concatenate([[0.0], np.cumsum(fair)])
     at = (1.0 - defer_rate) * fair.size
     return float(1.0 - np.interp(at, np.arange(kept.size), kept) / kept[-1])
@@ -87,13 +87,11 @@ def _most_confident_first(
     """Losses by falling confidence, those of equal confidence replaced by their mean."""
     score, cost = np.asarray(confidence, np.float64), np.asarray(loss, np.float64)
     if score.ndim != 1 or score.shape != cost.shape or score.size == 0:
-        raise MetricInputError(
+        raise FittingError(
             f"confidences of shape {score.shape} and losses of shape {cost.shape}: give one loss a case"
         )
     if not (np.isfinite(score).all() and np.isfinite(cost).all()):
-        raise MetricInputError(
-            "a confidence or a loss is not a finite number; leave such cases out on purpose"
-        )
+        raise FittingError("a confidence or a loss is not a finite number; leave such cases out on purpose")
     _, level, count = np.unique(-score, return_inverse=True, return_counts=True)
     mean = np.bincount(level, cost) / count
     return np.repeat(mean, count)
@@ -102,5 +100,5 @@ def _most_confident_first(
 def _mean(flag: Bool[np.ndarray, " n"]) -> float:
     values = np.asarray(flag, np.float64)
     if values.size == 0:
-        raise MetricInputError("there is nothing to measure: no cases were given")
+        raise FittingError("there is nothing to measure: no cases were given")
     return float(values.mean())

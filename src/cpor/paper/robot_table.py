@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cpor.errors import CporError, InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.locks import held_alone
 from cpor.io.pool import Pool, make_pool
 from cpor.io.resumable import refuse_other
@@ -103,10 +103,6 @@ class ScenarioRecord(BaseModel):
         return sum(step.by_person and not step.own_wrong for step in self.steps)
 
 
-class RobotTableError(CporError, ValueError):
-    """A file of scenario records that does not belong to the table asked for."""
-
-
 @dataclass(frozen=True)
 class WilsonRate:
     """A share with its Wilson interval at 95%.
@@ -188,7 +184,7 @@ def run_robot_table(
         known: Records of another file that hold here too.
 
     Raises:
-        RobotTableError: The file cannot be written, was made with something else, or another process writes
+        InputFileError: The file cannot be written, was made with something else, or another process writes
             to it.
     """
     if per_tier < 1:
@@ -199,7 +195,7 @@ def run_robot_table(
     seeds = [(tier, first_seed + 1000 * TIERS.index(tier) + k) for k in range(per_tier) for tier in TIERS]
     wanted = [(*place, method) for place in seeds for method in methods]
     _make_file(out)
-    with held_alone(out, RobotTableError):
+    with held_alone(out, InputFileError):
         done = {(r.tier, r.seed, r.method): r for r in (*known, *_begin(out, head))}
         missing = {place: tuple(m for m in methods if (*place, m) not in done) for place in seeds}
         jobs = [Job(*place, left, settings) for place, left in missing.items() if left]
@@ -220,7 +216,7 @@ def read_records(path: Path) -> list[ScenarioRecord]:
         try:
             records.append(ScenarioRecord.model_validate_json(line))
         except ValidationError:
-            raise RobotTableError(f"{path}, line {number} is no record; move the file away") from None
+            raise InputFileError(f"{path}, line {number} is no record; move the file away") from None
     return records
 
 
@@ -309,12 +305,12 @@ def _fingerprint(file: Path) -> str:
 
 def _make_file(out: Path) -> None:
     if out.is_dir():
-        raise RobotTableError(f"{out} is a folder, and records go into a file; choose another --out")
+        raise InputFileError(f"{out} is a folder, and records go into a file; choose another --out")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.open("a").close()
     except OSError as error:
-        raise RobotTableError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
+        raise InputFileError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
 
 
 def _begin(out: Path, head: dict[str, Any]) -> list[ScenarioRecord]:
@@ -337,5 +333,5 @@ def _refuse_other(out: Path, line: str, head: dict[str, Any]) -> None:
     except ValueError:
         there = None
     if not isinstance(there, dict) or there.keys() != head.keys():
-        raise RobotTableError(f"{out} is no file of records of this version; choose another --out")
-    refuse_other(out, there, head, RobotTableError)
+        raise InputFileError(f"{out} is no file of records of this version; choose another --out")
+    refuse_other(out, there, head, InputFileError)

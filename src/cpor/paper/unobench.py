@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Int32
 
-from cpor.errors import CporError, list_labels
+from cpor.errors import InputFileError, list_labels
 from cpor.paper.paths import relations_on
 from cpor.scene import BlockedBy
 
@@ -30,10 +30,6 @@ SOURCE_COLUMNS = ("prob_edge", "N_cand", "p_geometry", "reliability")
 GZIP = b"\x1f\x8b"
 _IMAGE_NAME = re.compile(r"image_(\d+)", re.IGNORECASE)
 _EDGE = re.compile(r"\s*(\d+)\s*->\s*(\d+)\s*")
-
-
-class BenchmarkFileError(CporError, ValueError):
-    """A benchmark file that cannot be read; the message names file, line and remedy."""
 
 
 @dataclass(frozen=True)
@@ -109,24 +105,24 @@ def read_truth(path: str | Path) -> tuple[UnobenchCase, ...]:
     """Read ground truth, a JSON list or one JSON object a line; line k is case k.
 
     Raises:
-        BenchmarkFileError: With file, line and remedy.
+        InputFileError: With file, line and remedy.
     """
     path = Path(path)
     cases = []
     for index, (where, record) in enumerate(_records(path)):
         if record.get("sample_id", index) != index:
-            raise BenchmarkFileError(
+            raise InputFileError(
                 f"{where}: sample_id is {record['sample_id']}, but case {index} stands here; a line is "
                 "missing or out of order, restore the released file"
             )
         cases.append(_read_case(where, index, record))
     if not cases:
-        raise BenchmarkFileError(f"{path} has no cases; give UNOBench's ground truth, JSON or JSON lines")
+        raise InputFileError(f"{path} has no cases; give UNOBench's ground truth, JSON or JSON lines")
     seen: dict[tuple[int, int], int] = {}
     for case in cases:
         first = seen.setdefault((case.image_id, case.target), case.index)
         if first != case.index:
-            raise BenchmarkFileError(
+            raise InputFileError(
                 f"{path}: cases {first} and {case.index} both ask for object {case.target} of image "
                 f"{case.image_id}; keep one"
             )
@@ -144,7 +140,7 @@ def read_fused_scores(path: str | Path, n_cases: int | None = None) -> FusedScor
         n_cases: Number of cases in the truth, to refuse rows of unknown cases.
 
     Raises:
-        BenchmarkFileError: With file, line and remedy.
+        InputFileError: With file, line and remedy.
     """
     path = Path(path)
     rows: list[tuple[int, int, int, float, bool]] = []
@@ -156,7 +152,7 @@ def read_fused_scores(path: str | Path, n_cases: int | None = None) -> FusedScor
         columns = reader.fieldnames or []
         missing = [name for name in SCORE_COLUMNS if name not in columns]
         if missing:
-            raise BenchmarkFileError(
+            raise InputFileError(
                 f"{path} has no column {missing[0]!r}; it needs {list_labels(SCORE_COLUMNS)}, it has: "
                 f"{list_labels(columns or ['nothing'])}"
             )
@@ -169,9 +165,9 @@ def read_fused_scores(path: str | Path, n_cases: int | None = None) -> FusedScor
                     tuple(_number(where, name, row[name], name != "N_cand") for name in SOURCE_COLUMNS)
                 )
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as problem:
-        raise BenchmarkFileError(f"cannot read the scores {path}: {problem}") from None
+        raise InputFileError(f"cannot read the scores {path}: {problem}") from None
     if not rows:
-        raise BenchmarkFileError(f"{path} has no rows below its header")
+        raise InputFileError(f"{path} has no rows below its header")
     case, blocked, blocker, p, label = zip(*rows, strict=True)
     sources = dict(zip(SOURCE_COLUMNS, np.array(beside, np.float64).T, strict=True)) if beside else {}
     return FusedScores(
@@ -183,18 +179,18 @@ def read_instances(path: str | Path) -> Int32[np.ndarray, "h w"]:
     """Read an instance map `annotations/image_000123.npy`: the id each pixel shows, 0 = background.
 
     Raises:
-        BenchmarkFileError: With file and remedy.
+        InputFileError: With file and remedy.
     """
     path = Path(path)
     try:
         ids = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as problem:
-        raise BenchmarkFileError(f"cannot read the instance map {path}: {problem}") from None
+        raise InputFileError(f"cannot read the instance map {path}: {problem}") from None
     if not isinstance(ids, np.ndarray) or ids.ndim != 2 or not np.issubdtype(ids.dtype, np.number):
-        raise BenchmarkFileError(f"{path} is not an (h, w) image of ids; give a file of annotations/")
+        raise InputFileError(f"{path} is not an (h, w) image of ids; give a file of annotations/")
     whole = np.rint(ids.astype(np.float64))
     if not np.array_equal(whole, ids) or whole.min(initial=0) < 0 or whole.max(initial=0) > 65535:
-        raise BenchmarkFileError(f"{path} holds values that are not ids from 0 to 65535")
+        raise InputFileError(f"{path} holds values that are not ids from 0 to 65535")
     return whole.astype(np.int32)
 
 
@@ -208,12 +204,12 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
-        raise BenchmarkFileError(f"cannot read {path}: {problem}") from None
+        raise InputFileError(f"cannot read {path}: {problem}") from None
     if text.lstrip().startswith("["):
         try:
             entries = [(f"{path}, entry {k}", entry) for k, entry in enumerate(json.loads(text))]
         except (json.JSONDecodeError, RecursionError) as problem:
-            raise BenchmarkFileError(
+            raise InputFileError(
                 f"{path} is not a JSON list ({problem}); restore the released file"
             ) from None
     else:
@@ -225,12 +221,10 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             try:
                 entries.append((where, json.loads(line)))
             except (json.JSONDecodeError, RecursionError) as problem:
-                raise BenchmarkFileError(
-                    f"{where}: not JSON ({problem}); each line is one JSON object"
-                ) from None
+                raise InputFileError(f"{where}: not JSON ({problem}); each line is one JSON object") from None
     for where, entry in entries:
         if not isinstance(entry, dict):
-            raise BenchmarkFileError(f"{where}: expected a JSON object, got {type(entry).__name__}")
+            raise InputFileError(f"{where}: expected a JSON object, got {type(entry).__name__}")
         yield where, entry
 
 
@@ -241,20 +235,20 @@ def _read_case(where: str, index: int, record: Mapping[str, Any]) -> UnobenchCas
         image = int(found[1])
     paths = record.get("occlusion_paths")
     if not isinstance(paths, list) or not all(isinstance(path, list) and path for path in paths):
-        raise BenchmarkFileError(
+        raise InputFileError(
             f"{where}: occlusion_paths must be a list of lists of ids, top first; [[{target}]] if it is free"
         )
     read = tuple(tuple(_integer(where, "occlusion_paths", v) for v in path) for path in paths)
     for path in read:
         if path[-1] != target or len(set(path)) < len(path):
-            raise BenchmarkFileError(
+            raise InputFileError(
                 f"{where}: the path {list(path)} must end at the query object {target} and visit no object "
                 "twice"
             )
     read = read or ((target,),)
     tops = record.get("top_objects", [path[0] for path in read])
     if not isinstance(tops, list) or not tops:
-        raise BenchmarkFileError(f"{where}: top_objects must be a list of ids; [{target}] if it is free")
+        raise InputFileError(f"{where}: top_objects must be a list of ids; [{target}] if it is free")
     return UnobenchCase(
         index,
         _integer(where, "image_id", image),
@@ -270,7 +264,7 @@ def _tier(where: str, record: Mapping[str, Any], name: str) -> str | None:
     tier = record.get(name)
     known = ("Easy", "Medium", "Hard") if name == "difficulty" else ("No-Occ", "Easy", "Medium", "Hard")
     if tier is not None and tier not in known:
-        raise BenchmarkFileError(f"{where}: {name} is {tier!r}; it must be one of: {list_labels(known)}")
+        raise InputFileError(f"{where}: {name} is {tier!r}; it must be one of: {list_labels(known)}")
     return tier
 
 
@@ -278,7 +272,7 @@ def _integer(where: str, name: str, value: object) -> int:
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BenchmarkFileError(f"{where}: {name} is {value!r}; give a whole number")
+        raise InputFileError(f"{where}: {name} is {value!r}; give a whole number")
     return value
 
 
@@ -287,20 +281,20 @@ def _read_score(
 ) -> tuple[int, int, int, float, bool]:
     cells = [row[name] for name in SCORE_COLUMNS]
     if any(cell is None for cell in cells):
-        raise BenchmarkFileError(f"{where}: fewer cells than the header has columns; the line is cut short")
+        raise InputFileError(f"{where}: fewer cells than the header has columns; the line is cut short")
     sample, edge, score, label = (str(cell).strip() for cell in cells)
     case = _integer(where, "sample_id", sample)
     if n_cases is not None and case >= n_cases:
-        raise BenchmarkFileError(
+        raise InputFileError(
             f"{where}: sample_id is {case}, but the truth has cases 0 to {n_cases - 1}; do the files belong "
             "together?"
         )
     found = _EDGE.fullmatch(edge)
     if not found:
-        raise BenchmarkFileError(f"{where}: edge is {edge!r}; write '3->1' where 3 obstructs 1")
+        raise InputFileError(f"{where}: edge is {edge!r}; write '3->1' where 3 obstructs 1")
     p = _number(where, "edge_confidence", score)
     if label not in ("0", "1"):
-        raise BenchmarkFileError(f"{where}: label is {label!r}; it must be 0 or 1")
+        raise InputFileError(f"{where}: label is {label!r}; it must be 0 or 1")
     return case, int(found[2]), int(found[1]), p, label == "1"
 
 
@@ -315,7 +309,5 @@ def _number(where: str, name: str, text: str | None, share: bool = True) -> floa
         value = math.nan
     if not 0.0 <= value <= (1.0 if share else math.inf):
         limits = "in [0, 1]" if share else "of at least 0"
-        raise BenchmarkFileError(
-            f"{where}: {name} is {cell!r}; give a number {limits}, or nothing for no answer"
-        )
+        raise InputFileError(f"{where}: {name} is {cell!r}; give a number {limits}, or nothing for no answer")
     return value

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Int64
 
-from cpor.errors import say_count
-from cpor.perception.network_file import MissingExtraError
+from cpor.errors import MissingExtraError, say_count
 from cpor.perception.segmenter import Segmenter
 from cpor.scene import MaskCrop, Scene
 

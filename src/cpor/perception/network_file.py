@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any, Protocol
 
-from cpor.errors import CporError, one_of
+from cpor.errors import InputFileError, MissingExtraError, one_of
 
 log = logging.getLogger(__name__)
 
@@ -32,14 +32,6 @@ DEVICES: dict[str, tuple[str, ...]] = {
     "openvino": ("OpenVINOExecutionProvider",),
 }
 """Execution providers of onnxruntime that make up a device, the first choice first."""
-
-
-class WeightsError(CporError):
-    """A network file that is missing, damaged, or not of the kind asked for."""
-
-
-class MissingExtraError(CporError):
-    """A part of the package that was not installed."""
 
 
 class Session(Protocol):
@@ -72,22 +64,22 @@ def read_network(path: Path) -> bytes:
     A packaged file must have one; a file of the user's own is compared where a list lies beside it.
 
     Raises:
-        WeightsError: It is missing or damaged; the message names it.
+        InputFileError: It is missing or damaged; the message names it.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         remedy = "install the package again" if path.parent == PACKAGED else "give the path of an ONNX file"
-        raise WeightsError(f"{path} cannot be read ({error.strerror}); {remedy}") from error
+        raise InputFileError(f"{path} cannot be read ({error.strerror}); {remedy}") from error
     expected = _checksums(path.parent).get(path.name)
     if expected is None:
         if path.parent == PACKAGED:
-            raise WeightsError(
+            raise InputFileError(
                 f"{path.parent / CHECKSUMS} does not list {path.name}; install the package again"
             )
         return content
     if hashlib.sha256(content).hexdigest() != expected:
-        raise WeightsError(
+        raise InputFileError(
             f"{path} is damaged: its checksum is not the one in {CHECKSUMS}; install the package again, "
             f"or fetch the file again"
         )
@@ -117,7 +109,7 @@ def open_network(
 
     Raises:
         MissingExtraError: onnxruntime is not installed.
-        WeightsError: The file is missing, damaged, or of another kind.
+        InputFileError: The file is missing, damaged, or of another kind.
     """
     try:
         ort = importlib.import_module("onnxruntime")
@@ -141,7 +133,7 @@ def open_network(
         session: Session = ort.InferenceSession(content, options, providers=[*providers, CPU])
     except _failures() as error:
         reason = str(error).splitlines()[0][:200]
-        raise WeightsError(
+        raise InputFileError(
             f"{path} is not an ONNX file that runs here ({reason}); export it again"
         ) from error
     if device not in ("auto", "cpu") and session.get_providers()[0] == CPU:
@@ -152,7 +144,7 @@ def open_network(
     ):
         names = [each.name for each in there]
         if lacking := [name for name in needed if name not in names]:
-            raise WeightsError(f"{path} has no {kind} {lacking[0]!r}; it has: {', '.join(names)}")
+            raise InputFileError(f"{path} has no {kind} {lacking[0]!r}; it has: {', '.join(names)}")
     return session
 
 
@@ -170,7 +162,7 @@ def _checksums(folder: Path) -> dict[str, str]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise WeightsError(f"{path} is damaged ({error}); install the package again") from error
+        raise InputFileError(f"{path} is damaged ({error}); install the package again") from error
     if not isinstance(content, dict):
-        raise WeightsError(f"{path} must hold names and checksums; install the package again")
+        raise InputFileError(f"{path} must hold names and checksums; install the package again")
     return {str(name): str(value) for name, value in content.items()}

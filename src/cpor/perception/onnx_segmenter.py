@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 from PIL import Image
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.perception.letterbox import Letterbox
 from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, select_objects
-from cpor.perception.network_file import CPU, PACKAGED, Session, WeightsError, open_network, parse_device
+from cpor.perception.network_file import CPU, PACKAGED, Session, open_network, parse_device
 from cpor.scene import Observation, PixelPoint, Scene
 from cpor.sources import fingerprint_settings
 
@@ -175,13 +175,15 @@ class OnnxSegmenter:
                 float(written.get("mask_threshold", "0.5")),
             )
         except (KeyError, ValueError) as error:
-            raise WeightsError(
+            raise InputFileError(
                 f"{self.path} does not say the size of its input ({error}); export it with `height` and "
                 "`width` in its metadata"
             ) from error
         thresholds = (notes.score_threshold, notes.mask_threshold)
         if min(notes.size) < 1 or not all(math.isfinite(t) and 0.0 < t < 1.0 for t in thresholds):
-            raise WeightsError(f"{self.path} says {notes}; sizes must be positive, thresholds inside (0, 1)")
+            raise InputFileError(
+                f"{self.path} says {notes}; sizes must be positive, thresholds inside (0, 1)"
+            )
         return notes
 
     @cached_property
@@ -221,7 +223,7 @@ class OnnxSegmenter:
             or occluded.shape != (k,)
         ):
             shapes = ", ".join(f"{n} {np.shape(o)}" for n, o in zip(_OUTPUTS, outputs, strict=True))
-            raise WeightsError(f"{self.path} gave {shapes}; expected (k,), (k, h, w), (k, h, w), (k,)")
+            raise InputFileError(f"{self.path} gave {shapes}; expected (k,), (k, h, w), (k, h, w), (k,)")
         return Detections(scores, visible, amodal, occluded)
 
     def __getstate__(self) -> dict[str, Any]:

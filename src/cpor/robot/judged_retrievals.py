@@ -6,22 +6,17 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cpor.answer import DecideSettings
-from cpor.errors import CporError
+from cpor.errors import InputFileError, MissingExtraError
 from cpor.learn.modes import percent
 from cpor.learn.retrievals import e_value
 from cpor.model import FittedModel
 from cpor.parts import own_scorer, own_segmenter
-from cpor.perception.network_file import MissingExtraError
 from cpor.scene import SemanticScores
 from cpor.sources import fingerprint
 from cpor.system import System
 
 FILE = "retrievals.jsonl"
 """Name of the file beside the records of runs."""
-
-
-class RetrievalFileError(CporError, ValueError):
-    """A file that does not hold judged retrievals."""
 
 
 class Retrieval(BaseModel):
@@ -54,7 +49,7 @@ def read_retrievals(files: Iterable[Path]) -> list[Retrieval]:
             try:
                 found.append(Retrieval.model_validate_json(line))
             except ValidationError:
-                raise RetrievalFileError(f"{file}, line {number} is no judged retrieval") from None
+                raise InputFileError(f"{file}, line {number} is no judged retrieval") from None
     return found
 
 

@@ -73,7 +73,7 @@ def retrieve(
     Raises:
         InvalidSettingError: The request names no object, the system's method is `topk`, or it has a prior
             that is not signed off.
-        RunRecordError: The record could not be written; the robot is at rest.
+        InputFileError: The record could not be written; the robot is at rest.
     """
     settings, system = settings or LoopSettings(), system or System()
     steps.require_strict(system, settings)

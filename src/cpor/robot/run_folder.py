@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 import cpor
 from cpor.decision import Action, Decision
-from cpor.errors import CporError
+from cpor.errors import InputFileError
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.io.whole_files import OutputFileError, write_text
 from cpor.parts import GIVEN, NONE
@@ -34,10 +34,6 @@ from cpor.tracking.pair_filter import PairFilter
 _Model = TypeVar("_Model", RunRecord, CycleRecord)
 
 
-class RunRecordError(CporError, ValueError):
-    """A folder that does not hold the record of a run, or cannot take one."""
-
-
 class RunFolder:
     """A folder that takes the record of one run.
 
@@ -46,7 +42,7 @@ class RunFolder:
         about: What else to write to run.json: seed, robot, what decides, as JSON values.
 
     Raises:
-        RunRecordError: There is something in the folder already, or `about` is no JSON.
+        InputFileError: There is something in the folder already, or `about` is no JSON.
     """
 
     def __init__(self, path: str | Path, about: Mapping[str, Any] | None = None) -> None:
@@ -55,9 +51,9 @@ class RunFolder:
         try:
             json.dumps(self.about, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise RunRecordError(f"`about` takes JSON values only: {error}") from None
+            raise InputFileError(f"`about` takes JSON values only: {error}") from None
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise RunRecordError(f"{self.path} is there already and not empty; choose another folder")
+            raise InputFileError(f"{self.path} is there already and not empty; choose another folder")
         self._head: RunRecord | None = None
         self._with_scene: dict[int, Scene] = {}
 
@@ -66,7 +62,7 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunRecordError(f"cannot make {self.path}: {error.strerror}") from None
+            raise InputFileError(f"cannot make {self.path}: {error.strerror}") from None
         versions = {"cpor": cpor.__version__, "numpy": np.__version__, "python": platform.python_version()}
         self._head = RunRecord(
             target=target,
@@ -111,7 +107,7 @@ class RunFolder:
         try:
             write_text(self.path / name, text)
         except OutputFileError as error:
-            raise RunRecordError(str(error)) from None
+            raise InputFileError(str(error)) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,20 +156,20 @@ def read_run(folder: str | Path) -> RecordedRun:
     """Read the record of a run, finished or not.
 
     Raises:
-        RunRecordError: There is none, or a file of it is damaged.
+        InputFileError: There is none, or a file of it is damaged.
     """
     folder = Path(folder)
     if not (folder / "run.json").is_file():
-        raise RunRecordError(f"{folder} holds no run (no run.json); give the folder a run was recorded to")
+        raise InputFileError(f"{folder} holds no run (no run.json); give the folder a run was recorded to")
     head = _read(folder / "run.json", RunRecord)
     cycles = []
     for path in sorted(folder.glob("cycle_*.json"), key=lambda path: (len(path.name), path.name)):
         record = _read(path, CycleRecord)
         cycles.append(cycle_from_record(record, read_scene_folder(folder / path.stem)))
     if [cycle.index for cycle in cycles] != list(range(len(cycles))):
-        raise RunRecordError(f"{folder} lacks a cycle; it has {len(cycles)} cycle files, not numbered from 0")
+        raise InputFileError(f"{folder} lacks a cycle; it has {len(cycles)} cycle files, not numbered from 0")
     if head.cycles is not None and head.cycles != len(cycles):
-        raise RunRecordError(f"{folder} has {len(cycles)} cycles, but run.json speaks of {head.cycles}")
+        raise InputFileError(f"{folder} has {len(cycles)} cycles, but run.json speaks of {head.cycles}")
     final = folder / "final"
     return RecordedRun(head, tuple(cycles), read_scene_folder(final) if final.is_dir() else None)
 
@@ -209,8 +205,8 @@ def _read(path: Path, model: type[_Model]) -> _Model:
     try:
         return model.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise RunRecordError(f"cannot read {path}: {error.strerror}") from None
+        raise InputFileError(f"cannot read {path}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "content"
-        raise RunRecordError(f"{path} is damaged: {place}: {first['msg']}") from None
+        raise InputFileError(f"{path} is damaged: {place}: {first['msg']}") from None

@@ -9,9 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, MissingExtraError
 from cpor.io.whole_files import OutputFileError
-from cpor.perception.network_file import MissingExtraError
 
 TIMELINE = "cycle"
 """Counts the turns of the loop; a single scene is at 0."""

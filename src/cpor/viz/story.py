@@ -68,7 +68,7 @@ def story_of_run(folder: Path) -> Story:
     """The story of a recorded run, finished or not.
 
     Raises:
-        RunRecordError: The folder holds no run, or a damaged one.
+        InputFileError: The folder holds no run, or a damaged one.
     """
     run = read_run(folder)
     seen = [cycle for cycle in run.cycles if cycle.target is not None]

@@ -13,7 +13,8 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from scipy import ndimage
 
-from cpor.perception.network_file import PACKAGED, MissingExtraError, Session, WeightsError, open_network
+from cpor.errors import InputFileError, MissingExtraError
+from cpor.perception.network_file import PACKAGED, Session, open_network
 from cpor.scene import Scene
 
 USUAL_FILE = Path(__file__).with_name("usual_classes.json")
@@ -66,7 +67,7 @@ def judge_classes(scene: Scene, path: Path = PACKAGED / "nouns.onnx") -> dict[in
         return {}
     p = np.asarray(session.run(["p"], {"pictures": np.ascontiguousarray(crops)})[0], dtype=np.float64)
     if p.shape != (len(shown), CLASSES):
-        raise WeightsError(f"{path} gave {p.shape} for {len(shown)} pictures of {CLASSES} classes")
+        raise InputFileError(f"{path} gave {p.shape} for {len(shown)} pictures of {CLASSES} classes")
     return dict(zip(shown, p, strict=True))
 
 

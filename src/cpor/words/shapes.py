@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float, Float32, UInt8
 from scipy import ndimage
 
-from cpor.perception.network_file import PACKAGED, MissingExtraError, Session, WeightsError, open_network
+from cpor.errors import InputFileError, MissingExtraError
+from cpor.perception.network_file import PACKAGED, Session, open_network
 from cpor.scene import MaskCrop, Scene
 
 SHAPES = (
@@ -119,7 +120,7 @@ def judge_shapes(
     feeds = {"crops": both, "size": np.tile(sizes, (2, 1))}
     logit = np.asarray(session.run(["logit"], feeds)[0], dtype=np.float64)
     if logit.shape != (len(both), len(SHAPES)):
-        raise WeightsError(f"{path} gave {logit.shape} for {len(both)} pictures of {len(SHAPES)} shapes")
+        raise InputFileError(f"{path} gave {logit.shape} for {len(both)} pictures of {len(SHAPES)} shapes")
     logit = logit.reshape(2, len(pictures), len(SHAPES)).mean(axis=0)
     p = np.exp(logit - logit.max(axis=1, keepdims=True))
     return np.asarray(p / p.sum(axis=1, keepdims=True))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cpor.errors import CporError
+from cpor.errors import InputFileError
 from cpor.infer.decide import MethodChoice
 from cpor.io.resumable import ResumableFolder, open_resumable
 from cpor.learn.modes import Mode
@@ -21,10 +21,6 @@ from cpor.paper.runs.answer_items import Shard
 from cpor.paper.runs.record import CaseRecord
 
 _WHOLE = "cases.jsonl"
-
-
-class RunFolderError(CporError, ValueError):
-    """A folder that does not hold the run it should."""
 
 
 class RunDataset(BaseModel):
@@ -108,9 +104,9 @@ def open_run_folder(path: Path, header: RunHeader) -> Iterator[ShardFolder]:
     """Make or reopen a run folder; no other process can write to it meanwhile.
 
     Raises:
-        RunFolderError: It holds another run or other files, or another process is writing to it.
+        InputFileError: It holds another run or other files, or another process is writing to it.
     """
-    with open_resumable(path, "run.json", "cases", RunFolderError) as folder:
+    with open_resumable(path, "run.json", "cases", InputFileError) as folder:
         folder.claim(header.model_dump(mode="json"))
         yield ShardFolder(folder)
 
@@ -119,14 +115,14 @@ def read_run_folder(path: Path) -> tuple[RunHeader, list[CaseRecord]]:
     """Read a finished run.
 
     Raises:
-        RunFolderError: There is none, it is not finished, or it is damaged.
+        InputFileError: There is none, it is not finished, or it is damaged.
     """
     if not (path / "run.json").is_file():
-        raise RunFolderError(f"{path} holds no run (no run.json); `cpor run DATASET --out {path}` makes one")
+        raise InputFileError(f"{path} holds no run (no run.json); `cpor run DATASET --out {path}` makes one")
     header = RunHeader.load(path / "run.json")
     whole = path / _WHOLE
     if not whole.is_file():
-        raise RunFolderError(
+        raise InputFileError(
             f"the run in {path} is not finished; call the same `cpor run` again to resume it"
         )
     records = []
@@ -136,11 +132,11 @@ def read_run_folder(path: Path) -> tuple[RunHeader, list[CaseRecord]]:
                 records.append(CaseRecord.model_validate_json(line))
             except ValidationError as error:
                 why = error.errors()[0]["msg"]
-                raise RunFolderError(
+                raise InputFileError(
                     f"{whole}, line {number} is damaged ({why}); delete the file and run again"
                 ) from None
     if {record.item for record in records} != set(range(header.dataset.n_items)):
-        raise RunFolderError(f"{whole} lacks cases; delete the file and run again")
+        raise InputFileError(f"{whole} lacks cases; delete the file and run again")
     return header, records
 
 

@@ -11,7 +11,14 @@ from typing import Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from cpor.answer import Answer, DecideSettings, decide_given
-from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError, one_of
+from cpor.errors import (
+    CporError,
+    FittingError,
+    InvalidSceneError,
+    InvalidSettingError,
+    SceneFileError,
+    one_of,
+)
 from cpor.infer.decide import MethodChoice
 from cpor.io.scene_file import parse_scene
 from cpor.io.strict_json import parse_strict
@@ -29,10 +36,6 @@ from cpor.truth import right_actions
 
 MissingScores: TypeAlias = Literal["error", "unobstructed"]
 MISSING: tuple[MissingScores, ...] = get_args(MissingScores)
-
-
-class MissingPredictionError(CporError, ValueError):
-    """A case of which the scores say nothing."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,7 @@ def _follow(target: FileLabel, pairs: Iterable[PairRecord]) -> list[FileLabel]:
 
 def _log_question(item: LogItem, deciding: Deciding, settings: QuestionSettings) -> CaseQuestion:
     if item.pairs is None and settings.missing == "error":
-        raise MissingPredictionError(
+        raise FittingError(
             f"case {item.case} has no row in the scores, so it has no answer; "
             "--missing unobstructed counts it as free"
         )

@@ -142,7 +142,7 @@ def run(
         answer: What a worker does with a shard.
 
     Raises:
-        RunFolderError: The folder holds another run, or other files.
+        InputFileError: The folder holds another run, or other files.
         WorkerDiedError: A worker died too often; what was finished is kept.
     """
     if shard_size < 1:

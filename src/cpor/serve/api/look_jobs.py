@@ -11,12 +11,11 @@ import numpy as np
 
 from cpor.answer import View
 from cpor.corrections.history import Corrections
-from cpor.errors import TooLargeError
+from cpor.errors import MissingExtraError, TooLargeError
 from cpor.evidence.pair_crops import near_pairs
 from cpor.gate.check import Check
 from cpor.io.frame_files import read_input
 from cpor.learn.modes import DEFAULT_MODE
-from cpor.perception.network_file import MissingExtraError
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 from cpor.serve.api.kept_views import KeptView
 from cpor.serve.api.messages import (

@@ -3,8 +3,14 @@
 import re
 from typing import ClassVar
 
-from cpor.errors import CporError, InvalidSceneError, InvalidSettingError, SceneFileError, TooLargeError
-from cpor.perception.network_file import MissingExtraError
+from cpor.errors import (
+    CporError,
+    InvalidSceneError,
+    InvalidSettingError,
+    MissingExtraError,
+    SceneFileError,
+    TooLargeError,
+)
 from cpor.serve.api.messages import ErrorCode, ErrorReply
 
 

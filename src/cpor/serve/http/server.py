@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from cpor.apps.label_queue import LabelQueue
-from cpor.errors import CporError
+from cpor.errors import InvalidSettingError
 from cpor.serve.http.connections import MOST_CONNECTIONS, WatchedProtocol
 from cpor.serve.http.http_app import create_app
 from cpor.serve.http.settings import ServeSettings
@@ -24,10 +24,6 @@ _ACCEPTED_AT_ONCE = 16
 
 _BACKLOG = 4096
 """Connections that may wait to be accepted; one too many waits a second for its next try."""
-
-
-class CannotListenError(CporError):
-    """The address is taken, or is not an address of this machine."""
 
 
 def serve(
@@ -124,12 +120,12 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes a free one.
 
     Raises:
-        CannotListenError: It cannot.
+        InvalidSettingError: It cannot.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise CannotListenError(f"{host} is no address of this machine; choose another --host") from error
+        raise InvalidSettingError(f"{host} is no address of this machine; choose another --host") from error
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -137,7 +133,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise CannotListenError(
+        raise InvalidSettingError(
             f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port or --host"
         ) from error
     return listener

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from pydantic import ValidationError
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.pool import make_pool
 from cpor.io.resumable import ResumableFolder, open_resumable, refuse_other
 from cpor.io.scene_folder import write_scene_folder
@@ -33,7 +33,6 @@ from cpor.sim.dataset.manifest import (
     TIERS,
     CaseEntry,
     CasePlan,
-    DatasetError,
     DatasetSettings,
     Manifest,
     SplitCase,
@@ -54,9 +53,9 @@ _FILES = {
 
 __all__ = [
     "CasePlan",
-    "DatasetError",
     "DatasetPlan",
     "DatasetSettings",
+    "InputFileError",
     "Manifest",
     "SplitCase",
     "plan_dataset",
@@ -146,11 +145,11 @@ def write_dataset(
         engine: `local`, or `ray`: on a cluster whose nodes all see `out`.
 
     Raises:
-        DatasetError: The folder holds another data set or other files, or another process writes to it.
+        InputFileError: The folder holds another data set or other files, or another process writes to it.
         SimulationError: A scene cannot be made.
     """
     pool = make_pool(workers, engine)
-    with open_resumable(out, f"{_MAKING}/plan.json", _MAKING, DatasetError) as folder:
+    with open_resumable(out, f"{_MAKING}/plan.json", _MAKING, InputFileError) as folder:
         done = _begin(plan, folder)
         todo = [case for case in plan.cases if case.name not in done]
         if todo:  # by now all that the manifest says stands in .making too
@@ -179,14 +178,14 @@ def _begin(plan: DatasetPlan, folder: ResumableFolder) -> dict[str, CaseEntry]:
     planned = {case.name for case in plan.cases}
     scenes = sorted(path.name for path in out.glob("scene_*"))
     if beyond := [name for name in scenes if name not in planned]:
-        raise DatasetError(
+        raise InputFileError(
             f"{out} holds scenes beyond the {len(planned)} asked for ({beyond[0]}); ask for as many with a "
             "larger --scenes, or choose another --out"
         )
     claim = _claim(plan.split, plan.settings, versions())
     if (out / MANIFEST).is_file():  # made already: a larger set begins with it
         old = read_manifest(out)
-        refuse_other(out, _claim(old.split, old.settings, old.versions), claim, DatasetError)
+        refuse_other(out, _claim(old.split, old.settings, old.versions), claim, InputFileError)
         for known in old.cases:
             folder.keep(f"{known.name}.json", known.model_dump_json().encode())
         write_bytes(folder.claim_file, json.dumps(claim).encode())

@@ -14,7 +14,7 @@ from pydantic import (
     model_serializer,
 )
 
-from cpor.errors import CporError
+from cpor.errors import InputFileError
 from cpor.scene import Scene
 
 MANIFEST = "manifest.json"
@@ -28,10 +28,6 @@ SensorName: TypeAlias = Literal["none", "default", "harsh", "realsense", "phoxi"
 """Cameras by how they fail, see `cpor.sim.camera.sensor`; `none` is perfect."""
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
-
-
-class DatasetError(CporError, ValueError):
-    """A folder that does not hold the data set it should."""
 
 
 class DatasetSettings(BaseModel):
@@ -140,7 +136,7 @@ def read_split(folder: str | Path) -> Iterator[SplitCase]:
     """The cases of a simulated data set, one by one, in the order of the manifest.
 
     Raises:
-        DatasetError: There is no whole data set.
+        InputFileError: There is no whole data set.
         SceneFileError: A scene folder is damaged.
     """
     from cpor.io.scene_folder import read_scene_folder
@@ -154,19 +150,19 @@ def read_manifest(folder: Path) -> Manifest:
     """What a data set says of itself.
 
     Raises:
-        DatasetError: There is none, or it is damaged.
+        InputFileError: There is none, or it is damaged.
     """
     place = folder / MANIFEST
     if not place.is_file():
         unfinished = (folder / ".making").is_dir()
         what = "is not finished; give the same command again" if unfinished else f"has no {MANIFEST}"
-        raise DatasetError(f"{folder} {what}; `cpor simulate --out {folder}` makes a data set")
+        raise InputFileError(f"{folder} {what}; `cpor simulate --out {folder}` makes a data set")
     try:
         return Manifest.model_validate_json(place.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"]) or "content"
-        raise DatasetError(f"{place}: {where}: {first['msg']}; delete it and simulate again") from None
+        raise InputFileError(f"{place}: {where}: {first['msg']}; delete it and simulate again") from None
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
