@@ -22,8 +22,7 @@ from cpor import Defer, decide, plan
 from cpor.evidence.geometry import PairState, geometric_evidence
 from cpor.evidence.nearness import nearness
 from cpor.infer.robust import allow_cycles
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.learn.coverage import CandidateCoverage, CoverageCase
 from cpor.learn.reliability import summarise_reliability
 from cpor.model import FittedModel, bundled_model

@@ -27,8 +27,7 @@ from long_parts import Row, measure_parts
 from cpor.decision import Defer, Grasp
 from cpor.evidence.crossing import crossed_objects
 from cpor.infer.decide import decide_many
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.learn.modes import Mode, mode_tau
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.perceived import PerceptionSettings, see

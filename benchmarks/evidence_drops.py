@@ -28,8 +28,7 @@ from cpor.decision import Defer, Grasp
 from cpor.evidence import GeometricEvidence, geometric_evidence
 from cpor.fitting.labelled import drop_objects
 from cpor.infer.decide import decide_many
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.learn.gated import Guard
 from cpor.learn.modes import MODES
 from cpor.model import Bundled, FittedModel, bundled_model

@@ -25,8 +25,7 @@ from long_parts import Row
 from cpor.gate.check import Check
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Scene
 from cpor.sim.dataset.make import plan_dataset, write_dataset

@@ -21,8 +21,7 @@ from fuzz_faults import Broken
 from gate_faults import FAULTS, Faulty
 from long_parts import Row, measure_parts
 
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.scene import Scene
 from cpor.truth import truth_of
 

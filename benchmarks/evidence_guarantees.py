@@ -25,7 +25,7 @@ from cpor.infer.exact import solve_exact
 from cpor.infer.graphs import sample_graphs
 from cpor.infer.robust import allow_cycles, holds_within, odds_factor, off_by
 from cpor.infer.warm_up import warm_up
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders
 from cpor.pipeline import add_unseen
 from cpor.system import System
 

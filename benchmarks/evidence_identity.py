@@ -17,7 +17,7 @@ from long_parts import Row, measure_parts
 
 from cpor.decision import Action, Defer
 from cpor.errors import SimulationError
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
 from cpor.learn.reliability import debiased_ece, ece
 from cpor.paper.scenarios import Person
 from cpor.perception.mask_selection import MaskSettings
@@ -198,7 +198,7 @@ def kept_records(
     lines = path.read_text().splitlines() if path.is_file() else []
     there = {record["seed"]: record for record in map(json.loads, lines)}
     missing = [seed for seed in range(first_seed, first_seed + count) if seed not in there]
-    for seed, record in make_pool(workers).do_all(measure, missing):
+    for seed, record in Pool(workers).do_all(measure, missing):
         if record is None:
             continue
         there[seed] = record

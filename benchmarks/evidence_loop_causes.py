@@ -18,7 +18,7 @@ import numpy as np
 from long_parts import Row, measure_parts
 
 from cpor.decision import Action, Defer
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
 from cpor.learn.modes import MODES
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.paper.loop_causes import count_causes, episode_risk
@@ -73,8 +73,8 @@ LATE_SEED = 9301
 def table(eyes: Eyes, per_tier: int, baselines: int, workers: int) -> list[Row]:
     """The robot table: a person is asked only where the robot refuses to act, then as each mode asks."""
     file, settings = OUT / f"robot_table_{eyes}.jsonl", _settings(eyes)
-    records = run_robot_table(file, settings, per_tier, OFTEN, make_pool(workers))
-    few = run_robot_table(file, settings, min(baselines, per_tier), ROWS[eyes], make_pool(workers))
+    records = run_robot_table(file, settings, per_tier, OFTEN, Pool(workers))
+    few = run_robot_table(file, settings, min(baselines, per_tier), ROWS[eyes], Pool(workers))
     records += [record for record in few if record.method not in OFTEN]
     rows: list[Row] = []
     for method, found in summarise(records, np.random.default_rng(0)).items():
@@ -92,9 +92,7 @@ def table(eyes: Eyes, per_tier: int, baselines: int, workers: int) -> list[Row]:
     for mode in MODES:
         tau = FittedModel.load(settings.model).modes[mode].tau
         file, asks = OUT / f"robot_table_{eyes}_{mode}.jsonl", _settings(eyes, tau)
-        found = run_robot_table(
-            file, asks, per_tier, ("cpor",), make_pool(workers), known=_hold_at(cpor, tau)
-        )
+        found = run_robot_table(file, asks, per_tier, ("cpor",), Pool(workers), known=_hold_at(cpor, tau))
         told = _in_words(summarise(found, np.random.default_rng(0))["cpor"])
         rows.append(("acts", f"{name}, CPOR asks in mode {mode} (tau {tau:.2f})", "reported", told))
     return [*rows, *_causes(name, cpor), *_coverage(name, records)]
@@ -105,7 +103,7 @@ def loop_causes(per_tier: int = 60, workers: int = 2) -> list[Row]:
     rows: list[Row] = []
     for eyes in EYES:
         file, settings = OUT / f"loop_causes_{eyes}.jsonl", _settings(eyes)
-        forced = run_robot_table(file, settings, per_tier, ("cpor",), make_pool(workers), first_seed=DEV_SEED)
+        forced = run_robot_table(file, settings, per_tier, ("cpor",), Pool(workers), first_seed=DEV_SEED)
         name = f"closed loop, {EYES[eyes]}, {len(forced)} scenarios to choose with"
         rows += [*_causes(name, forced), *_coverage(name, forced)]
     return rows

@@ -18,8 +18,7 @@ from long_parts import Row, measure_parts
 
 from cpor.evidence.learnt import LearntGeometry
 from cpor.evidence.merged import find_merged
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import truth_of

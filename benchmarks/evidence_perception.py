@@ -19,8 +19,7 @@ import numpy as np
 from long_parts import Row, measure_parts
 
 from cpor.fitting import FitSettings, fit_model
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.chain import ChainTable, measure_chain
 from cpor.paper.geometry_log import measure_geometry

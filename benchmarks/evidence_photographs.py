@@ -19,8 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from cpor.decision import Defer, Grasp
 from cpor.infer.decide import decide_many
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.learn.modes import MODES
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.paper.runs.report import wilson_interval

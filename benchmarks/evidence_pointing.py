@@ -19,8 +19,7 @@ from long_parts import Row, measure_parts
 
 from cpor.decision import Defer, Grasp
 from cpor.infer.decide import decide_many
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import Scene
 from cpor.semantics.matching import match_point

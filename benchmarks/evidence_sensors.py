@@ -19,7 +19,7 @@ from evidence_first_actions import decide_case, share
 from evidence_page import MEASURED, Row
 from long_parts import measure_parts
 
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
 from cpor.io.whole_files import write_bytes
 from cpor.sim.dataset.make import DatasetSettings, plan_dataset
 from cpor.sim.dataset.manifest import CasePlan
@@ -69,7 +69,7 @@ def measure_sensors(cases: int = 60, workers: int = 2, name: str = "today") -> l
     out = MEASURED / "sensors" / name
     out.mkdir(parents=True, exist_ok=True)
     planned = plan_dataset(cases, SEED).cases
-    decided = make_pool(workers).do_all(partial(decide_by_sensor, out), planned)
+    decided = Pool(workers).do_all(partial(decide_by_sensor, out), planned)
     return list(rows_of([found for _, found in decided]))
 
 

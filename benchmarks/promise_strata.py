@@ -24,7 +24,7 @@ from cpor.errors import SimulationError
 from cpor.fitting import FitSettings
 from cpor.fitting.fit import promise_by_stratum
 from cpor.fitting.labelled import LabelledScene
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
 from cpor.io.whole_files import write_bytes
 from cpor.model import BUNDLED_DIGESTS, Bundled, FittedModel, bundled_model
 from cpor.paper.perceived import PerceptionSettings, see
@@ -129,7 +129,7 @@ def main() -> None:
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     cases = list(enumerate(plan_dataset(asked.scenes, SEED).cases))
-    made = dict(make_pool(asked.workers).do_all(partial(measured, asked.out), cases))
+    made = dict(Pool(asked.workers).do_all(partial(measured, asked.out), cases))
     known = [found for case in cases if (found := made[case])]
     rows: list[Row] = []
     for kind in BUNDLED_DIGESTS:

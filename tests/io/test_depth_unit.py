@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpor.io.depth_unit import DepthUnit, guess_depth_unit
+from cpor.io.depth import DepthUnit, guess_depth_unit
 
 
 def picture(distance: float) -> np.ndarray:

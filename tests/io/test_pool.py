@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from cpor.errors import CporError, InvalidSettingError
-from cpor.io.pool import RayPool, WorkerDiedError, make_pool
+from cpor.io.pool import Pool
 
 
 @pytest.fixture(params=[1, 2])
 def pool(request):
-    return make_pool(request.param)
+    return Pool(request.param)
 
 
 def square(k):
@@ -52,7 +52,7 @@ def test_an_error_of_the_work_is_raised_as_it_is(pool):
 @pytest.mark.slow
 def test_ray_does_the_same():
     ray = pytest.importorskip("ray", reason="pip install 'cpor-grasp[ray]'")
-    pool = make_pool(2, "ray")
+    pool = Pool(2, "ray")
     working = pool.do_all(square, range(7))
     done = [next(working)]  # it started Ray …
     test_every_item_comes_with_its_result(pool)
@@ -66,15 +66,15 @@ def test_ray_does_the_same():
 @pytest.mark.slow
 def test_a_worker_that_dies_costs_nothing(tmp_path):
     # Once among others, and once more where it has a worker to itself.
-    done = make_pool(2).do_all(partial(die, tmp_path, 2), range(6))
+    done = Pool(2).do_all(partial(die, tmp_path, 2), range(6))
     assert sorted(done) == [(k, k) for k in range(6)]
     assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.slow
 def test_workers_that_always_die_end_it_and_name_the_item(tmp_path):
-    with pytest.raises(WorkerDiedError, match=r"died 3 times at 3 .*what is finished is kept"):
-        list(make_pool(2).do_all(partial(die, tmp_path, 99), range(4)))
+    with pytest.raises(CporError, match=r"died 3 times at 3 .*what is finished is kept"):
+        list(Pool(2).do_all(partial(die, tmp_path, 99), range(4)))
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,8 @@ def test_workers_that_always_die_end_it_and_name_the_item(tmp_path):
 )
 def test_what_cannot_be_is_refused(workers, engine, said):
     with pytest.raises(InvalidSettingError, match=said):
-        make_pool(workers, engine)
+        Pool(workers, engine)
 
 
 def test_one_worker_on_ray_means_all_its_cores():
-    pool = make_pool(1, "ray")
-    assert isinstance(pool, RayPool) and pool.workers is None
-    assert issubclass(WorkerDiedError, CporError)
+    assert Pool(1, "ray").cores is None and Pool(2, "ray").cores == 2

@@ -5,18 +5,14 @@ import sys
 
 import pytest
 
-from cpor.errors import CporError
+from cpor.errors import InputFileError
 from cpor.io.resumable import open_resumable
 
 CLAIM = {"settings": {"tau": 0.5, "seed": 1}, "version": 1}
 
 
-class OwnError(CporError):
-    pass
-
-
 def opened(path):
-    return open_resumable(path, "claim.json", "pieces", OwnError)
+    return open_resumable(path, "claim.json", "pieces")
 
 
 def test_what_was_kept_is_there_after_a_kill(tmp_path):
@@ -54,23 +50,23 @@ def test_pieces_can_stay(tmp_path):
 def test_another_claim_is_refused_and_named(tmp_path, other, said):
     with opened(tmp_path) as folder:
         folder.claim(CLAIM)
-    with opened(tmp_path) as folder, pytest.raises(OwnError, match=f"{said}.*choose another --out"):
+    with opened(tmp_path) as folder, pytest.raises(InputFileError, match=f"{said}.*choose another --out"):
         folder.claim(other)
     assert json.loads((tmp_path / "claim.json").read_text()) == CLAIM
 
 
 def test_other_files_and_damaged_claims_are_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with opened(tmp_path) as folder, pytest.raises(OwnError, match=r"other files \(letter\.txt\)"):
+    with opened(tmp_path) as folder, pytest.raises(InputFileError, match=r"other files \(letter\.txt\)"):
         folder.claim(CLAIM)
     (tmp_path / "claim.json").write_text("{")
-    with opened(tmp_path) as folder, pytest.raises(OwnError, match=f"is damaged.*delete {tmp_path}"):
+    with opened(tmp_path) as folder, pytest.raises(InputFileError, match=f"is damaged.*delete {tmp_path}"):
         folder.claim(CLAIM)
-    with pytest.raises(OwnError, match="is a file"), opened(tmp_path / "letter.txt"):
+    with pytest.raises(InputFileError, match="is a file"), opened(tmp_path / "letter.txt"):
         pass
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no file locks there")
 def test_one_writes_at_a_time(tmp_path):
-    with opened(tmp_path), pytest.raises(OwnError, match="another process"), opened(tmp_path):
+    with opened(tmp_path), pytest.raises(InputFileError, match="another process"), opened(tmp_path):
         pass

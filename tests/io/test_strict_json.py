@@ -1,6 +1,7 @@
 import pytest
 
-from cpor.io.strict_json import StrictJsonError, parse_strict
+from cpor.errors import SceneFileError
+from cpor.io.whole_files import parse_strict
 
 
 def test_plain_json_is_read():
@@ -23,11 +24,11 @@ def test_plain_json_is_read():
     ],
 )
 def test_what_means_two_things_or_none_is_refused(text, said):
-    with pytest.raises(StrictJsonError, match=said):
+    with pytest.raises(SceneFileError, match=said):
         parse_strict(text)
 
 
 def test_keys_can_be_limited():
     assert parse_strict('{"a": 1, "b": 2}', most_keys=2)
-    with pytest.raises(StrictJsonError, match="more than 1 keys"):
+    with pytest.raises(SceneFileError, match="more than 1 keys"):
         parse_strict('{"a": 1, "b": 2}', most_keys=1)

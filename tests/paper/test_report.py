@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from cpor.errors import InputFileError, InvalidSettingError
-from cpor.io.whole_files import OutputFileError
 from cpor.paper.runs.dataset import read_dataset
 from cpor.paper.runs.questions import Deciding
 from cpor.paper.runs.report import (
@@ -231,7 +230,7 @@ def test_latex_is_escaped(report, tmp_path):
 def test_what_cannot_be_done_is_said(report, run_folder, tmp_path, monkeypatch):
     with pytest.raises(InputFileError, match="holds no run"):
         read_report(tmp_path)
-    with pytest.raises(OutputFileError, match="nowhere"):
+    with pytest.raises(InputFileError, match="nowhere"):
         write_csv(report, tmp_path / "nowhere" / "cases.csv")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InvalidSettingError, match="pyarrow"):

@@ -13,8 +13,8 @@ from cpor import CporError
 from cpor.cli.app import app
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.errors import CameraError, InputFileError, InvalidSceneError, InvalidSettingError, RobotError
-from cpor.io.locks import held_alone
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
+from cpor.io.whole_files import held_alone
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.robot_table import (
     FIRST_SEED,
@@ -223,7 +223,7 @@ def test_records_go_into_a_file_that_can_be_written(tmp_path):
         with pytest.raises(CporError, match=f"cannot write to {out}: .*choose another --out"):
             run_robot_table(out, settings, 1)
     with pytest.raises(InvalidSettingError, match="at least 1"):
-        run_robot_table(tmp_path / "records", settings, 1, pool=make_pool(0))
+        run_robot_table(tmp_path / "records", settings, 1, pool=Pool(0))
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
@@ -231,7 +231,7 @@ def test_records_go_into_a_file_that_can_be_written(tmp_path):
 def test_two_do_not_write_to_one_file(tmp_path):
     out = tmp_path / "records.jsonl"
     out.touch()
-    with held_alone(out, CporError), pytest.raises(InputFileError, match="another process"):
+    with held_alone(out), pytest.raises(InputFileError, match="another process"):
         run_robot_table(out, ScenarioSettings(model=bundled_model(), eyes="truth"), 1)
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpor.errors import InputFileError, InvalidSettingError
-from cpor.io.pool import RayPool, WorkerDiedError, make_pool
+from cpor.errors import CporError, InputFileError, InvalidSettingError
+from cpor.io.pool import Pool
 from cpor.paper.runs.answer_items import answer_shard
 from cpor.paper.runs.dataset import read_dataset
 from cpor.paper.runs.folder import open_run_folder, read_run_folder
@@ -215,8 +215,8 @@ def test_a_worker_that_dies_costs_nothing_and_one_that_always_dies_ends_the_run(
 ):
     plan, out = RunPlan(read_dataset(scenes, quiet)), tmp_path / "run"
     answer = partial(answer_slowly, "die", tmp_path)
-    with pytest.raises(WorkerDiedError, match="died 3 times at items 30 to 30"):
-        run(plan, out, make_pool(2), shard_size=1, answer=answer)
+    with pytest.raises(CporError, match="died 3 times at items 30 to 30"):
+        run(plan, out, Pool(2), shard_size=1, answer=answer)
     assert (tmp_path / "died").exists()
     kept = {path.name for path in (out / "cases").iterdir()}
     assert len(kept) > 20 and any(name.startswith("00000020-") for name in kept)
@@ -243,7 +243,7 @@ def test_a_ray_cluster_that_loses_a_worker_and_a_node(scenes, undisturbed, tmp_p
 def test_ray_is_asked_for_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InvalidSettingError, match=r"cpor-grasp\[ray\]"):
-        next(RayPool().do_all(answer_shard, []))
+        next(Pool(engine="ray").do_all(answer_shard, []))
 
 
 ANSWERED = itertools.count(1)  # by this process
@@ -282,7 +282,7 @@ def main(dataset, out, workers, mode, folder, says):
     """A run that says how far it is."""
     tell = lambda *progress: says.send(progress)  # noqa: E731
     answer = partial(answer_slowly, mode, folder)
-    run(RunPlan(read_dataset(dataset, quiet)), out, make_pool(workers), tell, shard_size=1, answer=answer)
+    run(RunPlan(read_dataset(dataset, quiet)), out, Pool(workers), tell, shard_size=1, answer=answer)
 
 
 def main_on_ray(dataset, out, folder):
@@ -300,7 +300,7 @@ def main_on_ray(dataset, out, folder):
 
     answer = partial(answer_slowly, "ray", folder)
     try:
-        run(RunPlan(read_dataset(dataset, quiet)), out, RayPool(), tell, shard_size=1, answer=answer)
+        run(RunPlan(read_dataset(dataset, quiet)), out, Pool(engine="ray"), tell, shard_size=1, answer=answer)
     finally:
         cluster.shutdown()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cpor.errors import InputFileError, InvalidSettingError
-from cpor.io.scene_set import read_scenes
+from cpor.io.scene_folder import read_scenes
 from cpor.sim.dataset.make import (
     SPLIT_SIZES,
     DatasetSettings,

@@ -15,7 +15,7 @@ import numpy as np
 from cpor.errors import CporError, MissingExtraError
 from cpor.gate.check import Check
 from cpor.gate.frame import check_frame
-from cpor.io.depth_unit import guess_depth_unit
+from cpor.io.depth import guess_depth_unit
 from cpor.io.frame_files import read_input, read_steps
 from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.perception.network_file import PACKAGED, read_network

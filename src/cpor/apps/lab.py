@@ -14,8 +14,7 @@ from cpor.errors import InvalidSettingError, SceneFileError
 from cpor.fitting import FitSettings
 from cpor.fitting.from_prior import LabReport, fit_from_prior
 from cpor.fitting.labelled import LabelledScene
-from cpor.io.strict_json import parse_strict
-from cpor.io.whole_files import read_bytes, write_text
+from cpor.io.whole_files import parse_strict, read_bytes, write_text
 from cpor.model import FittedModel
 from cpor.pipeline import Pipeline
 from cpor.scene import Scene

@@ -40,7 +40,7 @@ def write_run_mcap(run: RecordedRun, path: str | Path) -> int:
 
     Raises:
         MissingExtraError: The extra `bags` is not installed.
-        OutputFileError: The file cannot be written.
+        InputFileError: The file cannot be written.
     """
     try:
         from mcap.writer import CompressionType, Writer

@@ -120,8 +120,7 @@ def read_session(file: Path, frame: str) -> "tuple[Request, list[str]]":
     Raises:
         SceneFileError: The file is damaged, or of another frame.
     """
-    from cpor.io.strict_json import parse_strict
-    from cpor.io.whole_files import read_bytes
+    from cpor.io.whole_files import parse_strict, read_bytes
     from cpor.scene import PixelPoint
     from cpor.words.grounding_answers import Request
 

@@ -131,7 +131,7 @@ def robot(
     require_mujoco()
     import numpy as np
 
-    from cpor.io.pool import make_pool
+    from cpor.io.pool import Pool
     from cpor.model import bundled_model
     from cpor.paper.methods import METHODS, NEED_SCORES
     from cpor.paper.robot_table import run_robot_table, summarise, table_to_json
@@ -155,7 +155,7 @@ def robot(
         person=person,
     )
     with progress_bars(quiet=as_json) as progress:
-        records = run_robot_table(out, settings, per_tier, names, make_pool(workers, engine), progress)
+        records = run_robot_table(out, settings, per_tier, names, Pool(workers, engine), progress)
     rows = summarise(records, np.random.default_rng(0))
     if as_json:
         print_json(table_to_json(rows))

@@ -128,7 +128,7 @@ def fit(
     from cpor.evidence.learnt import parse_geometry
     from cpor.evidence.source import load_sources
     from cpor.fitting import FitSettings, fit_model
-    from cpor.io.scene_set import list_scene_folders, read_scenes
+    from cpor.io.scene_folder import list_scene_folders, read_scenes
     from cpor.truth import parse_truth
     from cpor.viz.progress import progress_bars
     from cpor.viz.reliability_plot import write_reliability_plots
@@ -228,8 +228,7 @@ def _promise_retrievals(
 def _prior(scenes: Path, prior: str | None) -> "FittedModel | None":
     """The model to start from; None: from nothing."""
     from cpor.apps.lab import is_labelled_by_hand
-    from cpor.io.scene_folder import read_scene_folder
-    from cpor.io.scene_set import list_scene_folders
+    from cpor.io.scene_folder import list_scene_folders, read_scene_folder
     from cpor.model import FittedModel, bundled_model
 
     if prior is None:
@@ -244,7 +243,7 @@ def _say_labels(scenes: Path, settings: "FitSettings", from_prior: bool) -> str:
     """How many labels the promise needs, what those at hand can support, and what ten more would buy."""
     from cpor.fitting.from_prior import FIT_SHARE
     from cpor.fitting.labelled import SHARES
-    from cpor.io.scene_set import list_scene_folders
+    from cpor.io.scene_folder import list_scene_folders
     from cpor.learn.control import least_executed, least_rate
     from cpor.learn.modes import percent
 
@@ -270,7 +269,7 @@ def _fit_lab(
     scenes: Path, prior: "FittedModel", settings: "FitSettings", out: Path, sign: Path | None, as_json: bool
 ) -> None:
     from cpor.apps.lab import fit_lab, read_why
-    from cpor.io.scene_set import read_scenes
+    from cpor.io.scene_folder import read_scenes
     from cpor.viz.progress import progress_bars
     from cpor.viz.tables import lab_table, lab_to_json
 
@@ -296,7 +295,7 @@ def drift(
     import numpy as np
 
     from cpor.fitting.fit import decide_random_targets
-    from cpor.io.scene_set import read_scenes
+    from cpor.io.scene_folder import read_scenes
     from cpor.model import FittedModel
     from cpor.viz.progress import progress_bars
 

@@ -140,7 +140,7 @@ def gallery(
     ignore_given_masks: IgnoreGiven = False,
 ) -> None:
     """Write a page that shows the objects found in every scene folder of a folder."""
-    from cpor.io.scene_set import list_scene_folders
+    from cpor.io.scene_folder import list_scene_folders
     from cpor.system import System
     from cpor.viz.gallery import write_gallery
     from cpor.viz.progress import progress_bars

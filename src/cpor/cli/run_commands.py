@@ -27,7 +27,7 @@ from cpor.cli.options import (
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
-    from cpor.io.scene_set import Progress
+    from cpor.io.scene_folder import Progress
     from cpor.paper.runs.dataset import Dataset
 
 
@@ -91,14 +91,14 @@ def run(
     The exit code is 1 if some cases failed. The run folder lists them as errors.
     """
     from cpor.infer.decide import parse_method
-    from cpor.io.pool import make_pool
+    from cpor.io.pool import Pool
     from cpor.learn.modes import DEFAULT_MODE, parse_mode
     from cpor.paper.runs.questions import Deciding, QuestionSettings, parse_missing
     from cpor.paper.runs.run import RunPlan
     from cpor.paper.runs.run import run as run_all
     from cpor.viz.progress import progress_bars
 
-    pool = make_pool(workers, engine)
+    pool = Pool(workers, engine)
     pictures = scores is None and (dataset is None or dataset.suffix != ".jsonl")
     named, method = choose_pipeline(pipeline, None if model is None else str(model), method)
     model = Path(named) if named is not None and (pictures or model is not None) else None

@@ -10,7 +10,7 @@ from jaxtyping import Float32, UInt8
 from cpor.evidence.shadows import find_shadow
 from cpor.gate.check import Check, CheckState, graded
 from cpor.gate.edges import colour_strength, compare_edges, depth_edges, work_factor
-from cpor.io.depth_unit import PLAUSIBLE_M, SURE, TYPICAL_M, USUAL_M, middle_of
+from cpor.io.depth import PLAUSIBLE_M, SURE, TYPICAL_M, USUAL_M, middle_of
 from cpor.scene import Camera, Observation
 
 COVERAGE = (0.6, 0.4)

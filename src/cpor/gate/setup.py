@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from cpor.evidence.shadows import find_shadow
-from cpor.io.depth_unit import middle_of
+from cpor.io.depth import middle_of
 from cpor.perception.support_plane import fit_support_plane
 from cpor.scene import Intrinsics, Scene
 

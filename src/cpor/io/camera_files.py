@@ -20,16 +20,12 @@ import numpy as np
 
 from cpor.errors import InvalidSceneError, SceneFileError
 from cpor.io import folder_files as files
-from cpor.io.arrays import decode_npy
 from cpor.io.depth import DepthCamera
-from cpor.io.frames import clean_name, role_of
+from cpor.io.frames import TUM_LISTS, clean_name, role_of
+from cpor.io.images import decode_npy
 from cpor.io.scene_folder import make_camera, make_depth_camera
-from cpor.io.strict_json import parse_strict
-from cpor.io.whole_files import read_bytes
+from cpor.io.whole_files import parse_strict, read_bytes, read_text
 from cpor.scene import Camera, Intrinsics
-
-TUM_LISTS = ("associations.txt", "associate.txt", "association.txt", "rgb.txt", "depth.txt")
-"""Files by which a folder in the form of the TUM data sets is known."""
 
 TUM_UNIT_M = 1.0 / 5000.0
 _MATRICES = ("cam_K.txt", "camK.txt", "K.txt", "camK.npy", "cam_K.npy", "intrinsics.txt", "camera_matrix.txt")
@@ -161,7 +157,7 @@ def _realsense_values(folder: Path, frame: str) -> tuple[dict[str, dict[str, flo
         role, _ = role_of(re.sub("(?i)metadata", "", path.stem))
         if role is None or role in said:
             continue
-        pairs = re.findall(r"(?m)^\s*([A-Za-z ]+?)\s*[,:]\s*([-+0-9.eE]+)\s*$", files.read_text(path))
+        pairs = re.findall(r"(?m)^\s*([A-Za-z ]+?)\s*[,:]\s*([-+0-9.eE]+)\s*$", read_text(path))
         values = {key.casefold(): _as_float(value) for key, value in pairs}
         said[role] = {key: value for key, value in values.items() if value is not None}
         names.append(path.name)
@@ -219,7 +215,7 @@ def _of_realsense_values(values: dict[str, float]) -> Intrinsics | None:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    said = parse_strict(files.read_text(path), name=path, remedy="fix or remove it")
+    said = parse_strict(read_text(path), name=path, remedy="fix or remove it")
     if not isinstance(said, dict):
         raise SceneFileError(f"{path} must hold names and values in braces; fix or remove it")
     return said
@@ -228,7 +224,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 def _read_matrix(path: Path) -> np.ndarray:
     if path.suffix == ".npy":
         return _as_matrix(decode_npy(read_bytes(path), path).tolist(), path)
-    numbers = [_as_float(word) for word in re.split(r"[\s,;\[\]]+", files.read_text(path)) if word]
+    numbers = [_as_float(word) for word in re.split(r"[\s,;\[\]]+", read_text(path)) if word]
     return _as_matrix(numbers, path)
 
 

@@ -14,10 +14,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cpor.errors import SceneFileError, TooLargeError
-from cpor.io.arrays import read_npy_header
-from cpor.io.images import DAMAGED
-from cpor.io.strict_json import parse_strict
-from cpor.io.whole_files import read_bytes
+from cpor.io.images import DAMAGED, read_npy_header
+from cpor.io.whole_files import parse_strict, read_text
 from cpor.scene import MAX_OBJECT_ID, MaskCrop, Sources
 
 ObjectId = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID)]
@@ -132,14 +130,6 @@ class PointsFile(RootModel[dict[ObjectId, tuple[float, float]]]):
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
-
-
-def read_text(path: Path) -> str:
-    """Content of a UTF-8 text file."""
-    try:
-        return read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SceneFileError(f"{path} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
 
 
 def read_json(path: Path, model: type[_Model]) -> _Model:

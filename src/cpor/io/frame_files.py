@@ -11,11 +11,18 @@ from jaxtyping import Shaped, UInt8
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError
 from cpor.io import frames
-from cpor.io.arrays import ZIP, decode_npz
 from cpor.io.camera_files import KnownCamera, known_camera
-from cpor.io.depth import DepthCamera, align_depth, drop_strays, resize_depth, same_aspect, to_metres
-from cpor.io.depth_unit import guess_depth_unit
-from cpor.io.frame_folder import choose_frame, find_frames
+from cpor.io.depth import (
+    DepthCamera,
+    align_depth,
+    drop_strays,
+    guess_depth_unit,
+    resize_depth,
+    same_aspect,
+    to_metres,
+)
+from cpor.io.frames import choose_frame, find_frames
+from cpor.io.images import ZIP, decode_npz
 from cpor.io.scene_folder import read_scene_folder
 from cpor.io.whole_files import read_bytes
 from cpor.scene import Camera, Observation, PixelPoint, Scene

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import wait as wait_for_handles
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from cpor.errors import CporError, InvalidSettingError, one_of
 
@@ -30,12 +31,31 @@ _ITEMS_A_CORE = 2
 """Items given out ahead for each core of a cluster, so that none waits for the next."""
 
 
-class WorkerDiedError(CporError):
-    """Workers died again and again; what was finished is kept."""
+@dataclass(frozen=True)
+class Pool:
+    """Where work is done.
 
+    Attributes:
+        workers: Processes on this machine; 1 works in this one.
+        engine: `local`, or `ray` for the cluster that RAY_ADDRESS names, else this machine's cores. Every
+            node needs this package, and must see folders that the work reads or writes at the same path.
 
-class Pool(Protocol):
-    """Where work is done."""
+    Raises:
+        InvalidSettingError: No workers, or an unknown engine.
+    """
+
+    workers: int = 1
+    engine: str = "local"
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise InvalidSettingError(f"--workers is {self.workers}; give at least 1")
+        one_of("engine", self.engine, ENGINES)
+
+    @property
+    def cores(self) -> int | None:
+        """Cores of this machine that Ray uses where there is no cluster; None: all."""
+        return self.workers if self.workers > 1 else None
 
     def do_all(
         self, work: Callable[[_Item], _Result], items: Sequence[_Item]
@@ -47,111 +67,37 @@ class Pool(Protocol):
             items: What to do.
 
         Raises:
-            WorkerDiedError: Workers died again and again at one item.
+            CporError: Workers died again and again at one item; what was finished is kept.
         """
-        ...
+        if self.engine == "ray":
+            yield from _do_on_ray(self.cores, work, items)
+        elif self.workers > 1:
+            yield from _do_in_processes(self.workers, work, items)
+        else:
+            for item in items:
+                yield item, work(item)
 
 
-def make_pool(workers: int = 1, engine: str = "local") -> Pool:
-    """The pool that a command's options ask for.
-
-    Args:
-        workers: Processes on this machine; 1 works in this one.
-        engine: `local`, or `ray` for the cluster that RAY_ADDRESS names, else this machine's cores.
-
-    Raises:
-        InvalidSettingError: No workers, or an unknown engine.
-    """
-    if workers < 1:
-        raise InvalidSettingError(f"--workers is {workers}; give at least 1")
-    if one_of("engine", engine, ENGINES) == "ray":
-        return RayPool(workers if workers > 1 else None)
-    return SerialPool() if workers == 1 else ProcessPool(workers)
-
-
-class SerialPool:
-    """One item after the other in this process."""
-
-    def do_all(
-        self, work: Callable[[_Item], _Result], items: Sequence[_Item]
-    ) -> Iterator[tuple[_Item, _Result]]:
-        """Each item with what came of it, in order."""
-        for item in items:
-            yield item, work(item)
-
-
-class ProcessPool:
-    """Several processes on this machine."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-
-    def do_all(
-        self, work: Callable[[_Item], _Result], items: Sequence[_Item]
-    ) -> Iterator[tuple[_Item, _Result]]:
-        """Each item with what came of it, as they come; the items of a dead worker are given to new ones."""
-        todo = deque(items)
-        while todo:
-            running: dict[Future[_Result], _Item] = {}
-            with _executor(min(self.workers, len(todo))) as pool, suppress(BrokenProcessPool):
-                yield from self._feed(pool, work, todo, running)
-            # One death breaks the pool; which item it was shows when each has a worker to itself.
-            for future, item in running.items():
-                yield item, future.result() if _succeeded(future) else _do_alone(work, item)
-
-    def _feed(
-        self,
-        pool: ProcessPoolExecutor,
-        work: Callable[[_Item], _Result],
-        todo: deque[_Item],
-        running: dict[Future[_Result], _Item],
-    ) -> Iterator[tuple[_Item, _Result]]:
-        """Keep every worker busy with one item; `running` tells which when one dies."""
-        while todo or running:
-            while todo and len(running) < self.workers:
-                running[pool.submit(work, todo[0])] = todo[0]
-                todo.popleft()
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                result = future.result()
-                yield running.pop(future), result
-
-
-class RayPool:
-    """Ray tasks, one an item; Ray itself gives the item of a dead worker or node to another.
-
-    Every node needs this package, and must see folders that the work reads or writes at the same path.
-
-    Attributes:
-        workers: Cores to use of this machine where there is no cluster; None: all.
-    """
-
-    def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers
-
-    def do_all(
-        self, work: Callable[[_Item], _Result], items: Sequence[_Item]
-    ) -> Iterator[tuple[_Item, _Result]]:
-        """Each item with what came of it, as they come."""
-        ray = _import_ray()
-        owned = not ray.is_initialized()
-        if owned:
-            self._connect(ray)
-        try:
-            yield from _do_on_ray(ray, work, items)
-        finally:
-            if owned:
-                ray.shutdown()
-
-    def _connect(self, ray: Any) -> None:
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if not os.environ.get("RAY_ADDRESS"):
-            ray.init(address="local", num_cpus=self.workers, include_dashboard=False, **quiet)
-            return
-        try:
-            ray.init(address="auto", **quiet)
-        except ConnectionError as error:
-            raise InvalidSettingError(f"no Ray cluster answers at RAY_ADDRESS: {error}") from None
+def _do_in_processes(
+    workers: int, work: Callable[[_Item], _Result], items: Sequence[_Item]
+) -> Iterator[tuple[_Item, _Result]]:
+    """The items of a dead worker are given to new ones."""
+    todo = deque(items)
+    while todo:
+        running: dict[Future[_Result], _Item] = {}
+        with _executor(min(workers, len(todo))) as pool, suppress(BrokenProcessPool):
+            while todo or running:
+                # One item a worker: `running` tells which they were when one dies.
+                while todo and len(running) < workers:
+                    running[pool.submit(work, todo[0])] = todo[0]
+                    todo.popleft()
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    result = future.result()
+                    yield running.pop(future), result
+        # One death breaks the pool; which item it was shows when each has a worker to itself.
+        for future, item in running.items():
+            yield item, future.result() if _succeeded(future) else _do_alone(work, item)
 
 
 def _succeeded(future: Future[Any]) -> bool:
@@ -175,8 +121,8 @@ def _do_alone(work: Callable[[_Item], _Result], item: _Item) -> _Result:
     raise _died(item, f"workers died {MOST_DEATHS} times at")
 
 
-def _died(item: object, what: str) -> WorkerDiedError:
-    return WorkerDiedError(
+def _died(item: object, what: str) -> CporError:
+    return CporError(
         f"{what} {str(item)[:200]} (out of memory?); what is finished is kept: mend the cause and give the "
         "same command again, perhaps with fewer --workers"
     )
@@ -194,19 +140,40 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _import_ray() -> Any:
+def _do_on_ray(
+    cores: int | None, work: Callable[[_Item], _Result], items: Sequence[_Item]
+) -> Iterator[tuple[_Item, _Result]]:
+    """Ray tasks, one an item; Ray itself gives the item of a dead worker or node to another."""
     try:
-        return importlib.import_module("ray")
+        ray = importlib.import_module("ray")
     except ImportError:
         raise InvalidSettingError(
             "--engine ray needs Ray; install it with: pip install 'cpor-grasp[ray]'"
         ) from None
+    owned = not ray.is_initialized()
+    if owned:
+        _connect(ray, cores)
+    try:
+        yield from _feed_ray(ray, work, items)
+    finally:
+        if owned:
+            ray.shutdown()
 
 
-def _do_on_ray(
+def _connect(ray: Any, cores: int | None) -> None:
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if not os.environ.get("RAY_ADDRESS"):
+        ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
+        return
+    try:
+        ray.init(address="auto", **quiet)
+    except ConnectionError as error:
+        raise InvalidSettingError(f"no Ray cluster answers at RAY_ADDRESS: {error}") from None
+
+
+def _feed_ray(
     ray: Any, work: Callable[[_Item], _Result], items: Sequence[_Item]
 ) -> Iterator[tuple[_Item, _Result]]:
-
     def do_remotely(item: _Item) -> _Result:  # Ray takes functions only, `work` may be any callable
         return work(item)
 

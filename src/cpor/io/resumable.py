@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cpor.errors import CporError
-from cpor.io.locks import held_alone
-from cpor.io.whole_files import write_bytes
+from cpor.errors import InputFileError
+from cpor.io.whole_files import held_alone, write_bytes
 
 
 class ResumableFolder:
@@ -26,11 +25,10 @@ class ResumableFolder:
         pieces: Folder of the finished pieces.
     """
 
-    def __init__(self, path: Path, claim_file: str, pieces: str, error: type[CporError]) -> None:
+    def __init__(self, path: Path, claim_file: str, pieces: str) -> None:
         self.path = path
         self.claim_file = path / claim_file
         self.pieces = path / pieces
-        self._error = error
 
     def claim(self, wanted: Mapping[str, Any]) -> None:
         """Begin, or check that what was begun here is the same.
@@ -39,7 +37,7 @@ class ResumableFolder:
             wanted: Everything that changes the result, as JSON values in named parts.
 
         Raises:
-            CporError: Another run or other files are in the folder. The class is the folder's.
+            InputFileError: Another run or other files are in the folder.
         """
         if self.claim_file.is_file():
             try:
@@ -47,13 +45,13 @@ class ResumableFolder:
             except ValueError:
                 there = None
             if not isinstance(there, dict):
-                raise self._error(
+                raise InputFileError(
                     f"{self.claim_file} is damaged, so the run in this folder is unknown; delete "
                     f"{self.path}, or choose another --out"
                 )
-            refuse_other(self.path, there, wanted, self._error)
+            refuse_other(self.path, there, wanted)
         elif strangers := sorted(each.name for each in self.path.iterdir() if each.name[0] != "."):
-            raise self._error(
+            raise InputFileError(
                 f"{self.path} holds other files ({strangers[0]}), and nothing that could be gone on with; "
                 "choose another --out"
             )
@@ -80,39 +78,38 @@ class ResumableFolder:
 
 
 @contextmanager
-def open_resumable(
-    path: Path, claim_file: str, pieces: str, error: type[CporError]
-) -> Iterator[ResumableFolder]:
+def open_resumable(path: Path, claim_file: str, pieces: str) -> Iterator[ResumableFolder]:
     """Make a folder, or open one that is there; what a killed process left half written is dropped.
 
     Args:
         path: The folder; made with its parents if absent.
         claim_file: Name of the file that says what is made there.
         pieces: Name of the folder of finished pieces.
-        error: Raised where it cannot be made, or another process holds it.
+
+    Raises:
+        InputFileError: It cannot be made, or another process holds it.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise error(f"{path} is a file, and a folder is needed; choose another --out") from None
+        raise InputFileError(f"{path} is a file, and a folder is needed; choose another --out") from None
     except OSError as problem:
-        raise error(f"cannot create the folder {path}: {problem.strerror}; choose another --out") from None
-    with held_alone(path, error):
+        raise InputFileError(
+            f"cannot create the folder {path}: {problem.strerror}; choose another --out"
+        ) from None
+    with held_alone(path):
         for scratch in (*path.glob(".*.tmp"), *(path / pieces).glob(".*.tmp"), *path.glob(".scene-*")):
             shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
-        yield ResumableFolder(path, claim_file, pieces, error)
+        yield ResumableFolder(path, claim_file, pieces)
 
 
-def refuse_other(
-    place: Path, there: Mapping[str, Any], wanted: Mapping[str, Any], error: type[CporError]
-) -> None:
+def refuse_other(place: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Refuse to go on with what was begun otherwise; the message names the first difference.
 
     Args:
         place: Where it was begun.
         there: What was begun.
         wanted: What is asked for now.
-        error: Raised where they differ.
     """
     for part, new in json.loads(json.dumps(wanted)).items():
         old = there.get(part)
@@ -122,6 +119,6 @@ def refuse_other(
         if isinstance(old, dict) and isinstance(new, dict):
             key = next(key for key in {**old, **new} if old.get(key) != new.get(key))
             which, old, new = f"{key} is ", old.get(key), new.get(key)
-        raise error(
+        raise InputFileError(
             f"{place} was made with other {part}: {which}{old}, now {new}; choose another --out, or delete it"
         )

@@ -5,8 +5,7 @@ import math
 from pathlib import Path
 
 from cpor.errors import InvalidSceneError, SceneFileError
-from cpor.io.strict_json import parse_strict
-from cpor.io.whole_files import read_bytes
+from cpor.io.whole_files import parse_strict, read_bytes
 from cpor.relations import Label, ObstructionPosterior
 
 _SHAPE = '{"objects": [...], "target": ..., "relations": [{"blocked": ..., "blocker": ..., "p": ...}]}'

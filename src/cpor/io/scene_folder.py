@@ -19,6 +19,7 @@ points list; one that `instances.png` does not show has no mask. The truth may n
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError, 
 from cpor.io import folder_files as files
 from cpor.io import images
 from cpor.io.depth import DEPTH_RANGE_M, SATURATED, DepthCamera, align_depth, to_metres
-from cpor.io.whole_files import read_bytes
+from cpor.io.whole_files import read_bytes, read_text
 from cpor.scene import (
     BlockedBy,
     Camera,
@@ -52,6 +53,10 @@ _ALL_FILES = frozenset(_TRUTH_FILES.values()) | {
     *("rgb.png", "depth.png", "camera.json", "instances.png", "amodal.npz", "objects.json"),
     *("request.txt", "points.json", "scores.json", "sources.json"),
 }
+
+
+Progress = Callable[[str, int, int], None]
+"""Told `(what, done, total)`."""
 
 
 def read_scene_folder(
@@ -236,7 +241,7 @@ def _read_points(path: Path, shape: tuple[int, int]) -> dict[int, PixelPoint]:
 
 
 def _read_request(path: Path) -> str | None:
-    text = files.read_text(path).removesuffix("\n").removesuffix("\r")
+    text = read_text(path).removesuffix("\n").removesuffix("\r")
     return text if text.strip() else None
 
 
@@ -348,3 +353,22 @@ def encode_scene(scene: Scene) -> dict[str, bytes]:
     if scene.sources is not None:
         out["sources.json"] = files.encode_json(files.SourcesFile.of(scene.sources))
     return out
+
+
+def list_scene_folders(folder: Path) -> list[Path]:
+    """The scene folders right below a folder, by name."""
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise SceneFileError(f"{folder} {what}; give a folder that holds scene folders")
+    found = sorted(path for path in folder.iterdir() if (path / "rgb.png").is_file())
+    if not found:
+        raise SceneFileError(f"{folder} holds no scene folders; each has at least an rgb.png")
+    return found
+
+
+def read_scenes(folder: Path, progress: Progress) -> Iterator[tuple[str, Scene]]:
+    """Names and scenes of a folder, one by one."""
+    paths = list_scene_folders(folder)
+    for k, path in enumerate(paths):
+        yield path.name, read_scene_folder(path)
+        progress("reading", k + 1, len(paths))

@@ -1,13 +1,15 @@
-"""Files read and written whole: one that is written is there whole, or as it was before."""
+"""Files read and written whole, JSON read strictly, and one writer at a time."""
 
+import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, NoReturn
 
-from cpor.errors import CporError, SceneFileError
-
-
-class OutputFileError(CporError):
-    """A result that cannot be written where it was asked for."""
+from cpor.errors import InputFileError, SceneFileError
 
 
 def read_bytes(path: Path) -> bytes:
@@ -18,13 +20,21 @@ def read_bytes(path: Path) -> bytes:
         raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
 
 
+def read_text(path: Path) -> str:
+    """Content of a UTF-8 text file."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SceneFileError(f"{path} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, all of it or nothing."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, all of it or nothing."""
+    """Write a file, all of it or nothing: it is there whole, or as it was before."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with scratch.open("wb") as file:
@@ -34,4 +44,74 @@ def write_bytes(path: Path, content: bytes) -> None:
         scratch.replace(path)
     except OSError as error:
         scratch.unlink(missing_ok=True)
-        raise OutputFileError(f"cannot write {path}: {error.strerror}; choose another place") from None
+        raise InputFileError(f"cannot write {path}: {error.strerror}; choose another place") from None
+
+
+@contextmanager
+def held_alone(path: Path) -> Iterator[None]:
+    """Hold a file or folder, which must exist; the system lets go of it however the process ends.
+
+    Raises:
+        InputFileError: Another process holds it.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputFileError(f"another process is writing to {path}; wait for it, or end it") from None
+    else:
+        yield
+    finally:
+        os.close(handle)
+
+
+def parse_strict(
+    text: str | bytes, most_keys: int | None = None, *, name: Path | str | None = None, remedy: str = ""
+) -> Any:
+    """What a JSON text says.
+
+    Args:
+        text: The text; bytes are UTF-8.
+        most_keys: Limit for one object; None: no limit.
+        name: What errors call the text; None: the caller says where it stood.
+        remedy: What errors advise besides.
+
+    Raises:
+        SceneFileError: It is not JSON, not UTF-8, nested too deeply, or has too many keys, a key twice, or
+            NaN or Infinity for a number.
+    """
+    try:
+        return json.loads(
+            text, object_pairs_hook=partial(_refuse_repeats, most_keys), parse_constant=_refuse_constant
+        )
+    except SceneFileError as error:
+        fault = str(error)
+    except UnicodeDecodeError as error:
+        fault = f"it is not UTF-8 text ({error.reason}); save it as UTF-8"
+    except ValueError as error:
+        fault = f"it is not JSON ({error})"
+    except RecursionError:
+        fault = "it is nested too deeply"
+    advice = f"{fault}; {remedy}" if remedy else fault
+    raise SceneFileError(advice if name is None else f"{name}: {advice}")
+
+
+def _refuse_repeats(most_keys: int | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Reject duplicate keys: JSON readers keep the last one, and a lost relation would read as none."""
+    if most_keys is not None and len(pairs) > most_keys:
+        raise SceneFileError(f"an object has more than {most_keys} keys")
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = max(names, key=names.count)
+        raise SceneFileError(f"{json.dumps(twice)} is given twice in one object; keep one")
+    return content
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise SceneFileError(f"{name} is not a JSON number; write null where there was no answer")

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from cpor.errors import CameraError, InputFileError, InvalidSettingError, RobotError
-from cpor.io.locks import held_alone
-from cpor.io.pool import make_pool
+from cpor.errors import CameraError, InvalidSettingError, RobotError
+from cpor.io.pool import Pool
+from cpor.io.whole_files import held_alone
 from cpor.paper.scenarios import Person
 from cpor.robot.cycle import Ended
 from cpor.robot.judged_retrievals import Retrieval, keep_retrieval, read_retrievals, set_up
@@ -47,14 +47,14 @@ def run_episodes(
     if count < 1:
         raise InvalidSettingError(f"{count} episodes; give at least 1")
     out.touch()
-    with held_alone(out, InputFileError):
+    with held_alone(out):
         tiers = [TIERS[k % len(TIERS)] for k in range(count)]
         wanted = [
             Episode(FIRST_SEED + k, replace(settings, tier=tier), model) for k, tier in enumerate(tiers)
         ]
         done = {each.run: each for each in read_retrievals([out])}
         todo = [job for job in wanted if _name(job) not in done]
-        for job, retrieval in make_pool(workers).do_all(run_episode, todo):
+        for job, retrieval in Pool(workers).do_all(run_episode, todo):
             keep_retrieval(out, retrieval)
             done[_name(job)] = retrieval
             if progress is not None:

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 
 from cpor.errors import SceneFileError, list_labels
 from cpor.evidence import GEOMETRY_PRESETS, GeometrySettings, geometric_evidence
-from cpor.io.scene_set import Progress, read_scenes
+from cpor.io.scene_folder import Progress, read_scenes
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.scoring import auroc
 from cpor.paper.decoding import decode_paper

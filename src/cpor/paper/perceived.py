@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from cpor.errors import InputFileError, InvalidSettingError
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
 from cpor.io.resumable import open_resumable
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.paper.segmentation import FrameQuality, frame_quality
@@ -128,8 +128,8 @@ def perceive_split(
     settings = settings or PerceptionSettings()
     manifest = read_manifest(split)
     about = {"split": manifest.split, "n": len(manifest.cases), **settings.names()}
-    pool = make_pool(workers, engine)
-    with open_resumable(out, ABOUT, RECORDS, InputFileError) as folder:
+    pool = Pool(workers, engine)
+    with open_resumable(out, ABOUT, RECORDS) as folder:
         folder.claim(about)
         done = {case.name: record for case in manifest.cases if (record := _finished(out, case)) is not None}
         todo = [case for case in manifest.cases if case.name not in done]

@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.errors import InputFileError, InvalidSettingError
-from cpor.io.locks import held_alone
-from cpor.io.pool import Pool, make_pool
+from cpor.io.pool import Pool
 from cpor.io.resumable import refuse_other
+from cpor.io.whole_files import held_alone
 from cpor.learn.bootstrap import Interval, PairedComparison, compare_paired
 from cpor.model import FittedModel
 from cpor.paper.loop_causes import Step
@@ -177,7 +177,7 @@ def run_robot_table(
         settings: What the scenarios share.
         per_tier: Scenarios a tier.
         methods: Rows of the table.
-        pool: Worker processes (`make_pool`); the nodes of a cluster see the model at the same path. None:
+        pool: Worker processes (`Pool`); the nodes of a cluster see the model at the same path. None:
             this process.
         progress: Told of each step: what is done, how much of it, out of how much.
         first_seed: Seed of the first scenario; the tiers begin 1,000 apart.
@@ -195,11 +195,11 @@ def run_robot_table(
     seeds = [(tier, first_seed + 1000 * TIERS.index(tier) + k) for k in range(per_tier) for tier in TIERS]
     wanted = [(*place, method) for place in seeds for method in methods]
     _make_file(out)
-    with held_alone(out, InputFileError):
+    with held_alone(out):
         done = {(r.tier, r.seed, r.method): r for r in (*known, *_begin(out, head))}
         missing = {place: tuple(m for m in methods if (*place, m) not in done) for place in seeds}
         jobs = [Job(*place, left, settings) for place, left in missing.items() if left]
-        for _, records in (pool or make_pool()).do_all(run_scenario, jobs):
+        for _, records in (pool or Pool()).do_all(run_scenario, jobs):
             done |= {(record.tier, record.seed, record.method): record for record in records}
             with out.open("a", encoding="utf-8") as file:
                 file.writelines(record.model_dump_json() + "\n" for record in records)
@@ -334,4 +334,4 @@ def _refuse_other(out: Path, line: str, head: dict[str, Any]) -> None:
         there = None
     if not isinstance(there, dict) or there.keys() != head.keys():
         raise InputFileError(f"{out} is no file of records of this version; choose another --out")
-    refuse_other(out, there, head, InputFileError)
+    refuse_other(out, there, head)

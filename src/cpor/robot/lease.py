@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cpor.errors import RobotError
-from cpor.io.locks import held_alone
-from cpor.io.whole_files import write_bytes, write_text
+from cpor.errors import InputFileError, RobotError
+from cpor.io.whole_files import held_alone, write_bytes, write_text
 
 BEAT_S = 1.0
 """How often the owner renews the time of its note. [s]"""
@@ -65,10 +64,10 @@ def leased(robot: object) -> Iterator[Left | None]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock.touch()
-            stack.enter_context(held_alone(lock, TakenError))
+            stack.enter_context(held_alone(lock))
         except OSError as error:
             raise RobotError(f"cannot lease {address} in {folder}: {error.strerror}") from None
-        except TakenError:
+        except InputFileError:
             owner = _read(note) or "its owner is not known"
             raise RobotError(
                 f"the robot {address} is driven by another program ({owner}); end that one first"
@@ -82,10 +81,6 @@ def leased(robot: object) -> Iterator[Left | None]:
             note.unlink(missing_ok=True)
         else:
             write_bytes(note, before)
-
-
-class TakenError(RobotError):
-    """Another process holds the lock."""
 
 
 def _folder() -> Path:

@@ -22,7 +22,7 @@ import cpor
 from cpor.decision import Action, Decision
 from cpor.errors import InputFileError
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
-from cpor.io.whole_files import OutputFileError, write_text
+from cpor.io.whole_files import write_text
 from cpor.parts import GIVEN, NONE
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
 from cpor.robot.records import CycleRecord, RunRecord, cycle_from_record, cycle_to_record, status_to_record
@@ -104,10 +104,7 @@ class RunFolder:
     def _write(self, name: str, record: RunRecord | CycleRecord) -> None:
         """Write a file, all of it or nothing, and down to the disk."""
         text = json.dumps(record.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
-        try:
-            write_text(self.path / name, text)
-        except OutputFileError as error:
-            raise InputFileError(str(error)) from None
+        write_text(self.path / name, text)
 
 
 @dataclass(frozen=True, eq=False)

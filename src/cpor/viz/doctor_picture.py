@@ -7,7 +7,7 @@ from scipy import ndimage
 
 from cpor.gate.edges import depth_edges
 from cpor.gate.frame import BRIGHT_LEVEL, DARK_LEVEL
-from cpor.io.depth_unit import USUAL_M
+from cpor.io.depth import USUAL_M
 from cpor.scene import Scene
 from cpor.viz.overlay_marks import DARK, ORANGE, SKY, WHITE, YELLOW, Rgb, font
 

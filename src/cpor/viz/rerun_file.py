@@ -9,8 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cpor.errors import InvalidSettingError, MissingExtraError
-from cpor.io.whole_files import OutputFileError
+from cpor.errors import InputFileError, InvalidSettingError, MissingExtraError
 
 TIMELINE = "cycle"
 """Counts the turns of the loop; a single scene is at 0."""
@@ -59,7 +58,7 @@ class RerunFile:
         try:
             self._stream.save(self._scratch, default_blueprint=_layout(rerun))
         except RuntimeError as error:
-            raise OutputFileError(f"cannot write {path}: {error}; choose another --rerun") from None
+            raise InputFileError(f"cannot write {path}: {error}; choose another --rerun") from None
         self._stream.send_recording_name(name)
 
     def __enter__(self) -> "RerunFile":
@@ -73,7 +72,7 @@ class RerunFile:
         try:
             self._scratch.replace(self._path)
         except OSError as problem:
-            raise OutputFileError(f"cannot write {self._path}: {problem.strerror}") from None
+            raise InputFileError(f"cannot write {self._path}: {problem.strerror}") from None
 
     def at_cycle(self, index: int) -> None:
         """What is logged from now on belongs to a turn of the loop."""

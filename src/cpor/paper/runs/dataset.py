@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.io.scene_set import Progress, list_scene_folders
+from cpor.io.scene_folder import Progress, list_scene_folders
 from cpor.io.whole_files import read_bytes
 from cpor.paper.unobench import read_fused_scores, read_truth
 from cpor.scene import BlockedBy, Observation

@@ -106,7 +106,7 @@ def open_run_folder(path: Path, header: RunHeader) -> Iterator[ShardFolder]:
     Raises:
         InputFileError: It holds another run or other files, or another process is writing to it.
     """
-    with open_resumable(path, "run.json", "cases", InputFileError) as folder:
+    with open_resumable(path, "run.json", "cases") as folder:
         folder.claim(header.model_dump(mode="json"))
         yield ShardFolder(folder)
 

@@ -21,7 +21,7 @@ from cpor.errors import (
 )
 from cpor.infer.decide import MethodChoice
 from cpor.io.scene_file import parse_scene
-from cpor.io.strict_json import parse_strict
+from cpor.io.whole_files import parse_strict
 from cpor.learn.modes import DEFAULT_MODE, Mode
 from cpor.learn.prior import shift_for_decoding
 from cpor.model import FittedModel

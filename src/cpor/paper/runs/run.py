@@ -11,8 +11,8 @@ from typing import TypeAlias
 from cpor import __version__
 from cpor.errors import InvalidSettingError
 from cpor.infer.decide import Policy
-from cpor.io.pool import Pool, SerialPool
-from cpor.io.scene_set import Progress
+from cpor.io.pool import Pool
+from cpor.io.scene_folder import Progress
 from cpor.paper.runs.answer_items import Shard, answer_shard
 from cpor.paper.runs.dataset import Dataset, fingerprint_files
 from cpor.paper.runs.folder import (
@@ -143,14 +143,14 @@ def run(
 
     Raises:
         InputFileError: The folder holds another run, or other files.
-        WorkerDiedError: A worker died too often; what was finished is kept.
+        CporError: A worker died too often; what was finished is kept.
     """
     if shard_size < 1:
         raise InvalidSettingError(f"the shard size is {shard_size}; give at least 1")
     shards = plan.shards(shard_size)
     with open_run_folder(out, plan.header()) as folder:
         if not folder.is_finished:
-            _answer_rest(folder, shards, pool or SerialPool(), answer, progress)
+            _answer_rest(folder, shards, pool or Pool(), answer, progress)
         folder.finish(shards)
         return _tally(out)
 

@@ -18,8 +18,8 @@ from starlette.responses import Response
 
 import cpor
 from cpor.apps.label_queue import LabelQueue
-from cpor.errors import CporError
-from cpor.io.strict_json import StrictJsonError, parse_strict
+from cpor.errors import CporError, SceneFileError
+from cpor.io.whole_files import parse_strict
 from cpor.model import FittedModel
 from cpor.serve.api.camera_routes import LiveCamera
 from cpor.serve.api.decide_routes import add_decide_routes
@@ -182,7 +182,7 @@ class _StrictRequest(HttpRequest):
         """The body; reject duplicate keys, of which readers silently keep the last."""
         try:
             return parse_strict(await self.body(), _MOST_KEYS)
-        except StrictJsonError as error:
+        except SceneFileError as error:
             raise json.JSONDecodeError(str(error), "", 0) from None
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cpor.errors import InputFileError, InvalidSettingError
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
 from cpor.io.resumable import ResumableFolder, open_resumable, refuse_other
 from cpor.io.scene_folder import write_scene_folder
 from cpor.io.whole_files import write_bytes
@@ -148,8 +148,8 @@ def write_dataset(
         InputFileError: The folder holds another data set or other files, or another process writes to it.
         SimulationError: A scene cannot be made.
     """
-    pool = make_pool(workers, engine)
-    with open_resumable(out, f"{_MAKING}/plan.json", _MAKING, InputFileError) as folder:
+    pool = Pool(workers, engine)
+    with open_resumable(out, f"{_MAKING}/plan.json", _MAKING) as folder:
         done = _begin(plan, folder)
         todo = [case for case in plan.cases if case.name not in done]
         if todo:  # by now all that the manifest says stands in .making too
@@ -185,7 +185,7 @@ def _begin(plan: DatasetPlan, folder: ResumableFolder) -> dict[str, CaseEntry]:
     claim = _claim(plan.split, plan.settings, versions())
     if (out / MANIFEST).is_file():  # made already: a larger set begins with it
         old = read_manifest(out)
-        refuse_other(out, _claim(old.split, old.settings, old.versions), claim, InputFileError)
+        refuse_other(out, _claim(old.split, old.settings, old.versions), claim)
         for known in old.cases:
             folder.keep(f"{known.name}.json", known.model_dump_json().encode())
         write_bytes(folder.claim_file, json.dumps(claim).encode())
