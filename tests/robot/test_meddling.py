@@ -91,6 +91,28 @@ def test_what_showed_beside_the_target_before_comes_to_light():
     assert fetch(boxes, lambda table: None, LateMasks)[1].retrieved
 
 
+BELOW = Box((30, 50), (30, 50), 0.02, (30, 30, 200))
+
+
+@pytest.mark.parametrize(
+    ("below", "ended"),
+    [
+        (BELOW, "retrieved"),
+        (replace(BELOW, colour=(200, 45, 30)), "unconfirmed"),  # as red as the target
+        (replace(BELOW, rows=(22, 58), cols=(22, 58)), "unconfirmed"),  # as long as the target
+        (replace(BELOW, rows=(50, 70)), "unconfirmed"),  # half of it where nothing was
+        (replace(BELOW, top=0.06), "unconfirmed"),  # above the target's place
+        (replace(BELOW, rows=(30, 42), cols=(30, 42), colour=(200, 45, 30)), "retrieved"),  # a tenth of it
+    ],
+)
+def test_what_the_target_hid_comes_to_light_if_it_is_too_short_to_be_the_target_and_unlike_it(below, ended):
+    def bares(table):
+        table.boxes[5] = below
+
+    _, result = fetch({1: stack()[1], 4: stack()[4]}, bares)
+    assert result.ended == ended
+
+
 def test_an_object_of_an_earlier_look_may_come_to_light():
     """Box 5 shows in the first look, then the target rolls over it."""
     table = BoxTable({1: stack()[1], 4: stack()[4], 5: Box((66, 84), (26, 52), 0.02, (30, 30, 200))})
