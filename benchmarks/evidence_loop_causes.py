@@ -2,44 +2,39 @@
 
 robot, robot_networks   the table with true masks and with our networks
 loop_causes             every wrong action of scenarios to choose with
-late_looks              the first action in scenes from the middle of a run
+deliveries              how runs end: rightly or wrongly `retrieved`, unconfirmed, asked
 
-Hours of one core in all: each but the last goes on where it stopped, also with more scenarios.
+Hours of one core in all. A scenario is a line of JSON in out/ as soon as it is over, and each part goes on
+where it stopped, also with more scenarios; `--only deliveries --count` counts what there is.
 
 Run: python benchmarks/evidence_loop_causes.py [--workers 2] [--per-tier 60] [--only robot,loop_causes]
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from long_parts import Row, measure_parts
 
-from cpor.decision import Action, Defer
 from cpor.io.pool import Pool
 from cpor.learn.modes import MODES
-from cpor.model import Bundled, FittedModel, bundled_model
+from cpor.model import FittedModel, bundled_model
 from cpor.paper.loop_causes import count_causes, episode_risk
-from cpor.paper.methods import MethodName, MethodSystem
+from cpor.paper.methods import MethodName
 from cpor.paper.robot_table import (
+    METHOD_NAMES,
     RobotRow,
     WilsonRate,
+    read_records,
     run_robot_table,
     summarise,
 )
 from cpor.paper.scenarios import ScenarioRecord, ScenarioSettings
-from cpor.parts import NONE
-from cpor.perception.segmenter import DEFAULT
-from cpor.scene import TrueRelations
-from cpor.sim.dataset.make import DatasetSettings, photograph_heap, plan_dataset
 from cpor.sim.dataset.manifest import TIERS
-from cpor.sim.dataset.recognition import Recognition
-from cpor.sim.physics.clutter import HeapSettings, make_heap, remove_blockers
 from cpor.sim.staged_run import Eyes
-from cpor.truth import is_wrong, truth_of
-from cpor.viz.tables import METHOD_NAMES
 
 DEV_SEED = 3_500_000
 """Seeds of scenarios to choose with, far from those that are reported."""
@@ -66,8 +61,6 @@ ASKED: dict[Eyes, dict[str, str]] = {
 """Whole scenarios right."""
 
 TAUS = 0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95
-
-LATE_SEED = 9301
 
 
 def table(eyes: Eyes, per_tier: int, baselines: int, workers: int) -> list[Row]:
@@ -109,46 +102,52 @@ def loop_causes(per_tier: int = 60, workers: int = 2) -> list[Row]:
     return rows
 
 
-def late_looks(per_tier: int = 60) -> list[Row]:
-    """The first action of our networks after 0, 1, 2 and 3 removals in a right order, forced."""
-    kinds: tuple[Bundled, ...] = ("embedded", "geometry")
-    models = {kind: FittedModel.load(bundled_model(kind)) for kind in kinds}
-    prior = {kind: model.p_unanswered for kind, model in models.items()}
-    ours = MethodSystem("cpor", models["embedded"], DEFAULT, prior=prior["embedded"])
-    alone = MethodSystem("cpor", models["geometry"], scorer=NONE, prior=prior["geometry"])
-    right: dict[tuple[int, str], list[bool]] = {}
-    for case in plan_dataset(3 * per_tier, LATE_SEED).cases:
-        heap = make_heap(case.seed, HeapSettings(tier=case.tier))
-        for removed in range(4):
-            scene, target = photograph_heap(heap, DatasetSettings()), heap.target
-            truth = truth_of(scene, "any")
-            action = alone.decide(alone.look(scene), target).action
-            right.setdefault((removed, "true masks"), []).append(_right(action, target, truth))
-            view = ours.look(scene.observation)
-            found = view.seen
-            assert found.visible_ids is not None and scene.visible_ids is not None
-            known = Recognition.match(found.ids, found.visible_ids, truth.objects, scene.visible_ids)
-            action, here = None, known.find(target)
-            if here in found.ids:
-                action = ours.decide(view, here).action
-            ok = _right(action, here, known.translate(truth))
-            right.setdefault((removed, "our networks"), []).append(ok)
-            before, heap = heap, remove_blockers(heap, 1)
-            if heap is before:
-                break  # nothing more is in the way
-    return [
-        (
-            "decides",
-            f"first action right after {removed} removals, {name}",
-            "reported",
-            _share(WilsonRate.of(outcomes)),
-        )
-        for (removed, name), outcomes in sorted(right.items())
-    ]
+def deliveries(
+    per_tier: int = 60, workers: int = 2, mode: str = "balanced", count: bool = False
+) -> list[Row]:
+    """How runs with our networks end, by the robot's word and by the truth: without a person, then with one.
+
+    Args:
+        per_tier: Scenarios a tier.
+        workers: Processes.
+        mode: Risk setting of the runs without a person. Where a person can be asked, any score is acted on.
+        count: Run nothing; count what a stopped run left in its file.
+    """
+    asks = _settings("networks")
+    alone = replace(asks, tau=FittedModel.load(asks.model).modes[mode].tau, person=False)
+    rows: list[Row] = []
+    for name, settings in ((f"mode {mode}, no person", alone), ("any score, a person is asked", asks)):
+        file = OUT / f"deliveries_{'asked' if settings.person else mode}.jsonl"
+        if count:
+            records = read_records(file) if file.is_file() else []
+        else:
+            records = run_robot_table(file, settings, per_tier, ("cpor",), Pool(workers))
+        for tier in ("all", *TIERS):
+            found = [(each, _end(each)) for each in records if tier in ("all", each.tier)]
+            told = [f"{end} {_share(WilsonRate.of([e == end for _, e in found]))}" for end in ENDS]
+            told.append(f"right {_share(WilsonRate.of([each.success for each, _ in found]))}")
+            point = f"runs with our networks, {name}, {tier}"
+            rows.append(("acts", point, "0 wrongly called retrieved", "; ".join(told)))
+    return rows
 
 
-def _right(action: Action | None, target: int, truth: TrueRelations) -> bool:
-    return action is not None and not isinstance(action, Defer) and not is_wrong(action, target, truth.pairs)
+ENDS = (
+    "retrieved",
+    "wrongly called retrieved",
+    "out, unconfirmed",
+    "not out, unconfirmed",
+    "deferred",
+    "other",
+)
+
+
+def _end(record: ScenarioRecord) -> str:
+    """How a run ended, by what the robot says and what is true."""
+    if record.ended == "retrieved":
+        return "retrieved" if record.retrieved else "wrongly called retrieved"
+    if record.ended == "unconfirmed":
+        return f"{'' if record.retrieved else 'not '}out, unconfirmed"
+    return "deferred" if record.ended == "deferred" else "other"
 
 
 def _settings(eyes: Eyes, tau: float = 0.0) -> ScenarioSettings:
@@ -231,7 +230,7 @@ PARTS = {
     "robot": robot,
     "robot_networks": robot_networks,
     "loop_causes": loop_causes,
-    "late_looks": late_looks,
+    "deliveries": deliveries,
 }
 
 

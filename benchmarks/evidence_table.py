@@ -51,7 +51,7 @@ LONG = {
     "frame_speed": PERCEPTION,
     "robot_networks": LOOP,
     "loop_causes": LOOP,
-    "late_looks": LOOP,
+    "deliveries": LOOP,
     "identity_runs": IDENTITY,
     "identity_stale": IDENTITY,
     "looking_again": "benchmarks/evidence_looking_again.py",

@@ -289,13 +289,14 @@ def _came_to_light(stranger: ObjectLook, target: ObjectLook, then: Scene, gone: 
         return True
     found = find_in(stranger, then)
     covered_by_it = found.hidden + found.on.get(gone, 0)
+    assert then.observation.depth is not None  # else nothing is known to lie below
     floor = float(np.nanpercentile(then.observation.depth, FLOOR))
     is_short = _length(stranger, floor) < SHORTER * _length(target, target.depth)
     return is_short and covered_by_it >= WAS_HIDDEN * len(stranger.pixels)
 
 
 def _length(look: ObjectLook, floor: float) -> float:
-    """Length of what shows of a thing that stands on a floor [m], in any direction; NaN where unknown. [m]."""
+    """Length [m] of a thing, from what shows down to a floor [m], in any direction; NaN where unknown."""
     if look.camera.intrinsics is None:
         return np.nan
     fx, fy, *_ = look.camera.intrinsics
