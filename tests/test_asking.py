@@ -20,8 +20,7 @@ from cpor.infer.decide import decide
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy
-from cpor.semantics.budget import Spent
-from cpor.semantics.scorer import ScoredPairs
+from cpor.semantics.scorer import ScoredPairs, Spent
 
 OBJECTS = (1, 2, 3, 4)
 PAIR = BlockedBy(1, 2)

@@ -22,8 +22,7 @@ from cpor.infer.explain import NO_ANSWER, explain
 from cpor.pipeline import Pipeline
 from cpor.relations import Label, ObstructionPosterior
 from cpor.scene import BlockedBy, Scene, SemanticScores
-from cpor.semantics.budget import Spent
-from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, Spent
 
 PairAnswers: TypeAlias = Mapping[BlockedBy, float | None]
 """Answers so far, by pair; None was asked in vain, an absent pair was not asked."""

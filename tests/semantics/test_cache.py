@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from cpor.errors import InvalidSettingError
-from cpor.semantics.budget import Budget, Prices, Purse, Spent
-from cpor.semantics.cache import ReplyCache
+from cpor.semantics.calls import Purse, ReplyCache
+from cpor.semantics.config import Budget, Prices
 from cpor.semantics.provider import Completion
-from cpor.semantics.scorer import ScorerError
+from cpor.semantics.scorer import ScorerError, Spent
 
 REPLY = Completion("yes", {"yes": -0.1, "no": -2.4}, False, False, 900, 1)
 
@@ -18,7 +18,6 @@ def test_a_reply_comes_back_as_it_was(tmp_path):
     assert cache.get("a") is None
     cache.put("a", REPLY)
     assert cache.get("a") == REPLY and len(cache) == 1
-    cache.close()
     assert ReplyCache(tmp_path / "new" / "c.sqlite").get("a") == REPLY
 
 
@@ -36,7 +35,6 @@ def test_a_damaged_reply_counts_as_none_and_is_replaced(damage, tmp_path):
     assert cache.get("a") is None
     cache.put("a", REPLY)
     assert cache.get("a") == REPLY
-    cache.close()
 
 
 def test_a_file_that_is_no_cache_is_an_error_that_says_what_to_do(tmp_path):
@@ -52,7 +50,6 @@ def _write(path, start):
     for k in range(start, start + 300):
         cache.put(str(k), Completion(f"reply {k}"))
         assert cache.get(str(k)) == Completion(f"reply {k}")
-    cache.close()
 
 
 @pytest.mark.slow
@@ -68,10 +65,9 @@ def test_four_processes_write_at_the_same_time(tmp_path):
     cache = ReplyCache(path)
     assert len(cache) == 750
     assert all(cache.get(str(k)) == Completion(f"reply {k}") for k in range(750))
-    cache.close()
 
 
-def test_threads_have_connections_of_their_own(tmp_path):
+def test_threads_write_at_the_same_time(tmp_path):
     cache = ReplyCache(tmp_path / "c.sqlite")
     threads = [threading.Thread(target=cache.put, args=(str(k), REPLY)) for k in range(8)]
     for thread in threads:
@@ -79,7 +75,6 @@ def test_threads_have_connections_of_their_own(tmp_path):
     for thread in threads:
         thread.join()
     assert len(cache) == 8
-    cache.close()
 
 
 def test_a_purse_never_passes_its_limits_from_many_threads():
@@ -102,7 +97,7 @@ def test_a_purse_never_passes_its_limits_from_many_threads():
 
 
 def test_money_follows_from_tokens_and_needs_prices():
-    purse = Purse(Budget(money=1.0), Prices(2.0, 10.0))
+    purse = Purse(Budget(money=1.0), Prices(input_per_million=2.0, output_per_million=10.0))
     paid = purse.reserve(100_000, 50_000)
     assert paid.money == pytest.approx(0.7)
     assert purse.reserve(100_000, 50_000) is None

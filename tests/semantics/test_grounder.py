@@ -11,7 +11,7 @@ from cpor.errors import InvalidSettingError
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import BlockedBy, Camera, Observation, PixelPoint, Scene
 from cpor.semantics.badges import draw_marks
-from cpor.semantics.config import BudgetTable, PricesTable, ScorerConfig
+from cpor.semantics.config import Budget, Prices, ScorerConfig
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.grounder import Grounder, WordsReply, ground_with
 from cpor.semantics.provider import Completion
@@ -183,15 +183,13 @@ def test_a_reply_is_remembered(kind, ask, evidence):
 @BOTH
 def test_the_budget_is_the_scorers_and_is_never_passed(kind, ask, evidence):
     plan = Plan(meant=says(o7=1.0))
-    scorer = ask(kind, plan, budget=BudgetTable(calls=1), cache=False)
+    scorer = ask(kind, plan, budget=Budget(calls=1), cache=False)
     assert ground_with(scorer, three_boxes(), words="the mug").meant.id == 7
     told = ground_with(scorer, three_boxes(), words="the blue one")
     assert told.meant.id == 9 and "(not asked: the budget is used up)" in told.notes[0]
     said = scorer.score(three_boxes(), [BlockedBy(4, 7)])
     assert said.unanswered and said.spent.refused == 1 and len(plan.seen) == 1
-    poor = ask(
-        kind, plan, budget=BudgetTable(money=0.001), prices=PricesTable(output_per_million=1.0), cache=False
-    )
+    poor = ask(kind, plan, budget=Budget(money=0.001), prices=Prices(output_per_million=1.0), cache=False)
     assert isinstance(ground_with(poor, three_boxes(), words="the gizmo").meant, AmbiguousRequest)
     assert len(plan.seen) == 1
     evidence(

@@ -9,7 +9,7 @@ from support.vlm_scenes import all_pairs, heap
 from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 
 from cpor.scene import BlockedBy
-from cpor.semantics.config import BudgetTable, PricesTable, ScorerConfig
+from cpor.semantics.config import Budget, Prices, ScorerConfig
 from cpor.semantics.provider import Question
 from cpor.semantics.scorer import ScorerError
 from cpor.semantics.scorer_registry import make_scorer
@@ -43,16 +43,16 @@ def test_another_picture_prompt_model_or_setting_is_another_question(ask):
 @BOTH
 def test_budgets_are_never_passed(kind, ask):
     scene = heap(5)
-    scorer, plan = ask(kind, way="pairs", budget=BudgetTable(calls=7), at_once=4)
+    scorer, plan = ask(kind, way="pairs", budget=Budget(calls=7), at_once=4)
     said = scorer.score(scene, all_pairs(scene))
     assert len(plan.seen) == said.spent.calls == 7
     assert len(said.unanswered) == 13 == said.spent.refused
     limit = 10_000
-    scorer, plan = ask(kind, way="pairs", budget=BudgetTable(tokens=limit), at_once=4, cache=False)
+    scorer, plan = ask(kind, way="pairs", budget=Budget(tokens=limit), at_once=4, cache=False)
     said = scorer.score(scene, all_pairs(scene))
     assert 0 < said.spent.tokens <= limit and said.unanswered
-    prices = PricesTable(input_per_million=10.0, output_per_million=100.0)
-    scorer, plan = ask(kind, budget=BudgetTable(money=0.2), prices=prices, max_output_tokens=500, cache=False)
+    prices = Prices(input_per_million=10.0, output_per_million=100.0)
+    scorer, plan = ask(kind, budget=Budget(money=0.2), prices=prices, max_output_tokens=500, cache=False)
     for _ in range(9):
         scorer.score(scene, all_pairs(scene))
     assert 0.0 < scorer.caller.purse.spent.money <= 0.2
@@ -163,7 +163,7 @@ def test_what_cannot_be_a_key_is_told_and_not_shown(kind, key, monkeypatch):
     ],
 )
 def test_any_retry_after_is_read_or_left(header, seconds):
-    from cpor.semantics.openai_compatible import retry_after
+    from cpor.semantics.provider import retry_after
 
     assert retry_after({"retry-after": header}) == seconds
 

@@ -134,14 +134,12 @@ class _Fake:
 
 
 def _ask_fake(complete, cache=None, at_once=2):
-    from cpor.semantics.budget import Budget, Prices, Purse
-    from cpor.semantics.patience import Patience, PatientCaller
     from cpor.semantics.vlm import VlmScorer
 
-    provider = _Fake(complete)
-    caller = PatientCaller(provider, Patience(1, at_once=at_once), Purse(Budget(), Prices()), cache)
-    config = ScorerConfig(kind="openai", name="t", pairs_per_prompt=1)
-    return VlmScorer(config, provider, caller)
+    settings = {"attempts": 1, "at_once": at_once, "cache": False, "pairs_per_prompt": 1}
+    scorer = VlmScorer(ScorerConfig(kind="openai", name="t", **settings), _Fake(complete))
+    scorer.caller.cache = cache
+    return scorer
 
 
 def test_a_reply_cut_at_its_most_tokens_says_what_to_do():
@@ -210,8 +208,6 @@ def test_a_reply_that_cannot_be_remembered_is_an_answer_all_the_same():
 
 
 def test_a_pair_without_log_probabilities_among_others_is_no_answer():
-    from cpor.semantics.budget import Budget, Prices, Purse
-    from cpor.semantics.patience import Patience, PatientCaller
     from cpor.semantics.provider import Completion, Readiness
     from cpor.semantics.vlm import VlmScorer
 
@@ -234,9 +230,8 @@ def test_a_pair_without_log_probabilities_among_others_is_no_answer():
                     "yes", None if self.count == 1 else {"yes": math.log(0.8), "no": math.log(0.2)}
                 )
 
-    provider = Sometimes()
-    caller = PatientCaller(provider, Patience(attempts=1, at_once=1), Purse(Budget(), Prices()))
-    scorer = VlmScorer(ScorerConfig(kind="openai", name="t", way="pairs"), provider, caller)
+    settings = {"attempts": 1, "at_once": 1, "cache": False, "way": "pairs"}
+    scorer = VlmScorer(ScorerConfig(kind="openai", name="t", **settings), Sometimes())
     said = scorer.score(heap(3), all_pairs(heap(3))[:3])
     assert list(said.scores.values()) == [None, None, pytest.approx(0.8)]
     assert json.dumps([reply.problems for reply in said.replies])

@@ -7,7 +7,7 @@ from support.vlm_scenes import three_boxes
 from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 
 from cpor.semantics.badges import draw_marks
-from cpor.semantics.config import BudgetTable, ScorerConfig
+from cpor.semantics.config import Budget, ScorerConfig
 from cpor.semantics.namer import read_names_reply
 from cpor.semantics.scorer_registry import make_scorer
 from cpor.system import System
@@ -49,7 +49,7 @@ def test_a_model_names_what_nobody_named(look):
     ("plan", "changes", "why"),
     [
         (Plan(meant="I see a mug."), {}, "the reply holds no list of names"),
-        (Plan(meant=says((4, "red mug"))), {"budget": BudgetTable(calls=0)}, "budget"),
+        (Plan(meant=says((4, "red mug"))), {"budget": Budget(calls=0)}, "budget"),
     ],
 )
 def test_without_an_answer_colours_and_shapes_name(look, plan, changes, why):

@@ -138,11 +138,12 @@ def test_status_tells_what_is_installed_configured_and_reachable(monkeypatch, tm
         )
         monkeypatch.setenv("CPOR_SCORERS", str(tmp_path))
         monkeypatch.setattr("cpor.semantics.scorer_registry.files", lambda _: tmp_path / "nothing")
-        status = {each.name: each for each in scorer_status(timeout_s=1.0)}
-    assert status["here"].reachable and status["here"].configured is None and status["here"].installed is None
-    assert status["gone"].reachable is False
-    assert status["nokey"].configured == "NOT_SET is not set"
-    assert "is not TOML" in status["broken"].configured
+        status = {each["name"]: each for each in scorer_status(timeout_s=1.0)}
+    here = status["here"]
+    assert here["reachable"] and here["configured"] is None and here["installed"] is None
+    assert status["gone"]["reachable"] is False
+    assert status["nokey"]["configured"] == "NOT_SET is not set"
+    assert "is not TOML" in status["broken"]["configured"]
     assert not server.plan.seen  # nothing was asked, no key was sent
 
 
@@ -151,7 +152,7 @@ def test_a_host_that_cannot_be_one_is_not_reachable(monkeypatch, tmp_path):
     monkeypatch.setenv("CPOR_SCORERS", str(tmp_path))
     monkeypatch.setattr("cpor.semantics.scorer_registry.files", lambda _: tmp_path / "nothing")
     (status,) = scorer_status(timeout_s=0.5)
-    assert status.reachable is False
+    assert status["reachable"] is False
 
 
 def test_changes_to_a_configuration_are_checked_too():

@@ -8,8 +8,7 @@ from support.vlm_scenes import all_pairs, heap
 
 from cpor.scene import BlockedBy
 from cpor.semantics.matching import NumberedMarks, number_objects
-from cpor.semantics.reply_parser import read_relations
-from cpor.semantics.yes_no import p_yes
+from cpor.semantics.reply_parser import p_yes, read_relations
 
 SCENE = heap(3)
 MARKS = NumberedMarks(SCENE, number_objects(SCENE))

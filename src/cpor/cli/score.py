@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from cpor.scene import Scene
     from cpor.semantics.scorer import ScoredPairs
-    from cpor.semantics.scorer_registry import ScorerStatus
 
 
 def add_to(app: typer.Typer) -> None:
@@ -110,7 +109,7 @@ def _require_scene_folder(scene: Path) -> None:
 
 def _print_spent(said: "ScoredPairs", goal: Path) -> None:
     """What asking took, and the first problems."""
-    from cpor.semantics.secrets import scrub
+    from cpor.semantics.config import scrub
 
     typer.echo(_spent(said))
     for problem in said.problems[:5]:
@@ -151,7 +150,7 @@ def scorers(
         return
     status = scorer_status(reach)
     if as_json:
-        print_json([asdict(each) for each in status])
+        print_json(status)
         return
     print_rich(_table(status))
 
@@ -216,23 +215,23 @@ def _spent(said: "ScoredPairs") -> str:
     return f"spent: {', '.join(parts)}"
 
 
-def _table(status: "list[ScorerStatus]") -> "Table":
+def _table(status: list[dict[str, Any]]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from cpor.semantics.secrets import scrub
+    from cpor.semantics.config import scrub
 
     table = Table("scorer", "model", "asks by", "state")
     for each in status:
-        cells = (each.name, each.model, each.way, _state(each))
+        cells = (each["name"], each["model"], each["way"], _state(each))
         # As text: in a plain string the console would take the brackets of [options] for a style.
         # Folded: what does not fit goes to the next line instead of being cut.
         table.add_row(*(Text(scrub(cell, None), overflow="fold") for cell in cells))
     return table
 
 
-def _state(scorer: "ScorerStatus") -> str:
+def _state(scorer: dict[str, Any]) -> str:
     """Whether a scorer can be asked, else what is missing."""
-    missing = [each for each in (scorer.installed, scorer.configured) if each]
-    missing += ["its server does not answer"] if scorer.reachable is False else []
-    return "; ".join(missing) or ("ready" if scorer.reachable else "installed")
+    missing = [each for each in (scorer["installed"], scorer["configured"]) if each]
+    missing += ["its server does not answer"] if scorer["reachable"] is False else []
+    return "; ".join(missing) or ("ready" if scorer["reachable"] else "installed")

@@ -1,18 +1,24 @@
-"""A scorer's configuration: one small TOML file. It names the variable that holds a key, never the key."""
+"""A scorer's configuration: one small TOML file. It names the variable that holds a key, never the key.
 
+Keys are read when a call is made, and kept out of messages.
+"""
+
+import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from cpor.semantics.budget import Budget, Prices, Purse
-from cpor.semantics.cache import ReplyCache, default_cache_file
-from cpor.semantics.patience import Patience, PatientCaller
-from cpor.semantics.provider import Provider
 from cpor.semantics.scorer import ScorerError
-from cpor.semantics.secrets import holds_secret
+
+_LOOKS_SECRET = re.compile(
+    r"(?i)\b(sk-[\w-]{6,}|AIza[\w-]{10,}|hf_\w{8,}|bearer\s+\S+)|(?<=[?&]key=)[^&\s'\"]+|(?<=//)[^/@\s:]*:[^/@\s]+(?=@)"
+)
+# A `prompt_cache_key` is none.
+_SECRET_NAME = re.compile(r"(?i)(?<!cache)(?<!cache[_-])key$|api_?key|secret|passw|authorization")
 
 
 class _Table(BaseModel):
@@ -20,15 +26,15 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
 
-class BudgetTable(_Table):
-    """`[budget]`: limits of one run; a limit left out is none."""
+class Budget(_Table):
+    """`[budget]`: limits of one run, retries counted; a limit left out is none. Money needs prices."""
 
     calls: int | None = Field(None, ge=0)
     tokens: int | None = Field(None, ge=0)
     money: float | None = Field(None, ge=0.0)
 
 
-class PricesTable(_Table):
+class Prices(_Table):
     """`[prices]`: of a million tokens, in any one currency."""
 
     input_per_million: float = Field(0.0, ge=0.0)
@@ -55,7 +61,12 @@ class ScorerConfig(_Table):
         picture_tokens: Most tokens a picture can cost; what the budget reserves for it.
         least_yes_no: Least probability that yes and no have together for an answer to count.
         timeout_s: Time limit of one call. [s]
-        attempts, first_wait_s, longest_wait_s, at_once, rest_after, rest_s: See `Patience`.
+        attempts: Calls for one question at most.
+        first_wait_s: Wait after the first failure, which doubles with each further one. [s]
+        longest_wait_s: No single wait is longer; a provider that asks for more is given up on. [s]
+        at_once: Calls under way at the same time.
+        rest_after: After so many failed calls in a row the provider is left alone for a while.
+        rest_s: How long; then one call tries again. [s]
         cache: File of remembered replies; false remembers nothing; left out, the user's cache folder.
         budget: Limits of one run.
         prices: Prices of tokens.
@@ -84,8 +95,8 @@ class ScorerConfig(_Table):
     rest_after: int = Field(10, ge=1)
     rest_s: float = Field(30.0, ge=0.0)
     cache: str | Literal[False] | None = None
-    budget: BudgetTable = BudgetTable()
-    prices: PricesTable = PricesTable()
+    budget: Budget = Budget()
+    prices: Prices = Prices()
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("api_key_env")
@@ -96,23 +107,11 @@ class ScorerConfig(_Table):
             raise ValueError("must be the name of an environment variable, in capitals, not the key itself")
         return value
 
-    def caller(self, provider: Provider) -> PatientCaller:
-        """Cache, budget and patience around a provider."""
-        file = default_cache_file() if self.cache is None else self.cache
-        return PatientCaller(
-            provider,
-            Patience(
-                self.attempts,
-                self.first_wait_s,
-                self.longest_wait_s,
-                self.at_once,
-                self.rest_after,
-                self.rest_s,
-            ),
-            Purse(Budget(**self.budget.model_dump()), Prices(**self.prices.model_dump())),
-            ReplyCache(Path(file).expanduser()) if file else None,
-            self.picture_tokens,
-        )
+    @model_validator(mode="after")
+    def _waits_grow(self) -> Self:
+        if self.first_wait_s > self.longest_wait_s:
+            raise ValueError("first_wait_s must lie between 0 and longest_wait_s")
+        return self
 
     def option(self, name: str, kind: type, default: Any = None) -> Any:
         """One of `[options]`, checked for its type."""
@@ -161,3 +160,65 @@ def config_from(content: dict[str, Any], name: str, where: str) -> ScorerConfig:
         first = problem.errors(include_input=False, include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ScorerError(f"{where}: {field}: {first['msg']}") from None
+
+
+def holds_secret(content: object, name: str = "") -> bool:
+    """Whether a configuration, or a part of it, seems to hold a key: by a field's name, or by a value."""
+    if content is not None and _SECRET_NAME.search(name):
+        return True
+    if isinstance(content, dict):
+        return any(holds_secret(value, str(field)) for field, value in content.items())
+    if isinstance(content, list):
+        return any(holds_secret(value) for value in content)
+    return isinstance(content, str) and _LOOKS_SECRET.search(content) is not None
+
+
+def read_key(config: ScorerConfig) -> str | None:
+    """The key, or None where the configuration names no variable.
+
+    Raises:
+        ScorerError: The variable is not set, or holds what cannot be a key; the message names it.
+    """
+    if config.api_key_env is None:
+        return None
+    key = os.environ.get(config.api_key_env, "").strip()
+    if not key:
+        raise ScorerError(
+            f"scorer {config.name} needs a key: set the environment variable {config.api_key_env}"
+        )
+    if not re.fullmatch(r"[!-~]+", key):  # no header can hold it, and the error would show it
+        raise ScorerError(
+            f"scorer {config.name}: the variable {config.api_key_env} holds no key: there are spaces, line "
+            "breaks or letters in it that no key has; copy the key again"
+        )
+    return key
+
+
+def why_no_key(config: ScorerConfig) -> str | None:
+    """What is missing, where a key is."""
+    try:
+        read_key(config)
+    except ScorerError:
+        is_set = bool(os.environ.get(config.api_key_env or "", "").strip())
+        return f"{config.api_key_env} {'holds no key' if is_set else 'is not set'}"
+    return None
+
+
+def scrub(text: object, key: str | None, most: int = 300) -> str:
+    """A message without the key, anything that looks like one, or control characters; on one line."""
+    said = str(text)
+    if key:
+        said = said.replace(key, "***")
+    said = "".join(c if c.isprintable() else " " for c in _LOOKS_SECRET.sub("***", said))
+    said = " ".join(said.split())
+    return said if len(said) <= most else said[: most - 1] + "…"
+
+
+def address_of(url: str) -> tuple[str, int] | None:
+    """Host and port of a URL; None where it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (80 if parts.scheme == "http" else 443)
+    except ValueError:
+        return None
+    return None if parts.hostname is None else (parts.hostname, port)

@@ -1,32 +1,26 @@
 """Gemini, Gemini Robotics-ER among them, through Google's official SDK."""
 
-import importlib.util
 import json
 import re
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cpor.semantics.config import ScorerConfig
-from cpor.semantics.openai_compatible import retry_after
+from cpor.semantics.config import ScorerConfig, scrub
 from cpor.semantics.provider import (
-    UNREADABLE,
     Completion,
+    HttpProvider,
     ProviderFailure,
     Question,
-    Readiness,
+    Sdk,
+    retry_after,
     token_count,
 )
 from cpor.semantics.scorer import RelationScorer, ScorerError
-from cpor.semantics.secrets import address_of, read_key, scrub, why_no_key
-from cpor.semantics.vlm import NO_LOGPROBS, VlmScorer
+from cpor.semantics.vlm import VlmScorer
 
 if TYPE_CHECKING:
     from google import genai
     from google.genai import errors, types
-
-GEMINI_URL = "https://generativelanguage.googleapis.com"
-_OPTIONS = ("structured", "thinking_budget", "top_logprobs")
 
 
 def build(config: ScorerConfig) -> RelationScorer:
@@ -34,84 +28,54 @@ def build(config: ScorerConfig) -> RelationScorer:
     return VlmScorer(config, GeminiProvider(config))
 
 
-class GeminiProvider:
+class GeminiProvider(HttpProvider):
     """One `generateContent` call."""
 
+    package = "google.genai"
+    url = "https://generativelanguage.googleapis.com"
+    options = ("structured", "thinking_budget", "top_logprobs")
+
     def __init__(self, config: ScorerConfig) -> None:
-        config.check_options(_OPTIONS)
         if config.api_key_env is None:
             config = config.model_copy(update={"api_key_env": "GEMINI_API_KEY"})
-        self.config = config
+        super().__init__(config)
         self._structured = config.option("structured", bool, True)
         self._thinking_budget = config.option("thinking_budget", int)
         self._top_logprobs = config.option("top_logprobs", int, 20)
-        self._lock = threading.Lock()
-        self._client: tuple[str | None, genai.Client] | None = None
 
     def identity(self) -> Mapping[str, object]:
         """See `Provider`."""
         return {
             "kind": "gemini",
             "model": self.config.model,
-            "at": scrub(self.config.base_url or GEMINI_URL, None),
+            "at": scrub(self.address, None),
             "structured": self._structured,
             "thinking_budget": self._thinking_budget,
             "top_logprobs": self._top_logprobs,
             "temperature": 0,
         }
 
-    def readiness(self) -> Readiness:
-        """See `Provider`."""
-        return Readiness(
-            None if _is_installed() else "pip install 'cpor-grasp[vlm]'",
-            why_no_key(self.config),
-            address_of(self.config.base_url or GEMINI_URL),
+    def _open(self, key: str | None) -> Sdk:
+        from google import genai
+        from google.genai import errors, types
+
+        from cpor.semantics.transport import bounded_client
+
+        options = types.HttpOptions(
+            base_url=self.config.base_url,
+            timeout=max(round(1e3 * self.config.timeout_s), 1),
+            retry_options=types.HttpRetryOptions(attempts=1),  # ours count, and are paid for
+            httpx_client=bounded_client(),
         )
+        client = genai.Client(api_key=key, vertexai=False, http_options=options)
+        return client, errors.APIError, errors.UnknownApiResponseError
 
-    def complete(self, question: Question) -> Completion:
-        """See `Provider`."""
-        key = read_key(self.config)
-        client = self._connect(key)
-        from google.genai import errors
-
-        from cpor.semantics.transport import within
-
-        def ask() -> Completion:
-            contents, settings = self._contents(question), self._settings(question)
-            raw = client.models.generate_content(
-                model=self.config.model, contents=contents, config=settings
-            ).sdk_http_response
-            return _read(json.loads((raw and raw.body) or ""))
-
-        try:
-            return within(self.config.timeout_s, key, ask)
-        except errors.APIError as problem:
-            raise self._failure(problem, question, key) from None
-        except (errors.UnknownApiResponseError, ValueError) as problem:
-            raise ProviderFailure("unreadable", scrub(problem, key), None, True) from None
-        except UNREADABLE:
-            raise ProviderFailure("unreadable", "a reply in no form of the API", None, True) from None
-
-    def _connect(self, key: str | None) -> "genai.Client":
-        try:
-            from google import genai
-            from google.genai import types
-
-            from cpor.semantics.transport import bounded_client
-        except ImportError:
-            raise ScorerError(
-                f"scorer {self.config.name} needs the google-genai package: pip install 'cpor-grasp[vlm]'"
-            ) from None
-        with self._lock:
-            if self._client is None or self._client[0] != key:
-                options = types.HttpOptions(
-                    base_url=self.config.base_url,
-                    timeout=max(round(1e3 * self.config.timeout_s), 1),
-                    retry_options=types.HttpRetryOptions(attempts=1),  # ours count, and are paid for
-                    httpx_client=bounded_client(),
-                )
-                self._client = (key, genai.Client(api_key=key, vertexai=False, http_options=options))
-            return self._client[1]
+    def _send(self, client: "genai.Client", question: Question) -> Completion:
+        contents, settings = self._contents(question), self._settings(question)
+        raw = client.models.generate_content(
+            model=self.config.model, contents=contents, config=settings
+        ).sdk_http_response
+        return _read(json.loads((raw and raw.body) or ""))
 
     def _contents(self, question: Question) -> "list[types.Content]":
         from google.genai import types
@@ -125,7 +89,6 @@ class GeminiProvider:
         settings: dict[str, Any] = {
             "temperature": 0.0,
             "max_output_tokens": question.max_output_tokens,
-            # As it came: it is read here and not by the SDK, which takes long over a hostile reply.
             "should_return_http_response": True,
         }
         if question.system:
@@ -141,34 +104,13 @@ class GeminiProvider:
             settings["thinking_config"] = types.ThinkingConfig(thinking_budget=self._thinking_budget)
         return types.GenerateContentConfig(**settings)
 
-    def _failure(
+    def _explain(
         self, problem: "errors.APIError", question: Question, key: str | None
     ) -> ProviderFailure | ScorerError:
         status, said = problem.code, scrub(problem.message or problem.status or "", key)
-        scorer = f"scorer {self.config.name}"
-        bad_key = status == 400 and "api key" in said.lower()
-        if status in (401, 403) or bad_key:
-            return ScorerError(f"{scorer}: the server refuses the key ({self.config.api_key_env})")
-        if status == 404:
-            return ScorerError(
-                f"{scorer}: no model {self.config.model!r} there, or a wrong base_url ({said})"
-            )
-        if status == 400 and question.wants_yes_no and "logprobs" in said.lower():
-            return ScorerError(f"{scorer}: {NO_LOGPROBS} ({said})")
-        if status == 429:
-            return ProviderFailure("rate_limit", said, _wait_asked_for(problem))
-        if status >= 500 or status == 408:
-            return ProviderFailure("server", f"{status} {said}", _wait_asked_for(problem))
-        if status < 400:
-            return ProviderFailure("unreadable", f"{status} {said}", None, True)
-        return ProviderFailure("refused_request", f"{status} {said}")
-
-
-def _is_installed() -> bool:
-    try:
-        return importlib.util.find_spec("google.genai") is not None
-    except ModuleNotFoundError:
-        return False
+        if status == 400 and "api key" in said.lower():
+            status = 401
+        return self._explain_status(status, said, question, _wait_asked_for(problem))
 
 
 def _open_api(schema: Mapping[str, Any]) -> dict[str, Any]:

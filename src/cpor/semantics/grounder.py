@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from cpor.scene import PixelPoint, Scene
-from cpor.semantics.budget import Spent
+from cpor.semantics.scorer import Spent
 from cpor.words.description import describe
 from cpor.words.grounding import ground, ground_words, say_outside
 from cpor.words.grounding_answers import (

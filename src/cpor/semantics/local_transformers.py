@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cpor.semantics.config import ScorerConfig
+from cpor.semantics.config import ScorerConfig, scrub
 from cpor.semantics.provider import Completion, ProviderFailure, Question, Readiness
+from cpor.semantics.reply_parser import is_yes_or_no
 from cpor.semantics.scorer import RelationScorer, ScorerError
-from cpor.semantics.secrets import scrub
 from cpor.semantics.vlm import VlmScorer
-from cpor.semantics.yes_no import is_yes_or_no
 
 _OPTIONS = ("device", "dtype", "local_files_only", "trust_remote_code", "template_arguments")
 _LISTED = 20  # candidates for the first token to keep, beside yes and no in every spelling

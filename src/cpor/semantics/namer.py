@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from cpor.scene import Scene
-from cpor.semantics.budget import Spent
 from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.reply_parser import objects_with
+from cpor.semantics.scorer import Spent
 from cpor.semantics.words_question import object_line, plain
 
 LONGEST_NAME = 30

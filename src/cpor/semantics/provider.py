@@ -1,20 +1,34 @@
 """What a provider of a vision-language model is asked, what it gives, and how it fails."""
 
+import email.utils
 import hashlib
+import importlib.util
 import io
 import json
+import math
+import time
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from typing import Any, Literal, Protocol
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from jaxtyping import UInt8
+from pydantic import TypeAdapter
+
+from cpor.semantics.config import ScorerConfig, address_of, read_key, scrub, why_no_key
+from cpor.semantics.scorer import ScorerError
 
 FailureKind = Literal["rate_limit", "server", "timeout", "connection", "refused_request", "unreadable"]
 
 TRANSIENT: frozenset[FailureKind] = frozenset({"rate_limit", "server", "timeout", "connection", "unreadable"})
 """Failures after which the same question may be asked again."""
+
+NO_LOGPROBS = (
+    'the model gives no log-probabilities, and way = "pairs" needs them; set way = "scene", or choose '
+    "another model"
+)
 
 UNREADABLE = (AttributeError, TypeError, KeyError, IndexError, RecursionError)
 """Errors from reading a reply that does not have the expected form."""
@@ -105,24 +119,11 @@ class Completion:
 
     @classmethod
     def from_json(cls, text: str) -> "Completion":
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: The text is damaged.
-        """
-        try:
-            found = cls(**json.loads(text))
-        except TypeError as problem:
-            raise ValueError(str(problem)) from None
-        if not isinstance(found.text, str):
-            raise ValueError("no text")
-        if found.first_token is not None and not _is_log_probabilities(found.first_token):
-            raise ValueError("no log-probabilities")
-        return found
+        """Read what `to_json` wrote; a ValueError says that the text is damaged."""
+        return _COMPLETION.validate_json(text, strict=True)
 
 
-def _is_log_probabilities(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values())
+_COMPLETION = TypeAdapter(Completion)
 
 
 def token_count(value: object) -> int | None:
@@ -162,7 +163,7 @@ class Readiness:
 
     installed: str | None = None
     configured: str | None = None
-    address: tuple[str, int] | None = field(default=None)
+    address: tuple[str, int] | None = None
 
 
 class Provider(Protocol):
@@ -184,3 +185,117 @@ class Provider(Protocol):
     def readiness(self) -> Readiness:
         """What is installed, set up and called, without calling anybody."""
         ...
+
+
+Sdk: TypeAlias = tuple[Any, type[Exception], type[Exception]]
+"""A client, the error for a status, and the error for a reply that the SDK cannot use."""
+
+
+class HttpProvider(Provider):
+    """One call through a provider's official SDK, within a time limit and without the SDK's own retries.
+
+    Replies are read here and not by the SDK, which takes minutes to build objects from a hostile one.
+    """
+
+    package: ClassVar[str]
+    url: ClassVar[str]
+    options: ClassVar[tuple[str, ...]]
+
+    def __init__(self, config: ScorerConfig) -> None:
+        config.check_options(self.options)
+        self.config = config
+        self._connect = lru_cache(maxsize=1)(self._open)
+
+    @abstractmethod
+    def _open(self, key: str | None) -> Sdk:
+        """The SDK, with a client for this key. It raises ImportError where it is not installed."""
+
+    @abstractmethod
+    def _send(self, client: Any, question: Question) -> Completion:
+        """One call, and what its reply says."""
+
+    @abstractmethod
+    def _explain(self, problem: Any, question: Question, key: str | None) -> ProviderFailure | ScorerError:
+        """What an error for a status means; see `_explain_status`."""
+
+    @property
+    def address(self) -> str:
+        """URL of the server."""
+        return self.config.base_url or self.url
+
+    def readiness(self) -> Readiness:
+        """See `Provider`."""
+        try:
+            there = importlib.util.find_spec(self.package) is not None
+        except ModuleNotFoundError:
+            there = False
+        return Readiness(
+            None if there else "pip install 'cpor-grasp[vlm]'",
+            why_no_key(self.config),
+            address_of(self.address),
+        )
+
+    def complete(self, question: Question) -> Completion:
+        """See `Provider`."""
+        key = read_key(self.config)
+        try:
+            from cpor.semantics.transport import within
+
+            client, status_error, other_errors = self._connect(key)
+        except ImportError:
+            package = self.package.replace(".", "-")
+            raise ScorerError(
+                f"scorer {self.config.name} needs the {package} package: pip install 'cpor-grasp[vlm]'"
+            ) from None
+        try:
+            return within(self.config.timeout_s, key, lambda: self._send(client, question))
+        except status_error as problem:
+            raise self._explain(problem, question, key) from None
+        except (other_errors, ValueError) as problem:
+            raise ProviderFailure("unreadable", scrub(problem, key), None, True) from None
+        except UNREADABLE:
+            raise ProviderFailure("unreadable", "a reply in no form of the API", None, True) from None
+
+    def _explain_status(
+        self, status: int, said: str, question: Question, wait_s: float | None
+    ) -> ProviderFailure | ScorerError:
+        """What a status means. An error of the scorer ends the asking, another one concerns this question.
+
+        Args:
+            status: HTTP status of the reply.
+            said: What the server says, without secrets.
+            question: What was asked.
+            wait_s: How long the server asks to wait. [s]
+        """
+        scorer = f"scorer {self.config.name}"
+        if status in (401, 403):
+            named = self.config.api_key_env or "no key is set: name its variable in api_key_env"
+            return ScorerError(f"{scorer}: the server refuses the key ({named})")
+        if status == 404:
+            return ScorerError(
+                f"{scorer}: no model {self.config.model!r} there, or a wrong base_url ({said})"
+            )
+        if status in (400, 422) and question.wants_yes_no and "logprob" in said.lower():
+            return ScorerError(f"{scorer}: {NO_LOGPROBS} ({said})")
+        if status == 429:
+            return ProviderFailure("rate_limit", said, wait_s)
+        if status >= 500 or status in (408, 409):
+            return ProviderFailure("server", f"{status} {said}", wait_s)
+        if status < 400:
+            return ProviderFailure("unreadable", f"{status} {said}", None, True)
+        return ProviderFailure("refused_request", f"{status} {said}")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """How long a Retry-After header asks to wait, in seconds or as a date; in seconds."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return None if math.isnan(seconds) else max(seconds, 0.0)

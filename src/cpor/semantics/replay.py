@@ -9,12 +9,11 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from cpor.semantics.config import ScorerConfig, config_from
+from cpor.semantics.config import ScorerConfig, config_from, holds_secret
 from cpor.semantics.provider import Completion, Provider, ProviderFailure, Question, Readiness
 from cpor.semantics.scorer import RelationScorer, ScorerError
-from cpor.semantics.secrets import holds_secret
 from cpor.semantics.unograsp import UnoGraspScorer
-from cpor.semantics.vlm import VlmScorer
+from cpor.semantics.vlm import ModelScorer, VlmScorer
 
 _OPTIONS = ("recording",)
 
@@ -114,7 +113,7 @@ def record(scorer: RelationScorer, path: Path) -> RelationScorer:
     Raises:
         ScorerError: The scorer asks no model, so there is nothing to record.
     """
-    if not isinstance(scorer, VlmScorer | UnoGraspScorer):
+    if not isinstance(scorer, ModelScorer):
         raise ScorerError(f"scorer {scorer.name} asks no model; there is nothing to record")
     provider = RecordingProvider(scorer.provider, scorer.config, path)
     return type(scorer)(scorer.config.model_copy(update={"cache": False}), provider)

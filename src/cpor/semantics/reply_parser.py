@@ -1,13 +1,14 @@
 """From what a model wrote to a score a pair: salvaged where that is safe, else no answer.
 
 A pair the reply does not settle gets no answer, never 0. Nothing is guessed: an entry counts only if it is
-a whole JSON object that names two objects of the scene and a number from 0 to 100.
+a whole JSON object that names two objects of the scene and a number from 0 to 100. Where yes and no are
+asked for, the score comes from the log-probabilities of the first token.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ _OPENING = re.compile(r'\{[ \t\r\n]*"')
 _DEEPEST = 20
 _MOST_SCANNED = 2**25  # characters read in vain: eight times the longest reply, 1,000 times one of 30,000
 _MOST_ENTRIES = 10_000
+
+YES = frozenset({"yes", "y"})
+NO = frozenset({"no", "n"})
 
 
 @dataclass(frozen=True)
@@ -161,3 +165,43 @@ def _inside(value: Any, fields: tuple[str, ...], depth: int = 0) -> Iterator[dic
 
 def _say(pair: BlockedBy) -> str:
     return f"that {pair.blocker} obstructs {pair.blocked}"
+
+
+def p_yes(first_token: Mapping[str, float], least_mass: float = 0.01) -> float | None:
+    """P(yes) / (P(yes) + P(no)), where spellings of a word count together.
+
+    Providers list the likeliest tokens only. A word that is not listed counts with the least probability
+    that is, which it cannot exceed; so a score is never 0 or 1 for want of a longer list.
+
+    Args:
+        first_token: Log-probability by token.
+        least_mass: Least probability that yes and no have together; below it the model was about to say
+            something else.
+
+    Returns:
+        In [0, 1]; None where the model would have said neither.
+    """
+    usable = {token: value for token, value in first_token.items() if value <= 1e-6 and value > -math.inf}
+    yes = _mass(usable, YES)
+    no = _mass(usable, NO)
+    if (yes == 0.0 and no == 0.0) or yes + no < least_mass:
+        return None
+    if yes == 0.0 or no == 0.0:
+        least = min(math.exp(value) for value in usable.values())
+        missing = min(least, max(1.0 - sum(math.exp(value) for value in usable.values()), 0.0))
+        yes, no = (yes or missing), (no or missing)
+    return min(max(yes / (yes + no), 0.0), 1.0)
+
+
+def is_yes_or_no(token: str) -> bool:
+    """Whether a token counts for yes or for no."""
+    return _word(token) in YES | NO
+
+
+def _mass(first_token: Mapping[str, float], words: frozenset[str]) -> float:
+    return math.fsum(math.exp(value) for token, value in first_token.items() if _word(token) in words)
+
+
+def _word(token: str) -> str:
+    # Tokenisers mark a leading space in their own ways.
+    return token.replace("\u2581", " ").replace("\u0120", " ").strip(" \t\r\n\"'.,:*").lower()

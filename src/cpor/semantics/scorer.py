@@ -1,18 +1,49 @@
 """What every relation scorer is and gives: a number or no answer for each pair, and what was said."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Protocol, runtime_checkable
 
 from cpor.errors import CporError, InvalidSceneError, say_count, say_known, say_version
 from cpor.evidence import PairState, geometric_evidence
 from cpor.scene import BlockedBy, Scene, SemanticScores
-from cpor.semantics.budget import Spent
 
 
 class ScorerError(CporError):
     """A scorer that is not known, not set up, or cannot do what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was used up.
+
+    Attributes:
+        calls: Requests sent, retries among them.
+        input_tokens: Tokens read by the model, as the provider counts them.
+        output_tokens: Tokens written by the model.
+        money: In the currency of the prices; 0 where none are given.
+        remembered: Questions answered from the cache, for nothing.
+        refused: Questions not asked because the budget was used up.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    money: float = 0.0
+    remembered: int = 0
+    refused: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: "Spent") -> "Spent":
+        return Spent(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import inspect
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, cast
@@ -17,31 +16,6 @@ from cpor.semantics.scorer import RelationScorer, ScorerError
 
 FOLDER_VARIABLE = "CPOR_SCORERS"
 """Environment variable that names a folder of the user's own configurations."""
-
-
-@dataclass(frozen=True)
-class ScorerStatus:
-    """What is known of one configured scorer.
-
-    Attributes:
-        name: Its name.
-        kind: Which scorer makes it.
-        model: The model it asks.
-        way: How it asks.
-        where: The file that configures it.
-        installed: None if what it needs is installed, else how to install it.
-        configured: None if keys and files are there, else what is missing.
-        reachable: Whether its server answers; None where it has none or was not tried.
-    """
-
-    name: str
-    kind: str
-    model: str
-    way: str
-    where: str
-    installed: str | None
-    configured: str | None
-    reachable: bool | None
 
 
 def load_scorer(name: str, **changes: Any) -> RelationScorer:
@@ -134,33 +108,30 @@ def config_files() -> dict[str, Path]:
     }
 
 
-def scorer_status(try_reaching: bool = True, timeout_s: float = 2.0) -> list[ScorerStatus]:
+def scorer_status(try_reaching: bool = True, timeout_s: float = 2.0) -> list[dict[str, Any]]:
     """All configured scorers. No key is sent: reaching a server means that it takes a connection.
 
     Args:
         try_reaching: Whether to try.
         timeout_s: How long to wait for a connection. [s]
+
+    Returns:
+        For each scorer `name`, `kind`, `model`, `way`, `where` (its file), `installed` and `configured`
+        (None, or what is missing), and `reachable` (None where it has no server, or was not tried).
     """
-    found = []
-    for path in config_files().values():
+
+    def look(path: Path) -> dict[str, Any]:
         try:
             config = read_config(path)
+            ready = _readiness(config)
         except ScorerError as problem:
-            found.append((ScorerConfig(kind="?", name=path.stem), path, Readiness(configured=str(problem))))
-            continue
-        found.append((config, path, _readiness(config)))
-
-    def reach(readiness: Readiness) -> bool | None:
-        if not try_reaching or readiness.address is None:
-            return None
-        return _accepts(readiness.address, timeout_s)
+            config, ready = ScorerConfig(kind="?", name=path.stem), Readiness(configured=str(problem))
+        reached = _accepts(ready.address, timeout_s) if try_reaching and ready.address else None
+        said = {key: getattr(config, key) for key in ("name", "kind", "model", "way")} | {"where": str(path)}
+        return said | {"installed": ready.installed, "configured": ready.configured, "reachable": reached}
 
     with ThreadPoolExecutor(8) as pool:
-        reachable = list(pool.map(reach, [readiness for _, _, readiness in found]))
-    return [
-        ScorerStatus(c.name, c.kind, c.model, c.way, str(path), r.installed, r.configured, there)
-        for (c, path, r), there in zip(found, reachable, strict=True)
-    ]
+        return list(pool.map(look, config_files().values()))
 
 
 def _readiness(config: ScorerConfig) -> Readiness:

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from cpor.semantics.config import address_of, scrub
 from cpor.semantics.provider import FailureKind, ProviderFailure
-from cpor.semantics.secrets import address_of, scrub
 
 MOST_REPLY_BYTES = 4 * 2**20
 """Most bytes of a reply. The longest honest one, 8192 tokens with log-probabilities, has about 1 MiB."""

@@ -18,9 +18,9 @@ from cpor.semantics.config import ScorerConfig
 from cpor.semantics.local_transformers import LocalProvider
 from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.openai_compatible import OpenAIProvider
-from cpor.semantics.patience import PatientCaller
 from cpor.semantics.provider import Completion, EncodedPicture, Provider, Question
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
+from cpor.semantics.vlm import ModelScorer
 
 SYSTEM = (
     "You help a robot to grasp objects in clutter. Given the number of a target object, work out which "
@@ -82,13 +82,11 @@ def build(config: ScorerConfig) -> RelationScorer:
     raise ScorerError(f"scorer {config.name}: options.through is {through!r}; it is openai or transformers")
 
 
-class UnoGraspScorer(RelationScorer):
+class UnoGraspScorer(ModelScorer):
     """Asks about one object after the other, as few as the pairs need."""
 
-    def __init__(self, config: ScorerConfig, provider: Provider, caller: PatientCaller | None = None) -> None:
-        self.config = config
-        self.provider = provider
-        self.caller = caller or config.caller(provider)
+    def __init__(self, config: ScorerConfig, provider: Provider) -> None:
+        super().__init__(config, provider)
         self._system = config.option("system", str, SYSTEM)
         self._question = config.option("question", str, QUESTION)
         self._named = _share(config, "score_named", 0.9)
@@ -97,11 +95,6 @@ class UnoGraspScorer(RelationScorer):
             raise ScorerError(
                 f"scorer {config.name}: options.question must hold {{target}}, the object's number"
             )
-
-    @property
-    def name(self) -> str:
-        """What its scores are called."""
-        return self.config.name
 
     def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
         """See `RelationScorer`."""

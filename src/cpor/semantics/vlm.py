@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 from cpor.evidence import geometric_evidence
 from cpor.scene import BlockedBy, Scene
 from cpor.semantics.badges import draw_marks
+from cpor.semantics.calls import CallResult, PatientCaller
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.grounder import WordsReply
 from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.namer import NAMES_SCHEMA, NAMES_SYSTEM, NamesReply, names_prompt, read_names_reply
-from cpor.semantics.patience import CallResult, PatientCaller
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
-from cpor.semantics.provider import Completion, EncodedPicture, Provider, Question
-from cpor.semantics.reply_parser import Reading, read_relations
+from cpor.semantics.provider import NO_LOGPROBS, Completion, EncodedPicture, Provider, Question
+from cpor.semantics.reply_parser import Reading, p_yes, read_relations
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 from cpor.semantics.words_question import (
     WORDS_SCHEMA,
@@ -22,30 +22,30 @@ from cpor.semantics.words_question import (
     why_not_asked,
     words_prompt,
 )
-from cpor.semantics.yes_no import p_yes
 
 REFUSED = "the model refused to answer"
-NO_LOGPROBS = (
-    'the model gives no log-probabilities, and way = "pairs" needs them; set way = "scene", or choose '
-    "another model"
-)
 T = TypeVar("T")
 _FEW = 3  # one reply may lack them by accident
 
 
-class VlmScorer(RelationScorer):
-    """Asks a model, by one prompt a scene or by yes and no for each pair."""
+class ModelScorer(RelationScorer):
+    """Asks the model of a provider."""
 
-    def __init__(self, config: ScorerConfig, provider: Provider, caller: PatientCaller | None = None) -> None:
+    def __init__(self, config: ScorerConfig, provider: Provider) -> None:
         self.config = config
         self.provider = provider
-        self.caller = caller or config.caller(provider)
-        self._gives_logprobs = False
+        self.caller = PatientCaller(provider, config)
 
     @property
     def name(self) -> str:
         """What its scores are called."""
         return self.config.name
+
+
+class VlmScorer(ModelScorer):
+    """Asks a model, by one prompt a scene or by yes and no for each pair."""
+
+    _gives_logprobs = False
 
     def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
         """See `RelationScorer`."""
