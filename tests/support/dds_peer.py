@@ -1,13 +1,9 @@
-"""Somebody else on the wire: plain cyclonedds, with types made from the definitions that rosbags has.
-
-rosbags has the messages of others; it reads ours, and the services, from their texts.
-"""
+"""The other end of the wire: plain cyclonedds, which writes and reads the bytes of all messages itself."""
 
 import itertools
 import os
 import time
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from cyclonedds.core import Policy, Qos
@@ -17,72 +13,8 @@ from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-OURS = Path(__file__).parents[2] / "src" / "cpor" / "bridges" / "cpor_msgs"
-
-# From the repositories ros2/rcl_interfaces, ros2/common_interfaces, ros-perception/vision_msgs and
-# ros-controls/control_msgs, without comments.
-SERVICES = {
-    "std_srvs/srv/Trigger": "uint8 structure_needs_at_least_one_member\n---\nbool success\nstring message",
-    "action_msgs/srv/CancelGoal": "action_msgs/GoalInfo goal_info\n---\nint8 ERROR_NONE=0\n"
-    "int8 return_code\nGoalInfo[] goals_canceling",
-    "rcl_interfaces/srv/ListParameters": "uint64 DEPTH_RECURSIVE=0\nstring[] prefixes\nuint64 depth\n---\n"
-    "ListParametersResult result",
-    "rcl_interfaces/srv/GetParameters": "string[] names\n---\nParameterValue[] values",
-    "rcl_interfaces/srv/GetParameterTypes": "string[] names\n---\nuint8[] types",
-    "rcl_interfaces/srv/DescribeParameters": "string[] names\n---\nParameterDescriptor[] descriptors",
-    "rcl_interfaces/srv/SetParameters": "Parameter[] parameters\n---\nSetParametersResult[] results",
-    "rcl_interfaces/srv/SetParametersAtomically": "Parameter[] parameters\n---\nSetParametersResult result",
-}
-VISION = {
-    "VisionClass": "uint16 class_id\nstring class_name",
-    "LabelInfo": "std_msgs/Header header\nvision_msgs/VisionClass[] class_map\nfloat32 threshold",
-    "Point2D": "float64 x\nfloat64 y",
-    "Pose2D": "vision_msgs/Point2D position\nfloat64 theta",
-    "BoundingBox2D": "vision_msgs/Pose2D center\nfloat64 size_x\nfloat64 size_y",
-    "ObjectHypothesis": "string class_id\nfloat64 score",
-    "ObjectHypothesisWithPose": "ObjectHypothesis hypothesis\ngeometry_msgs/PoseWithCovariance pose",
-    "Detection2D": "std_msgs/Header header\nObjectHypothesisWithPose[] results\nBoundingBox2D bbox\n"
-    "string id",
-    "Detection2DArray": "std_msgs/Header header\nDetection2D[] detections",
-}
-CONTROL = {
-    "JointTolerance": "string name\nfloat64 position\nfloat64 velocity\nfloat64 acceleration",
-    "JointComponentTolerance": "string joint_name\nuint16 component\nfloat64 position\n"
-    "float64 velocity\nfloat64 acceleration",
-    "GripperCommand": "float64 position\nfloat64 max_effort",
-}
-CONTROL_ACTIONS = {
-    "FollowJointTrajectory": (
-        "trajectory_msgs/JointTrajectory trajectory\n"
-        "trajectory_msgs/MultiDOFJointTrajectory multi_dof_trajectory\n"
-        "control_msgs/JointTolerance[] path_tolerance\n"
-        "control_msgs/JointComponentTolerance[] component_path_tolerance\n"
-        "control_msgs/JointTolerance[] goal_tolerance\n"
-        "control_msgs/JointComponentTolerance[] component_goal_tolerance\n"
-        "builtin_interfaces/Duration goal_time_tolerance",
-        "int32 error_code\nint32 SUCCESSFUL = 0\nstring error_string",
-        "std_msgs/Header header\nstring[] joint_names\ntrajectory_msgs/JointTrajectoryPoint desired\n"
-        "trajectory_msgs/JointTrajectoryPoint actual\ntrajectory_msgs/JointTrajectoryPoint error\n"
-        "string[] multi_dof_joint_names\n"
-        "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_desired\n"
-        "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_actual\n"
-        "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_error",
-    ),
-    "GripperCommand": (
-        "control_msgs/GripperCommand command",
-        "float64 position\nfloat64 effort\nbool stalled\nbool reached_goal",
-        "float64 position\nfloat64 effort\nbool stalled\nbool reached_goal",
-    ),
-}
-ACTION = {
-    "SendGoal_Request": "unique_identifier_msgs/UUID goal_id\ncpor_msgs/{0}_Goal goal",
-    "SendGoal_Response": "bool accepted\nbuiltin_interfaces/Time stamp",
-    "GetResult_Request": "unique_identifier_msgs/UUID goal_id",
-    "GetResult_Response": "int8 status\ncpor_msgs/{0}_Result result",
-    "FeedbackMessage": "unique_identifier_msgs/UUID goal_id\ncpor_msgs/{0}_Feedback feedback",
-}
+from cpor.bridges.ros2_messages import type_store
 
 XCDR1 = Policy.DataRepresentation(use_cdrv0_representation=True)
 SENSOR = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(5), XCDR1)
@@ -93,60 +25,6 @@ LATCHED = Qos(
     Policy.History.KeepLast(1),
     XCDR1,
 )
-
-
-@cache
-def official(store=Stores.ROS2_JAZZY):
-    """rosbags' definitions of ROS 2, and those read from texts, by full name."""
-    known = get_typestore(store)
-
-    def read(folder, package, name, text):
-        """rosbags knows messages only: it reads all as messages, and the name is mended after it."""
-        found = get_types_from_msg(text, f"{package}/msg/{name}").popitem()[1]
-        return {f"{package}/{folder}/{name}": _in_folder(found, folder, package)}
-
-    added = {}
-    for name, text in VISION.items():
-        added |= read("msg", "vision_msgs", name, text)
-    for name, text in CONTROL.items():
-        added |= read("msg", "control_msgs", name, text)
-    for name, texts in CONTROL_ACTIONS.items():
-        parts = dict(zip(("Goal", "Result", "Feedback"), texts, strict=True))
-        wrapped = {
-            part: text.format(name).replace("cpor_msgs", "control_msgs") for part, text in ACTION.items()
-        }
-        for part, text in (parts | wrapped).items():
-            added |= read("action", "control_msgs", f"{name}_{part}", text)
-    halves = dict(SERVICES)
-    for path in OURS.glob("srv/*.srv"):
-        halves[f"cpor_msgs/srv/{path.stem}"] = path.read_text()
-    for full, text in halves.items():
-        package, _, name = full.split("/")
-        for half, part in zip(("Request", "Response"), text.split("\n---\n"), strict=True):
-            added |= read("srv", package, f"{name}_{half}", part)
-    for path in OURS.glob("msg/*.msg"):
-        added |= read("msg", "cpor_msgs", path.stem, path.read_text())
-    for path in OURS.glob("action/*.action"):
-        parts = dict(zip(("Goal", "Result", "Feedback"), path.read_text().split("\n---\n"), strict=True))
-        for part, text in (parts | {k: v.format(path.stem) for k, v in ACTION.items()}).items():
-            added |= read("action", "cpor_msgs", f"{path.stem}_{part}", text)
-    known.register({name: each for name, each in added.items() if name not in known.fielddefs})
-    return known
-
-
-def _in_folder(found, folder, package):
-    """A goal of an action stands in the folder of actions, and so on; other messages are messages."""
-
-    def mend(node):
-        kind, inner = node
-        if kind.name == "NAME" and folder == "action" and inner.startswith(f"{package}/msg/"):
-            stem = inner.rsplit("/", 1)[1]
-            return (kind, f"{package}/action/{stem}") if "_" in stem else node
-        if kind.name in ("ARRAY", "SEQUENCE"):
-            return kind, (mend(inner[0]), inner[1])
-        return node
-
-    return found[0], [(name, mend(node)) for name, node in found[1]]
 
 
 def is_half(full):
@@ -171,7 +49,7 @@ def plain(full):
         return types.sequence[one, inner[1]] if inner[1] else types.sequence[one]
 
     package, folder, name = full.split("/")
-    fields = {field: typed(node) for field, node in official().fielddefs[full][1]}
+    fields = {field: typed(node) for field, node in type_store().fielddefs[full][1]}
     if is_half(full):
         fields = {"client": types.uint64, "number": types.int64, **fields}
     return make_idl_struct(f"{name}_", f"{package}::{folder}::dds_::{name}_", fields)
@@ -191,7 +69,7 @@ def empty(full):
         return [nothing(inner[0]) for _ in range(inner[1])]
 
     header = {"client": 0, "number": 0} if is_half(full) else {}
-    return plain(full)(**header, **{name: nothing(node) for name, node in official().fielddefs[full][1]})
+    return plain(full)(**header, **{name: nothing(node) for name, node in type_store().fielddefs[full][1]})
 
 
 class Peer:

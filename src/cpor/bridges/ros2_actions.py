@@ -3,11 +3,10 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from cpor.bridges.ros2_answers import now
-from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_messages import Message, new
 from cpor.bridges.ros2_transport import OnReply, Transport
 
 UNKNOWN, ACCEPTED, EXECUTING, CANCELING, SUCCEEDED, CANCELED, ABORTED = range(7)
@@ -32,16 +31,16 @@ class Goal:
     """
 
     id: bytes
-    asked: SimpleNamespace
-    tell: Callable[[SimpleNamespace], None]
-    stamp: SimpleNamespace = field(default_factory=now)
+    asked: Message
+    tell: Callable[[Message], None]
+    stamp: Message = field(default_factory=now)
     status: int = ACCEPTED
     cancelled: threading.Event = field(default_factory=threading.Event)
-    result: SimpleNamespace | None = None
+    result: Message | None = None
     waiting: list[OnReply] = field(default_factory=list)
 
 
-RunGoal: TypeAlias = Callable[[Goal], tuple[int, SimpleNamespace]]
+RunGoal: TypeAlias = Callable[[Goal], tuple[int, Message]]
 """Works on a goal, in a thread of its own, until it is reached, cannot be, or is cancelled. Returns how it
 ended, `SUCCEEDED`, `CANCELED` or `ABORTED`, and the result."""
 
@@ -64,7 +63,7 @@ class ActionServer:
         name: str,
         kind: str,
         run: RunGoal,
-        nothing: Callable[[str], SimpleNamespace],
+        nothing: Callable[[str], Message],
         most: int = 1,
     ) -> None:
         self._kind, self._run, self._nothing, self._most = kind, run, nothing, most
@@ -89,10 +88,10 @@ class ActionServer:
         for thread in threads:
             thread.join()
 
-    def _take(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _take(self, request: Message, reply: OnReply) -> None:
         id_ = bytes(request.goal_id.uuid)
 
-        def tell(feedback: SimpleNamespace) -> None:
+        def tell(feedback: Message) -> None:
             message = new(f"{self._kind}_FeedbackMessage", goal_id=request.goal_id, feedback=feedback)
             self._say_feedback(message)
 
@@ -129,7 +128,7 @@ class ActionServer:
             for reply in waiting:
                 reply(self._result_of(goal))
 
-    def _cancel(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _cancel(self, request: Message, reply: OnReply) -> None:
         """Cancel one goal, all up to a time, or all: as GoalInfo says, where 0 means any."""
         wanted, until = bytes(request.goal_info.goal_id.uuid), _ns(request.goal_info.stamp)
         response = new("action_msgs/srv/CancelGoal_Response")
@@ -151,7 +150,7 @@ class ActionServer:
         self._tell_status()
         reply(response)
 
-    def _give(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _give(self, request: Message, reply: OnReply) -> None:
         with self._lock:
             goal = self._goals.get(bytes(request.goal_id.uuid))
             if goal is not None and goal.result is None:
@@ -159,7 +158,7 @@ class ActionServer:
                 return
         reply(self._result_of(goal))
 
-    def _result_of(self, goal: Goal | None) -> SimpleNamespace:
+    def _result_of(self, goal: Goal | None) -> Message:
         kind = f"{self._kind}_GetResult_Response"
         if goal is None:
             return new(kind, status=UNKNOWN, result=self._nothing("no goal has this id"))
@@ -179,5 +178,5 @@ def _info(goal: Goal) -> Any:
     return new("action_msgs/GoalInfo", goal_id=id_, stamp=goal.stamp)
 
 
-def _ns(stamp: SimpleNamespace) -> int:
+def _ns(stamp: Message) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)

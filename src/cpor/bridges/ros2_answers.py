@@ -4,19 +4,22 @@ import io
 import json
 import math
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from PIL.Image import Image
+from scipy.spatial.transform import Rotation
 
 from cpor.answer import Answer, View
-from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_messages import Message, new
 from cpor.bridges.states import state_of
 from cpor.records import record_action
+from cpor.scene import Intrinsics
 from cpor.viz.overlay import Marks, draw_scene, relations_to_draw
 
 
-def say_decision(answer: Answer | None, header: SimpleNamespace | None, why: str) -> SimpleNamespace:
+def say_decision(answer: Answer | None, header: Message | None, why: str) -> Message:
     """The message of an answer; without one it is `no_answer`.
 
     Args:
@@ -48,40 +51,76 @@ def say_decision(answer: Answer | None, header: SimpleNamespace | None, why: str
     return said
 
 
-def say_labels(view: View, header: SimpleNamespace) -> SimpleNamespace:
+def make_image(pixels: np.ndarray, encoding: str, header: Message) -> Message:
+    """An `Image` of pixels, in the byte order of little-endian machines."""
+    height, width = pixels.shape[:2]
+    data = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("<")).tobytes()
+    image = new("sensor_msgs/Image", header=header, height=height, width=width, encoding=encoding)
+    image.step, image.data = len(data) // height, data
+    return image
+
+
+def make_camera_info(k: Intrinsics, shape: tuple[int, int], header: Message) -> Message:
+    """The `CameraInfo` of pictures without distortion."""
+    height, width = shape
+    info = new("sensor_msgs/CameraInfo", header=header, height=height, width=width)
+    info.distortion_model, info.d = "plumb_bob", [0.0] * 5
+    info.k = [k.fx, 0.0, k.cx, 0.0, k.fy, k.cy, 0.0, 0.0, 1.0]
+    info.r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+    info.p = [k.fx, 0.0, k.cx, 0.0, 0.0, k.fy, k.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
+    return info
+
+
+def make_transform(T: Float[np.ndarray, "4 4"], parent: str, child: str, stamp: Message) -> Message:
+    """The pose of a frame in another. [m]."""
+    moved = new("geometry_msgs/Transform", rotation=make_quaternion(T))
+    moved.translation = new("geometry_msgs/Vector3", **dict(zip("xyz", T[:3, 3].tolist(), strict=True)))
+    header = new("std_msgs/Header", stamp=stamp, frame_id=parent)
+    return new("geometry_msgs/TransformStamped", header=header, child_frame_id=child, transform=moved)
+
+
+def make_quaternion(T: Float[np.ndarray, "4 4"]) -> Message:
+    """The rotation of a pose."""
+    turn = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
+    return new("geometry_msgs/Quaternion", **dict(zip("xyzw", turn, strict=True)))
+
+
+def make_jpeg(picture: Image, header: Message, quality: int) -> Message:
+    """A `CompressedImage` of a picture."""
+    file = io.BytesIO()
+    picture.convert("RGB").save(file, "JPEG", quality=quality)
+    return new("sensor_msgs/CompressedImage", header=header, format="jpeg", data=file.getvalue())
+
+
+def say_labels(view: View, header: Message) -> Message:
     """The label image: ids of the objects, 0 where there is none."""
     scene = view.scene
     ids = np.zeros(scene.observation.shape, np.int32) if scene.visible_ids is None else scene.visible_ids
-    height, width = ids.shape
-    labels = new("sensor_msgs/Image", header=header, height=height, width=width, encoding="mono16")
-    labels.step, labels.data = 2 * width, ids.astype("<u2").tobytes()
-    return labels
+    return make_image(ids.astype(np.uint16), "mono16", header)
 
 
-def say_names(view: View, header: SimpleNamespace) -> SimpleNamespace:
+def say_names(view: View, header: Message) -> Message:
     """Names of the ids."""
     names = {o.id: o.name or f"object {o.id}" for o in view.scene.objects}
     classes = [new("vision_msgs/VisionClass", class_id=k, class_name=name) for k, name in names.items()]
     return new("vision_msgs/LabelInfo", header=header, class_map=classes, threshold=0.0)
 
 
-def say_boxes(view: View, header: SimpleNamespace) -> SimpleNamespace:
+def say_boxes(view: View, header: Message) -> Message:
     """Boxes of the objects."""
     found = [_detection(each, header) for each in view.objects if each["box"]]
     return new("vision_msgs/Detection2DArray", header=header, detections=found)
 
 
-def say_picture(view: View, header: SimpleNamespace, answer: Answer | None) -> SimpleNamespace:
+def say_picture(view: View, header: Message, answer: Answer | None) -> Message:
     """The decision, drawn."""
     marks = Marks()
     if answer is not None and answer.posterior is not None and isinstance(answer.target, int):
         marks = Marks(answer.target, answer.action, relations_to_draw(answer.posterior))
-    file = io.BytesIO()
-    draw_scene(view.scene, marks).convert("RGB").save(file, "JPEG", quality=80)
-    return new("sensor_msgs/CompressedImage", header=header, format="jpeg", data=file.getvalue())
+    return make_jpeg(draw_scene(view.scene, marks), header, quality=80)
 
 
-def say_health(level: int, message: str, values: dict[str, str]) -> SimpleNamespace:
+def say_health(level: int, message: str, values: dict[str, str]) -> Message:
     """Diagnostics of the node."""
     pairs = [new("diagnostic_msgs/KeyValue", key=key, value=value) for key, value in values.items()]
     kind = "diagnostic_msgs/DiagnosticStatus"
@@ -90,13 +129,13 @@ def say_health(level: int, message: str, values: dict[str, str]) -> SimpleNamesp
     return new("diagnostic_msgs/DiagnosticArray", header=header, status=[status])
 
 
-def now() -> SimpleNamespace:
+def now() -> Message:
     """This machine's time."""
     ns = time.time_ns()
     return new("builtin_interfaces/Time", sec=ns // 10**9, nanosec=ns % 10**9)
 
 
-def _detection(listed: Any, header: SimpleNamespace) -> SimpleNamespace:
+def _detection(listed: Any, header: Message) -> Message:
     left, top, right, bottom = listed["box"]
     place = new("vision_msgs/Point2D", x=(left + right) / 2, y=(top + bottom) / 2)
     center = new("vision_msgs/Pose2D", position=place)

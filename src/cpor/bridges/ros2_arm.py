@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from cpor.bridges.ros2_camera import Ros2Camera, open_transport
 from cpor.bridges.ros2_clients import FIND_S, ActionClient, GuardedGoals
-from cpor.bridges.ros2_messages import WireError, new
+from cpor.bridges.ros2_messages import Message, WireError, new
 from cpor.bridges.ros2_pick import PickRobot
 from cpor.bridges.ros2_transport import Transport
 from cpor.errors import InvalidSettingError, RobotError
@@ -144,7 +143,7 @@ class JointStates:
         """Whether states sent later than a time say that nothing moves any more. [s]."""
         return min(self._sent_s - since_s, time.monotonic() - self._moved_s) > REST_S
 
-    def _hear(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
+    def _hear(self, message: Message | WireError, sent_s: float) -> None:
         if isinstance(message, WireError):
             return
         self._sent_s = sent_s
@@ -378,7 +377,7 @@ def _made(make: Callable[..., Any], options: Mapping[str, Any] | None, table: st
 def _description(wire: Transport, topic: str) -> str:
     came: list[str] = []
 
-    def heard(message: SimpleNamespace | WireError, sent_s: float) -> None:
+    def heard(message: Message | WireError, sent_s: float) -> None:
         if not isinstance(message, WireError):
             came.append(str(message.data))
 
@@ -394,6 +393,6 @@ def _description(wire: Transport, topic: str) -> str:
     return came[-1]
 
 
-def _duration(seconds: float) -> SimpleNamespace:
+def _duration(seconds: float) -> Message:
     sec, nanosec = divmod(round(seconds * 1e9), 10**9)
     return new("builtin_interfaces/Duration", sec=sec, nanosec=nanosec)

@@ -1,16 +1,13 @@
 """The topics of a ROS 2 camera as a camera: photograph, depth aligned to it, and its pose by TF."""
 
 import os
-import threading
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
-from cpor.bridges.ros2_frames import Frame, FramePairs, image_kind, read_frame, stamp_of
-from cpor.bridges.ros2_messages import WireError
+from cpor.bridges.ros2_frames import Frame, FrameTopics, stamp_of
 from cpor.bridges.ros2_tf import TransformTree
 from cpor.bridges.ros2_transport import DdsTransport, Transport
-from cpor.bridges.ros_images import CameraModel, RosImageError, read_camera
+from cpor.bridges.ros_images import RosImageError
 from cpor.errors import CameraError, InvalidSettingError, one_of
 from cpor.scene import Observation
 
@@ -74,22 +71,15 @@ class Ros2Camera:
         self._world, self._frame_id, self._settle_s, self._wait_s = world, frame_id, settle_s, wait_s
         self._transport = transport or open_transport()
         self.tree = None if world is None else TransformTree(self._transport)
-        self._pairs = FramePairs(threading.Condition(), self._topics[1] is not None)
-        self._model: CameraModel | None = None
         self._problem = "check the names of its topics and the ROS domain"
-        hear = self._transport.subscribe
-        color_topic, depth_topic, info_topic = self._topics
-        hear(info_topic, "sensor_msgs/CameraInfo", self._hear_info)
-        if depth_topic is not None:
-            hear(depth_topic, image_kind(depth_topic), self._hear_depth)
-        hear(color_topic, image_kind(color_topic), self._hear_color)
+        self._frames = FrameTopics(self._transport, self._topics, self._note)
 
     def frame(self) -> Observation:
         """A frame taken now."""
         asked_s = time.monotonic()
         frame = self._next(asked_s)
         try:
-            seen = read_frame(frame, self._model, self._topics)
+            seen = self._frames.read(frame)
         except RosImageError as error:
             raise CameraError(str(error)) from error
         if self._world is not None and self.tree is not None:
@@ -106,31 +96,16 @@ class Ros2Camera:
 
     def close(self) -> None:
         """Stop listening, and close the transport."""
-        self._pairs.end()
+        self._frames.end()
         self._transport.close()
 
     def _next(self, asked_s: float) -> Frame:
         while time.monotonic() - asked_s < self._wait_s:
-            frame = self._pairs.take()
+            frame = self._frames.take()
             if frame is not None and frame.sent_s >= asked_s + self._settle_s:
                 return frame
         heard = " and ".join(topic for topic in self._topics[:2] if topic)
         raise CameraError(f"no frame on {heard} within {self._wait_s:g} s; {self._problem}")
 
-    def _hear_info(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
-        try:
-            self._model = None if isinstance(message, WireError) else read_camera(message, self._topics[2])
-        except RosImageError as error:
-            self._problem = str(error)
-
-    def _hear_color(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._problem = str(message)
-        else:
-            self._pairs.add_color(message, sent_s)
-
-    def _hear_depth(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._problem = str(message)
-        else:
-            self._pairs.add_depth(message)
+    def _note(self, problem: str) -> None:
+        self._problem = problem

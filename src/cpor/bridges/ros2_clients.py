@@ -5,11 +5,10 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TypeAlias
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED
-from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_messages import Message, new
 from cpor.bridges.ros2_transport import ServiceClient, Transport
 from cpor.errors import RobotError
 from cpor.robot.arm import ArmFaultError, MotionStoppedError
@@ -52,7 +51,7 @@ class ActionClient:
         """Whether a server was found."""
         return all(each.ready() for each in (self._send, self._results, self._cancel))
 
-    def run(self, goal: SimpleNamespace, watch: Watch) -> tuple[int, SimpleNamespace]:
+    def run(self, goal: Message, watch: Watch) -> tuple[int, Message]:
         """Send a goal and wait for its end: its status and its result.
 
         Raises:
@@ -138,11 +137,11 @@ class GuardedGoals:
     def run(
         self,
         action: ActionClient,
-        goal: SimpleNamespace,
+        goal: Message,
         most_s: float,
         check: Watch = lambda: None,
-        accept: Callable[[SimpleNamespace], bool] = lambda result: False,
-    ) -> SimpleNamespace:
+        accept: Callable[[Message], bool] = lambda result: False,
+    ) -> Message:
         """Run a goal to its end; however it ends, the arm is at rest.
 
         Args:
@@ -233,8 +232,8 @@ class GuardedGoals:
             time.sleep(POLL_S)
 
 
-def _call(client: ServiceClient, request: SimpleNamespace, watch: Watch) -> SimpleNamespace:
-    came: queue.SimpleQueue[SimpleNamespace] = queue.SimpleQueue()
+def _call(client: ServiceClient, request: Message, watch: Watch) -> Message:
+    came: queue.SimpleQueue[Message] = queue.SimpleQueue()
     client(request, came.put)
     while True:
         watch()

@@ -1,144 +1,207 @@
-"""ROS 2 messages without ROS 2, in XCDR1, the form in which they travel.
+"""ROS 2 messages without ROS 2: definitions, bytes (XCDR1) and type hashes, all by rosbags.
 
-A message is a namespace with the fields of its definition; `uint8[]` is bytes (a view of what came, no copy),
-other numbers are lists. What does not fit its definition is a `WireError`, also for garbage.
+A kind is `pkg/Name` for a message, `pkg/srv/Name_Request` or `pkg/srv/Name_Response` for a half of a service,
+and `pkg/action/Name_...` for what an action is made of. In a message that came, arrays of numbers are NumPy
+arrays; in one that is sent, lists and bytes will do. What does not fit its definition is a `WireError`.
 """
 
 import struct
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeAlias
 
-from cpor.bridges.ros2_types import FieldType, fields_of
-from cpor.errors import CporError
+import numpy as np
 
-MOST_ELEMENTS = 2**27
-"""A longer sequence is garbage: 128 MB of pixels."""
+from cpor.errors import CporError, MissingExtraError
 
-_NUMBERS = {
-    "bool": "?", "byte": "B", "char": "B", "uint8": "B", "int8": "b", "uint16": "H", "int16": "h",
-    "uint32": "I", "int32": "i", "uint64": "Q", "int64": "q", "float32": "f", "float64": "d",
-}  # fmt: skip
+Message: TypeAlias = Any
+"""A message of any kind, with the fields of its definition."""
+
+MESSAGES = {
+    "control_msgs/JointTolerance": "string name\nfloat64 position\nfloat64 velocity\nfloat64 acceleration",
+    "control_msgs/JointComponentTolerance": "string joint_name\nuint16 component\nfloat64 position\n"
+    "float64 velocity\nfloat64 acceleration",
+    "control_msgs/GripperCommand": "float64 position\nfloat64 max_effort",
+    "vision_msgs/VisionClass": "uint16 class_id\nstring class_name",
+    "vision_msgs/LabelInfo": "std_msgs/Header header\nvision_msgs/VisionClass[] class_map\nfloat32 threshold",
+    "vision_msgs/Point2D": "float64 x\nfloat64 y",
+    "vision_msgs/Pose2D": "vision_msgs/Point2D position\nfloat64 theta",
+    "vision_msgs/BoundingBox2D": "vision_msgs/Pose2D center\nfloat64 size_x\nfloat64 size_y",
+    "vision_msgs/ObjectHypothesis": "string class_id\nfloat64 score",
+    "vision_msgs/ObjectHypothesisWithPose": "vision_msgs/ObjectHypothesis hypothesis\n"
+    "geometry_msgs/PoseWithCovariance pose",
+    "vision_msgs/Detection2D": "std_msgs/Header header\nvision_msgs/ObjectHypothesisWithPose[] results\n"
+    "vision_msgs/BoundingBox2D bbox\nstring id",
+    "vision_msgs/Detection2DArray": "std_msgs/Header header\nvision_msgs/Detection2D[] detections",
+}
+"""Messages that we use and rosbags has not, as their packages define them."""
+
+SERVICES = {
+    "std_srvs/Trigger": "uint8 structure_needs_at_least_one_member\n---\nbool success\nstring message",
+    "action_msgs/CancelGoal": "action_msgs/GoalInfo goal_info\n---\nint8 return_code\n"
+    "action_msgs/GoalInfo[] goals_canceling",
+    "rcl_interfaces/ListParameters": "string[] prefixes\nuint64 depth\n---\nListParametersResult result",
+    "rcl_interfaces/GetParameters": "string[] names\n---\nParameterValue[] values",
+    "rcl_interfaces/GetParameterTypes": "string[] names\n---\nuint8[] types",
+    "rcl_interfaces/DescribeParameters": "string[] names\n---\nParameterDescriptor[] descriptors",
+    "rcl_interfaces/SetParameters": "Parameter[] parameters\n---\nSetParametersResult[] results",
+    "rcl_interfaces/SetParametersAtomically": "Parameter[] parameters\n---\nSetParametersResult result",
+}
+
+_TRAJECTORY_POINT, _MULTI_DOF_POINT = "JointTrajectoryPoint", "MultiDOFJointTrajectoryPoint"
+_GRIPPER_STATE = "float64 position\nfloat64 effort\nbool stalled\nbool reached_goal"
+ACTIONS = {
+    "control_msgs/FollowJointTrajectory": "trajectory_msgs/JointTrajectory trajectory\n"
+    "trajectory_msgs/MultiDOFJointTrajectory multi_dof_trajectory\n"
+    "control_msgs/JointTolerance[] path_tolerance\n"
+    "control_msgs/JointComponentTolerance[] component_path_tolerance\n"
+    "control_msgs/JointTolerance[] goal_tolerance\n"
+    "control_msgs/JointComponentTolerance[] component_goal_tolerance\n"
+    "builtin_interfaces/Duration goal_time_tolerance\n---\n"
+    "int32 error_code\nstring error_string\n---\n"
+    "std_msgs/Header header\nstring[] joint_names\n"
+    + "".join(f"trajectory_msgs/{_TRAJECTORY_POINT} {part}\n" for part in ("desired", "actual", "error"))
+    + "string[] multi_dof_joint_names\n"
+    + "".join(
+        f"trajectory_msgs/{_MULTI_DOF_POINT} multi_dof_{part}\n" for part in ("desired", "actual", "error")
+    ),
+    "control_msgs/GripperCommand": "control_msgs/GripperCommand command"
+    f"\n---\n{_GRIPPER_STATE}\n---\n{_GRIPPER_STATE}",
+}
+
+_GOAL_ID = "unique_identifier_msgs/UUID goal_id\n"
+_OF_ACTIONS = {
+    "SendGoal_Request": _GOAL_ID + "{0}_Goal goal",
+    "SendGoal_Response": "bool accepted\nbuiltin_interfaces/Time stamp",
+    "GetResult_Request": _GOAL_ID,
+    "GetResult_Response": "int8 status\n{0}_Result result",
+    "FeedbackMessage": _GOAL_ID + "{0}_Feedback feedback",
+}
+"""What ROS 2 makes of every `.action` file."""
 
 
 class WireError(CporError, ValueError):
     """Bytes that are not the message they should be."""
 
 
-def new(kind: str, **values: Any) -> SimpleNamespace:
-    """A message with these fields, the others empty or 0."""
-    made = SimpleNamespace(**{name: _empty(each) for name, each in fields_of(kind)})
-    for name, value in values.items():
-        if not hasattr(made, name):
-            raise WireError(f"{kind} has no field {name!r}")
-        setattr(made, name, value)
-    return made
+@cache
+def type_store() -> Any:
+    """The types of ROS 2 Jazzy, whose messages that we use equal those of Humble, and the ones above.
 
-
-def _empty(kind: FieldType) -> Any:
-    if kind.size is not None:
-        one = FieldType(kind.base)
-        return bytes(kind.size) if kind.base == "uint8" else [_empty(one) for _ in range(kind.size)]
-    if kind.base == "string":
-        return ""
-    return new(kind.base) if kind.base not in _NUMBERS else False if kind.base == "bool" else 0
-
-
-def encode(message: SimpleNamespace, kind: str) -> bytes:
-    """A message as it travels, little-endian."""
-    out = bytearray()
+    Raises:
+        MissingExtraError: rosbags is not installed.
+    """
     try:
-        _write(out, message, FieldType(kind))
-    except (struct.error, AttributeError, TypeError) as error:
+        from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+    except ImportError:
+        raise MissingExtraError(
+            "ROS 2 messages need rosbags, which is not installed; get it with: pip install 'cpor-grasp[ros2]'"
+        ) from None
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for kind, text in _texts():
+        package, _, name = kind.split("/")
+        # rosbags reads messages only, so that a half of a service or an action is read as one and renamed.
+        fields = get_types_from_msg(text, f"{package}/msg/{name}").popitem()[1]
+        store.register({kind: (fields[0], [(each, _renamed(node, kind)) for each, node in fields[1]])})
+    return store
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    """Full name and definition of every type that rosbags has not."""
+    ours = files("cpor.bridges").joinpath("cpor_msgs")
+
+    def texts(folder: str) -> dict[str, str]:
+        found = [each for each in ours.joinpath(folder).iterdir() if each.name.endswith(f".{folder}")]
+        return {f"cpor_msgs/{each.name.split('.')[0]}": each.read_text(encoding="utf-8") for each in found}
+
+    for kind, text in (MESSAGES | texts("msg")).items():
+        yield full_name(kind), text
+    for kind, text in (SERVICES | texts("srv")).items():
+        full = kind.replace("/", "/srv/")
+        for half, part in zip(("Request", "Response"), text.split("---\n"), strict=True):
+            yield f"{full}_{half}", part
+    for kind, text in (ACTIONS | texts("action")).items():
+        full = kind.replace("/", "/action/")
+        for third, part in zip(("Goal", "Result", "Feedback"), text.split("---\n"), strict=True):
+            yield f"{full}_{third}", part
+        for third, part in _OF_ACTIONS.items():
+            yield f"{full}_{third}", part.format(kind)
+
+
+def _renamed(node: Any, kind: str) -> Any:
+    """A field's type; the goal, result and feedback of an action stand in the folder of actions."""
+    tag, inner = node
+    if tag.name in ("ARRAY", "SEQUENCE"):
+        return tag, (_renamed(inner[0], kind), inner[1])
+    part = tag.name == "NAME" and inner.endswith(("_Goal", "_Result", "_Feedback"))
+    return (tag, inner.replace("/msg/", "/action/")) if part and "/action/" in kind else node
+
+
+def fields_of(kind: str) -> list[tuple[str, Any]]:
+    """Names and types of the fields of a kind, the types as rosbags has them."""
+    found: list[tuple[str, Any]] = type_store().fielddefs[full_name(kind)][1]
+    return found
+
+
+def full_name(kind: str) -> str:
+    """The name of a kind in ROS 2, such as `sensor_msgs/msg/Image`."""
+    return kind if kind.count("/") == 2 else kind.replace("/", "/msg/")
+
+
+def new(kind: str, **values: Any) -> Message:
+    """A message with these fields, the others empty or 0."""
+    empty = {name: _empty(node) for name, node in fields_of(kind)}
+    for name in values:
+        if name not in empty:
+            raise WireError(f"{kind} has no field {name!r}")
+    return type_store().types[full_name(kind)](**(empty | values))
+
+
+def _empty(node: Any) -> Any:
+    tag, inner = node
+    if tag.name == "NAME":
+        return new(inner)
+    if tag.name == "BASE":
+        return {"string": "", "bool": False}.get(inner[0], 0)
+    return [] if tag.name == "SEQUENCE" else [_empty(inner[0]) for _ in range(inner[1])]
+
+
+def encode(message: Message, kind: str) -> bytes:
+    """A message as it travels, little-endian."""
+    try:
+        _make_arrays(message, full_name(kind))
+        return bytes(type_store().serialize_cdr(message, full_name(kind), little_endian=True))
+    except (struct.error, AttributeError, TypeError, ValueError, OverflowError) as error:
         raise WireError(f"this is no {kind}: {error}") from None
-    return b"\x00\x01\x00\x00" + bytes(out)
 
 
-def decode(data: bytes, kind: str) -> SimpleNamespace:
+def _make_arrays(message: Message, full: str) -> None:
+    """Make arrays of all numbers in a message, as rosbags wants them."""
+    for name, (tag, inner) in fields_of(full):
+        value = getattr(message, name)
+        if tag.name == "NAME":
+            _make_arrays(value, inner)
+        elif tag.name in ("ARRAY", "SEQUENCE"):
+            base, of = inner[0]
+            if base.name == "NAME":
+                for each in value:
+                    _make_arrays(each, of)
+            elif of[0] != "string" and not isinstance(value, np.ndarray):
+                kind = {"bool": "bool_", "char": "uint8"}.get(of[0], of[0])
+                buffer = isinstance(value, bytes | memoryview)
+                setattr(message, name, np.frombuffer(value, kind) if buffer else np.array(value, kind))
+
+
+def decode(data: bytes, kind: str) -> Message:
     """A message that came.
 
     Raises:
         WireError: The bytes are cut short, or are something else.
     """
-    if len(data) < 4 or data[0] != 0 or data[1] not in (0, 1):
-        raise WireError(f"{len(data)} bytes that are no {kind} in plain CDR")
-    reader = _CdrReader(memoryview(data)[4:], "<" if data[1] else ">")
+    from rosbags.serde import SerdeError
+
     try:
-        found: SimpleNamespace = reader.read(FieldType(kind))
-    except (struct.error, UnicodeDecodeError, IndexError) as error:
+        return type_store().deserialize_cdr(memoryview(data), full_name(kind))
+    except (SerdeError, IndexError, OverflowError) as error:
         raise WireError(f"{len(data)} bytes that are no {kind}: {error}") from None
-    return found
-
-
-def _write(out: bytearray, value: Any, kind: FieldType) -> None:
-    base, count, _ = kind
-    if count is not None:
-        if count == 0:
-            _number(out, "I", len(value))
-        elif len(value) != count:
-            raise TypeError(f"{len(value)} values in place of {count}")
-        if base == "uint8":
-            out += bytes(value)
-        elif base in _NUMBERS and len(value):
-            code = _NUMBERS[base]
-            out += bytes(-len(out) % struct.calcsize(code))
-            out += struct.pack(f"<{len(value)}{code}", *value)
-        elif base not in _NUMBERS:
-            for each in value:
-                _write(out, each, FieldType(base))
-    elif base == "string":
-        text = value.encode() + b"\0"
-        _number(out, "I", len(text))
-        out += text
-    elif base in _NUMBERS:
-        _number(out, _NUMBERS[base], value)
-    else:
-        for name, each in fields_of(base):
-            _write(out, getattr(value, name), each)
-
-
-def _number(out: bytearray, code: str, value: Any) -> None:
-    size = struct.calcsize(code)
-    out += bytes(-len(out) % size) + struct.pack(f"<{code}", value)
-
-
-class _CdrReader:
-    """Reads values one after the other, each at its alignment."""
-
-    def __init__(self, data: memoryview, order: str) -> None:
-        self._data, self._order, self._at = data, order, 0
-
-    def read(self, kind: FieldType) -> Any:
-        """A value of a type."""
-        base, count, _ = kind
-        if count is not None:
-            n = count or self._numbers("I", 1)[0]
-            if n > min(kind.bound or MOST_ELEMENTS, len(self._data)):
-                raise IndexError(f"a sequence of {n}")
-            if base == "uint8":
-                return self._bytes(n)
-            if base in _NUMBERS:
-                return list(self._numbers(_NUMBERS[base], n))
-            return [self.read(FieldType(base)) for _ in range(n)]
-        if base == "string":
-            text = self._bytes(self._numbers("I", 1)[0])
-            if not text or text[-1] != 0:
-                raise IndexError("a text without end")
-            return str(text[:-1], "utf-8")
-        if base in _NUMBERS:
-            return self._numbers(_NUMBERS[base], 1)[0]
-        return SimpleNamespace(**{name: self.read(each) for name, each in fields_of(base)})
-
-    def _numbers(self, code: str, n: int) -> tuple[Any, ...]:
-        if n == 0:
-            return ()
-        self._at += -self._at % struct.calcsize(code)
-        found = struct.unpack_from(f"{self._order}{n}{code}", self._data, self._at)
-        self._at += n * struct.calcsize(code)
-        return found
-
-    def _bytes(self, n: int) -> memoryview:
-        if self._at + n > len(self._data):
-            raise IndexError(f"{n} bytes where {len(self._data) - self._at} are left")
-        found = self._data[self._at : self._at + n]
-        self._at += n
-        return found

@@ -11,18 +11,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 from cpor.answer import Answer
 from cpor.bridges import ros2_answers
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
-from cpor.bridges.ros2_frames import Frame, FramePairs, image_kind, read_frame
-from cpor.bridges.ros2_messages import WireError, new
+from cpor.bridges.ros2_frames import Frame, FrameTopics
+from cpor.bridges.ros2_messages import Message, new
 from cpor.bridges.ros2_parameters import ParameterServer, Value
 from cpor.bridges.ros2_retrieve import Attached, serve_retrieve
 from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
 from cpor.bridges.ros2_transport import OnReply, Transport
-from cpor.bridges.ros_images import CameraModel, read_camera
 from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.errors import CporError, InvalidSettingError
 from cpor.scene import PixelPoint
@@ -87,7 +85,6 @@ class DecideNode:
         self._say_picture = say(f"{s.prefix}/annotated/compressed", "sensor_msgs/CompressedImage")
         self._say_decision = say(f"{s.prefix}/decision", "cpor_msgs/Decision")
         self._say_health = say("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-        self._ends: list[Callable[[], None]] = []
         self._subscribe()
         transport.serve(f"{s.prefix}/decide", "cpor_msgs/srv/Decide", self._hear_call)
         ParameterServer(
@@ -125,45 +122,16 @@ class DecideNode:
 
     def _subscribe(self) -> None:
         """Hear the topics of the settings, and forget what came of others."""
-        while self._ends:
-            self._ends.pop()()
-        s, hear = self.settings, self._transport.subscribe
         with self._change:
-            self._camera: CameraModel | None = None
-            self._frames = FramePairs(self._change, s.depth is not None)
             self._newest: Frame | None = None  # the last one that was looked at
             self._problem = "no picture has come yet"
-        if s.info is not None:
-            self._ends.append(hear(s.info, "sensor_msgs/CameraInfo", self._hear_info))
-        if s.depth is not None:
-            self._ends.append(hear(s.depth, image_kind(s.depth), self._hear_depth))
-        self._ends.append(hear(s.color, image_kind(s.color), self._hear_color))
+            self._frames = FrameTopics(self._transport, self.settings.topics, self._garbled)
 
     def _set_parameters(self, values: Mapping[str, Value]) -> None:
         before, self.settings = self.settings, self.settings.with_parameters(values)
         if self.settings.topics != before.topics:
+            self._frames.end()
             self._subscribe()
-
-    def _hear_info(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._garbled(f"camera info: {message}")
-            return
-        try:
-            self._camera = read_camera(message, "camera info")
-        except CporError as error:
-            self._garbled(str(error))
-
-    def _hear_color(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._garbled(f"colour: {message}")
-            return
-        self._frames.add_color(message, sent_s)
-
-    def _hear_depth(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._garbled(f"depth: {message}")
-            return
-        self._frames.add_depth(message)
 
     def _garbled(self, why: str) -> None:
         with self._change:
@@ -192,15 +160,13 @@ class DecideNode:
             told_at = time.monotonic()
             self._tell_health()
 
-    def _look(self, frame: Frame, of: FramePairs) -> None:
+    def _look(self, frame: Frame, of: FrameTopics) -> None:
         """Look and decide; the decision is sent first, what others want to see after it."""
         s, before = self.settings, self._newest
         try:
             with self._deciding:
                 previous = before.seen if before is not None else None
-                frame.seen = view = self._system.look(
-                    read_frame(frame, self._camera, s.topics), previous=previous
-                )
+                frame.seen = view = self._system.look(of.read(frame), previous=previous)
         except CporError as error:
             with self._change:
                 self._counts.garbled += 1
@@ -250,9 +216,7 @@ class DecideNode:
             return None, str(error)
         return answer, ""
 
-    def _said(
-        self, answer: Answer | None, frame: Frame | None, why: str, asks: bool = False
-    ) -> SimpleNamespace:
+    def _said(self, answer: Answer | None, frame: Frame | None, why: str, asks: bool = False) -> Message:
         """The message of an answer; `no_answer` where the picture is too old by now."""
         header = None if frame is None else frame.color.header
         said = ros2_answers.say_decision(answer, header, why)
@@ -264,11 +228,11 @@ class DecideNode:
             return ros2_answers.say_decision(None, header, old)
         return said
 
-    def _hear_call(self, call: SimpleNamespace, reply: OnReply) -> None:
+    def _hear_call(self, call: Message, reply: OnReply) -> None:
         """Answered in a thread of its own: frames come in meanwhile."""
         self._calls.submit(lambda: reply(self._answer_call(call)))
 
-    def _answer_call(self, call: SimpleNamespace) -> SimpleNamespace:
+    def _answer_call(self, call: Message) -> Message:
         frame = self._newest
         age = math.inf if frame is None else time.monotonic() - frame.sent_s
         answer, why = None, f"there is no picture newer than {self.settings.max_age_s:g} s"
@@ -276,7 +240,7 @@ class DecideNode:
             answer, why = self._decide_asked(frame, call)
         return new("cpor_msgs/srv/Decide_Response", decision=self._said(answer, frame, why, asks=True))
 
-    def _decide_asked(self, frame: Frame, asked: SimpleNamespace) -> tuple[Answer | None, str]:
+    def _decide_asked(self, frame: Frame, asked: Message) -> tuple[Answer | None, str]:
         place = PixelPoint(asked.x, asked.y) if asked.x >= 0 else None
         try:
             request = Request(asked.target or None, place, asked.request or None).required()
@@ -284,7 +248,7 @@ class DecideNode:
             return None, str(error)
         return self._decide(frame, request, asked.mode or self.settings.mode, asked.answers)
 
-    def _run_goal(self, goal: Goal) -> tuple[int, SimpleNamespace]:
+    def _run_goal(self, goal: Goal) -> tuple[int, Message]:
         """Decide on the first frame that is sent after the goal; it may be cancelled while it waits."""
         began = time.monotonic()
         told = -math.inf
@@ -331,7 +295,7 @@ class DecideNode:
         self._say_health(ros2_answers.say_health(level, says, values))
 
 
-def _nothing(why: str) -> SimpleNamespace:
+def _nothing(why: str) -> Message:
     """The result of a goal that came to nothing."""
     return new("cpor_msgs/action/Decide_Result", decision=ros2_answers.say_decision(None, None, why))
 

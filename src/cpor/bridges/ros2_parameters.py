@@ -1,10 +1,9 @@
 """ROS 2 parameters over any `Transport`: the six services that every node has."""
 
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_messages import Message, new
 from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.errors import CporError, InvalidSettingError
 
@@ -53,12 +52,12 @@ class ParameterServer:
             service = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)[1:]
             transport.serve(f"{node}/{service}", f"{_TYPES}/srv/{name}", answers)
 
-    def _list(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _list(self, request: Message, reply: OnReply) -> None:
         wanted = [each for each in self._texts if not request.prefixes or each in request.prefixes]
         result = new(f"{_TYPES}/ListParametersResult", names=wanted)
         reply(new(f"{_TYPES}/srv/ListParameters_Response", result=result))
 
-    def _describe(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _describe(self, request: Message, reply: OnReply) -> None:
         values, told = self._get(), []
         for name in request.names:
             kind = _FIELDS[type(values[name])][0] if name in values else 0
@@ -66,25 +65,25 @@ class ParameterServer:
             told.append(new(f"{_TYPES}/ParameterDescriptor", name=name, type=kind, description=text))
         reply(new(f"{_TYPES}/srv/DescribeParameters_Response", descriptors=told))
 
-    def _give(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _give(self, request: Message, reply: OnReply) -> None:
         values = self._get()
         told = [_wire_value(values.get(name)) for name in request.names]
         reply(new(f"{_TYPES}/srv/GetParameters_Response", values=told))
 
-    def _give_types(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _give_types(self, request: Message, reply: OnReply) -> None:
         values = self._get()
         told = bytes(_wire_value(values.get(name)).type for name in request.names)
         reply(new(f"{_TYPES}/srv/GetParameterTypes_Response", types=told))
 
-    def _take(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _take(self, request: Message, reply: OnReply) -> None:
         results = [self._try([each]) for each in request.parameters]
         reply(new(f"{_TYPES}/srv/SetParameters_Response", results=results))
 
-    def _take_at_once(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _take_at_once(self, request: Message, reply: OnReply) -> None:
         result = self._try(request.parameters)
         reply(new(f"{_TYPES}/srv/SetParametersAtomically_Response", result=result))
 
-    def _try(self, wanted: list[SimpleNamespace]) -> SimpleNamespace:
+    def _try(self, wanted: list[Message]) -> Message:
         result = new(f"{_TYPES}/SetParametersResult", successful=True)
         try:
             now = self._get()
@@ -94,7 +93,7 @@ class ParameterServer:
         return result
 
 
-def _wire_value(value: Value | None) -> SimpleNamespace:
+def _wire_value(value: Value | None) -> Message:
     """`value` as it travels; None is not set."""
     told = new(f"{_TYPES}/ParameterValue")
     if value is not None:
@@ -103,7 +102,7 @@ def _wire_value(value: Value | None) -> SimpleNamespace:
     return told
 
 
-def _own_value(parameter: SimpleNamespace, now: Mapping[str, Value]) -> Any:
+def _own_value(parameter: Message, now: Mapping[str, Value]) -> Any:
     """The value of a parameter, of the type that it has now; an integer will do for a number."""
     name, told = parameter.name, parameter.value
     if name not in now:
@@ -114,4 +113,5 @@ def _own_value(parameter: SimpleNamespace, now: Mapping[str, Value]) -> Any:
         return float(told.integer_value)
     if found is not fits:
         raise InvalidSettingError(f"the parameter {name!r} must be of type {fits.__name__}")
-    return getattr(told, _FIELDS[fits][1])
+    value = getattr(told, _FIELDS[fits][1])
+    return value.tolist() if fits is list else value

@@ -1,17 +1,15 @@
 """An arm with a planner of its own behind the ROS 2 action `cpor_msgs/Pick`: it is sent grasps, and picks."""
 
 import time
-from types import SimpleNamespace
 from typing import cast, get_args
 
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial.transform import Rotation
 
-from cpor.bridges.ros2_answers import now
+from cpor.bridges.ros2_answers import make_quaternion, now
 from cpor.bridges.ros2_camera import Ros2Camera
 from cpor.bridges.ros2_clients import ActionClient, GuardedGoals
-from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_messages import Message, new
 from cpor.errors import InvalidSceneError, RobotError
 from cpor.robot.arm import ArmFaultError, MotionStoppedError
 from cpor.robot.grasps import GraspFinder, find_grasps
@@ -110,7 +108,7 @@ class PickRobot:
         goal.widths = [float(each.width) for each in grasps]
         return self._send(goal, f"it would {'deliver' if deliver else 'put aside'} object {obj}")
 
-    def _send(self, goal: SimpleNamespace, dry: str) -> Outcome:
+    def _send(self, goal: Message, dry: str) -> Outcome:
         began = time.monotonic()
         if self._goals is None:
             return Outcome("done", f"{dry}; a dry run", 0.0)
@@ -132,8 +130,6 @@ class PickRobot:
         return Outcome(cast(OutcomeKind, told.outcome), told.detail, time.monotonic() - began, felt)
 
 
-def _pose(T: Float[np.ndarray, "4 4"]) -> SimpleNamespace:
-    x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
-    turned = new("geometry_msgs/Quaternion", x=x, y=y, z=z, w=w)
+def _pose(T: Float[np.ndarray, "4 4"]) -> Message:
     at = new("geometry_msgs/Point", x=float(T[0, 3]), y=float(T[1, 3]), z=float(T[2, 3]))
-    return new("geometry_msgs/Pose", position=at, orientation=turned)
+    return new("geometry_msgs/Pose", position=at, orientation=make_quaternion(T))

@@ -7,12 +7,10 @@ import importlib
 import threading
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-from cpor.bridges.ros2_messages import WireError, decode, encode
+from cpor.bridges.ros2_messages import Message, WireError, decode, encode, full_name
 from cpor.bridges.ros2_transport import Heard, OnAnswers, OnReply, SentTimes
-from cpor.bridges.ros2_types import full_name
 from cpor.errors import MissingExtraError
 
 
@@ -56,7 +54,7 @@ class RclpyTransport:
         def came(raw: bytes, source_ns: int) -> None:
             sent_s = times.estimate(source_ns, time.monotonic())
             try:
-                message: SimpleNamespace | WireError = decode(raw, kind)
+                message: Message | WireError = decode(raw, kind)
             except WireError as error:
                 message = error
             heard(message, sent_s)
@@ -119,7 +117,7 @@ class _Publisher:
     def __init__(self, publisher: Any, kind: str) -> None:
         self._publisher, self._kind = publisher, kind
 
-    def __call__(self, message: SimpleNamespace) -> None:
+    def __call__(self, message: Message) -> None:
         """Send one."""
         self._publisher.publish(encode(message, self._kind))
 
@@ -134,7 +132,7 @@ class _RclpyClient:
     def __init__(self, client: Any, kind: str) -> None:
         self._client, self._kind = client, kind
 
-    def __call__(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def __call__(self, request: Message, reply: OnReply) -> None:
         """Send a request."""
         from rclpy.serialization import deserialize_message, serialize_message
 

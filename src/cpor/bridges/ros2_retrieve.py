@@ -1,10 +1,9 @@
 """The ROS 2 action `retrieve`: the loop on a robot, as a goal; cancelled, it leaves the arm at rest."""
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
-from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_messages import Message, new
 from cpor.bridges.ros2_transport import Transport
 from cpor.bridges.states import state_of
 from cpor.errors import CporError
@@ -43,7 +42,7 @@ def serve_retrieve(transport: Transport, name: str, attached: Attached, system: 
         system: Looks and decides.
     """
 
-    def run(goal: Goal) -> tuple[int, SimpleNamespace]:
+    def run(goal: Goal) -> tuple[int, Message]:
         robot, asked = attached.robot, goal.asked
 
         def tell(cycle: Cycle) -> None:
@@ -74,11 +73,11 @@ def serve_retrieve(transport: Transport, name: str, attached: Attached, system: 
     return ActionServer(transport, name, "cpor_msgs/action/Retrieve", run, _nothing)
 
 
-def _nothing(why: str) -> SimpleNamespace:
+def _nothing(why: str) -> Message:
     return new(_RESULT, ended="fault", detail=why)
 
 
-def _feedback(cycle: Cycle) -> SimpleNamespace:
+def _feedback(cycle: Cycle) -> Message:
     """What was decided in a cycle; once it is over, what came of it."""
     told = new("cpor_msgs/action/Retrieve_Feedback", cycle=cycle.index + 1, action="ask")
     told.state = state_of(cycle.action)

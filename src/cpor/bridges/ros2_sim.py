@@ -6,17 +6,13 @@ moves, and the camera takes pictures only while it rests.
 
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from scipy.spatial.transform import Rotation
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
-from cpor.bridges.ros2_answers import now
+from cpor.bridges.ros2_answers import make_camera_info, make_image, make_transform, now
 from cpor.bridges.ros2_arm import GRIPPER, TRAJECTORY
-from cpor.bridges.ros2_messages import new
+from cpor.bridges.ros2_messages import Message, new
 from cpor.bridges.ros2_pick import KIND as PICK
 from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.bridges.ros_images import pose_matrix
@@ -88,10 +84,11 @@ class SimulatedGraph:
         """Say where camera and arm stand."""
         base = np.eye(4)
         base[2, 3] = ur3e.BASE_HEIGHT
-        poses = [_stamped(CAMERA_FRAME, self._robot.camera.T_world_camera), _stamped("base_link", base)]
+        stood = {CAMERA_FRAME: self._robot.camera.T_world_camera, "base_link": base}
+        poses = [make_transform(T, WORLD, frame, now()) for frame, T in stood.items()]
         self._say_poses(new("tf2_msgs/TFMessage", transforms=poses))
 
-    def follow(self, goal: SimpleNamespace) -> Outcome:
+    def follow(self, goal: Message) -> Outcome:
         """Follow the trajectory of a goal."""
         told, points = list(goal.trajectory.joint_names), goal.trajectory.points
         if sorted(told) != sorted(ur3e.JOINTS) or not points:
@@ -105,11 +102,11 @@ class SimulatedGraph:
             return Outcome("fault", "the points of the trajectory are not in order")
         return self._robot.follow(joints, times)
 
-    def move_fingers(self, goal: SimpleNamespace) -> Outcome:
+    def move_fingers(self, goal: Message) -> Outcome:
         """Bring the fingers to the opening of a goal."""
         return self._robot.move_fingers(float(goal.command.position))
 
-    def pick(self, goal: SimpleNamespace) -> Outcome:
+    def pick(self, goal: Message) -> Outcome:
         """Pick with the grasps of a goal."""
         if not goal.grasps:
             return self._robot.home()
@@ -123,10 +120,10 @@ class SimulatedGraph:
         self,
         name: str,
         kind: str,
-        move: Callable[[SimpleNamespace], Outcome],
-        result_of: Callable[[Outcome], SimpleNamespace],
+        move: Callable[[Message], Outcome],
+        result_of: Callable[[Outcome], Message],
     ) -> ActionServer:
-        def run(goal: Goal) -> tuple[int, SimpleNamespace]:
+        def run(goal: Goal) -> tuple[int, Message]:
             over = threading.Event()
 
             def obey() -> None:
@@ -147,18 +144,18 @@ class SimulatedGraph:
 
         return ActionServer(self._transport, name, kind, run, lambda why: result_of(Outcome("fault", why)))
 
-    def _gripper_result(self, outcome: Outcome) -> SimpleNamespace:
+    def _gripper_result(self, outcome: Outcome) -> Message:
         result = new(f"{GRIPPER}_Result", position=self._robot.opening)
         result.stalled = bool(outcome.holding)
         result.reached_goal = outcome.kind == "done" and not outcome.holding
         return result
 
-    def _stop(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _stop(self, request: Message, reply: OnReply) -> None:
         self._stopped = True
         self._robot.stop()
         reply(new(f"{_TRIGGER}_Response", success=True, message="the arm holds its position"))
 
-    def _resume(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def _resume(self, request: Message, reply: OnReply) -> None:
         self._stopped = False
         free = self._robot.resume()
         said = "ready" if free else "protective stop; see what the arm hit"
@@ -175,19 +172,12 @@ class SimulatedGraph:
                     self._busy.release()
                 self._send(seen, new("std_msgs/Header", stamp=stamp, frame_id=CAMERA_FRAME))
 
-    def _send(self, seen: Observation, header: SimpleNamespace) -> None:
-        height, width = seen.shape
-        size = {"header": header, "height": height, "width": width}
+    def _send(self, seen: Observation, header: Message) -> None:
         assert seen.depth is not None and seen.camera.intrinsics is not None
-        steps = np.rint(np.nan_to_num(seen.depth).astype(np.float64) / 0.001).astype("<u2")
-        fx, fy, cx, cy = seen.camera.intrinsics
-        info = new("sensor_msgs/CameraInfo", **size, distortion_model="plumb_bob", d=[0.0] * 5)
-        info.k, info.r = [fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0], np.eye(3).reshape(-1).tolist()
-        info.p = [fx, 0.0, cx, 0.0, 0.0, fy, cy, 0.0, 0.0, 0.0, 1.0, 0.0]
-        image = "sensor_msgs/Image"
-        self._say_info(info)
-        self._say_depth(new(image, **size, encoding="16UC1", step=2 * width, data=steps.tobytes()))
-        self._say_color(new(image, **size, encoding="rgb8", step=3 * width, data=seen.rgb.tobytes()))
+        steps = np.rint(np.nan_to_num(seen.depth).astype(np.float64) / 0.001).astype(np.uint16)
+        self._say_info(make_camera_info(seen.camera.intrinsics, seen.shape, header))
+        self._say_depth(make_image(steps, "16UC1", header))
+        self._say_color(make_image(seen.rgb, "rgb8", header))
 
     def _tell(self) -> None:
         """Say where the joints are."""
@@ -225,19 +215,11 @@ def _joint(
     return [f'<link name="{child}"/>', f'<joint name="{name}" type="{kind}">{ends}{origin}{more}</joint>']
 
 
-def _trajectory_result(outcome: Outcome) -> SimpleNamespace:
+def _trajectory_result(outcome: Outcome) -> Message:
     said = "" if outcome.kind == "done" else outcome.detail
     return new(f"{TRAJECTORY}_Result", error_code=0 if not said else -4, error_string=said)
 
 
-def _pick_result(outcome: Outcome) -> SimpleNamespace:
+def _pick_result(outcome: Outcome) -> Message:
     felt = -1 if outcome.holding is None else int(outcome.holding)
     return new(f"{PICK}_Result", outcome=outcome.kind, detail=outcome.detail, holding=felt)
-
-
-def _stamped(frame: str, T: Float[np.ndarray, "4 4"]) -> Any:
-    x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
-    moved = new("geometry_msgs/Transform", rotation=new("geometry_msgs/Quaternion", x=x, y=y, z=z, w=w))
-    moved.translation = new("geometry_msgs/Vector3", **dict(zip("xyz", T[:3, 3].tolist(), strict=True)))
-    header = new("std_msgs/Header", stamp=now(), frame_id=WORLD)
-    return new("geometry_msgs/TransformStamped", header=header, child_frame_id=frame, transform=moved)

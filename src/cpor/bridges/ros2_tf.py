@@ -2,14 +2,13 @@
 
 import threading
 from collections import deque
-from types import SimpleNamespace
 
 import numpy as np
 from jaxtyping import Float
 
 from cpor.bridges.bag_cameras import pose_between
 from cpor.bridges.ros2_frames import stamp_of
-from cpor.bridges.ros2_messages import WireError
+from cpor.bridges.ros2_messages import Message, WireError
 from cpor.bridges.ros2_transport import Transport
 from cpor.bridges.ros_images import RosImageError, pose_matrix
 from cpor.errors import CameraError
@@ -73,20 +72,20 @@ class TransformTree:
                 parents[frame] = (parent, pose)
         return parents
 
-    def _hear_fixed(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
+    def _hear_fixed(self, message: Message | WireError, sent_s: float) -> None:
         for frame, _, parent, pose in _poses(message):
             with self._change:
                 self._fixed[frame] = (parent, pose)
                 self._change.notify_all()
 
-    def _hear_moving(self, message: SimpleNamespace | WireError, sent_s: float) -> None:
+    def _hear_moving(self, message: Message | WireError, sent_s: float) -> None:
         for frame, at_ns, parent, pose in _poses(message):
             with self._change:
                 self._moving.setdefault(frame, deque(maxlen=KEPT)).append((at_ns, parent, pose))
                 self._change.notify_all()
 
 
-def _poses(message: SimpleNamespace | WireError) -> list[tuple[str, int, str, np.ndarray]]:
+def _poses(message: Message | WireError) -> list[tuple[str, int, str, np.ndarray]]:
     if isinstance(message, WireError):
         return []
     found = []

@@ -14,21 +14,27 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
 
-from cpor.bridges.ros2_messages import WireError, decode, encode
-from cpor.bridges.ros2_types import FieldType, fields_of, type_hash, type_name
+from cpor.bridges.ros2_messages import (
+    Message,
+    WireError,
+    decode,
+    encode,
+    fields_of,
+    full_name,
+    type_store,
+)
 from cpor.errors import MissingExtraError
 
-Heard: TypeAlias = Callable[[SimpleNamespace | WireError, float], None]
+Heard: TypeAlias = Callable[[Message | WireError, float], None]
 """Told each message, or what is wrong with what came, and when it was sent, as near as can be told, on this
 machine's `time.monotonic`. Called in the transport's thread; it must not block. [s]"""
 
-OnReply: TypeAlias = Callable[[SimpleNamespace], None]
+OnReply: TypeAlias = Callable[[Message], None]
 """Takes the response to a call, once, in any thread; it must not block."""
 
-OnAnswers: TypeAlias = Callable[[SimpleNamespace, OnReply], None]
+OnAnswers: TypeAlias = Callable[[Message, OnReply], None]
 """Told a request and how to answer it, now or later. Called in the transport's thread; it must not block."""
 
 JUMP_S = 5.0
@@ -49,7 +55,7 @@ _log = logging.getLogger(__name__)
 class Publisher(Protocol):
     """Sends messages on a topic, reliably."""
 
-    def __call__(self, message: SimpleNamespace) -> None:
+    def __call__(self, message: Message) -> None:
         """Send one."""
         ...
 
@@ -61,7 +67,7 @@ class Publisher(Protocol):
 class ServiceClient(Protocol):
     """Calls a service."""
 
-    def __call__(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def __call__(self, request: Message, reply: OnReply) -> None:
         """Send a request; where the server is gone, `reply` is never called."""
         ...
 
@@ -158,7 +164,7 @@ class DdsTransport:
         def came(sample: Any) -> None:
             sent_s = times.estimate(sample.sample_info.source_timestamp, time.monotonic())
             try:
-                message: SimpleNamespace | WireError = decode(sample.raw, kind)
+                message: Message | WireError = decode(sample.raw, kind)
             except WireError as error:
                 message = error
             heard(message, sent_s)
@@ -190,7 +196,7 @@ class DdsTransport:
             header, request = found
             caller = reader.get_matched_publication_data(sample.sample_info.publication_handle)
 
-            def reply(response: SimpleNamespace) -> None:
+            def reply(response: Message) -> None:
                 if caller is not None:
                     _wait_for_reader(writer, caller.participant_key)
                 send(response, struct.pack("<Qq", *header))
@@ -262,7 +268,7 @@ class _Writer:
     def __init__(self, writer: Any, kind: str) -> None:
         self._writer, self._kind = writer, kind
 
-    def __call__(self, message: SimpleNamespace, header: bytes = b"") -> None:
+    def __call__(self, message: Message, header: bytes = b"") -> None:
         """Send one, its header before it; what is not taken in time is lost, and logged."""
         from cyclonedds.core import DDSException
 
@@ -289,7 +295,7 @@ class _Client:
         self._id, self._numbers = int.from_bytes(os.urandom(8), "little"), itertools.count(1)
         self._waiting: dict[int, OnReply] = {}
 
-    def __call__(self, request: SimpleNamespace, reply: OnReply) -> None:
+    def __call__(self, request: Message, reply: OnReply) -> None:
         """Send a request."""
         number = next(self._numbers)
         self._waiting[number] = reply
@@ -300,14 +306,14 @@ class _Client:
         found = self._writer.get_matched_subscriptions() and self.replies.get_matched_publications()
         return bool(found)
 
-    def take(self, header: tuple[int, int], response: SimpleNamespace) -> None:
+    def take(self, header: tuple[int, int], response: Message) -> None:
         """A reply that came, perhaps to another client."""
         reply = self._waiting.pop(header[1], None) if header[0] == self._id else None
         if reply is not None:
             reply(response)
 
 
-def _split(raw: Any, kind: str, name: str) -> tuple[tuple[int, int], SimpleNamespace] | None:
+def _split(raw: Any, kind: str, name: str) -> tuple[tuple[int, int], Message] | None:
     """The header of a half of a service, and the half; None for bytes that are none."""
     if len(raw) < 4 + _HEADER:
         return None  # the client is not known: it stands in the missing part
@@ -359,18 +365,22 @@ def _struct(kind: str) -> Any:
     types: Any = idl.types
     names = {"string": str, "bool": bool, "byte": types.uint8, "char": types.uint8}
 
-    def typed(field: FieldType) -> Any:
-        base, size, bound = field
-        one = names[base] if base in names else getattr(types, base, None) or _struct(base)
-        if size is None:
-            return one
-        return types.array[one, size] if size else types.sequence[(one, bound) if bound else one]
+    def typed(node: Any) -> Any:
+        tag, inner = node
+        if tag.name == "NAME":
+            return _struct(inner)
+        if tag.name == "BASE":
+            return names.get(inner[0]) or getattr(types, inner[0])
+        one, count = typed(inner[0]), inner[1]
+        if tag.name == "ARRAY":
+            return types.array[one, count]
+        return types.sequence[(one, count) if count else one]
 
-    full = type_name(kind)
-    fields = {name: typed(field) for name, field in fields_of(kind)}
+    fields = {name: typed(node) for name, node in fields_of(kind)}
     if kind.endswith(("_Request", "_Response")):
         fields = {"client": types.uint64, "number": types.int64, **fields}
-    return idl.make_idl_struct(full.split("::")[-1], full, fields)
+    package, folder, name = full_name(kind).split("/")
+    return idl.make_idl_struct(f"{name}_", f"{package}::{folder}::dds_::{name}_", fields)
 
 
 def _quality(kind: str, best_effort: bool = False, latched: bool = False) -> Any:
@@ -383,5 +393,5 @@ def _quality(kind: str, best_effort: bool = False, latched: bool = False) -> Any
         Policy.Durability.TransientLocal if latched else Policy.Durability.Volatile,
         Policy.History.KeepLast(1 if latched else 5 if best_effort else 10),
         Policy.DataRepresentation(use_cdrv0_representation=True),
-        Policy.Userdata(f"typehash={type_hash(kind)};".encode()),
+        Policy.Userdata(f"typehash={type_store().hash_rihs01(full_name(kind))};".encode()),
     )
