@@ -13,7 +13,7 @@ from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.camera.views import overhead_camera
 from cpor.sim.dataset.make import CasePlan, SplitName, plan_split
 from cpor.sim.objects import model_parts as palette
-from cpor.sim.objects.shape_words import SHAPE_WORDS
+from cpor.sim.objects.catalogue import SHAPE_WORDS
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.words.vocabulary import vocabulary
 

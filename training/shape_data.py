@@ -19,8 +19,7 @@ from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.camera.views import CameraSetup, overhead_camera
 from cpor.sim.objects import model_parts as piece
-from cpor.sim.objects.catalogue import catalogue, scaled
-from cpor.sim.objects.shape_words import SHAPE_WORDS
+from cpor.sim.objects.catalogue import SHAPE_WORDS, catalogue, scaled
 from cpor.sim.objects.solids import Colour, ObjectModel, Part, Pattern, Surface
 from cpor.sim.physics.build import compile_world, make_spec
 from cpor.sim.physics.clutter import Container, Density, HeapSettings, make_heap

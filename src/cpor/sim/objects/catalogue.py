@@ -1,29 +1,64 @@
 """The forty objects one can ask for, as many as the paper's robot study has, in its six kinds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 from jaxtyping import Float
 
-from cpor.sim.objects.blocks import blocks
-from cpor.sim.objects.containers import containers
-from cpor.sim.objects.everyday import everyday_things
-from cpor.sim.objects.produce import produce
 from cpor.sim.objects.solids import ObjectModel, Part
-from cpor.sim.objects.tools import tools
-from cpor.sim.objects.vehicles import vehicles
+from cpor.sim.objects.things import draw_things
 
 SCALE = 0.9
 """All are a little smaller than drawn: a bin in reach of a UR3e holds a dozen, and fingers fit between."""
 
 
+SHAPE_WORDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("green screwdriver", "red pliers", "orange hammer", "blue wrench", "black torch", "purple brush"),
+        ("tool",),
+    ),
+    "yellow tape measure": ("box", "block", "tool"),
+    **dict.fromkeys(
+        (
+            *("blue toy truck", "red toy car", "yellow toy bus", "green toy tractor", "white toy plane"),
+            "purple toy train",
+        ),
+        ("vehicle",),
+    ),
+    "red mug": ("cup",),
+    "white bowl": ("bowl",),
+    "turquoise cup": ("cup",),
+    "yellow tin can": ("can",),
+    "green bottle": ("bottle",),
+    "milk carton": ("box",),
+    "pink jar": ("can",),
+    **dict.fromkeys(("red apple", "orange tangerine", "yellow lemon"), ("fruit", "ball")),
+    **dict.fromkeys(
+        ("yellow banana", "green pear", "purple aubergine", "green cucumber", "orange carrot"), ("fruit",)
+    ),
+    "red cube": ("block", "box"),
+    **dict.fromkeys(("blue L block", "green T block", "yellow arch", "purple wedge"), ("block",)),
+    "orange cylinder": ("can", "block"),
+    "white remote control": ("box",),
+    "black computer mouse": ("thing",),
+    "pink soap bar": ("box", "block"),
+    "blue sponge": ("box", "block"),
+    "yellow rubber duck": ("thing",),
+    "grey stapler": ("tool", "thing"),
+}
+"""The words of `cpor.words.shapes.SHAPES` that a person may use for each object, the usual one first."""
+
+
 @cache
 def catalogue() -> tuple[ObjectModel, ...]:
     """All forty objects; their names differ."""
-    drawn = (*tools(), *vehicles(), *containers(), *produce(), *blocks(), *everyday_things())
-    return tuple(scaled(model, SCALE) for model in drawn)
+    return tuple(
+        scaled(ObjectModel(name, category, parts, mass), SCALE)
+        for category, drawn in draw_things().items()
+        for (name, mass), parts in drawn.items()
+    )
 
 
 def scaled(model: ObjectModel, factor: float) -> ObjectModel:

@@ -2,7 +2,7 @@
 
 import math
 
-from cpor.sim.objects.solids import Colour, ObjectModel, Part, Quaternion, Surface, Vector
+from cpor.sim.objects.solids import Colour, Part, Quaternion, Surface, Vector
 
 # Linear RGB. Far enough apart for a person to tell them by name under white light.
 RED: Colour = (0.62, 0.03, 0.03)
@@ -27,11 +27,6 @@ LYING_X: Quaternion = (math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0)
 
 LYING_Y: Quaternion = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
 """Turns the z axis of a cylinder or capsule onto y."""
-
-
-def make_object(category: str, name: str, mass: float, *parts: Part) -> ObjectModel:
-    """An object of its parts; its mass in kg."""
-    return ObjectModel(name, category, parts, mass)
 
 
 def about(axis: str, degrees: float) -> Quaternion:
