@@ -26,8 +26,7 @@ from cpor.scene import BlockedBy
 from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.dataset.manifest import TIERS
-from cpor.sim.dataset.recognition import Recognition
-from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.dataset.recognition import Recognition, Verdict
 from cpor.sim.staged_run import DemoSettings, Stage, demonstrate, set_stage
 from cpor.system import System
 from cpor.tracking.memory import Memory

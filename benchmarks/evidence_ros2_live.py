@@ -23,8 +23,7 @@ from evidence_page import keep
 
 import cpor.bridges
 from cpor.bridges.ros2_messages import WireError, new
-from cpor.bridges.ros2_parameters import ParameterServer
-from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
+from cpor.bridges.ros2_parameters import NodeSettings, ParameterServer
 from cpor.bridges.ros2_transport import DdsTransport, Transport
 
 DOMAIN, WIDTH, HEIGHT, HZ = 78, 320, 240, 20.0
@@ -123,7 +122,7 @@ def measure(name: str, frames: int) -> list[tuple[str, str, str, str]]:
     transport.subscribe(COLOR, "sensor_msgs/Image", lambda message, _: came(heard, True, message))
     transport.subscribe(INFO, "sensor_msgs/CameraInfo", lambda message, _: came(infos, False, message))
     settings = NodeSettings(COLOR, "/live/depth", request="the red mug")
-    ParameterServer(transport, PREFIX, PARAMETERS, settings.parameters, lambda changed: None)
+    ParameterServer(transport, PREFIX, lambda: settings, lambda changed: None)
     profile = {"FASTDDS_DEFAULT_PROFILES_FILE": str(PROFILE)} if name == PLAIN_TYPES else {}
     ran = subprocess.run(
         [sys.executable, __file__, "--peer", "--frames", str(frames)],

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from cpor.errors import InvalidSettingError
-from cpor.sim.camera.rays import Geometry, gather_geometry
+from cpor.sim.camera.views import Geometry, gather_geometry
 from cpor.sim.objects.catalogue import catalogue
 from cpor.sim.objects.solids import ObjectModel
 from cpor.sim.physics.build import TRAY_HALF, compile_world, make_spec

@@ -27,8 +27,7 @@ from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import Container, Density, HeapSettings, make_heap
 from cpor.sim.physics.settle import settle_roughly
-from cpor.sim.physics.sweep import sweep_relations
-from cpor.sim.physics.true_relations import occlusion_relations
+from cpor.sim.physics.true_relations import occlusion_relations, sweep_relations
 from cpor.sim.physics.world import World
 from training.config import HeapConfig
 from training.heaps import PER_SHAPE, HeapArrays, settle_heap

@@ -31,7 +31,7 @@ from support.plain_system import plain_system
 from typer.testing import CliRunner
 
 from cpor.bridges.bag_cameras import BagError
-from cpor.bridges.bags import Topics, is_bag, open_bag
+from cpor.bridges.bags import is_bag, open_bag
 from cpor.bridges.lerobot import write_lerobot
 from cpor.bridges.mcap_run import write_run_mcap
 from cpor.cli.app import app
@@ -194,8 +194,8 @@ def test_what_a_bag_lacks_is_said(tmp_path):
     with pytest.raises(BagError, match="choose one with --color: /camera"):
         open_bag(maker.write())
     with pytest.raises(BagError, match="is not in the bag; color topics: /camera"):
-        open_bag(tmp_path / "two", Topics("/nowhere"))
-    assert open_bag(tmp_path / "two", Topics(COLOR)).topics.depth == DEPTH
+        open_bag(tmp_path / "two", "/nowhere")
+    assert open_bag(tmp_path / "two", COLOR).depth == DEPTH
     apart = BagMaker(tmp_path / "apart")
     apart.image(COLOR, recorded(0)[0], "rgb8", FIRST_NS, frame="a")
     apart.image("/camera/depth/image", recorded(0)[1], "16UC1", FIRST_NS, frame="b")
@@ -204,7 +204,7 @@ def test_what_a_bag_lacks_is_said(tmp_path):
     masks = BagMaker(tmp_path / "masks")  # ids of objects are no depth
     masks.image(COLOR, recorded(0)[0], "rgb8", FIRST_NS)
     masks.image("/masks", recorded(0)[1], "mono16", FIRST_NS)
-    assert open_bag(masks.write()).topics.depth == ""
+    assert open_bag(masks.write()).depth == ""
     with pytest.raises(BagError, match="is not there"):
         open_bag(tmp_path / "nothing.bag")
 

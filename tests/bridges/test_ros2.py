@@ -23,7 +23,7 @@ from cpor.bridges.ros2_actions import CANCELED, REJECTED
 from cpor.bridges.ros2_messages import WireError, decode, encode, full_name, new, type_store
 from cpor.bridges.ros2_moveit import planning_boxes
 from cpor.bridges.ros2_node import MOST_GOALS, STALE, DecideNode
-from cpor.bridges.ros2_settings import NodeSettings
+from cpor.bridges.ros2_parameters import NodeSettings
 from cpor.bridges.ros2_transport import SentTimes
 from cpor.cli.app import app
 from cpor.errors import CporError, InvalidSettingError

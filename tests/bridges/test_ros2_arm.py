@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cpor.bridges import ros2_clients
 from cpor.bridges.ros2_arm import build
 from cpor.bridges.ros2_camera import Ros2Camera
-from cpor.bridges.ros2_pick import PickRobot
+from cpor.bridges.ros2_clients import PickRobot
 from cpor.bridges.ros2_sim import describe_arm
 from cpor.bridges.ros2_transport import DdsTransport
 from cpor.cli.app import app

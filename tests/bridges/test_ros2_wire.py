@@ -16,8 +16,7 @@ from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, TERMINATED, 
 from cpor.bridges.ros2_clients import ActionClient as GoalClient
 from cpor.bridges.ros2_messages import WireError, new
 from cpor.bridges.ros2_node import DecideNode
-from cpor.bridges.ros2_retrieve import Attached
-from cpor.bridges.ros2_settings import NodeSettings
+from cpor.bridges.ros2_parameters import NodeSettings
 from cpor.bridges.ros2_transport import DdsTransport
 from cpor.cli.app import app
 from cpor.robot.cycle import LoopSettings
@@ -67,7 +66,7 @@ def test_what_every_transport_does(make):
         near.serve("/contract/stop", trigger, lambda _, reply: reply(new(f"{trigger}_Response", message="ü")))
         client, came = far.client("/contract/stop", trigger), []
         wait_for(client.ready)
-        client(new(f"{trigger}_Request"), came.append)
+        client.send(new(f"{trigger}_Request"), came.append)
         wait_for(lambda: [each.message for each in came] == ["ü"])
     finally:
         near.close()
@@ -171,7 +170,7 @@ def test_the_action_retrieve_and_its_cancel():
     """The loop as a goal: fetched, refused while busy, and cancelled while the arm moves."""
     table = BoxTable()
     system = System(TableMasks(table), "none")
-    attached = Attached(table, LoopSettings(frames_may_repeat=True))
+    attached = (table, LoopSettings(frames_may_repeat=True))
     with node_beside(attached=attached, system=system) as (_, peer, _):
         action = ActionClient(peer, "/cpor/retrieve", "cpor_msgs/action/Retrieve")
         goal, accepted = action.send(target=1, x=-1.0)
@@ -264,7 +263,7 @@ def test_calls_and_goals_are_served_by_plain_types():
         call = near.client("/arm/stop", "std_srvs/srv/Trigger")
         wait_for(call.ready)
         for shift in (1, 0):
-            call(new("std_srvs/srv/Trigger_Request"), came.append)
+            call.send(new("std_srvs/srv/Trigger_Request"), came.append)
             wait_for(lambda shift=shift: stop.serve(shift))
         wait_for(lambda: came)
         assert [(each.success, each.message) for each in came] == [(True, "ü")]

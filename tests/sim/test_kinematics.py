@@ -59,11 +59,11 @@ def test_straight_way_is_straight_and_never_flips(arm):
     start, end = straight_down(0.36, 0.03, 0.15, 0.4), straight_down(0.36, 0.03, 0.02, 0.4)
     track = arm.straight(start, end, 0.05, np.array(ur3e.HOME))
     assert track is not None
-    poses = np.stack([arm.forward(joints) for joints in track.joints])
+    poses = np.stack([arm.forward(joints) for joints in track])
     assert np.allclose(poses[:, :3, :3], end[:3, :3], atol=1e-6)
     assert np.allclose(poses[:, :2, 3], (0.36, 0.03), atol=1e-6)
     assert (np.diff(poses[:, 2, 3]) < 0).all()
-    assert np.abs(np.diff(track.joints, axis=0)).max() < 0.3
+    assert np.abs(np.diff(track, axis=0)).max() < 0.3
 
 
 def test_fingers_in_the_wall_or_below_the_table_are_refused(arm):

@@ -8,8 +8,7 @@ from cpor.scene import BlockedBy
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.settle import settle
-from cpor.sim.physics.sweep import sweep_relations
-from cpor.sim.physics.true_relations import lift_relations
+from cpor.sim.physics.true_relations import lift_relations, sweep_relations
 
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 
@@ -23,7 +22,7 @@ def tower():
     objects = {1: object_named("red cube"), 2: object_named("blue sponge"), 3: object_named("red apple")}
     poses = {1: pose(0.36, 0.0, 0.021), 2: pose(0.36, 0.0, 0.062), 3: pose(0.44, 0.05, 0.03)}
     world = build_world(objects, poses)
-    assert settle(world).ok
+    assert settle(world)[0]
     return world
 
 

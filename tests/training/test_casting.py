@@ -1,8 +1,7 @@
 import numpy as np
 import torch
 
-from cpor.sim.camera.rays import gather_geometry
-from cpor.sim.camera.views import cast_views, overhead_camera
+from cpor.sim.camera.views import cast_views, gather_geometry, overhead_camera
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.world import HEAP_CENTRE, Bin
 from training.casting import Cameras, HeapStore, cast

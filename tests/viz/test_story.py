@@ -16,7 +16,7 @@ from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy
-from cpor.sim.dataset.verdict import Verdict, judge
+from cpor.sim.dataset.recognition import Verdict, judge
 from cpor.viz.story import Story, story_of_run, story_page, write_story
 
 

@@ -16,7 +16,7 @@ from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import RunFolder
 from cpor.sim.arm.film import film_camera
 from cpor.sim.dataset.manifest import Tier
-from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.dataset.recognition import Verdict
 from cpor.sim.staged_run import Demonstration, DemoSettings, Eyes, Stage, demonstrate, set_stage
 from cpor.system import System
 from cpor.truth import right_actions

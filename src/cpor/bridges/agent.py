@@ -63,13 +63,7 @@ class Told(NamedTuple):
 
 
 class AgentTools:
-    """The tools over one system.
-
-    Args:
-        system: Looks and decides.
-        settings: The limits.
-        root: Folder of scene folders that may be named instead of sending a picture; None: none may.
-    """
+    """The tools over one system; `root` holds scene folders that may be named in place of a picture."""
 
     def __init__(
         self, system: System | None = None, settings: ServeSettings | None = None, root: Path | None = None
@@ -226,7 +220,7 @@ class AgentTools:
         mode: str | None = None,
     ) -> Told:
         """Why, and what would change it."""
-        answer, said, name = self._worked_out(_explained, view, target, point, request, mode)
+        answer, said, name = self._worked_out(_explained, view, _as_request(target, point, request, mode))
         if said is None:
             return Told(_unclear(answer))
         words = describe_answer(answer, 0, None, name)["words"]
@@ -242,7 +236,7 @@ class AgentTools:
         request: str | None = None,
     ) -> Told:
         """The removals that lead to the target."""
-        answer, found, name = self._worked_out(_planned, view, target, point, request)
+        answer, found, name = self._worked_out(_planned, view, _as_request(target, point, request))
         if found is None:
             return Told(_unclear(answer))
         steps = [
@@ -260,7 +254,7 @@ class AgentTools:
         request: str | None = None,
     ) -> Told:
         """The one question whose answer helps most; which object is meant, where that is not clear."""
-        answer, said, name = self._worked_out(_explained, view, target, point, request)
+        answer, said, name = self._worked_out(_explained, view, _as_request(target, point, request))
         if said is None:
             return Told(_unclear(answer))
         ask = said.ask_next
@@ -271,16 +265,9 @@ class AgentTools:
         return Told(content | {"p": None if ask.assumed else ask.p, "why": say_effect(ask, name)})
 
     def _worked_out(
-        self,
-        work: Callable[[Answer], _Found | None],
-        view: str,
-        target: int | None,
-        point: tuple[float, float] | None,
-        request: str | None,
-        mode: str | None = None,
+        self, work: Callable[[Answer], _Found | None], view: str, asked: SceneDecideRequest
     ) -> tuple[Answer, _Found | None, Callable[[Label], str]]:
         """An answer, what was worked out from it (None where the request is not clear), and the names."""
-        asked = _as_request(target, point, request, mode)
         with self.one_at_a_time():
             kept = self.shelf.get(view)
             if kept.asked is not None and _same_object(kept.asked, asked):
@@ -336,7 +323,7 @@ def _as_request(
     target: int | None,
     point: tuple[float, float] | None,
     request: str | None,
-    mode: str | None,
+    mode: str | None = None,
     answers: list[str] | None = None,
 ) -> SceneDecideRequest:
     said = {"target": target, "point": point, "request": request, "mode": mode, "answers": answers or []}

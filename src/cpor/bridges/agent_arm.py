@@ -1,6 +1,8 @@
 """A simulated arm that an agent moves through tools: it only does what we decide on the newest look."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cpor.bridges.agent import AgentTools, Told, whole
@@ -19,12 +21,7 @@ MOST_ACTIONS = 40
 
 
 class AgentArm:
-    """A heap and a simulated arm, which an agent drives.
-
-    Args:
-        tools: Keeps the views; its system decides on them.
-        eyes: What finds the objects: our networks, or true masks without scores.
-    """
+    """A heap and a simulated arm, which an agent drives; `tools` keeps the views."""
 
     def __init__(self, tools: AgentTools, eyes: Eyes = "networks") -> None:
         self._tools, self._eyes = tools, eyes
@@ -36,12 +33,7 @@ class AgentArm:
         self._stop = threading.Event()
 
     def reset(self, seed: int = 0, tier: Tier | None = "medium") -> Told:
-        """A new heap.
-
-        Args:
-            seed: Random seed for the heap and the camera noise.
-            tier: How deep the target lies; None: as it falls.
-        """
+        """A new heap; `tier` says how deep its target lies, None: as it falls."""
         with self._turn():
             self._stage = None
             self._stage = set_stage(seed, DemoSettings(tier=tier, eyes=self._eyes))
@@ -63,13 +55,7 @@ class AgentArm:
         return Told(asked | told.content, told.picture)
 
     def act(self, view: str, target: int, mode: str | None = None) -> Told:
-        """Do what is decided for a target in the newest look, if that is to act.
-
-        Args:
-            view: The newest look; an older one is refused.
-            target: The object asked for, by its id there.
-            mode: The risk setting.
-        """
+        """Do what is decided for a target in the newest look, if that is to act; an older look is refused."""
         with self._turn():
             stage = self._there()
             with self._tools.one_at_a_time():
@@ -121,19 +107,12 @@ class AgentArm:
             raise RobotError("there is no heap yet; begin with arm_reset")
         return self._stage
 
-    def _turn(self) -> "_Turn":
-        return _Turn(self._moving)
-
-
-class _Turn:
-    """One call at a time moves the arm; another is told so, and does not wait."""
-
-    def __init__(self, lock: threading.Lock) -> None:
-        self._lock = lock
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One call at a time moves the arm; another is refused, and does not wait."""
+        if not self._moving.acquire(blocking=False):
             raise RobotError("the arm is busy with another call; wait for it, or call arm_stop")
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
+        try:
+            yield
+        finally:
+            self._moving.release()

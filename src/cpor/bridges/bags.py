@@ -3,23 +3,28 @@
 Needs the extra `bags`. Nothing of a bag is trusted: what is damaged, or not there, is a `BagError`.
 """
 
+import hashlib
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cpor.bridges.bag_cameras import Alignment, BagError, align, size
-from cpor.bridges.ros_images import is_colour, is_depth, read_colour, read_depth
+from cpor.bridges.ros_images import CameraModel, is_colour, is_depth, read_colour, read_depth
 from cpor.errors import CporError, MissingExtraError, list_labels
 from cpor.io.depth import DepthCamera
 from cpor.io.frame_files import make_observation
 from cpor.io.images import DAMAGED
 from cpor.scene import Camera, Observation
+
+if TYPE_CHECKING:
+    from cpor.paper.runs.dataset import Dataset
 
 SUFFIXES = (".bag", ".mcap", ".db3")
 
@@ -33,19 +38,6 @@ _REALSENSE = "/device_"
 """Topics of RealSense's recordings begin so; there mono16 is depth."""
 
 _IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
-
-
-@dataclass(frozen=True)
-class Topics:
-    """Topics by name; None: found by type.
-
-    Attributes:
-        color: Photographs.
-        depth: Depth; an empty name: go without.
-    """
-
-    color: str | None = None
-    depth: str | None = None
 
 
 class BagFrame(NamedTuple):
@@ -76,7 +68,8 @@ class Bag:
 
     Attributes:
         path: File or folder.
-        topics: Where photographs and depth are.
+        color: Topic of the photographs.
+        depth: Topic of depth; empty: there is none.
         frames: Those with all parts, in order.
         dropped: Photographs without a depth image near enough in time.
         alignment: How depth is brought to the photograph.
@@ -84,7 +77,8 @@ class Bag:
     """
 
     path: Path
-    topics: Topics
+    color: str
+    depth: str
     frames: tuple[BagFrame, ...]
     dropped: int
     alignment: Alignment
@@ -109,39 +103,59 @@ class Bag:
         return nearest
 
     def read(self, frame: BagFrame, depth_unit_m: float | None = None) -> Observation:
-        """A frame's photograph and depth.
+        """A frame's photograph and depth; `depth_unit_m` overrules what the bag says of a step. [m]."""
+        with _reading(self.path) as reader:
+            rgb = read_colour(_message(reader, self.path, self.color, frame.color_ns), self.color)
+            model, sensor = self.alignment.color, self.alignment.depth
+            if model is not None:
+                self._check_size(self.color, model, rgb.shape)
+            camera = Camera(None if model is None else model.intrinsics)
+            steps, unit, depth_camera = None, None, None
+            if frame.depth_ns is not None:
+                steps, unit = read_depth(_message(reader, self.path, self.depth, frame.depth_ns), self.depth)
+                if steps.dtype.kind == "u":
+                    unit = self.alignment.unit_m or unit
+            unit = depth_unit_m if depth_unit_m is not None else unit
+            if sensor is not None and steps is not None:
+                self._check_size(self.depth, sensor, steps.shape)
+                depth_camera = DepthCamera(sensor.intrinsics, np.array(self.alignment.T_color_depth))
+            seen, _ = make_observation(rgb, steps, camera, unit, depth_camera)
+        return replace(seen, time_s=frame.stamp_s)
 
-        Args:
-            frame: Which.
-            depth_unit_m: Metres that one step of depth means; None: as the bag says. [m]
-        """
-        return read_bag_frame(self.path, self.topics, self.alignment, frame, depth_unit_m)
+    def _check_size(self, topic: str, model: CameraModel, shape: tuple[int, ...]) -> None:
+        if model.shape != shape[:2]:
+            raise BagError(
+                f"{self.path}: the camera info of {topic} is of an image of {size(model.shape)} pixels, "
+                f"the image has {size(shape)}"
+            )
 
 
-def open_bag(path: str | Path, topics: Topics | None = None) -> Bag:
+def open_bag(path: str | Path, color: str | None = None, depth: str | None = None) -> Bag:
     """Look through a bag: topics, frames, cameras. No picture is decoded but the first of each topic.
 
     Args:
         path: A .bag, .mcap or .db3 file, or the folder of a ROS 2 bag.
-        topics: Where to look; by default topics are found by type.
+        color: Topic of photographs; None: found by type.
+        depth: Topic of depth; likewise; empty: go without.
 
     Raises:
         BagError: It is no bag, is damaged, or has no frames.
         MissingExtraError: The extra `bags` is not installed.
     """
-    path, topics = Path(path), topics or Topics()
+    path = Path(path)
     with _reading(path) as reader:
         first = _first_images(reader)
-        plain = {k: m for k, m in first.items() if is_colour(m) and not (k != topics.color and _is_grey(m))}
-        color = _choose(path, topics.color, plain, first, "color")
+        plain = {k: m for k, m in first.items() if is_colour(m) and (k == color or not _is_grey(m))}
+        chosen = _choose(path, color, plain, first, "color")
         deep = {
             k: m
             for k, m in first.items()
-            if is_depth(m) and not (k != topics.depth and _is_grey(m) and not k.startswith(_REALSENSE))
+            if is_depth(m) and (k == depth or not _is_grey(m) or k.startswith(_REALSENSE))
         }
-        depth = None
-        if topics.depth != "" and (topics.depth is not None or deep):
-            depth = _choose(path, topics.depth, deep, first, "depth")
+        chosen_depth = None
+        if depth != "" and (depth is not None or deep):
+            chosen_depth = _choose(path, depth, deep, first, "depth")
+        color, depth = chosen, chosen_depth
         alignment, notes = align(path, reader, first, color, depth)
         seen = _stamps(reader, color)
         if not seen:
@@ -156,40 +170,24 @@ def open_bag(path: str | Path, topics: Topics | None = None) -> Bag:
         )
     if dropped:
         notes = (*notes, f"{dropped} of {len(seen)} photographs have no depth near in time; left out.")
-    return Bag(path, Topics(color, depth or ""), tuple(frames), dropped, alignment, notes)
+    return Bag(path, color, depth or "", tuple(frames), dropped, alignment, notes)
 
 
-def read_bag_frame(
-    path: Path, topics: Topics, alignment: Alignment, frame: BagFrame, depth_unit_m: float | None = None
-) -> Observation:
-    """Read one frame; see `Bag.read`. A function of plain values, so that other processes can call it."""
-    assert topics.color is not None
-    with _reading(path) as reader:
-        rgb = read_colour(_message(reader, path, topics.color, frame.color_ns), topics.color)
-        model = alignment.color
-        if model is not None and model.shape != rgb.shape[:2]:
-            raise BagError(
-                f"{path}: the camera info of {topics.color} is of an image of {size(model.shape)} pixels, "
-                f"the image has {size(rgb.shape[:2])}"
-            )
-        camera = Camera(None if model is None else model.intrinsics)
-        steps, unit = None, None
-        if frame.depth_ns is not None:
-            assert topics.depth
-            steps, unit = read_depth(_message(reader, path, topics.depth, frame.depth_ns), topics.depth)
-            if steps.dtype.kind == "u":
-                unit = alignment.unit_m or unit
-        unit = depth_unit_m if depth_unit_m is not None else unit
-        sensor = None
-        if alignment.depth is not None and steps is not None:
-            if steps.shape != alignment.depth.shape:
-                raise BagError(
-                    f"{path}: the camera info of {topics.depth} is of an image of "
-                    f"{size(alignment.depth.shape)} pixels, the image has {size(steps.shape)}"
-                )
-            sensor = DepthCamera(alignment.depth.intrinsics, np.array(alignment.T_color_depth))
-        seen, _ = make_observation(rgb, steps, camera, unit, sensor)
-    return replace(seen, time_s=frame.stamp_s)
+def read_bag_dataset(path: Path, color: str | None = None, depth: str | None = None) -> "Dataset":
+    """Every frame of a bag that has all its parts, for `cpor run`; see `open_bag`."""
+    from cpor.paper.runs.dataset import Dataset, FrameItem
+
+    bag = open_bag(path.resolve(), color, depth)
+    digest = hashlib.sha256(repr((bag.color, bag.depth)).encode())
+    for file in [bag.path] if bag.path.is_file() else sorted(bag.path.iterdir()):
+        try:
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+        except OSError as error:
+            raise BagError(f"cannot read {file}: {error.strerror}") from None
+    one = replace(bag, frames=())  # each worker process is sent it with every frame
+    items = [FrameItem(f"frame_{frame.number:04d}", partial(one.read, frame)) for frame in bag.frames]
+    return Dataset("frames", digest.hexdigest(), tuple(items))
 
 
 @contextmanager

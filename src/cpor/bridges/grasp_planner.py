@@ -71,11 +71,7 @@ def from_graspnet(array: Float[np.ndarray, "n 17"], seen: Observation) -> list[G
 
 
 def graspnet_planner(find: Callable[[Observation], Any]) -> GraspPlanner:
-    """A planner of a function that gives a GraspNet array, or a `GraspGroup`, for a frame.
-
-    Args:
-        find: Called once for each frame.
-    """
+    """A planner of a function that gives a GraspNet array, or a `GraspGroup`; called once a frame."""
     last: list[tuple[Observation, list[GraspPose]]] = []
 
     def plan(scene: Scene, obj: int) -> Sequence[GraspPose]:
@@ -109,11 +105,7 @@ class GraspGenServer:
     timeout_s: float = 30.0
 
     def __call__(self, scene: Scene, obj: int) -> Sequence[GraspPose]:
-        """Grasps of an object, best first.
-
-        Raises:
-            RobotError: The server does not answer, or says an error.
-        """
+        """Grasps of an object, best first."""
         points = points_of(scene)
         assert scene.visible_ids is not None
         own = points[(scene.visible_ids == obj) & np.isfinite(points[..., 0])]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cpor.bridges.ros2_answers import make_camera_info, make_image, make_jpeg, make_transform
-from cpor.bridges.ros2_messages import Message, encode, new, type_store
+from cpor.bridges.ros2_messages import RosMessage, encode, new, type_store
 from cpor.errors import InvalidSettingError, MissingExtraError
 from cpor.io.whole_files import write_bytes
 from cpor.robot.cycle import Cycle
@@ -33,16 +33,7 @@ _INFO, _WARN = 20, 30  # levels of rcl_interfaces/Log
 
 
 def write_run_mcap(run: RecordedRun, path: str | Path) -> int:
-    """Write a recorded run as one MCAP file; the number of messages in it.
-
-    Args:
-        run: As `cpor.robot.run_folder.read_run` reads it.
-        path: File to write.
-
-    Raises:
-        MissingExtraError: The extra `bags` is not installed.
-        InputFileError: The file cannot be written.
-    """
+    """Write a recorded run as one MCAP file; the number of messages in it."""
     try:
         from mcap.writer import CompressionType, Writer
     except ImportError:
@@ -71,7 +62,7 @@ def write_run_mcap(run: RecordedRun, path: str | Path) -> int:
     return count
 
 
-def _messages(run: RecordedRun) -> Iterator[tuple[str, Message, int]]:
+def _messages(run: RecordedRun) -> Iterator[tuple[str, RosMessage, int]]:
     """Topic, message and time of everything, in order. [ns]."""
     last = 0
     for cycle in run.cycles:
@@ -97,7 +88,7 @@ def _messages(run: RecordedRun) -> Iterator[tuple[str, Message, int]]:
     yield "/cpor/log", _log(ended, level, last), last
 
 
-def _scene_messages(scene: Scene, time_ns: int) -> Iterator[tuple[str, Message, int]]:
+def _scene_messages(scene: Scene, time_ns: int) -> Iterator[tuple[str, RosMessage, int]]:
     seen = scene.observation
     header, camera = _header(time_ns), seen.camera
     yield "/cpor/color/image_raw", make_image(seen.rgb, "rgb8", header), time_ns
@@ -117,16 +108,16 @@ def _scene_messages(scene: Scene, time_ns: int) -> Iterator[tuple[str, Message, 
         yield "/cpor/masks", make_image(ids, "mono16", header), time_ns
 
 
-def _text(content: object) -> Message:
+def _text(content: object) -> RosMessage:
     return new("std_msgs/String", data=json.dumps(content, allow_nan=False))
 
 
-def _log(sentence: str, level: int, time_ns: int) -> Message:
+def _log(sentence: str, level: int, time_ns: int) -> RosMessage:
     stamp = _header(time_ns).stamp
     return new("rcl_interfaces/Log", stamp=stamp, level=level, name="cpor", msg=sentence)
 
 
-def _header(time_ns: int) -> Message:
+def _header(time_ns: int) -> RosMessage:
     stamp = new("builtin_interfaces/Time", sec=time_ns // 10**9, nanosec=time_ns % 10**9)
     return new("std_msgs/Header", stamp=stamp, frame_id=FRAME_ID)
 

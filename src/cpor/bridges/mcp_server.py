@@ -90,15 +90,7 @@ is no_answer, and refuses an older view.""",
 
 
 def make_mcp_server(tools: AgentTools, arm: "AgentArm | None" = None) -> "MCPServer[Any]":
-    """The server; `Client(server)` of the same SDK talks to it in this process.
-
-    Args:
-        tools: What it offers.
-        arm: The simulated arm, where that is offered too.
-
-    Raises:
-        MissingExtraError: The extra `mcp` is not installed.
-    """
+    """The server; `Client(server)` of the same SDK talks to it in this process."""
     try:
         from mcp.server.mcpserver import MCPServer
     except ImportError:
@@ -144,14 +136,7 @@ def _picture_of(tools: AgentTools) -> Callable[[str], bytes]:
 def serve_mcp(
     server: "MCPServer[Any]", settings: ServeSettings, http: bool, tell: Callable[[str], None]
 ) -> None:
-    """Serve until interrupted.
-
-    Args:
-        server: From `make_mcp_server`.
-        settings: Host, port, token and limits.
-        http: Over HTTP; else over standard input and output, where nothing else may be printed.
-        tell: Prints a line for the person who started the server.
-    """
+    """Serve until interrupted, over HTTP or over standard input and output; `tell` prints a line."""
     if not http:
         server.run("stdio")
         return

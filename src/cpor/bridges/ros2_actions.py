@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from cpor.bridges.ros2_answers import now
-from cpor.bridges.ros2_messages import Message, new
+from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.ros2_transport import OnReply, Transport
 
 UNKNOWN, ACCEPTED, EXECUTING, CANCELING, SUCCEEDED, CANCELED, ABORTED = range(7)
@@ -21,41 +21,25 @@ MOST_KEPT = 32
 
 @dataclass(eq=False)
 class Goal:
-    """A goal under way.
-
-    Attributes:
-        id: Chosen by the client. 16 bytes.
-        asked: The goal's fields.
-        cancelled: Set to end the goal.
-        tell: Sends feedback.
-    """
+    """A goal under way: its id (16 bytes), its fields, and `cancelled`, which is set to end it."""
 
     id: bytes
-    asked: Message
-    tell: Callable[[Message], None]
-    stamp: Message = field(default_factory=now)
+    asked: RosMessage
+    tell: Callable[[RosMessage], None]
+    stamp: RosMessage = field(default_factory=now)
     status: int = ACCEPTED
     cancelled: threading.Event = field(default_factory=threading.Event)
-    result: Message | None = None
+    result: RosMessage | None = None
     waiting: list[OnReply] = field(default_factory=list)
 
 
-RunGoal: TypeAlias = Callable[[Goal], tuple[int, Message]]
+RunGoal: TypeAlias = Callable[[Goal], tuple[int, RosMessage]]
 """Works on a goal, in a thread of its own, until it is reached, cannot be, or is cancelled. Returns how it
 ended, `SUCCEEDED`, `CANCELED` or `ABORTED`, and the result."""
 
 
 class ActionServer:
-    """Takes goals, runs them, tells feedback, status and results.
-
-    Args:
-        transport: How it hears and speaks.
-        name: Name of the action, such as `/cpor/decide`.
-        kind: Such as `cpor_msgs/action/Decide`.
-        run: Works on a goal.
-        nothing: The result of a goal that came to nothing, and why.
-        most: Goals at a time; others are rejected.
-    """
+    """Takes goals, `most` at a time; tells feedback, status and results. `nothing` makes an empty one."""
 
     def __init__(
         self,
@@ -63,7 +47,7 @@ class ActionServer:
         name: str,
         kind: str,
         run: RunGoal,
-        nothing: Callable[[str], Message],
+        nothing: Callable[[str], RosMessage],
         most: int = 1,
     ) -> None:
         self._kind, self._run, self._nothing, self._most = kind, run, nothing, most
@@ -88,10 +72,10 @@ class ActionServer:
         for thread in threads:
             thread.join()
 
-    def _take(self, request: Message, reply: OnReply) -> None:
+    def _take(self, request: RosMessage, reply: OnReply) -> None:
         id_ = bytes(request.goal_id.uuid)
 
-        def tell(feedback: Message) -> None:
+        def tell(feedback: RosMessage) -> None:
             message = new(f"{self._kind}_FeedbackMessage", goal_id=request.goal_id, feedback=feedback)
             self._say_feedback(message)
 
@@ -128,7 +112,7 @@ class ActionServer:
             for reply in waiting:
                 reply(self._result_of(goal))
 
-    def _cancel(self, request: Message, reply: OnReply) -> None:
+    def _cancel(self, request: RosMessage, reply: OnReply) -> None:
         """Cancel one goal, all up to a time, or all: as GoalInfo says, where 0 means any."""
         wanted, until = bytes(request.goal_info.goal_id.uuid), _ns(request.goal_info.stamp)
         response = new("action_msgs/srv/CancelGoal_Response")
@@ -150,7 +134,7 @@ class ActionServer:
         self._tell_status()
         reply(response)
 
-    def _give(self, request: Message, reply: OnReply) -> None:
+    def _give(self, request: RosMessage, reply: OnReply) -> None:
         with self._lock:
             goal = self._goals.get(bytes(request.goal_id.uuid))
             if goal is not None and goal.result is None:
@@ -158,7 +142,7 @@ class ActionServer:
                 return
         reply(self._result_of(goal))
 
-    def _result_of(self, goal: Goal | None) -> Message:
+    def _result_of(self, goal: Goal | None) -> RosMessage:
         kind = f"{self._kind}_GetResult_Response"
         if goal is None:
             return new(kind, status=UNKNOWN, result=self._nothing("no goal has this id"))
@@ -178,5 +162,5 @@ def _info(goal: Goal) -> Any:
     return new("action_msgs/GoalInfo", goal_id=id_, stamp=goal.stamp)
 
 
-def _ns(stamp: Message) -> int:
+def _ns(stamp: RosMessage) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)

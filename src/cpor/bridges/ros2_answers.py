@@ -12,21 +12,15 @@ from PIL.Image import Image
 from scipy.spatial.transform import Rotation
 
 from cpor.answer import Answer, View
-from cpor.bridges.ros2_messages import Message, new
+from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.states import state_of
 from cpor.records import record_action
 from cpor.scene import Intrinsics
 from cpor.viz.overlay import Marks, draw_scene, relations_to_draw
 
 
-def say_decision(answer: Answer | None, header: Message | None, why: str) -> Message:
-    """The message of an answer; without one it is `no_answer`.
-
-    Args:
-        answer: What was decided; None: nothing.
-        header: Header of the photograph; None: there is none.
-        why: Why there is no answer.
-    """
+def say_decision(answer: Answer | None, header: RosMessage | None, why: str) -> RosMessage:
+    """The message of an answer to a photograph; without answer it is `no_answer`, and says why."""
     said = new("cpor_msgs/Decision", state="no_answer", action="ask", reason=why)
     said.header = header if header is not None else new("std_msgs/Header", stamp=now())
     if answer is None:
@@ -51,7 +45,7 @@ def say_decision(answer: Answer | None, header: Message | None, why: str) -> Mes
     return said
 
 
-def make_image(pixels: np.ndarray, encoding: str, header: Message) -> Message:
+def make_image(pixels: np.ndarray, encoding: str, header: RosMessage) -> RosMessage:
     """An `Image` of pixels, in the byte order of little-endian machines."""
     height, width = pixels.shape[:2]
     data = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("<")).tobytes()
@@ -60,7 +54,7 @@ def make_image(pixels: np.ndarray, encoding: str, header: Message) -> Message:
     return image
 
 
-def make_camera_info(k: Intrinsics, shape: tuple[int, int], header: Message) -> Message:
+def make_camera_info(k: Intrinsics, shape: tuple[int, int], header: RosMessage) -> RosMessage:
     """The `CameraInfo` of pictures without distortion."""
     height, width = shape
     info = new("sensor_msgs/CameraInfo", header=header, height=height, width=width)
@@ -71,7 +65,7 @@ def make_camera_info(k: Intrinsics, shape: tuple[int, int], header: Message) -> 
     return info
 
 
-def make_transform(T: Float[np.ndarray, "4 4"], parent: str, child: str, stamp: Message) -> Message:
+def make_transform(T: Float[np.ndarray, "4 4"], parent: str, child: str, stamp: RosMessage) -> RosMessage:
     """The pose of a frame in another. [m]."""
     moved = new("geometry_msgs/Transform", rotation=make_quaternion(T))
     moved.translation = new("geometry_msgs/Vector3", **dict(zip("xyz", T[:3, 3].tolist(), strict=True)))
@@ -79,40 +73,40 @@ def make_transform(T: Float[np.ndarray, "4 4"], parent: str, child: str, stamp: 
     return new("geometry_msgs/TransformStamped", header=header, child_frame_id=child, transform=moved)
 
 
-def make_quaternion(T: Float[np.ndarray, "4 4"]) -> Message:
+def make_quaternion(T: Float[np.ndarray, "4 4"]) -> RosMessage:
     """The rotation of a pose."""
     turn = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
     return new("geometry_msgs/Quaternion", **dict(zip("xyzw", turn, strict=True)))
 
 
-def make_jpeg(picture: Image, header: Message, quality: int) -> Message:
+def make_jpeg(picture: Image, header: RosMessage, quality: int) -> RosMessage:
     """A `CompressedImage` of a picture."""
     file = io.BytesIO()
     picture.convert("RGB").save(file, "JPEG", quality=quality)
     return new("sensor_msgs/CompressedImage", header=header, format="jpeg", data=file.getvalue())
 
 
-def say_labels(view: View, header: Message) -> Message:
+def say_labels(view: View, header: RosMessage) -> RosMessage:
     """The label image: ids of the objects, 0 where there is none."""
     scene = view.scene
     ids = np.zeros(scene.observation.shape, np.int32) if scene.visible_ids is None else scene.visible_ids
     return make_image(ids.astype(np.uint16), "mono16", header)
 
 
-def say_names(view: View, header: Message) -> Message:
+def say_names(view: View, header: RosMessage) -> RosMessage:
     """Names of the ids."""
     names = {o.id: o.name or f"object {o.id}" for o in view.scene.objects}
     classes = [new("vision_msgs/VisionClass", class_id=k, class_name=name) for k, name in names.items()]
     return new("vision_msgs/LabelInfo", header=header, class_map=classes, threshold=0.0)
 
 
-def say_boxes(view: View, header: Message) -> Message:
+def say_boxes(view: View, header: RosMessage) -> RosMessage:
     """Boxes of the objects."""
     found = [_detection(each, header) for each in view.objects if each["box"]]
     return new("vision_msgs/Detection2DArray", header=header, detections=found)
 
 
-def say_picture(view: View, header: Message, answer: Answer | None) -> Message:
+def say_picture(view: View, header: RosMessage, answer: Answer | None) -> RosMessage:
     """The decision, drawn."""
     marks = Marks()
     if answer is not None and answer.posterior is not None and isinstance(answer.target, int):
@@ -120,7 +114,7 @@ def say_picture(view: View, header: Message, answer: Answer | None) -> Message:
     return make_jpeg(draw_scene(view.scene, marks), header, quality=80)
 
 
-def say_health(level: int, message: str, values: dict[str, str]) -> Message:
+def say_health(level: int, message: str, values: dict[str, str]) -> RosMessage:
     """Diagnostics of the node."""
     pairs = [new("diagnostic_msgs/KeyValue", key=key, value=value) for key, value in values.items()]
     kind = "diagnostic_msgs/DiagnosticStatus"
@@ -129,13 +123,13 @@ def say_health(level: int, message: str, values: dict[str, str]) -> Message:
     return new("diagnostic_msgs/DiagnosticArray", header=header, status=[status])
 
 
-def now() -> Message:
+def now() -> RosMessage:
     """This machine's time."""
     ns = time.time_ns()
     return new("builtin_interfaces/Time", sec=ns // 10**9, nanosec=ns % 10**9)
 
 
-def _detection(listed: Any, header: Message) -> Message:
+def _detection(listed: Any, header: RosMessage) -> RosMessage:
     left, top, right, bottom = listed["box"]
     place = new("vision_msgs/Point2D", x=(left + right) / 2, y=(top + bottom) / 2)
     center = new("vision_msgs/Pose2D", position=place)

@@ -15,9 +15,8 @@ from jaxtyping import Float
 from scipy.spatial.transform import Rotation, Slerp
 
 from cpor.bridges.ros2_camera import Ros2Camera, open_transport
-from cpor.bridges.ros2_clients import FIND_S, ActionClient, GuardedGoals
-from cpor.bridges.ros2_messages import Message, WireError, new
-from cpor.bridges.ros2_pick import PickRobot
+from cpor.bridges.ros2_clients import FIND_S, ActionClient, GuardedGoals, PickRobot, wait_until
+from cpor.bridges.ros2_messages import RosMessage, WireError, new
 from cpor.bridges.ros2_transport import Transport
 from cpor.errors import InvalidSettingError, RobotError
 from cpor.robot.arm import ARRIVED_RAD, Arm, ArmFaultError, unreachable
@@ -110,11 +109,7 @@ class JointStates:
         transport.subscribe(topic, "sensor_msgs/JointState", self._hear)
 
     def read(self, names: tuple[str, ...]) -> Float[np.ndarray, " n"]:
-        """Positions of joints. Shape (n,). [rad] or [m].
-
-        Raises:
-            ArmFaultError: One is not told, not any more, or is no number.
-        """
+        """Positions of joints. Shape (n,). [rad] or [m]."""
         with self._lock:
             found = [self._at.get(name, (np.nan, -np.inf)) for name in names]
         positions = np.array([position for position, _ in found])
@@ -143,7 +138,7 @@ class JointStates:
         """Whether states sent later than a time say that nothing moves any more. [s]."""
         return min(self._sent_s - since_s, time.monotonic() - self._moved_s) > REST_S
 
-    def _hear(self, message: Message | WireError, sent_s: float) -> None:
+    def _hear(self, message: RosMessage | WireError, sent_s: float) -> None:
         if isinstance(message, WireError):
             return
         self._sent_s = sent_s
@@ -156,16 +151,7 @@ class JointStates:
 
 
 class Ros2Arm:
-    """An arm behind FollowJointTrajectory; see `cpor.robot.arm.Arm`.
-
-    Args:
-        goals: Runs its goals.
-        trajectory: The action.
-        joints: Its joints.
-        chain: From its base to its tool.
-        joint_speed: Greatest speed of a joint. [rad/s]
-        address: Its name for the lease.
-    """
+    """An arm behind FollowJointTrajectory; see `cpor.robot.arm.Arm`. `joint_speed` is its limit. [rad/s]."""
 
     def __init__(
         self,
@@ -214,9 +200,7 @@ class Ros2Arm:
             self._joints.read(self._chain.names)
         except ArmFaultError as error:
             return RobotStatus("disconnected", str(error))
-        if self._goals.halted:
-            return RobotStatus("stopped", "stopped on request; call home to go on")
-        return RobotStatus("moving", "on the way") if self._goals.moving else RobotStatus("ready", "at rest")
+        return self._goals.status()
 
     def _line(
         self, joints: Float[np.ndarray, " n"], T_base_tool: Float[np.ndarray, "4 4"]
@@ -377,22 +361,17 @@ def _made(make: Callable[..., Any], options: Mapping[str, Any] | None, table: st
 def _description(wire: Transport, topic: str) -> str:
     came: list[str] = []
 
-    def heard(message: Message | WireError, sent_s: float) -> None:
+    def heard(message: RosMessage | WireError, sent_s: float) -> None:
         if not isinstance(message, WireError):
             came.append(str(message.data))
 
     end = wire.subscribe(topic, "std_msgs/String", heard, latched=True)
-    until = time.monotonic() + FIND_S
-    while not came and time.monotonic() < until:
-        time.sleep(0.02)
+    lacking = f"no robot description came on {topic}; start robot_state_publisher, or mend arm.description"
+    wait_until(lambda: bool(came), lacking)
     end()
-    if not came:
-        raise RobotError(
-            f"no robot description came on {topic}; start robot_state_publisher, or mend arm.description"
-        )
     return came[-1]
 
 
-def _duration(seconds: float) -> Message:
+def _duration(seconds: float) -> RosMessage:
     sec, nanosec = divmod(round(seconds * 1e9), 10**9)
     return new("builtin_interfaces/Duration", sec=sec, nanosec=nanosec)

@@ -1,19 +1,30 @@
-"""Goals of ROS 2 actions, from the client's side, under a dead man's switch."""
+"""Goals of ROS 2 actions from the client's side, under a dead man's switch; an arm that picks by itself.
+
+Such an arm has a planner of its own behind the action `cpor_msgs/Pick`: it is sent grasps, best first.
+"""
 
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import replace
+from typing import TypeAlias, cast, get_args
+
+import numpy as np
+from jaxtyping import Float
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED
-from cpor.bridges.ros2_messages import Message, new
+from cpor.bridges.ros2_answers import make_quaternion, now
+from cpor.bridges.ros2_camera import Ros2Camera
+from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.ros2_transport import ServiceClient, Transport
-from cpor.errors import RobotError
+from cpor.errors import InvalidSceneError, RobotError
 from cpor.robot.arm import ArmFaultError, MotionStoppedError
 from cpor.robot.dead_man import CHECK_S, DeadMan
-from cpor.robot.protocol import HEARTBEAT_S
+from cpor.robot.grasps import GraspFinder, find_grasps
+from cpor.robot.protocol import HEARTBEAT_S, Outcome, OutcomeKind, RobotStatus
+from cpor.scene import Observation, Scene
 
 POLL_S = 0.01
 """How often a goal under way is looked after. [s]"""
@@ -32,13 +43,7 @@ Watch: TypeAlias = Callable[[], None]
 
 
 class ActionClient:
-    """Sends goals, one at a time.
-
-    Args:
-        transport: How it hears and speaks.
-        name: Name of the action, such as `/arm_controller/follow_joint_trajectory`.
-        kind: Such as `control_msgs/action/FollowJointTrajectory`.
-    """
+    """Sends goals, one at a time."""
 
     def __init__(self, transport: Transport, name: str, kind: str) -> None:
         self.name, self.kind = name, kind
@@ -51,13 +56,9 @@ class ActionClient:
         """Whether a server was found."""
         return all(each.ready() for each in (self._send, self._results, self._cancel))
 
-    def run(self, goal: Message, watch: Watch) -> tuple[int, Message]:
-        """Send a goal and wait for its end: its status and its result.
-
-        Raises:
-            ArmFaultError: No server is there, or it rejects the goal.
-        """
-        _wait_until(self.ready, f"no action server {self.name} was found; start the driver of the arm", watch)
+    def run(self, goal: RosMessage, watch: Watch) -> tuple[int, RosMessage]:
+        """Send a goal and wait for its end: its status and its result."""
+        wait_until(self.ready, f"no action server {self.name} was found; start the driver of the arm", watch)
         id_ = new("unique_identifier_msgs/UUID", uuid=os.urandom(16))
         ended = False
         try:
@@ -73,7 +74,7 @@ class ActionClient:
 
     def cancel_all(self) -> None:
         """Cancel every goal of the server; does not wait."""
-        self._cancel(new("action_msgs/srv/CancelGoal_Request"), lambda response: None)
+        self._cancel.send(new("action_msgs/srv/CancelGoal_Request"), lambda response: None)
 
 
 class GuardedGoals:
@@ -109,21 +110,25 @@ class GuardedGoals:
         self._actions, self._rests = actions, rests
         self._stop = None if stop is None else transport.client(stop, _TRIGGER)
         self._resume = None if resume is None else transport.client(resume, _TRIGGER)
-        self._halted, self.moving = threading.Event(), False
+        self._halted, self._moving = threading.Event(), False
         self._stopped_s, self._closed = -float("inf"), threading.Event()
         self._dead_man = DeadMan(self.stop, late_s)
         for name, client in ((stop, self._stop), (resume, self._resume)):
             if client is not None:
-                _wait_until(
-                    client.ready, f"no service {name} was found; start it, or take it out of the file"
-                )
+                wait_until(client.ready, f"no service {name} was found; start it, or take it out of the file")
         if heartbeat is not None:
             self._beat = transport.publish(heartbeat, "std_msgs/Empty")
             lacking = "nothing would stop the arm where this process freezes; start what watches over it"
-            _wait_until(
+            wait_until(
                 self._beat.wanted, f"nothing hears {heartbeat}, so {lacking}, or say heartbeat = false"
             )
             threading.Thread(target=self._keep_beating, name="cpor-ros2-beat", daemon=True).start()
+
+    def status(self, holding: bool | None = None) -> RobotStatus:
+        """How the arm is, as far as its goals tell."""
+        if self.halted:
+            return RobotStatus("stopped", "stopped on request; call home to go on", holding)
+        return RobotStatus(*(("moving", "on the way") if self._moving else ("ready", "at rest")), holding)
 
     def close(self) -> None:
         """Send no heartbeat any more."""
@@ -137,11 +142,11 @@ class GuardedGoals:
     def run(
         self,
         action: ActionClient,
-        goal: Message,
+        goal: RosMessage,
         most_s: float,
         check: Watch = lambda: None,
-        accept: Callable[[Message], bool] = lambda result: False,
-    ) -> Message:
+        accept: Callable[[RosMessage], bool] = lambda result: False,
+    ) -> RosMessage:
         """Run a goal to its end; however it ends, the arm is at rest.
 
         Args:
@@ -168,13 +173,13 @@ class GuardedGoals:
                 raise ArmFaultError(f"{action.name} did not end its goal within {most_s:.1f} s; is it alive?")
 
         watch()
-        self.moving = True
+        self._moving = True
         try:
             with self._dead_man.watching():
                 status, result = action.run(goal, watch)
         finally:
             self._wait_for_rest()
-            self.moving = False
+            self._moving = False
         if self.halted:
             watch()
         if status != SUCCEEDED and not accept(result):
@@ -195,18 +200,14 @@ class GuardedGoals:
         for action in self._actions:
             action.cancel_all()
         if self._stop is not None:
-            self._stop(new(f"{_TRIGGER}_Request"), lambda response: None)
+            self._stop.send(new(f"{_TRIGGER}_Request"), lambda response: None)
 
     def heartbeat(self) -> None:
         """Feed the dead man's switch."""
         self._dead_man.beat()
 
     def resume(self) -> None:
-        """Allow motions again.
-
-        Raises:
-            RobotError: The service says no.
-        """
+        """Allow motions again."""
         if self._resume is not None:
             until = time.monotonic() + FIND_S
 
@@ -232,9 +233,9 @@ class GuardedGoals:
             time.sleep(POLL_S)
 
 
-def _call(client: ServiceClient, request: Message, watch: Watch) -> Message:
-    came: queue.SimpleQueue[Message] = queue.SimpleQueue()
-    client(request, came.put)
+def _call(client: ServiceClient, request: RosMessage, watch: Watch) -> RosMessage:
+    came: queue.SimpleQueue[RosMessage] = queue.SimpleQueue()
+    client.send(request, came.put)
     while True:
         watch()
         try:
@@ -243,10 +244,121 @@ def _call(client: ServiceClient, request: Message, watch: Watch) -> Message:
             continue
 
 
-def _wait_until(found: Callable[[], bool], lacking: str, watch: Watch = lambda: None) -> None:
+def wait_until(found: Callable[[], bool], lacking: str, watch: Watch = lambda: None) -> None:
+    """Wait for something of the graph; ArmFaultError where it does not come within `FIND_S`."""
     until = time.monotonic() + FIND_S
     while not found():
         watch()
         if time.monotonic() > until:
             raise ArmFaultError(lacking)
         time.sleep(POLL_S)
+
+
+KIND = "cpor_msgs/action/Pick"
+
+LONGEST_S = 120.0
+"""A pick that takes longer is given up. [s]"""
+
+
+class PickRobot:
+    """A robot that picks by itself; implements `cpor.robot.protocol.Robot`. No goals: a dry run."""
+
+    def __init__(
+        self,
+        goals: GuardedGoals | None,
+        action: ActionClient,
+        camera: Ros2Camera,
+        world: str,
+        address: str,
+        grasps: GraspFinder = find_grasps,
+    ) -> None:
+        self.camera, self._goals, self._action = camera, goals, action
+        self._world, self._find = world, grasps
+        self.address = None if goals is None else address
+        self._holding: bool | None = None
+
+    def observe(self) -> Observation:
+        """Take a frame; every pick leaves the arm out of view."""
+        return self.camera.frame()
+
+    def grasp(self, scene: Scene, obj: int) -> Outcome:
+        """Take the object and deliver it."""
+        return self._pick(scene, obj, deliver=True)
+
+    def remove(self, scene: Scene, obj: int) -> Outcome:
+        """Take the object and put it aside."""
+        return self._pick(scene, obj, deliver=False)
+
+    def home(self) -> Outcome:
+        """Clear a `stop`; the arm comes back and puts aside what it holds."""
+        try:
+            if self._goals is not None:
+                self._goals.resume()
+        except RobotError as error:
+            return Outcome("fault", str(error))
+        return self._send(new(f"{KIND}_Goal"), "the arm is back")
+
+    def stop(self) -> None:
+        """Stop at once."""
+        if self._goals is not None:
+            self._goals.stop()
+
+    def heartbeat(self) -> None:
+        """Report that the program that moves the arm is alive."""
+        if self._goals is not None:
+            self._goals.heartbeat()
+
+    def status(self) -> RobotStatus:
+        """How the arm is, as far as the graph tells."""
+        if not self._action.ready():
+            status = RobotStatus(
+                "disconnected", f"no action server {self._action.name}; start the arm's driver"
+            )
+        elif self._goals is not None:
+            status = self._goals.status(self._holding)
+        else:
+            status = RobotStatus("ready", "at rest", self._holding)
+        return replace(status, dry_run=self._goals is None, time_s=self.camera.now())
+
+    def close(self) -> None:
+        """Send no heartbeat any more: the arm's side stops what still moves."""
+        if self._goals is not None:
+            self._goals.close()
+
+    def _pick(self, scene: Scene, obj: int, deliver: bool) -> Outcome:
+        try:
+            grasps = self._find(scene, obj)
+        except InvalidSceneError as error:
+            return Outcome("no_grasp", str(error))
+        if not grasps:
+            return Outcome("no_grasp", f"no way to take object {obj} was found")
+        goal = new(f"{KIND}_Goal", object=obj, deliver=deliver)
+        goal.grasps = [_pose(each.T_world_gripper) for each in grasps]
+        goal.widths = [float(each.width) for each in grasps]
+        return self._send(goal, f"it would {'deliver' if deliver else 'put aside'} object {obj}")
+
+    def _send(self, goal: RosMessage, dry: str) -> Outcome:
+        began = time.monotonic()
+        if self._goals is None:
+            return Outcome("done", f"{dry}; a dry run", 0.0)
+        goal.header = new("std_msgs/Header", stamp=now(), frame_id=self._world)
+        try:
+            told = self._goals.run(self._action, goal, LONGEST_S, accept=lambda told: bool(told.outcome))
+        except MotionStoppedError as error:
+            return Outcome("stopped", str(error), time.monotonic() - began)
+        except RobotError as error:
+            self._holding = None
+            return Outcome("fault", str(error), time.monotonic() - began)
+        if told.outcome not in get_args(OutcomeKind):
+            raise ArmFaultError(
+                f"{self._action.name} says {told.outcome!r}; it must be one of {get_args(OutcomeKind)}"
+            )
+        felt = None if told.holding < 0 else bool(told.holding)
+        # What was put down is not held; what became of anything else is not known.
+        self._holding = False if told.outcome in ("done", "missed", "no_grasp", "unreachable") else None
+        return Outcome(cast(OutcomeKind, told.outcome), told.detail, time.monotonic() - began, felt)
+
+
+def _pose(T: Float[np.ndarray, "4 4"]) -> RosMessage:
+    at = new("geometry_msgs/Point", x=float(T[0, 3]), y=float(T[1, 3]), z=float(T[2, 3]))
+    return new("geometry_msgs/Pose", position=at, orientation=make_quaternion(T))

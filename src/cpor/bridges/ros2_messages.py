@@ -15,7 +15,7 @@ import numpy as np
 
 from cpor.errors import CporError, MissingExtraError
 
-Message: TypeAlias = Any
+RosMessage: TypeAlias = Any
 """A message of any kind, with the fields of its definition."""
 
 MESSAGES = {
@@ -87,11 +87,7 @@ class WireError(CporError, ValueError):
 
 @cache
 def type_store() -> Any:
-    """The types of ROS 2 Jazzy, whose messages that we use equal those of Humble, and the ones above.
-
-    Raises:
-        MissingExtraError: rosbags is not installed.
-    """
+    """The types of ROS 2 Jazzy, whose messages that we use equal those of Humble, and the ones above."""
     try:
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
     except ImportError:
@@ -149,7 +145,7 @@ def full_name(kind: str) -> str:
     return kind if kind.count("/") == 2 else kind.replace("/", "/msg/")
 
 
-def new(kind: str, **values: Any) -> Message:
+def new(kind: str, **values: Any) -> RosMessage:
     """A message with these fields, the others empty or 0."""
     empty = {name: _empty(node) for name, node in fields_of(kind)}
     for name in values:
@@ -167,7 +163,7 @@ def _empty(node: Any) -> Any:
     return [] if tag.name == "SEQUENCE" else [_empty(inner[0]) for _ in range(inner[1])]
 
 
-def encode(message: Message, kind: str) -> bytes:
+def encode(message: RosMessage, kind: str) -> bytes:
     """A message as it travels, little-endian."""
     try:
         _make_arrays(message, full_name(kind))
@@ -176,7 +172,7 @@ def encode(message: Message, kind: str) -> bytes:
         raise WireError(f"this is no {kind}: {error}") from None
 
 
-def _make_arrays(message: Message, full: str) -> None:
+def _make_arrays(message: RosMessage, full: str) -> None:
     """Make arrays of all numbers in a message, as rosbags wants them."""
     for name, (tag, inner) in fields_of(full):
         value = getattr(message, name)
@@ -193,12 +189,8 @@ def _make_arrays(message: Message, full: str) -> None:
                 setattr(message, name, np.frombuffer(value, kind) if buffer else np.array(value, kind))
 
 
-def decode(data: bytes, kind: str) -> Message:
-    """A message that came.
-
-    Raises:
-        WireError: The bytes are cut short, or are something else.
-    """
+def decode(data: bytes, kind: str) -> RosMessage:
+    """A message that came."""
     from rosbags.serde import SerdeError
 
     try:

@@ -8,24 +8,78 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from cpor.answer import Answer
 from cpor.bridges import ros2_answers
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
-from cpor.bridges.ros2_frames import Frame, FrameTopics
-from cpor.bridges.ros2_messages import Message, new
-from cpor.bridges.ros2_parameters import ParameterServer, Value
-from cpor.bridges.ros2_retrieve import Attached, serve_retrieve
-from cpor.bridges.ros2_settings import PARAMETERS, NodeSettings
+from cpor.bridges.ros2_camera import Frame, FrameTopics
+from cpor.bridges.ros2_messages import RosMessage, new
+from cpor.bridges.ros2_parameters import NodeSettings, ParameterServer
 from cpor.bridges.ros2_transport import OnReply, Transport
+from cpor.bridges.states import state_of
 from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.errors import CporError, InvalidSettingError
+from cpor.records import record_action
+from cpor.robot.cycle import Cycle, LoopSettings
+from cpor.robot.loop import retrieve
+from cpor.robot.protocol import Robot
 from cpor.scene import PixelPoint
 from cpor.system import System
+from cpor.viz.words import namer, say_step
 from cpor.words.grounding_answers import Request
+
+_RESULT = "cpor_msgs/action/Retrieve_Result"
+
+
+def serve_retrieve(
+    transport: Transport, name: str, robot: Robot, loop: LoopSettings, system: System
+) -> ActionServer:
+    """Serve the action, one goal at a time; the robot looks with its own camera."""
+
+    def run(goal: Goal) -> tuple[int, RosMessage]:
+        asked = goal.asked
+
+        def tell(cycle: Cycle) -> None:
+            goal.tell(_feedback(cycle))
+
+        try:
+            point = PixelPoint(asked.x, asked.y) if asked.x >= 0 else None
+            request = Request(asked.target or None, point, asked.request or None)
+            dry = robot.status().dry_run
+            settings = replace(loop, budget=1, max_deferrals=1) if dry else loop
+            stop = goal.cancelled
+            done = retrieve(robot, system, request, settings, on_cycle=tell, on_decision=tell, stop=stop)
+        except CporError as error:
+            return ABORTED, _not_retrieved(str(error))
+        result = new(_RESULT, retrieved=done.retrieved, ended=str(done.ended), detail=done.detail)
+        result.actions, result.dry_run = done.actions, dry
+        if goal.cancelled.is_set():
+            return CANCELED, result
+        return (SUCCEEDED if done.retrieved or dry else ABORTED), result
+
+    return ActionServer(transport, name, "cpor_msgs/action/Retrieve", run, _not_retrieved)
+
+
+def _not_retrieved(why: str) -> RosMessage:
+    return new(_RESULT, ended="fault", detail=why)
+
+
+def _feedback(cycle: Cycle) -> RosMessage:
+    """What was decided in a cycle; once it is over, what came of it."""
+    told = new("cpor_msgs/action/Retrieve_Feedback", cycle=cycle.index + 1, action="ask")
+    told.state = state_of(cycle.action)
+    if cycle.action is not None:
+        action = record_action(cycle.action)
+        told.detail = say_step(cycle.action, namer(cycle.scene))
+        if action.type != "defer":
+            told.action, told.object = action.type, int(action.object or 0)
+    if cycle.outcome is not None:
+        told.outcome, told.detail = cycle.outcome.kind, cycle.outcome.detail
+    return told
+
 
 PICTURE_S, HEALTH_S = 0.5, 1.0
 """The annotated picture is sent at most so often, diagnostics at least. [s]"""
@@ -55,21 +109,14 @@ class NodeCounts:
 
 
 class DecideNode:
-    """The node; `close` ends it.
-
-    Args:
-        transport: How it hears and speaks.
-        settings: What.
-        system: Looks and decides; `System()` by default.
-        attached: A robot for the action `retrieve`; None: there is no such action.
-    """
+    """The node; `close` ends it. With a robot and settings of its loop it offers the action `retrieve`."""
 
     def __init__(
         self,
         transport: Transport,
         settings: NodeSettings,
         system: System | None = None,
-        attached: Attached | None = None,
+        attached: tuple[Robot, LoopSettings] | None = None,
     ) -> None:
         self.settings, self._counts = settings, NodeCounts()
         self._transport, self._system = transport, system or System()
@@ -87,15 +134,13 @@ class DecideNode:
         self._say_health = say("/diagnostics", "diagnostic_msgs/DiagnosticArray")
         self._subscribe()
         transport.serve(f"{s.prefix}/decide", "cpor_msgs/srv/Decide", self._hear_call)
-        ParameterServer(
-            transport, s.prefix, PARAMETERS, lambda: self.settings.parameters(), self._set_parameters
-        )
+        ParameterServer(transport, s.prefix, lambda: self.settings, self._set)
         decide = ActionServer(
             transport, f"{s.prefix}/decide", "cpor_msgs/action/Decide", self._run_goal, _nothing, MOST_GOALS
         )
         self._actions = [decide]
         if attached is not None:
-            self._actions.append(serve_retrieve(transport, f"{s.prefix}/retrieve", attached, self._system))
+            self._actions.append(serve_retrieve(transport, f"{s.prefix}/retrieve", *attached, self._system))
         self._thread = threading.Thread(target=self._work, name="cpor-ros2", daemon=True)
         self._thread.start()
 
@@ -127,10 +172,10 @@ class DecideNode:
             self._problem = "no picture has come yet"
             self._frames = FrameTopics(self._transport, self.settings.topics, self._garbled)
 
-    def _set_parameters(self, values: Mapping[str, Value]) -> None:
-        before, self.settings = self.settings, self.settings.with_parameters(values)
+    def _set(self, settings: NodeSettings) -> None:
+        before, self.settings = self.settings, settings
         if self.settings.topics != before.topics:
-            self._frames.end()
+            self._frames.unsubscribe()
             self._subscribe()
 
     def _garbled(self, why: str) -> None:
@@ -216,7 +261,7 @@ class DecideNode:
             return None, str(error)
         return answer, ""
 
-    def _said(self, answer: Answer | None, frame: Frame | None, why: str, asks: bool = False) -> Message:
+    def _said(self, answer: Answer | None, frame: Frame | None, why: str, asks: bool = False) -> RosMessage:
         """The message of an answer; `no_answer` where the picture is too old by now."""
         header = None if frame is None else frame.color.header
         said = ros2_answers.say_decision(answer, header, why)
@@ -228,11 +273,11 @@ class DecideNode:
             return ros2_answers.say_decision(None, header, old)
         return said
 
-    def _hear_call(self, call: Message, reply: OnReply) -> None:
+    def _hear_call(self, call: RosMessage, reply: OnReply) -> None:
         """Answered in a thread of its own: frames come in meanwhile."""
         self._calls.submit(lambda: reply(self._answer_call(call)))
 
-    def _answer_call(self, call: Message) -> Message:
+    def _answer_call(self, call: RosMessage) -> RosMessage:
         frame = self._newest
         age = math.inf if frame is None else time.monotonic() - frame.sent_s
         answer, why = None, f"there is no picture newer than {self.settings.max_age_s:g} s"
@@ -240,7 +285,7 @@ class DecideNode:
             answer, why = self._decide_asked(frame, call)
         return new("cpor_msgs/srv/Decide_Response", decision=self._said(answer, frame, why, asks=True))
 
-    def _decide_asked(self, frame: Frame, asked: Message) -> tuple[Answer | None, str]:
+    def _decide_asked(self, frame: Frame, asked: RosMessage) -> tuple[Answer | None, str]:
         place = PixelPoint(asked.x, asked.y) if asked.x >= 0 else None
         try:
             request = Request(asked.target or None, place, asked.request or None).required()
@@ -248,7 +293,7 @@ class DecideNode:
             return None, str(error)
         return self._decide(frame, request, asked.mode or self.settings.mode, asked.answers)
 
-    def _run_goal(self, goal: Goal) -> tuple[int, Message]:
+    def _run_goal(self, goal: Goal) -> tuple[int, RosMessage]:
         """Decide on the first frame that is sent after the goal; it may be cancelled while it waits."""
         began = time.monotonic()
         told = -math.inf
@@ -295,17 +340,13 @@ class DecideNode:
         self._say_health(ros2_answers.say_health(level, says, values))
 
 
-def _nothing(why: str) -> Message:
+def _nothing(why: str) -> RosMessage:
     """The result of a goal that came to nothing."""
     return new("cpor_msgs/action/Decide_Result", decision=ros2_answers.say_decision(None, None, why))
 
 
 def spin(node: DecideNode, tell: Callable[[str], None], every_s: float = 10.0) -> None:
-    """Run until interrupted; a line on what happened now and then. [s].
-
-    Raises:
-        CporError: An error ended the node.
-    """
+    """Run until interrupted; a line on what happened now and then. [s]."""
     try:
         while node.alive:
             time.sleep(every_s)

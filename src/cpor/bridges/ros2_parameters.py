@@ -1,11 +1,15 @@
-"""ROS 2 parameters over any `Transport`: the six services that every node has."""
+"""What the ROS 2 node hears and says, and its ROS parameters: the six services that every node has."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from cpor.bridges.ros2_messages import Message, new
+from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.errors import CporError, InvalidSettingError
+from cpor.learn.modes import parse_mode
+from cpor.scene import PixelPoint
+from cpor.words.grounding_answers import Request
 
 Value: TypeAlias = bool | int | float | str | list[float]
 
@@ -20,27 +24,105 @@ _FIELDS = {
 
 _TYPES = "rcl_interfaces"
 
+PARAMETERS = {
+    "color": "Topic of photographs; .../compressed is a CompressedImage.",
+    "depth": "Topic of depth aligned to them; empty: none.",
+    "info": "Topic of the camera info; empty: none.",
+    "request": "Decide on this object in every frame, in words; empty: not so. It replaces target and point.",
+    "target": "Or on this one, by its id; 0: not so.",
+    "point": "Or on what this pixel shows, x and y; empty: not so.",
+    "mode": "Risk setting: robust, cautious, balanced or bold; empty: as the system has it.",
+    "max_age_s": "Pictures that were sent longer ago are not answered from.",
+}
+"""Name and meaning of each."""
+
+_WAYS = ("request", "target", "point")
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """What to hear and to say.
+
+    Attributes:
+        color: Topic of photographs; `.../compressed` is a CompressedImage.
+        depth: Topic of depth registered to them; `.../compressedDepth` is compressed. None: none.
+        info: Topic of the camera info; None: the camera is not known.
+        prefix: Name of the node; its topics, services and actions begin with it.
+        request, target, point: Which object is decided on in every frame; all None: none, on call alone.
+        max_age_s: A frame that was sent longer ago is old. [s]
+        mode: The risk setting; None: the system's.
+    """
+
+    color: str
+    depth: str | None = None
+    info: str | None = None
+    prefix: str = "/cpor"
+    request: str | None = None
+    target: int | None = None
+    point: tuple[float, float] | None = None
+    max_age_s: float = 1.0
+    mode: str | None = None
+
+    def __post_init__(self) -> None:
+        for topic in (self.color, self.depth, self.info, self.prefix):
+            if topic is not None and not topic.startswith("/"):
+                raise InvalidSettingError(f"the topic {topic!r} must begin with /")
+        _ = self.asked  # refuses several ways
+        if not self.max_age_s > 0.0:
+            raise InvalidSettingError(f"max_age_s is {self.max_age_s}; it must be above 0")
+        if self.mode is not None:
+            parse_mode(self.mode)
+
+    @property
+    def topics(self) -> tuple[str, str | None, str | None]:
+        """What is heard."""
+        return self.color, self.depth, self.info
+
+    @property
+    def asked(self) -> Request:
+        """The object to decide on in every frame."""
+        return Request(self.target, None if self.point is None else PixelPoint(*self.point), self.request)
+
+    @property
+    def decides(self) -> bool:
+        """Whether there is an object to decide on in every frame."""
+        return self.asked.ways == 1
+
+    def parameters(self) -> dict[str, Value]:
+        """As ROS parameters: where nothing is set, the empty value of the type."""
+        found: dict[str, Value] = {name: getattr(self, name) or "" for name in PARAMETERS}
+        found["target"] = self.target or 0
+        found["point"] = list(self.point or ())
+        found["max_age_s"] = float(self.max_age_s)
+        return found
+
+    def with_parameters(self, values: Mapping[str, Any]) -> "NodeSettings":
+        """With some of them changed; one way to say which object takes the place of the others."""
+        told: dict[str, Any] = {name: value or None for name, value in values.items()}
+        if "max_age_s" in told:
+            told["max_age_s"] = values["max_age_s"]
+        if told.get("color", self.color) is None:
+            raise InvalidSettingError("color is empty; name the topic of the photographs")
+        if told.get("point") is not None:
+            if len(told["point"]) != 2:
+                raise InvalidSettingError(f"point has {len(told['point'])} numbers; give x and y")
+            told["point"] = tuple(told["point"])
+        if any(told.get(way) is not None for way in _WAYS):
+            told = dict.fromkeys(_WAYS) | told
+        return replace(self, **told)
+
 
 class ParameterServer:
-    """Lists, describes, gets and sets parameters.
-
-    Args:
-        transport: How it hears and speaks.
-        node: Name of the node, such as `/cpor`.
-        texts: The parameters, in order, and what each means.
-        get: All values now.
-        set_: Sets some of them, all or none; raises an error of ours where one cannot be so.
-    """
+    """Lists, describes, gets and sets the parameters of the node `/name`; `set_` takes changed settings."""
 
     def __init__(
         self,
         transport: Transport,
         node: str,
-        texts: Mapping[str, str],
-        get: Callable[[], Mapping[str, Value]],
-        set_: Callable[[Mapping[str, Value]], None],
+        settings: Callable[[], NodeSettings],
+        set_: Callable[[NodeSettings], None],
     ) -> None:
-        self._texts, self._get, self._set = texts, get, set_
+        self._settings, self._set = settings, set_
         for name, answers in {
             "ListParameters": self._list,
             "DescribeParameters": self._describe,
@@ -52,48 +134,49 @@ class ParameterServer:
             service = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)[1:]
             transport.serve(f"{node}/{service}", f"{_TYPES}/srv/{name}", answers)
 
-    def _list(self, request: Message, reply: OnReply) -> None:
-        wanted = [each for each in self._texts if not request.prefixes or each in request.prefixes]
+    def _list(self, request: RosMessage, reply: OnReply) -> None:
+        wanted = [each for each in PARAMETERS if not request.prefixes or each in request.prefixes]
         result = new(f"{_TYPES}/ListParametersResult", names=wanted)
         reply(new(f"{_TYPES}/srv/ListParameters_Response", result=result))
 
-    def _describe(self, request: Message, reply: OnReply) -> None:
-        values, told = self._get(), []
+    def _describe(self, request: RosMessage, reply: OnReply) -> None:
+        values, told = self._settings().parameters(), []
         for name in request.names:
             kind = _FIELDS[type(values[name])][0] if name in values else 0
-            text = self._texts.get(name, "")
+            text = PARAMETERS.get(name, "")
             told.append(new(f"{_TYPES}/ParameterDescriptor", name=name, type=kind, description=text))
         reply(new(f"{_TYPES}/srv/DescribeParameters_Response", descriptors=told))
 
-    def _give(self, request: Message, reply: OnReply) -> None:
-        values = self._get()
+    def _give(self, request: RosMessage, reply: OnReply) -> None:
+        values = self._settings().parameters()
         told = [_wire_value(values.get(name)) for name in request.names]
         reply(new(f"{_TYPES}/srv/GetParameters_Response", values=told))
 
-    def _give_types(self, request: Message, reply: OnReply) -> None:
-        values = self._get()
+    def _give_types(self, request: RosMessage, reply: OnReply) -> None:
+        values = self._settings().parameters()
         told = bytes(_wire_value(values.get(name)).type for name in request.names)
         reply(new(f"{_TYPES}/srv/GetParameterTypes_Response", types=told))
 
-    def _take(self, request: Message, reply: OnReply) -> None:
+    def _take(self, request: RosMessage, reply: OnReply) -> None:
         results = [self._try([each]) for each in request.parameters]
         reply(new(f"{_TYPES}/srv/SetParameters_Response", results=results))
 
-    def _take_at_once(self, request: Message, reply: OnReply) -> None:
+    def _take_at_once(self, request: RosMessage, reply: OnReply) -> None:
         result = self._try(request.parameters)
         reply(new(f"{_TYPES}/srv/SetParametersAtomically_Response", result=result))
 
-    def _try(self, wanted: list[Message]) -> Message:
+    def _try(self, wanted: list[RosMessage]) -> RosMessage:
         result = new(f"{_TYPES}/SetParametersResult", successful=True)
         try:
-            now = self._get()
-            self._set({each.name: _own_value(each, now) for each in wanted})
+            before = self._settings()
+            now = before.parameters()
+            self._set(before.with_parameters({each.name: _own_value(each, now) for each in wanted}))
         except CporError as error:
             result.successful, result.reason = False, str(error)
         return result
 
 
-def _wire_value(value: Value | None) -> Message:
+def _wire_value(value: Value | None) -> RosMessage:
     """`value` as it travels; None is not set."""
     told = new(f"{_TYPES}/ParameterValue")
     if value is not None:
@@ -102,7 +185,7 @@ def _wire_value(value: Value | None) -> Message:
     return told
 
 
-def _own_value(parameter: Message, now: Mapping[str, Value]) -> Any:
+def _own_value(parameter: RosMessage, now: Mapping[str, Value]) -> Any:
     """The value of a parameter, of the type that it has now; an integer will do for a number."""
     name, told = parameter.name, parameter.value
     if name not in now:

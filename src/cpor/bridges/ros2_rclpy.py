@@ -5,25 +5,16 @@ Messages cross as bytes, which `ros2_messages` reads and writes as it does over 
 
 import importlib
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
-from cpor.bridges.ros2_messages import Message, WireError, decode, encode, full_name
-from cpor.bridges.ros2_transport import Heard, OnAnswers, OnReply, SentTimes
+from cpor.bridges.ros2_messages import RosMessage, decode, encode, full_name
+from cpor.bridges.ros2_transport import CameRaw, OnAnswers, OnReply, Publisher, ServiceClient, Transport
 from cpor.errors import MissingExtraError
 
 
-class RclpyTransport:
-    """The middleware over rclpy: a node of its own, and a thread that spins it.
-
-    Args:
-        name: Name of the node, with its namespace, such as `/cpor`.
-        domain: `ROS_DOMAIN_ID`.
-
-    Raises:
-        MissingExtraError: rclpy is not installed.
-    """
+class RclpyTransport(Transport):
+    """The middleware over rclpy: a node of its own, named like `/cpor`, and a thread that spins it."""
 
     def __init__(self, name: str = "/cpor", domain: int = 0) -> None:
         try:
@@ -44,20 +35,9 @@ class RclpyTransport:
         self._thread = threading.Thread(target=self._executor.spin, name="cpor-rclpy", daemon=True)
         self._thread.start()
 
-    def subscribe(self, topic: str, kind: str, heard: Heard, latched: bool = False) -> Callable[[], None]:
-        """Hear a topic."""
+    def _hear_raw(self, topic: str, kind: str, came: CameRaw, latched: bool) -> Callable[[], None]:
         from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
         from rclpy.subscription import Subscription
-
-        times = SentTimes()
-
-        def came(raw: bytes, source_ns: int) -> None:
-            sent_s = times.estimate(source_ns, time.monotonic())
-            try:
-                message: Message | WireError = decode(raw, kind)
-            except WireError as error:
-                message = error
-            heard(message, sent_s)
 
         def with_times(raw: bytes, info: Any) -> None:
             came(raw, int(info["source_timestamp"]))
@@ -76,13 +56,14 @@ class RclpyTransport:
 
         return end
 
-    def publish(self, topic: str, kind: str, latched: bool = False) -> "_Publisher":
+    def publish(self, topic: str, kind: str, latched: bool = False) -> Publisher:
         """Speak on a topic."""
         from rclpy.qos import DurabilityPolicy, QoSProfile
 
         durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
         quality = QoSProfile(depth=1 if latched else 10, durability=durability)
-        return _Publisher(self._node.create_publisher(_message(kind), topic, quality), kind)
+        made = self._node.create_publisher(_message(kind), topic, quality)
+        return Publisher(kind, made.publish, lambda: bool(made.get_subscription_count()))
 
     def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
         """Answer calls."""
@@ -99,9 +80,22 @@ class RclpyTransport:
 
         self._node.create_service(made, name, called)
 
-    def client(self, name: str, kind: str) -> "_RclpyClient":
+    def client(self, name: str, kind: str) -> ServiceClient:
         """Call a service."""
-        return _RclpyClient(self._node.create_client(_service(kind), name), kind)
+        from rclpy.serialization import deserialize_message, serialize_message
+
+        service = _service(kind)
+        client = self._node.create_client(service, name)
+
+        def send(request: RosMessage, reply: OnReply) -> None:
+            message = deserialize_message(encode(request, f"{kind}_Request"), service.Request)
+
+            def came(future: Any) -> None:
+                reply(decode(serialize_message(future.result()), f"{kind}_Response"))
+
+            client.call_async(message).add_done_callback(came)
+
+        return ServiceClient(send, lambda: bool(client.service_is_ready()))
 
     def close(self) -> None:
         """End the node."""
@@ -109,44 +103,6 @@ class RclpyTransport:
         self._thread.join()
         self._node.destroy_node()
         self._context.try_shutdown()
-
-
-class _Publisher:
-    """Sends messages of a kind."""
-
-    def __init__(self, publisher: Any, kind: str) -> None:
-        self._publisher, self._kind = publisher, kind
-
-    def __call__(self, message: Message) -> None:
-        """Send one."""
-        self._publisher.publish(encode(message, self._kind))
-
-    def wanted(self) -> bool:
-        """Whether anybody hears it."""
-        return bool(self._publisher.get_subscription_count())
-
-
-class _RclpyClient:
-    """Calls a service of a kind."""
-
-    def __init__(self, client: Any, kind: str) -> None:
-        self._client, self._kind = client, kind
-
-    def __call__(self, request: Message, reply: OnReply) -> None:
-        """Send a request."""
-        from rclpy.serialization import deserialize_message, serialize_message
-
-        kind = self._kind
-        message = deserialize_message(encode(request, f"{kind}_Request"), self._client.srv_type.Request)
-
-        def came(future: Any) -> None:
-            reply(decode(serialize_message(future.result()), f"{kind}_Response"))
-
-        self._client.call_async(message).add_done_callback(came)
-
-    def ready(self) -> bool:
-        """Whether a server was found."""
-        return bool(self._client.service_is_ready())
 
 
 def _message(kind: str) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
 from cpor.bridges.ros2_answers import make_camera_info, make_image, make_transform, now
 from cpor.bridges.ros2_arm import GRIPPER, TRAJECTORY
-from cpor.bridges.ros2_messages import Message, new
-from cpor.bridges.ros2_pick import KIND as PICK
+from cpor.bridges.ros2_clients import KIND as PICK
+from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.bridges.ros_images import pose_matrix
 from cpor.robot.grasps import GraspPose
@@ -34,13 +34,7 @@ _TRIGGER = "std_srvs/srv/Trigger"
 
 
 class SimulatedGraph:
-    """The graph; `close` ends it.
-
-    Args:
-        transport: How it hears and speaks.
-        robot: The simulated robot.
-        frames_hz: Pictures a second, at most.
-    """
+    """The graph; `close` ends it."""
 
     def __init__(self, transport: Transport, robot: SimulatedRobot, frames_hz: float = 4.0) -> None:
         self._transport, self._robot, self._frames_hz = transport, robot, frames_hz
@@ -88,7 +82,7 @@ class SimulatedGraph:
         poses = [make_transform(T, WORLD, frame, now()) for frame, T in stood.items()]
         self._say_poses(new("tf2_msgs/TFMessage", transforms=poses))
 
-    def follow(self, goal: Message) -> Outcome:
+    def follow(self, goal: RosMessage) -> Outcome:
         """Follow the trajectory of a goal."""
         told, points = list(goal.trajectory.joint_names), goal.trajectory.points
         if sorted(told) != sorted(ur3e.JOINTS) or not points:
@@ -102,11 +96,11 @@ class SimulatedGraph:
             return Outcome("fault", "the points of the trajectory are not in order")
         return self._robot.follow(joints, times)
 
-    def move_fingers(self, goal: Message) -> Outcome:
+    def move_fingers(self, goal: RosMessage) -> Outcome:
         """Bring the fingers to the opening of a goal."""
         return self._robot.move_fingers(float(goal.command.position))
 
-    def pick(self, goal: Message) -> Outcome:
+    def pick(self, goal: RosMessage) -> Outcome:
         """Pick with the grasps of a goal."""
         if not goal.grasps:
             return self._robot.home()
@@ -120,10 +114,10 @@ class SimulatedGraph:
         self,
         name: str,
         kind: str,
-        move: Callable[[Message], Outcome],
-        result_of: Callable[[Outcome], Message],
+        move: Callable[[RosMessage], Outcome],
+        result_of: Callable[[Outcome], RosMessage],
     ) -> ActionServer:
-        def run(goal: Goal) -> tuple[int, Message]:
+        def run(goal: Goal) -> tuple[int, RosMessage]:
             over = threading.Event()
 
             def obey() -> None:
@@ -144,18 +138,18 @@ class SimulatedGraph:
 
         return ActionServer(self._transport, name, kind, run, lambda why: result_of(Outcome("fault", why)))
 
-    def _gripper_result(self, outcome: Outcome) -> Message:
+    def _gripper_result(self, outcome: Outcome) -> RosMessage:
         result = new(f"{GRIPPER}_Result", position=self._robot.opening)
         result.stalled = bool(outcome.holding)
         result.reached_goal = outcome.kind == "done" and not outcome.holding
         return result
 
-    def _stop(self, request: Message, reply: OnReply) -> None:
+    def _stop(self, request: RosMessage, reply: OnReply) -> None:
         self._stopped = True
         self._robot.stop()
         reply(new(f"{_TRIGGER}_Response", success=True, message="the arm holds its position"))
 
-    def _resume(self, request: Message, reply: OnReply) -> None:
+    def _resume(self, request: RosMessage, reply: OnReply) -> None:
         self._stopped = False
         free = self._robot.resume()
         said = "ready" if free else "protective stop; see what the arm hit"
@@ -172,7 +166,7 @@ class SimulatedGraph:
                     self._busy.release()
                 self._send(seen, new("std_msgs/Header", stamp=stamp, frame_id=CAMERA_FRAME))
 
-    def _send(self, seen: Observation, header: Message) -> None:
+    def _send(self, seen: Observation, header: RosMessage) -> None:
         assert seen.depth is not None and seen.camera.intrinsics is not None
         steps = np.rint(np.nan_to_num(seen.depth).astype(np.float64) / 0.001).astype(np.uint16)
         self._say_info(make_camera_info(seen.camera.intrinsics, seen.shape, header))
@@ -215,11 +209,11 @@ def _joint(
     return [f'<link name="{child}"/>', f'<joint name="{name}" type="{kind}">{ends}{origin}{more}</joint>']
 
 
-def _trajectory_result(outcome: Outcome) -> Message:
+def _trajectory_result(outcome: Outcome) -> RosMessage:
     said = "" if outcome.kind == "done" else outcome.detail
     return new(f"{TRAJECTORY}_Result", error_code=0 if not said else -4, error_string=said)
 
 
-def _pick_result(outcome: Outcome) -> Message:
+def _pick_result(outcome: Outcome) -> RosMessage:
     felt = -1 if outcome.holding is None else int(outcome.holding)
     return new(f"{PICK}_Result", outcome=outcome.kind, detail=outcome.detail, holding=felt)

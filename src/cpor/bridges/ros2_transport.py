@@ -11,13 +11,15 @@ import os
 import struct
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from functools import cache
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 from cpor.bridges.ros2_messages import (
-    Message,
+    RosMessage,
     WireError,
     decode,
     encode,
@@ -27,14 +29,17 @@ from cpor.bridges.ros2_messages import (
 )
 from cpor.errors import MissingExtraError
 
-Heard: TypeAlias = Callable[[Message | WireError, float], None]
+Heard: TypeAlias = Callable[[RosMessage | WireError, float], None]
 """Told each message, or what is wrong with what came, and when it was sent, as near as can be told, on this
 machine's `time.monotonic`. Called in the transport's thread; it must not block. [s]"""
 
-OnReply: TypeAlias = Callable[[Message], None]
+CameRaw: TypeAlias = Callable[[bytes, int], None]
+"""Takes the bytes of each message, and the sender's stamp; 0: none. [ns]"""
+
+OnReply: TypeAlias = Callable[[RosMessage], None]
 """Takes the response to a call, once, in any thread; it must not block."""
 
-OnAnswers: TypeAlias = Callable[[Message, OnReply], None]
+OnAnswers: TypeAlias = Callable[[RosMessage, OnReply], None]
 """Told a request and how to answer it, now or later. Called in the transport's thread; it must not block."""
 
 JUMP_S = 5.0
@@ -52,62 +57,67 @@ _HEADER = 16
 _log = logging.getLogger(__name__)
 
 
-class Publisher(Protocol):
-    """Sends messages on a topic, reliably."""
+@dataclass(frozen=True)
+class Publisher:
+    """Sends messages on a topic, reliably; `wanted` says whether anything hears it."""
 
-    def __call__(self, message: Message) -> None:
+    kind: str
+    send: Callable[[bytes], None]
+    wanted: Callable[[], bool]
+
+    def __call__(self, message: RosMessage) -> None:
         """Send one."""
-        ...
-
-    def wanted(self) -> bool:
-        """Whether anybody hears the topic."""
-        ...
+        self.send(encode(message, self.kind))
 
 
-class ServiceClient(Protocol):
-    """Calls a service."""
+@dataclass(frozen=True)
+class ServiceClient:
+    """Calls a service.
 
-    def __call__(self, request: Message, reply: OnReply) -> None:
-        """Send a request; where the server is gone, `reply` is never called."""
-        ...
+    Attributes:
+        send: Takes a request, and what takes its response; that never comes from a server that is gone.
+        ready: Says whether a server was found.
+    """
 
-    def ready(self) -> bool:
-        """Whether a server was found."""
-        ...
+    send: Callable[[RosMessage, OnReply], None]
+    ready: Callable[[], bool]
 
 
-class Transport(Protocol):
-    """Subscribe, publish, serve and call by ROS names; messages are namespaces, see `ros2_messages`."""
+class Transport(ABC):
+    """Subscribe, publish, serve and call by ROS names."""
 
     def subscribe(self, topic: str, kind: str, heard: Heard, latched: bool = False) -> Callable[[], None]:
-        """Hear a topic with the quality of service of sensors: best effort, the newest few.
+        """Hear a topic, best effort, the newest few; `latched`: reliably, and kept messages too."""
+        times = SentTimes()
 
-        Args:
-            topic: Its name.
-            kind: Its type.
-            heard: Told each message.
-            latched: Reliably, and what was sent before too, where the publisher keeps it.
+        def came(raw: bytes, source_ns: int) -> None:
+            sent_s = times.estimate(source_ns, time.monotonic())
+            try:
+                message: RosMessage | WireError = decode(raw, kind)
+            except WireError as error:
+                message = error
+            heard(message, sent_s)
 
-        Returns:
-            A function that ends it.
-        """
-        ...
+        return self._hear_raw(topic, kind, came, latched)
 
+    @abstractmethod
+    def _hear_raw(self, topic: str, kind: str, came: CameRaw, latched: bool) -> Callable[[], None]: ...
+
+    @abstractmethod
     def publish(self, topic: str, kind: str, latched: bool = False) -> Publisher:
         """Speak on a topic; `latched`: later subscribers get the last message too."""
-        ...
 
+    @abstractmethod
     def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
         """Answer calls of a service, such as of the kind `cpor_msgs/srv/Decide`."""
-        ...
 
+    @abstractmethod
     def client(self, name: str, kind: str) -> ServiceClient:
         """Call a service of a kind."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """End; nothing is heard or sent any more."""
-        ...
 
 
 class SentTimes:
@@ -131,15 +141,8 @@ class SentTimes:
         return now_s - (apart - min(self._apart))
 
 
-class DdsTransport:
-    """The middleware over Cyclone DDS.
-
-    Args:
-        domain: `ROS_DOMAIN_ID`.
-
-    Raises:
-        MissingExtraError: The extra `ros2` is not installed.
-    """
+class DdsTransport(Transport):
+    """The middleware over Cyclone DDS; `domain` is `ROS_DOMAIN_ID`."""
 
     def __init__(self, domain: int = 0) -> None:
         try:
@@ -152,42 +155,36 @@ class DdsTransport:
         self._participant = DomainParticipant(domain)
         self._wakes = WaitSet(self._participant)
         self._heard: dict[Any, Callable[[Any], None]] = {}
+        self._unheard: deque[tuple[Any, Any]] = (
+            deque()
+        )  # let go by the listening thread, which may be in them
         self._writers: list[Any] = []  # kept alive: one that is dropped leaves the wire
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="cpor-dds", daemon=True)
         self._thread.start()
 
-    def subscribe(self, topic: str, kind: str, heard: Heard, latched: bool = False) -> Callable[[], None]:
-        """Hear a topic."""
-        times = SentTimes()
-
-        def came(sample: Any) -> None:
-            sent_s = times.estimate(sample.sample_info.source_timestamp, time.monotonic())
-            try:
-                message: Message | WireError = decode(sample.raw, kind)
-            except WireError as error:
-                message = error
-            heard(message, sent_s)
-
+    def _hear_raw(self, topic: str, kind: str, came: CameRaw, latched: bool) -> Callable[[], None]:
         reader = self._reader(f"rt{topic}", kind, best_effort=not latched, latched=latched)
-        condition = self._hear(reader, came)
+        condition = self._hear(reader, lambda sample: came(sample.raw, sample.sample_info.source_timestamp))
 
         def end() -> None:
             del self._heard[reader]
-            self._wakes.detach(condition)
+            self._unheard.append((reader, condition))
 
         return end
 
-    def publish(self, topic: str, kind: str, latched: bool = False) -> "_Writer":
+    def publish(self, topic: str, kind: str, latched: bool = False) -> Publisher:
         """Speak on a topic."""
-        return _Writer(self._writer(f"rt{topic}", kind, latched), kind)
+        writer = self._writer(f"rt{topic}", kind, latched)
+        return Publisher(
+            kind, partial(_write, writer, kind), lambda: bool(writer.get_matched_subscriptions())
+        )
 
     def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
         """Answer calls."""
         asked, told = f"{kind}_Request", f"{kind}_Response"
         reader = self._reader(f"rq{name}Request", asked, best_effort=False)
         writer = self._writer(f"rr{name}Reply", told)
-        send = _Writer(writer, told)
 
         def came(sample: Any) -> None:
             found = _split(sample.raw, asked, name)
@@ -196,34 +193,47 @@ class DdsTransport:
             header, request = found
             caller = reader.get_matched_publication_data(sample.sample_info.publication_handle)
 
-            def reply(response: Message) -> None:
+            def reply(response: RosMessage) -> None:
                 if caller is not None:
                     _wait_for_reader(writer, caller.participant_key)
-                send(response, struct.pack("<Qq", *header))
+                _write(writer, told, encode(response, told), header)
 
             answers(request, reply)
 
         self._hear(reader, came)
 
-    def client(self, name: str, kind: str) -> "_Client":
+    def client(self, name: str, kind: str) -> ServiceClient:
         """Call a service."""
         asked, told = f"{kind}_Request", f"{kind}_Response"
-        client = _Client(self._writer(f"rq{name}Request", asked), asked)
+        writer = self._writer(f"rq{name}Request", asked)
         reader = self._reader(f"rr{name}Reply", told, best_effort=False)
+        id_, numbers = int.from_bytes(os.urandom(8), "little"), itertools.count(1)
+        waiting: dict[int, OnReply] = {}
 
         def came(sample: Any) -> None:
             found = _split(sample.raw, told, name)
-            if found is not None:
-                client.take(*found)
+            if found is None or found[0][0] != id_:
+                return  # a reply to another client
+            reply = waiting.pop(found[0][1], None)
+            if reply is not None:
+                reply(found[1])
 
-        client.replies = reader
+        def send(request: RosMessage, reply: OnReply) -> None:
+            number = next(numbers)
+            waiting[number] = reply
+            _write(writer, asked, encode(request, asked), (id_, number))
+
+        def ready() -> bool:
+            return bool(writer.get_matched_subscriptions() and reader.get_matched_publications())
+
         self._hear(reader, came)
-        return client
+        return ServiceClient(send, ready)
 
     def close(self) -> None:
         """Stop listening."""
         self._ended.set()
         self._thread.join()
+        self._let_go()
         self._heard.clear()
         self._writers.clear()
         del self._wakes, self._participant
@@ -233,10 +243,16 @@ class DdsTransport:
 
         while not self._ended.is_set():
             self._wakes.wait(duration(seconds=WAKE_S))
+            self._let_go()
             for reader, came in tuple(self._heard.items()):
                 for sample in reader.take(8):
                     if hasattr(sample, "raw") and reader in self._heard:  # else a publisher that went
                         came(sample)
+
+    def _let_go(self) -> None:
+        while self._unheard:
+            _, condition = self._unheard.popleft()
+            self._wakes.detach(condition)
 
     def _hear(self, reader: Any, came: Callable[[Any], None]) -> Any:
         from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
@@ -262,58 +278,20 @@ class DdsTransport:
         return self._writers[-1]
 
 
-class _Writer:
-    """Sends messages of a kind."""
+def _write(writer: Any, kind: str, raw: bytes, header: tuple[int, int] | None = None) -> None:
+    """Send bytes, those of a service with its header; what is not taken in time is lost, and logged."""
+    from cyclonedds.core import DDSException
 
-    def __init__(self, writer: Any, kind: str) -> None:
-        self._writer, self._kind = writer, kind
-
-    def __call__(self, message: Message, header: bytes = b"") -> None:
-        """Send one, its header before it; what is not taken in time is lost, and logged."""
-        from cyclonedds.core import DDSException
-
-        made = wire_type(self._kind)
-        sample = made.__new__(made)
-        raw = encode(message, self._kind)
-        sample.raw = raw[:4] + header + raw[4:] if header else raw
-        try:
-            self._writer.write(sample)
-        except DDSException as error:
-            _log.warning("a message %s was not sent: %s", self._kind, error)
-
-    def wanted(self) -> bool:
-        """Whether anybody hears it."""
-        return bool(self._writer.get_matched_subscriptions())
+    made = wire_type(kind)
+    sample = made.__new__(made)
+    sample.raw = raw if header is None else raw[:4] + struct.pack("<Qq", *header) + raw[4:]
+    try:
+        writer.write(sample)
+    except DDSException as error:
+        _log.warning("a message %s was not sent: %s", kind, error)
 
 
-class _Client:
-    """Calls a service; replies are told apart by the number of the request."""
-
-    def __init__(self, writer: Any, kind: str) -> None:
-        self.replies: Any = None
-        self._writer, self._send = writer, _Writer(writer, kind)
-        self._id, self._numbers = int.from_bytes(os.urandom(8), "little"), itertools.count(1)
-        self._waiting: dict[int, OnReply] = {}
-
-    def __call__(self, request: Message, reply: OnReply) -> None:
-        """Send a request."""
-        number = next(self._numbers)
-        self._waiting[number] = reply
-        self._send(request, struct.pack("<Qq", self._id, number))
-
-    def ready(self) -> bool:
-        """Whether both ends of a server were found."""
-        found = self._writer.get_matched_subscriptions() and self.replies.get_matched_publications()
-        return bool(found)
-
-    def take(self, header: tuple[int, int], response: Message) -> None:
-        """A reply that came, perhaps to another client."""
-        reply = self._waiting.pop(header[1], None) if header[0] == self._id else None
-        if reply is not None:
-            reply(response)
-
-
-def _split(raw: Any, kind: str, name: str) -> tuple[tuple[int, int], Message] | None:
+def _split(raw: Any, kind: str, name: str) -> tuple[tuple[int, int], RosMessage] | None:
     """The header of a half of a service, and the half; None for bytes that are none."""
     if len(raw) < 4 + _HEADER:
         return None  # the client is not known: it stands in the missing part

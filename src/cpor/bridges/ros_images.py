@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
+from scipy.spatial.transform import Rotation
 
 from cpor.errors import SceneFileError
 from cpor.io import images
@@ -74,15 +75,7 @@ def is_colour(message: Any) -> bool:
 
 
 def read_colour(message: Any, name: str) -> UInt8[np.ndarray, "h w 3"]:
-    """The photograph of an Image or CompressedImage. Shape (h, w, 3).
-
-    Args:
-        message: The message.
-        name: What errors call it, such as its topic.
-
-    Raises:
-        RosImageError: It holds no photograph, or is damaged.
-    """
+    """The photograph of an Image or CompressedImage; errors call it `name`. Shape (h, w, 3)."""
     if not hasattr(message, "encoding"):
         # What is decoded says itself how its channels lie; `format` only repeats what was encoded.
         return images.decode_photograph(bytes(message.data), name).pixels
@@ -125,22 +118,12 @@ def read_camera(message: Any, name: str) -> CameraModel | None:
 
 
 def pose_matrix(translation: Any, rotation: Any) -> Float[np.ndarray, "4 4"]:
-    """The matrix [m] of a ROS translation and quaternion. Shape (4, 4).
-
-    Raises:
-        RosImageError: The quaternion has no direction.
-    """
-    x, y, z, w = (float(getattr(rotation, each)) for each in "xyzw")
-    norm = x * x + y * y + z * z + w * w
-    if not norm > 1e-12:
+    """The matrix [m] of a ROS translation and quaternion. Shape (4, 4)."""
+    quaternion = np.array([float(getattr(rotation, each)) for each in "xyzw"])
+    if not quaternion @ quaternion > 1e-12:
         raise RosImageError("a transform has a quaternion of length 0")
-    s = 2.0 / norm
     T = np.eye(4)
-    T[:3, :3] = [
-        [1 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w)],
-        [s * (x * y + z * w), 1 - s * (x * x + z * z), s * (y * z - x * w)],
-        [s * (x * z - y * w), s * (y * z + x * w), 1 - s * (x * x + y * y)],
-    ]
+    T[:3, :3] = Rotation.from_quat(quaternion).as_matrix()
     T[:3, 3] = [float(getattr(translation, each)) for each in "xyz"]
     return T
 

@@ -15,6 +15,7 @@ No leaf blocks a tick: what takes time runs in a thread, and the leaf is RUNNING
 cancelled stops the arm and waits for it to stand still. A failure is never "grasp". Needs the extra `trees`.
 """
 
+import operator
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -57,12 +58,8 @@ AskFor: TypeAlias = Callable[[Answer | None], Action | None]
 class Cell:
     """What the leaves work with.
 
-    Attributes:
-        robot: Sees and acts.
-        system: Finds objects and decides.
-        find: Finds the object asked for in a scene; or its id, where ids are kept.
-        settings: How often a lost frame is tried again, whether frames may repeat and ids are kept, and how
-            often to look at a delivery, as in the loop.
+    `find` finds the object asked for in a scene, or is its id, where ids are kept. Of the loop's settings
+    count how often a lost frame is tried again, whether frames may repeat, and how a delivery is looked at.
     """
 
     robot: Robot
@@ -253,37 +250,22 @@ class CheckDelivery(_RobotLeaf):
         return Status.SUCCESS if board.delivery.known == "out" else Status.FAILURE
 
 
-class _Is(Behaviour):
-    """SUCCESS where `next` is one of these."""
-
-    def __init__(self, *wanted: Next) -> None:
-        super().__init__(f"Next is {' or '.join(wanted)}")
-        self._wanted = wanted
-        self._board: Any = self.attach_blackboard_client(self.name, NAMESPACE)
-        self._board.register_key("next", access=Access.READ)
-
-    def update(self) -> Status:
-        """Compare."""
-        return Status.SUCCESS if self._board.next in self._wanted else Status.FAILURE
-
-
 def fetch_tree(cell: Cell, ask: AskFor, most_actions: int = 12, most_failures: int = 3) -> Behaviour:
     """An example: look, decide, ask where needed, act, until a look shows that the target is out.
 
     The root is SUCCESS then; FAILURE where looking, asking or acting failed too often, and where no look
     tells whether the target is out. `root.stop(INVALID)` cancels it at any tick and leaves the arm at rest.
-
-    Args:
-        cell: Robot, system and target.
-        ask: Asked where nothing is likely enough to be right.
-        most_actions: Actions at most.
-        most_failures: Rounds in a row that may fail.
+    At most `most_failures` rounds in a row may fail.
     """
 
     def sequence(name: str, *children: Behaviour) -> Behaviour:
         return py_trees.composites.Sequence(name, memory=True, children=list(children))
 
-    remove_first = sequence("Put aside", _Is("remove"), Act("Remove", cell))
+    def next_is(wanted: Next) -> Behaviour:
+        check = py_trees.common.ComparisonExpression(f"/{NAMESPACE}/next", wanted, operator.eq)
+        return py_trees.behaviours.CheckBlackboardVariableValue(f"Next is {wanted}", check)
+
+    remove_first = sequence("Put aside", next_is("remove"), Act("Remove", cell))
     round_ = sequence(
         "One round",
         Look("Look", cell),
@@ -294,7 +276,7 @@ def fetch_tree(cell: Cell, ask: AskFor, most_actions: int = 12, most_failures: i
             memory=True,
             children=[
                 sequence("Clear the way", py_trees.decorators.SuccessIsFailure("Go on", remove_first)),
-                sequence("Deliver", _Is("grasp"), Act("Grasp", cell), CheckDelivery("Check", cell)),
+                sequence("Deliver", next_is("grasp"), Act("Grasp", cell), CheckDelivery("Check", cell)),
             ],
         ),
     )

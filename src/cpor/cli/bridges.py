@@ -148,8 +148,7 @@ def ros2(
     """Run a ROS 2 node, without rclpy: objects, decision, annotated picture; a service and actions."""
     from cpor.bridges.ros2_camera import open_transport
     from cpor.bridges.ros2_node import DecideNode, spin
-    from cpor.bridges.ros2_retrieve import Attached
-    from cpor.bridges.ros2_settings import NodeSettings
+    from cpor.bridges.ros2_parameters import NodeSettings
     from cpor.robot.robot_file import open_robot, read_robot_file
     from cpor.words.grounding import parse_point
 
@@ -162,7 +161,7 @@ def ros2(
     attached = None
     if robot is not None:
         options, loop = read_robot_file(config)
-        attached = Attached(open_robot(robot, options, live), loop)
+        attached = (open_robot(robot, options, live), loop)
     node = DecideNode(open_transport(transport, domain, prefix), settings, system, attached)
     typer.echo(f"Listening to {color} in domain {domain}; answers on {prefix}/decision  (Ctrl-C ends it)")
     spin(node, typer.echo)

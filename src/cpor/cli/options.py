@@ -283,11 +283,11 @@ def looks_like_bag(path: Path) -> bool:
 def _look_into_bag(
     system: "System", source: list[Path], given: Given, corners: "tuple[PixelPoint, ...] | None"
 ) -> "View":
-    from cpor.bridges.bags import Topics, open_bag
+    from cpor.bridges.bags import open_bag
 
     if len(source) > 1:
         raise InvalidSettingError("give one bag alone; --depth names the topic of its depth")
-    bag = open_bag(source[0], Topics(given.color, given.depth))
+    bag = open_bag(source[0], given.color, given.depth)
     number = given.frame
     if number is not None and (given.at is not None or number >= len(bag.frames)):
         raise InvalidSettingError(f"--frame must be below {len(bag.frames)}, and goes without --at")

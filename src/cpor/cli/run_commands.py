@@ -156,7 +156,7 @@ def _dataset(
     from cpor.paper.runs.dataset import read_dataset, read_logged_dataset
 
     if dataset is not None and looks_like_bag(dataset) and scores is None and truth is None:
-        from cpor.bridges.bag_dataset import read_bag_dataset
+        from cpor.bridges.bags import read_bag_dataset
 
         return read_bag_dataset(dataset, color, depth)
     if color is not None or depth is not None:

@@ -15,8 +15,7 @@ from cpor.paper.robot_table import Cause, ScenarioRecord
 from cpor.parts import NONE
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
 from cpor.sim.dataset.manifest import Tier
-from cpor.sim.physics.sweep import sweep_relations
-from cpor.sim.physics.true_relations import has_cycle
+from cpor.sim.physics.true_relations import has_cycle, sweep_relations
 from cpor.sim.staged_run import DemoSettings, Eyes, Stage, demonstrate, set_stage
 
 SIGNED_OFF = "the robot table: every row decides with the same prior, in simulation only"

@@ -23,9 +23,9 @@ from cpor.decision import Action, Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.robot.safe_stop import stopping
 from cpor.scene import Scene
+from cpor.sim.arm.pick import Tray
 from cpor.sim.dataset.manifest import Tier
-from cpor.sim.dataset.verdict import Verdict, judge
-from cpor.sim.physics.trays import Tray
+from cpor.sim.dataset.recognition import Verdict, judge
 from cpor.sim.staged_run import DemoSettings, Eyes, Stage, set_stage
 from cpor.truth import right_actions
 
@@ -102,12 +102,7 @@ class RetrieveEnv(gymnasium.Env[GymObservation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[GymObservation, GymObservation]:
-        """A new heap.
-
-        Args:
-            seed: Random seed from which heaps are drawn.
-            options: `heap`: the seed of this heap, as `cpor demo --seed` and the robot table count them.
-        """
+        """A new heap; `options["heap"]` is its seed, as `cpor demo --seed` and the robot table count them."""
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**31))
         self._heap = int((options or {}).get("heap", drawn))

@@ -24,8 +24,7 @@ from cpor.sim.camera.look import SceneLook, plain_look
 from cpor.sim.camera.sensor import sensor_preset
 from cpor.sim.camera.views import Views, cast_views
 from cpor.sim.dataset.manifest import Tier
-from cpor.sim.dataset.recognition import Recognition
-from cpor.sim.dataset.verdict import Verdict, judge
+from cpor.sim.dataset.recognition import Recognition, Verdict, judge
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap
 from cpor.sim.physics.true_relations import occlusion_relations, sweep_relations, union
@@ -69,16 +68,7 @@ class DemoSettings:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A heap with a robot beside it, before anything moves.
-
-    Attributes:
-        heap: The heap and its target.
-        world: The same heap with the arm.
-        look: Its light.
-        robot: The arm and its camera.
-        segmenter: Finds the objects.
-        film: What the arm does, for an animation.
-    """
+    """A heap with a robot beside it, before anything moves."""
 
     heap: Heap
     world: World
@@ -202,13 +192,7 @@ class Demonstration:
 def set_stage(
     seed: int, settings: DemoSettings, watch: Callable[[World], None] = lambda world: None
 ) -> Stage:
-    """Heap a bin, name a target, put the robot beside it.
-
-    Args:
-        seed: Random seed of the heap and of the camera's noise.
-        settings: How deep the target lies, how the camera fails, what finds the objects.
-        watch: Told the world after every control step of the arm; it must not change it.
-    """
+    """Heap a bin, name a target, put the robot beside it; `watch` sees the world after every control step."""
     heap = make_heap(seed, HeapSettings(tier=settings.tier))
     poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
     friction = settings.finger_friction
@@ -235,18 +219,7 @@ def demonstrate(
     sign_off_prior: str | None = None,
     **person: Unpack[PersonCallbacks],
 ) -> Demonstration:
-    """Retrieve the target, and judge each action by the truth when it is begun.
-
-    Args:
-        stage: As `set_stage` left it.
-        settings: How many attempts.
-        system: Looks and decides; by default one for the stage's eyes.
-        record: Where every cycle is written.
-        on_decision: Called before the arm moves.
-        on_cycle: Called after, with what the truth says.
-        sign_off_prior: The person who allows a prior for missing answers, and why; see `LoopSettings`.
-        person: How a person takes part, as in `retrieve`.
-    """
+    """Retrieve the target, and judge each action by the truth when it is begun; the rest as in `retrieve`."""
     verdicts: dict[int, Verdict] = {}
     witness = Witness(stage)
 
@@ -293,14 +266,7 @@ def deepest_point(ids: Int32[np.ndarray, "h w"], obj: int) -> PixelPoint | None:
 
 
 class Pointer:
-    """A person who points at the target whenever the loop does not recognise it by itself.
-
-    Args:
-        stage: Where the target lies.
-
-    Attributes:
-        times: How often they pointed at it.
-    """
+    """A person who points at the target, `times` so far, when the loop does not recognise it by itself."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -320,11 +286,7 @@ class Pointer:
 
 
 class Witness:
-    """A person who knows the truth, and what is truly asked for.
-
-    Args:
-        stage: Before anything moves; its heap names the first target.
-    """
+    """A person who knows the truth, and what is truly asked for."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

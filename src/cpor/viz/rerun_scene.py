@@ -22,7 +22,7 @@ from cpor.perception.object_list import list_objects
 from cpor.pipeline import UNSEEN
 from cpor.robot.cycle import Cycle, Ended
 from cpor.scene import BlockedBy, Observation, Scene
-from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.dataset.recognition import Verdict
 from cpor.viz.mask_outlines import trace_mask
 from cpor.viz.overlay import LEAST_P, Marks, acted_on
 from cpor.viz.overlay_marks import BLUE, ORANGE, SKY

@@ -14,7 +14,7 @@ from cpor.relations import Label
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import read_run
 from cpor.scene import BlockedBy, Scene
-from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.dataset.recognition import Verdict
 from cpor.viz.overlay import Marks, Window, draw_scene, encode_picture, window_around
 from cpor.viz.page_parts import data_url, image, score_bars, whole_page
 from cpor.viz.words import (

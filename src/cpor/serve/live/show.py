@@ -24,7 +24,7 @@ from cpor.serve.live.controls import RunControls
 from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, StateTold
 from cpor.serve.live.run_limits import RunLimits
 from cpor.sim.arm.film import Projector, close_camera
-from cpor.sim.dataset.verdict import Verdict
+from cpor.sim.dataset.recognition import Verdict
 from cpor.sim.physics.world import World
 from cpor.sim.staged_run import Demonstration, DemoSettings, Stage, demonstrate, set_stage
 from cpor.viz.overlay import Marks, Window, draw_scene, window_around

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -15,11 +14,7 @@ from cpor.sim.physics.world import World
 
 
 class Film:
-    """Takes down how the world stands, every so often; give it to the robot as `watch`.
-
-    Args:
-        every_s: Time between two frames, on the world's own clock. [s]
-    """
+    """Takes down how the world stands every `every_s` seconds; give it to the robot as `watch`. [s]."""
 
     def __init__(self, every_s: float = 0.1) -> None:
         self.every_s = every_s
@@ -42,15 +37,10 @@ class Film:
         camera: CameraSetup,
         most: int = 160,
         progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-    ) -> "Reel":
-        """The pictures; the only place where frames are left out, since each costs a second or so.
+    ) -> tuple[list[UInt8[np.ndarray, "h w 3"]], float]:
+        """At most so many pictures, the first and the last among them, and the time between two. [s].
 
-        Args:
-            world: The one that was filmed.
-            look: Its light, table and bin.
-            camera: From where.
-            most: At most this many, evenly over the film; the first and the last always.
-            progress: Told `(what, done, total)`.
+        Only here frames are left out, since each costs a second or so.
         """
         count = min(most, len(self._poses))
         chosen = np.unique(np.linspace(0, len(self._poses) - 1, count).round().astype(int)).tolist()
@@ -60,17 +50,11 @@ class Film:
             frames.append(projector.picture(self._poses[k]))
             progress("film", done, len(chosen))
         shown_s = self.every_s * (len(self._poses) - 1) / max(1, len(frames) - 1)
-        return Reel(tuple(frames), shown_s)
+        return frames, shown_s
 
 
 class Projector:
-    """Makes pictures of poses of a world, which may go on moving meanwhile.
-
-    Args:
-        world: The one that is filmed.
-        look: Its light, table and bin.
-        camera: From where.
-    """
+    """Makes pictures of poses of a world, which may go on moving meanwhile."""
 
     def __init__(self, world: World, look: SceneLook, camera: CameraSetup) -> None:
         self._stage = replace(world, data=mujoco.MjData(world.model))
@@ -82,18 +66,6 @@ class Projector:
         stage.data.qpos[:] = pose
         mujoco.mj_kinematics(stage.model, stage.data)
         return render_rgb(stage, self._camera, cast_views(stage, self._camera), self._look)
-
-
-class Reel(NamedTuple):
-    """A developed film.
-
-    Attributes:
-        frames: Each of shape (h, w, 3).
-        frame_s: Time from one to the next, on the world's own clock. [s]
-    """
-
-    frames: tuple[UInt8[np.ndarray, "h w 3"], ...]
-    frame_s: float
 
 
 def film_camera(width: int = 480, height: int = 360) -> CameraSetup:

@@ -5,8 +5,6 @@ from the tool's direction, joints 2 to 4 from a planar triangle. Two signs each 
 eight branches; a straight line stays on one branch, so that the arm never flips on the way.
 """
 
-from dataclasses import dataclass
-
 import mujoco
 import numpy as np
 from jaxtyping import Float
@@ -66,25 +64,8 @@ def _rotation_46(q5: np.ndarray, q6: np.ndarray) -> np.ndarray:
     return np.array(rows).transpose(2, 0, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class JointPath:
-    """A straight motion of the gripper.
-
-    Attributes:
-        joints: Postures along it. Shape (k, 6). [rad]
-        branch: The branch of `inverse` all of them lie on.
-    """
-
-    joints: Float[np.ndarray, "k 6"]
-    branch: int
-
-
 class Kinematics:
-    """Postures and straight motions of the arm in its cell; knows table and bin, but no object.
-
-    Args:
-        bin: The bin, None on a bare table.
-    """
+    """Postures and straight motions of the arm in its cell; knows table and bin, but no object."""
 
     def __init__(self, bin: Bin | None) -> None:
         self._model = _cell(bin)
@@ -103,14 +84,7 @@ class Kinematics:
         return T
 
     def postures(self, T_world_gripper: Float[np.ndarray, "n 4 4"]) -> Float[np.ndarray, "n 8 6"]:
-        """All postures for poses of the gripper, by branch; NaN where out of reach.
-
-        Args:
-            T_world_gripper: Shape (n, 4, 4). [m]
-
-        Returns:
-            Joint angles. Shape (n, 8, 6). [rad]
-        """
+        """Joint angles for poses of the gripper, by branch; NaN out of reach. Shape (n, 8, 6). [rad], [m]."""
         T = np.array(T_world_gripper, dtype=np.float64)
         T[:, :3, 3] -= ur3e.FLANGE_TO_TIPS * T[:, :3, 2]
         T[:, 2, 3] -= ur3e.BASE_HEIGHT
@@ -132,7 +106,7 @@ class Kinematics:
         near: Float[np.ndarray, " 6"],
         steps: int = 8,
         must_be_free: bool = True,
-    ) -> JointPath | None:
+    ) -> Float[np.ndarray, "steps 6"] | None:
         """A straight motion from one pose of the gripper to another, without a collision.
 
         Args:
@@ -144,7 +118,7 @@ class Kinematics:
             must_be_free: Whether a motion that touches something is refused.
 
         Returns:
-            The motion; None where no branch makes it.
+            Postures along it, all on one branch; None where no branch makes it. Shape (steps, 6). [rad]
         """
         T = np.repeat(end[None], steps, axis=0)
         T[:, :3, 3] = np.linspace(start[:3, 3], end[:3, 3], steps)
@@ -160,7 +134,7 @@ class Kinematics:
                 continue
             looks = joints[np.linspace(0, steps - 1, 4).astype(int)]
             if not (must_be_free and any(self.collides(q, opening) for q in looks)):
-                return JointPath(joints, branch)
+                return joints
         return None
 
     def is_free(

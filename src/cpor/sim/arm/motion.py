@@ -151,12 +151,7 @@ class Motion:
         return self._follow(joints, seconds, None, guard_n)
 
     def follow(self, joints: Float[np.ndarray, "k 6"], times_s: Float[np.ndarray, " k"]) -> None:
-        """Be at postures at times, counted from now.
-
-        Args:
-            joints: Postures. Shape (k, 6). [rad]
-            times_s: When; ascending. Shape (k,). [s]
-        """
+        """Be at postures (k, 6) at ascending times (k,), counted from now. [rad], [s]."""
         period = self.world.model.opt.timestep * STEPS_PER_CONTROL
         at, knots = np.arange(period, times_s[-1] + period, period), np.concatenate([[0.0], times_s])
         path = np.vstack([self.joints, joints])

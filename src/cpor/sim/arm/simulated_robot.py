@@ -19,7 +19,7 @@ from cpor.robot.protocol import HEARTBEAT_S, Outcome, OutcomeKind, RobotState, R
 from cpor.scene import Camera, DetectedObject, Observation, Scene
 from cpor.sim.arm import ur3e
 from cpor.sim.arm.motion import Motion, MotionEndedError
-from cpor.sim.arm.pick import Picker
+from cpor.sim.arm.pick import Picker, Tray, Trays
 from cpor.sim.camera.look import SceneLook, plain_look
 from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import SensorModel, sensor_preset
@@ -28,7 +28,6 @@ from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.sim.physics.settle import settle
-from cpor.sim.physics.trays import Tray, Trays
 from cpor.sim.physics.world import HEAP_CENTRE, World
 
 MAX_TRIES = 3
@@ -156,13 +155,7 @@ class SimulatedRobot:
         return self._motion.opening
 
     def pick(self, grasps: list[GraspPose], name: str, tray: Tray) -> Outcome:
-        """Take what grasps close on, best first, and bring it to a tray.
-
-        Args:
-            grasps: Grasps of one object.
-            name: What messages call it.
-            tray: Where it goes.
-        """
+        """Take what grasps close on, best first, and bring it to a tray."""
         return self._act(lambda: self._try(grasps, name, tray))
 
     def follow(self, joints: Float[np.ndarray, "k 6"], times_s: Float[np.ndarray, " k"]) -> Outcome:
@@ -267,8 +260,8 @@ class SimulatedRobot:
         failures: list[str] = []
         # A grasp that failed would fail again: the others first.
         grasps = sorted(grasps, key=lambda grasp: any(_alike(grasp, failed) for failed in self._failed))
-        for plan in self._picker.plans(grasps):
-            failure = self._picker.attempt(plan)
+        for grasp, down in self._picker.plans(grasps):
+            failure = self._picker.attempt(grasp, down)
             if failure is None:
                 arrived = self._picker.carry(tray)
                 self._trays.clear()
@@ -279,7 +272,7 @@ class SimulatedRobot:
                     return Outcome("done", f"{name} was put into the {tray} tray{tries}", holding=True)
                 return Outcome("dropped", f"{name} was taken{tries}, but lost on the way")
             failures.append(failure)
-            self._failed.append(plan.grasp)
+            self._failed.append(grasp)
             # What slipped lies elsewhere now: look again instead of groping for it.
             if failure == "slipped" or len(failures) == MAX_TRIES:
                 break
@@ -302,13 +295,7 @@ class SimulatedRobot:
 
 
 def build(seed: int = 0, tier: Tier | None = None, sensor: str = "default") -> SimulatedRobot:
-    """The robot `simulated` of `cpor.robots`: a UR3e beside a bin with a heap in it.
-
-    Args:
-        seed: Random seed for the heap and the camera noise.
-        tier: How deep one of the objects is buried; None: anything.
-        sensor: How the camera fails; see `sensor_preset`.
-    """
+    """The robot `simulated` of `cpor.robots`: a UR3e beside a bin with a heap, a target as deep as asked."""
     heap = make_heap(seed, HeapSettings(tier=tier))
     poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
     world = build_world(heap.world.objects, poses, heap.world.bin, arm=True)
@@ -327,9 +314,6 @@ class SimulatorMasks:
     """True masks of what the robot's camera sees; implements `cpor.perception.segmenter.Segmenter`.
 
     An object of which no pixel shows is not found, as with any other segmenter.
-
-    Args:
-        robot: Whose camera took the frames.
     """
 
     def __init__(self, robot: SimulatedRobot) -> None:

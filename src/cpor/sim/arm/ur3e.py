@@ -66,10 +66,6 @@ def add_arm(spec: mujoco.MjSpec, finger_friction: float) -> None:
 
     Arm and gripper touch objects, table and bin, but not themselves: `Kinematics` refuses postures in
     which they would.
-
-    Args:
-        spec: The world; changed.
-        finger_friction: Sliding friction between the finger pads and whatever they hold.
     """
     base = spec.worldbody.add_body(name="arm_base")
     pedestal = (0.06, BASE_HEIGHT / 2, 0.0)

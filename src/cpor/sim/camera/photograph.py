@@ -20,18 +20,7 @@ def photograph(
     supersample: int = 1,
     threads: int = 1,
 ) -> Scene:
-    """The scene a camera records, with true masks and names, and without true relations.
-
-    Args:
-        world: As it stands.
-        camera: From where.
-        look: Light, table and bin.
-        sensor: None for a perfect one.
-        rng: Where the sensor's errors come from.
-        views: What `cast_views` gave of the same world and camera, if it was called already.
-        supersample: See `render_rgb`.
-        threads: How many to use; the result does not depend on it.
-    """
+    """The scene a camera records, with true masks and names, without true relations; sensor None: perfect."""
     if views is None:
         views = cast_views(world, camera, threads)
     rgb = render_rgb(world, camera, views, look, supersample, threads)

@@ -19,8 +19,7 @@ from cpor.errors import SimulationError
 from cpor.io.depth import resize_depth
 from cpor.scene import Intrinsics, Observation
 from cpor.sim.camera.look import SceneLook
-from cpor.sim.camera.rays import FAR, cast_depth, gather_geometry
-from cpor.sim.camera.views import CameraSetup, Views
+from cpor.sim.camera.views import FAR, CameraSetup, Views, cast_depth, gather_geometry
 from cpor.sim.dataset.manifest import SensorName
 from cpor.sim.objects.textures import list_surfaces
 from cpor.sim.physics.world import World
@@ -135,11 +134,7 @@ _EDGE_STEP = 0.015
 
 
 def sensor_preset(name: str) -> SensorModel | None:
-    """A sensor by name, see `SensorName`; None for `none`, which is perfect.
-
-    Raises:
-        SimulationError: There is no such preset.
-    """
+    """A sensor by name, see `SensorName`; None for `none`, which is perfect."""
     for known, sensor in _PRESETS.items():
         if known == name:
             return sensor

@@ -10,8 +10,7 @@ from cpor.errors import SimulationError
 from cpor.scene import Intrinsics
 from cpor.sim.camera import _shade_kernels as kernels
 from cpor.sim.camera.look import Light, SceneLook
-from cpor.sim.camera.rays import Geometry, cast_depth, gather_geometry
-from cpor.sim.camera.views import CameraSetup, Views, cast_views
+from cpor.sim.camera.views import CameraSetup, Geometry, Views, cast_depth, cast_views, gather_geometry
 from cpor.sim.objects.textures import list_surfaces
 from cpor.sim.physics.world import World
 

@@ -84,13 +84,7 @@ _MAKING = ".making"
 
 @dataclass(frozen=True)
 class DatasetPlan:
-    """What to make.
-
-    Attributes:
-        split: What it is: `dev`, `test`, or `seed 7, all tiers`.
-        settings: Settings of every scene.
-        cases: The scenes.
-    """
+    """What to make; `split` is `dev`, `test`, or such as `seed 7, all tiers`."""
 
     split: str
     settings: DatasetSettings
@@ -229,11 +223,7 @@ def _write_case(case: CasePlan, settings: DatasetSettings, out: Path) -> CaseEnt
 
 
 def simulate_case(plan: CasePlan, settings: DatasetSettings) -> tuple[Scene, CaseEntry]:
-    """One scene with its truths, and what the manifest says of it.
-
-    Raises:
-        SimulationError: No heap as asked comes of the seed.
-    """
+    """One scene with its truths, and what the manifest says of it."""
     heap = make_heap(
         plan.seed,
         HeapSettings(

@@ -61,13 +61,7 @@ class DatasetSettings(BaseModel):
 
 
 class CasePlan(BaseModel):
-    """A scene to be made.
-
-    Attributes:
-        name: Name of its folder.
-        seed: What it is made from.
-        tier: How deep the target lies; None: as it falls.
-    """
+    """A scene to be made in the folder `name`; its target lies as deep as `tier`, None: as it falls."""
 
     model_config = _STRICT
 
@@ -133,12 +127,7 @@ class SplitCase(NamedTuple):
 
 
 def read_split(folder: str | Path) -> Iterator[SplitCase]:
-    """The cases of a simulated data set, one by one, in the order of the manifest.
-
-    Raises:
-        InputFileError: There is no whole data set.
-        SceneFileError: A scene folder is damaged.
-    """
+    """The cases of a simulated data set, one by one, in the order of the manifest."""
     from cpor.io.scene_folder import read_scene_folder
 
     folder = Path(folder)
@@ -147,11 +136,7 @@ def read_split(folder: str | Path) -> Iterator[SplitCase]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What a data set says of itself.
-
-    Raises:
-        InputFileError: There is none, or it is damaged.
-    """
+    """What a data set says of itself."""
     place = folder / MANIFEST
     if not place.is_file():
         unfinished = (folder / ".making").is_dir()

@@ -1,16 +1,19 @@
-"""What a segmenter found, matched with what is truly there; MuJoCo is not needed.
+"""What a segmenter found, matched with what is truly there; and what the truth says of an action.
 
-A found object is the true object that owns most of its visible pixels, or none where that is background. True
-objects that nothing found is get ids of their own above those found: the truth has them, no mask does.
+MuJoCo is not needed. A found object is the true object that owns most of its visible pixels, or none where
+that is background. True objects that nothing found is get ids of their own above those found: the truth has
+them, no mask does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int32
 
+from cpor.decision import Action, Defer, Grasp
 from cpor.scene import BlockedBy, TrueRelations
+from cpor.truth import chain_of, is_wrong
 
 
 @dataclass(frozen=True)
@@ -84,3 +87,29 @@ class Recognition:
         )
         known = {k for obj in truth.objects for k in self.pieces(obj)}
         return TrueRelations(frozenset({*self.owner, *known}), pairs)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the truth says of an action: whether it is wrong, and why, in words."""
+
+    is_wrong: bool
+    because: str = ""
+
+
+def judge(action: Action, target: int, truth: Set[BlockedBy], name: Callable[[int], str]) -> Verdict:
+    """Judge an action by the true relations at its time; `name` gives the name of an object."""
+    if isinstance(action, Defer) or not is_wrong(action, target, truth):
+        return Verdict(False)
+    obj = int(action.obj)  # type: ignore[call-overload]
+    above = sorted(blocker for blocked, blocker in truth if blocked == obj)
+    if above:
+        verb = "lies" if len(above) == 1 else "lie"
+        return Verdict(True, f"{_join([name(k) for k in above])} still {verb} in its way")
+    if not isinstance(action, Grasp) and obj not in chain_of(target, truth):
+        return Verdict(True, f"it is not in the way of {name(target)}")
+    return Verdict(True, "it is not what was asked for")
+
+
+def _join(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

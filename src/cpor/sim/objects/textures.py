@@ -38,11 +38,7 @@ class SurfaceTable:
 
 
 def list_surfaces(world: World, look: SceneLook) -> SurfaceTable:
-    """What each geom looks like: objects as their parts say, table and bin as `look` says, the rest by rgba.
-
-    Raises:
-        SimulationError: A body has not as many geoms as its object has parts.
-    """
+    """What each geom looks like: objects as their parts say, table and bin as `look` says, others by rgba."""
     model = world.model
     surfaces = [_surface_of_static(model, number, look) for number in range(model.ngeom)]
     for obj, thing in world.objects.items():

@@ -61,9 +61,6 @@ def build_world(
         bin: None for a bare table.
         arm: Whether the UR3e stands in the origin.
         finger_friction: Friction of the arm's fingers.
-
-    Raises:
-        InvalidSettingError: An object has no pose, or an id is not positive.
     """
     if arm:
         from cpor.sim.arm.ur3e import add_arm

@@ -158,11 +158,7 @@ class Heap:
 
 
 def make_heap(seed: int, settings: HeapSettings) -> Heap:
-    """The heap of a seed: the same bytes wherever and whenever it is made.
-
-    Raises:
-        SimulationError: No heap of `max_tries` had such a target.
-    """
+    """The heap of a seed: the same bytes wherever and whenever it is made."""
     if seed < 0:
         raise InvalidSettingError(f"seed is {seed}; it must be 0 or more")
     camera = settings.camera if settings.camera is not None else overhead_camera()
@@ -203,12 +199,8 @@ def remove_blockers(heap: Heap, count: int) -> Heap:
         taken = int(rng.choice(next_ones))
         kept = [obj for obj in heap.world.objects if obj != taken]
         world, target = _keep(heap.world, kept), kept.index(heap.target) + 1
-        settled = settle(world)
-        if (
-            not settled.ok
-            or len(_inside(world)) < len(kept)
-            or drift(world, quiet_m=QUIET_DRIFT) >= MAX_DRIFT
-        ):
+        still, depth = settle(world)
+        if not still or len(_inside(world)) < len(kept) or drift(world, quiet_m=QUIET_DRIFT) >= MAX_DRIFT:
             break
         views = cast_views(world, heap.camera)
         occlusion = occlusion_relations(views)
@@ -221,7 +213,7 @@ def remove_blockers(heap: Heap, count: int) -> Heap:
             tier=tier_of(target, occlusion),
             views=views,
             occlusion=occlusion,
-            penetration_m=settled.penetration_m,
+            penetration_m=depth,
         )
     return heap
 
@@ -250,9 +242,9 @@ def drop_heap(rng: np.random.Generator, settings: HeapSettings) -> tuple[World, 
         if len(inside) < min(few, count):
             return None
         world = _keep(loose, inside)
-        settled = settle(world)
-        if settled.ok and len(_inside(world)) == len(inside):
-            return (world, settled.penetration_m) if settled.penetration_m < MAX_PENETRATION else None
+        still, depth = settle(world)
+        if still and len(_inside(world)) == len(inside):
+            return (world, depth) if depth < MAX_PENETRATION else None
         loose = world
     return None
 

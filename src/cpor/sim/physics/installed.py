@@ -6,11 +6,7 @@ from cpor.errors import SimulationError
 
 
 def require_mujoco() -> None:
-    """Say what to do where MuJoCo is missing.
-
-    Raises:
-        SimulationError: It cannot be imported.
-    """
+    """Say what to do where MuJoCo is missing."""
     try:
         import mujoco  # noqa: F401
     except ModuleNotFoundError:

@@ -1,8 +1,5 @@
 """Lets a world come to rest, and says how well it lies."""
 
-import time
-from dataclasses import dataclass
-
 import mujoco
 import numpy as np
 
@@ -36,26 +33,12 @@ ROUGH_STEPS = 200
 """Without the fine part some heaps creep for ever."""
 
 
-@dataclass(frozen=True)
-class Settled:
-    """How a world came to rest.
+def settle(world: World, max_steps: int = MAX_STEPS) -> tuple[bool, float]:
+    """Runs the physics until every object lies still, also without drag; then their speeds are exactly 0.
 
-    Attributes:
-        ok: Whether everything lies still.
-        penetration_m: Deepest overlap of two things, 0 where none overlap. [m]
-        seconds: Time it took to compute. [s]
-        steps: Physics steps taken.
+    Returns:
+        Whether everything lies still, and the deepest overlap of two things. [m]
     """
-
-    ok: bool
-    penetration_m: float
-    seconds: float
-    steps: int = 0
-
-
-def settle(world: World, max_steps: int = MAX_STEPS) -> Settled:
-    """Runs the physics until every object lies still, also without drag; then their speeds are exactly 0."""
-    began = time.perf_counter()
     model, data = world.model, world.data
     bodies = list(world.body_of.values())
     steps, ok = settle_roughly(world, max_steps), False
@@ -72,7 +55,7 @@ def settle(world: World, max_steps: int = MAX_STEPS) -> Settled:
         data.qacc_warmstart[:] = 0.0
         data.time = 0.0
     mujoco.mj_forward(model, data)
-    return Settled(ok, penetration(world), time.perf_counter() - began, steps)
+    return ok, penetration(world)
 
 
 def settle_roughly(world: World, max_steps: int = MAX_STEPS) -> int:
@@ -94,10 +77,7 @@ def penetration(world: World) -> float:
 def drift(world: World, seconds: float = 1.0, quiet_m: float = 0.0) -> float:
     """How far the worst object moves when the world is left alone; the world itself is not touched. [m].
 
-    Args:
-        world: The world.
-        seconds: How long it is watched. [s]
-        quiet_m: Watched for half as long where nothing has moved farther than this by then. [m]
+    It is watched for half as long where nothing has moved farther than `quiet_m` by then. [m].
     """
     data = mujoco.MjData(world.model)
     data.qpos[:] = world.data.qpos
