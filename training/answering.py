@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cpor.perception.letterbox import Letterbox
-from cpor.perception.mask_selection import Detections
+from cpor.perception.mask_selection import Detections, Letterbox
 from cpor.scene import Observation
 from training.config import Config
 from training.exported import load_exported

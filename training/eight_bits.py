@@ -27,7 +27,7 @@ from onnxruntime.quantization.shape_inference import quant_pre_process  # type: 
 
 from cpor.errors import SimulationError
 from cpor.io.scene_folder import read_scene_folder
-from cpor.perception.letterbox import Letterbox
+from cpor.perception.mask_selection import Letterbox
 from cpor.perception.network_file import CHECKSUMS
 from cpor.scene import Observation
 from cpor.sim.dataset.make import DatasetSettings, plan_split, simulate_case

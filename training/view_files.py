@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cpor.perception.letterbox import Letterbox
-from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
+from cpor.perception.mask_selection import Detections, Letterbox, MaskSettings, select_objects
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, TrueRelations
 from cpor.sim.dataset.recognition import Recognition
 from cpor.sim.physics.true_relations import HIDDEN_SHARE

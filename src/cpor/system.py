@@ -25,8 +25,7 @@ from cpor.io.frame_files import Picture, limit_to, read_picture
 from cpor.learn.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, parse_mode
 from cpor.model import FittedModel
 from cpor.parts import GIVEN, OWN, Parts, doubt_merged, look_closer, own_segmenter, say_mode, tau_of
-from cpor.perception.hidden_parts import guess_hidden_parts
-from cpor.perception.segmenter import Segmenter
+from cpor.perception.segmenter import Segmenter, guess_hidden_parts
 from cpor.pipeline import Pipeline, Stopwatch
 from cpor.promise import check_masks_source, check_measured, check_used, promise_for, with_memory
 from cpor.relations import ObstructionPosterior

@@ -7,7 +7,7 @@ from support.labelled import draw_labelled_scene
 
 from cpor.apps.lab import is_labelled_by_hand, read_why, see_labelled
 from cpor.apps.label_queue import LabelQueue, plan_queue
-from cpor.corrections.labelling import BY_HAND
+from cpor.corrections.history import BY_HAND
 from cpor.errors import SceneFileError
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.sources import describe_sources

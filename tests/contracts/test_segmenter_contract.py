@@ -10,7 +10,8 @@ from cpor.errors import CporError
 from cpor.perception.depth_segmenter import DepthSegmenter
 from cpor.perception.mask_files import FileMasks, GivenMasks
 from cpor.perception.onnx_segmenter import OnnxSegmenter
-from cpor.perception.segmenter import list_segmenters, make_segmenter
+from cpor.perception.segmenter import make_segmenter
+from cpor.plugins import SEGMENTERS, list_plugins
 from cpor.scene import MaskCrop
 from cpor.testing import check_segmenter, example_frame, example_scene
 
@@ -72,7 +73,7 @@ def test_any_frame_gives_a_scene_or_a_plain_error(make, shape, with_depth):
 
 
 def test_ours_are_registered_like_anybody_elses(tmp_path):
-    assert {"depth", "embedded", "file", "given"} <= set(list_segmenters())
+    assert {"depth", "embedded", "file", "given"} <= set(list_plugins(SEGMENTERS))
     assert isinstance(make_segmenter("depth"), DepthSegmenter)
     assert make_segmenter("file", path=tmp_path / "m.npz") == FileMasks(tmp_path / "m.npz")
     assert make_segmenter() == OnnxSegmenter()

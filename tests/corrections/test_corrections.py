@@ -20,7 +20,7 @@ from cpor.corrections import (
     correct_view,
     label_scene,
 )
-from cpor.corrections.labelling import BY_HAND
+from cpor.corrections.history import BY_HAND
 from cpor.decision import Grasp, Remove
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import BlockedBy, Observation, Scene

@@ -1,8 +1,7 @@
 import numpy as np
 from support.networks import paint, write_colour_segmenter
 
-from cpor.perception.letterbox import Letterbox
-from cpor.perception.mask_selection import Detections, MaskSettings, select_objects
+from cpor.perception.mask_selection import Detections, Letterbox, MaskSettings, select_objects
 from cpor.perception.onnx_segmenter import LARGE, LEAST, SMALLER, OnnxSegmenter, join_sizes, smaller
 from cpor.scene import Observation
 

@@ -7,7 +7,7 @@ import pytest
 
 from cpor.decision import Defer
 from cpor.io.scene_folder import read_scene_folder
-from cpor.perception.hidden_parts import guess_hidden_parts
+from cpor.perception.segmenter import guess_hidden_parts
 from cpor.serve.api.example_scenes import FOLDER
 from cpor.system import System
 

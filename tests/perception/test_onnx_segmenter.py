@@ -12,8 +12,14 @@ from support.networks import PALETTE, paint, write_colour_segmenter
 
 from cpor.errors import InputFileError, InvalidSettingError, MissingExtraError
 from cpor.perception import network_file
-from cpor.perception.letterbox import Letterbox
-from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, drop_crumbs, select_objects
+from cpor.perception.mask_selection import (
+    Detections,
+    Letterbox,
+    MaskSettings,
+    add_faint,
+    drop_crumbs,
+    select_objects,
+)
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, PixelPoint
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from cpor.corrections.labelling import BY_HAND
+from cpor.corrections.history import BY_HAND
 from cpor.errors import InvalidSettingError, SceneFileError
 from cpor.fitting import FitSettings
 from cpor.fitting.from_prior import LabReport, fit_from_prior

@@ -12,8 +12,8 @@ from cpor.corrections.history import (
     Split,
     Workspace,
     correct_view,
+    label_scene,
 )
-from cpor.corrections.labelling import label_scene
 from cpor.corrections.mask_edits import CorrectionError
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int32
 from scipy import ndimage
 
-from cpor.perception.depth_segmenter import DepthSegmenter
+from cpor.perception.depth_segmenter import DepthSegmenter, fill_holes
 from cpor.perception.support_plane import fit_support_plane
 from cpor.scene import Observation, PixelPoint
 
@@ -66,7 +66,7 @@ class EdgeMap:
         if frame.depth is not None:
             depth = frame.depth[start::stride, start::stride]
             far = np.maximum(1.0, np.nan_to_num(depth, nan=1.0)) ** 2
-            z = ndimage.median_filter(_filled(depth), size=3)
+            z = ndimage.median_filter(fill_holes(depth), size=3)
             steps = np.maximum(*(_steps(z, axis) for axis in (0, 1)))
             strength = strength + steps / (DEPTH_STEP_M * far)
             plane = fit_support_plane(depth, np.random.default_rng(0))
@@ -180,19 +180,8 @@ def _disc(shape: tuple[int, int], centre: tuple[int, int], radius: float) -> Boo
     return np.asarray((rows - centre[0]) ** 2 + (cols - centre[1]) ** 2 <= radius**2)
 
 
-def _filled(depth: Float[np.ndarray, "h w"]) -> Float[np.ndarray, "h w"]:
-    """The nearest reading wherever there is none."""
-    missing = ~np.isfinite(depth)
-    if missing.all():
-        return np.zeros_like(depth)
-    rows, cols = ndimage.distance_transform_edt(missing, return_distances=False, return_indices=True)
-    return np.asarray(depth[rows, cols])
-
-
 def _steps(z: Float[np.ndarray, "h w"], axis: int) -> Float[np.ndarray, "h w"]:
     """The larger of the changes to both neighbours along an axis."""
-    step = np.abs(np.diff(z, axis=axis)).astype(np.float64)
-    zero = [(0, 0), (0, 0)]
-    ahead, behind = ([*zero] for _ in range(2))
-    ahead[axis], behind[axis] = (0, 1), (1, 0)
-    return np.maximum(np.pad(step, ahead), np.pad(step, behind))
+    first, last = np.take(z, [0], axis), np.take(z, [-1], axis)
+    behind, ahead = np.diff(z, axis=axis, prepend=first), np.diff(z, axis=axis, append=last)
+    return np.maximum(np.abs(behind), np.abs(ahead)).astype(np.float64)

@@ -1,19 +1,23 @@
-"""Corrections as data: small records, and a history that can be undone, redone, kept and replayed."""
+"""Corrections as data: small records, a history that can be undone, redone, kept and replayed, and labels.
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+A labelled scene has a person's masks, and the relations that were accepted.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from cpor.answer import View
 from cpor.corrections import mask_edits
-from cpor.corrections.labelling import BY_HAND
 from cpor.corrections.mask_edits import CorrectionError
 from cpor.parts import GIVEN
+from cpor.pipeline import PairBeliefs
 from cpor.promise import remask
-from cpor.scene import MAX_OBJECT_ID, PixelPoint, Scene
+from cpor.scene import MAX_OBJECT_ID, BlockedBy, PixelPoint, Scene, TrueRelations
+from cpor.sources import describe_sources
 
 MOST_CORRECTIONS = 500
 """Most corrections of one scene: each undo plays the others again."""
@@ -21,24 +25,32 @@ MOST_CORRECTIONS = 500
 MOST_POINTS = 500
 LONGEST_NAME = 100
 
+_PLACES = ("point", "a", "b", "points", "corners")
+"""Fields of corrections that hold points."""
+
+BY_HAND = "a person"
+"""Maker of masks that a person corrected, or accepted as they were; nothing that was tested has this name."""
+
+HOLDS = 0.5
+"""A relation that no person spoke of is accepted as true from this probability."""
+
 _Id: TypeAlias = Annotated[int, Field(ge=1, le=MAX_OBJECT_ID, strict=True)]
 _PixelCoordinate: TypeAlias = Annotated[float, Field(ge=0.0, le=1e5, allow_inf_nan=False)]
 _Point: TypeAlias = tuple[_PixelCoordinate, _PixelCoordinate]
 _Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None
 
 
-class _Correction(BaseModel, ABC):
+class _Correction(BaseModel):
     """One correction; points are x and y in pixels."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    @abstractmethod
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-
     def scaled(self, factor: float) -> Self:
         """The same in a picture whose sides are longer by a factor."""
-        return self
+        changed = {name: _scale(getattr(self, name, None), factor) for name in _PLACES}
+        if isinstance(self, Brush):
+            changed["radius"] = max(0.5, factor * self.radius)
+        return self.model_copy(update={name: value for name, value in changed.items() if value is not None})
 
 
 class Add(_Correction):
@@ -48,24 +60,12 @@ class Add(_Correction):
     point: _Point
     name: _Name = None
 
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-        return mask_edits.add_object(scene, PixelPoint(*self.point), self.name)
-
-    def scaled(self, factor: float) -> Self:
-        """The same in a larger picture."""
-        return self.model_copy(update={"point": _scale(self.point, factor)})
-
 
 class Delete(_Correction):
     """There is no such object."""
 
     tool: Literal["delete"] = "delete"
     object: _Id
-
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-        return mask_edits.delete_object(scene, self.object)
 
 
 class Split(_Correction):
@@ -77,25 +77,12 @@ class Split(_Correction):
     b: _Point
     along_line: bool = False
 
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-        ends = PixelPoint(*self.a), PixelPoint(*self.b)
-        return mask_edits.split_object(scene, self.object, *ends, along_line=self.along_line)
-
-    def scaled(self, factor: float) -> Self:
-        """The same in a larger picture."""
-        return self.model_copy(update={"a": _scale(self.a, factor), "b": _scale(self.b, factor)})
-
 
 class Merge(_Correction):
     """These are one; the first keeps its number."""
 
     tool: Literal["merge"] = "merge"
     objects: Annotated[list[_Id], Field(min_length=2, max_length=200)]
-
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-        return mask_edits.merge_objects(scene, self.objects)
 
 
 class Brush(_Correction):
@@ -107,16 +94,6 @@ class Brush(_Correction):
     radius: Annotated[float, Field(ge=0.5, le=500.0, allow_inf_nan=False)]
     erase: bool = False
 
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-        points = [PixelPoint(*each) for each in self.points]
-        return mask_edits.brush(scene, self.object, points, self.radius, erase=self.erase)
-
-    def scaled(self, factor: float) -> Self:
-        """The same in a larger picture."""
-        points = [_scale(each, factor) for each in self.points]
-        return self.model_copy(update={"points": points, "radius": max(0.5, factor * self.radius)})
-
 
 class Rename(_Correction):
     """What an object is called; null: unknown."""
@@ -125,27 +102,12 @@ class Rename(_Correction):
     object: _Id
     name: _Name
 
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-        return mask_edits.rename_object(scene, self.object, self.name)
-
 
 class Workspace(_Correction):
     """Where objects may be asked for; null: anywhere."""
 
     tool: Literal["workspace"] = "workspace"
     corners: Annotated[list[_Point], Field(min_length=3, max_length=MOST_POINTS)] | None
-
-    def apply(self, scene: Scene) -> Scene:
-        """The corrected scene."""
-        corners = None if self.corners is None else [PixelPoint(*each) for each in self.corners]
-        return mask_edits.set_workspace(scene, corners)
-
-    def scaled(self, factor: float) -> Self:
-        """The same in a larger picture."""
-        if self.corners is None:
-            return self
-        return self.model_copy(update={"corners": [_scale(each, factor) for each in self.corners]})
 
 
 class Relate(_Correction):
@@ -155,12 +117,6 @@ class Relate(_Correction):
     blocked: _Id
     blocker: _Id
     p: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)] | None
-
-    def apply(self, scene: Scene) -> Scene:
-        """The scene as it is; it must have both objects."""
-        if self.blocked == self.blocker or not {self.blocked, self.blocker} <= {*scene.ids}:
-            raise CorrectionError("a relation is between two objects of the scene; name both")
-        return scene
 
 
 Correction: TypeAlias = Annotated[
@@ -214,7 +170,7 @@ class Corrections:
         """One more; what was undone is forgotten."""
         if len(self.done) >= MOST_CORRECTIONS:
             raise CorrectionError(f"{MOST_CORRECTIONS} corrections of one scene are the most; save it")
-        return replace(self, scene=correction.apply(self.scene), done=(*self.done, correction), undone=())
+        return replace(self, scene=_apply(correction, self.scene), done=(*self.done, correction), undone=())
 
     def undo(self) -> "Corrections":
         """The last one taken back.
@@ -260,8 +216,37 @@ class Corrections:
         return _HISTORY.dump_json(list(self.done)).decode()
 
 
-def _scale(point: tuple[float, float], factor: float) -> tuple[float, float]:
-    return point[0] * factor, point[1] * factor
+def _scale(place: Any, factor: float) -> Any:
+    """A point, a list of points, or None, in a larger picture."""
+    if isinstance(place, list):
+        return [_scale(each, factor) for each in place]
+    return place and (place[0] * factor, place[1] * factor)
+
+
+def _apply(made: Correction, scene: Scene) -> Scene:
+    """The corrected scene."""
+    match made:
+        case Add():
+            return mask_edits.add_object(scene, PixelPoint(*made.point), made.name)
+        case Delete():
+            return mask_edits.delete_object(scene, made.object)
+        case Split():
+            ends = PixelPoint(*made.a), PixelPoint(*made.b)
+            return mask_edits.split_object(scene, made.object, *ends, along_line=made.along_line)
+        case Merge():
+            return mask_edits.merge_objects(scene, made.objects)
+        case Brush():
+            points = [PixelPoint(*each) for each in made.points]
+            return mask_edits.brush(scene, made.object, points, made.radius, erase=made.erase)
+        case Rename():
+            return mask_edits.rename_object(scene, made.object, made.name)
+        case Workspace():
+            corners = None if made.corners is None else [PixelPoint(*each) for each in made.corners]
+            return mask_edits.set_workspace(scene, corners)
+        case Relate():
+            if made.blocked == made.blocker or not {made.blocked, made.blocker} <= {*scene.ids}:
+                raise CorrectionError("a relation is between two objects of the scene; name both")
+            return scene
 
 
 def correct_view(seen: View, corrections: Corrections) -> View:
@@ -278,3 +263,46 @@ def correct_view(seen: View, corrections: Corrections) -> View:
     if not corrections.changes_masks:
         return replace(seen, seen=scene, relations=relations)
     return remask(replace(seen, relations=relations, told=None), scene, GIVEN, BY_HAND)
+
+
+def label_scene(
+    scene: Scene, beliefs: PairBeliefs, relations: Mapping[tuple[int, int], float | None] | None = None
+) -> Scene:
+    """The scene with relations as truth: what was said of them, else what is believed and was accepted.
+
+    Args:
+        scene: As it was corrected.
+        beliefs: Beliefs about this scene.
+        relations: What a person said, by `(blocked, blocker)`.
+
+    Raises:
+        CorrectionError: Nothing is known of a pair: then it must not pass for one that does not obstruct.
+    """
+    said = dict(relations or {})
+    pairs, unknown = [], []
+    for i, j in np.argwhere(np.isnan(beliefs.p_fused) | (beliefs.p_fused > 0.0)).tolist():
+        pair = BlockedBy(beliefs.ids[i], beliefs.ids[j])
+        p = said.pop(pair, float(beliefs.p_fused[i, j]))
+        if p is None or np.isnan(p):
+            unknown.append(pair)
+        elif p >= HOLDS:
+            pairs.append(pair)
+    for (blocked, blocker), p in said.items():
+        if p is None:
+            unknown.append(BlockedBy(blocked, blocker))
+        elif p >= HOLDS:
+            pairs.append(BlockedBy(blocked, blocker))
+    if unknown:
+        blocked, blocker = unknown[0]
+        raise CorrectionError(
+            f"nobody said whether object {blocker} obstructs object {blocked} ({len(unknown)} such pairs); "
+            "say so first"
+        )
+    labelled = replace(
+        scene,
+        true_occlusion=TrueRelations(frozenset(scene.ids), frozenset(pairs)),
+        true_sweep=None,
+        true_lift=None,
+        semantic_scores=None,
+    )
+    return replace(labelled, sources=describe_sources(labelled, BY_HAND, None))

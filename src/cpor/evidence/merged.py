@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from cpor.evidence.geometry import GeometricEvidence
-from cpor.perception.hidden_parts import shared_pixels
+from cpor.perception.segmenter import shared_pixels
 from cpor.scene import Scene
 
 INSIDE = 0.7

@@ -57,7 +57,7 @@ _TYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c8|c16|[US][0-9]{1,4})")
 
 _LONGEST_HEADER = 1024
 
-_MOST_VALUES = 4 * MAX_PIXELS
+MOST_VALUES = 4 * MAX_PIXELS
 
 
 class ImageKindError(SceneFileError):
@@ -267,8 +267,8 @@ def decode_npy(data: bytes, path: Path | str) -> np.ndarray:
         raise SceneFileError(f"{path} is damaged ({say_damage(error)}); write or fetch it again") from error
 
 
-def decode_npz(data: bytes, path: Path | str) -> dict[str, np.ndarray]:
-    """The arrays of an npz file by name; those that hold no numbers are left out."""
+def decode_npz(data: bytes, path: Path | str, most: int = MOST_VALUES) -> dict[str, np.ndarray]:
+    """The arrays of numbers in an npz file by name, each of at most so many."""
     arrays: dict[str, np.ndarray] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -281,7 +281,7 @@ def decode_npz(data: bytes, path: Path | str) -> dict[str, np.ndarray]:
                         f"{path} uses an unknown compression; save it with np.savez_compressed"
                     )
                 with archive.open(entry) as stream:
-                    found = _read_array(f"{path}: {entry.filename}", stream)
+                    found = _read_array(f"{path}: {entry.filename}", stream, most)
                     stream.read(1)  # the checksum is only compared at the end of the stream
                 if found.dtype.kind in "biuf":
                     arrays[entry.filename.removesuffix(".npy")] = found
@@ -292,11 +292,11 @@ def decode_npz(data: bytes, path: Path | str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _read_array(path: Path | str, stream: Any) -> np.ndarray:
+def _read_array(path: Path | str, stream: Any, most: int = MOST_VALUES) -> np.ndarray:
     shape, kind, columns_first = read_npy_header(path, stream)
     count = math.prod(shape)
-    if count > _MOST_VALUES:
-        raise SceneFileError(f"{path} holds {count:,} numbers; at most {_MOST_VALUES:,} are read")
+    if count > most:
+        raise SceneFileError(f"{path} holds {count:,} numbers; at most {most:,} are read")
     raw = stream.read(count * kind.itemsize)
     if len(raw) < count * kind.itemsize:
         raise SceneFileError(f"{path} ends before its last number; write or fetch it again")

@@ -62,7 +62,7 @@ class DepthSegmenter:
         plane = fit_support_plane(depth, np.random.default_rng(self.seed))
         if plane is None:
             return empty
-        z = ndimage.median_filter(_fill_holes(depth), size=3)
+        z = ndimage.median_filter(fill_holes(depth), size=3)
         height = np.clip(plane.depth(depth.shape) - z, -1.0, 1.0)
         stands = (height > self.least_height_m * np.maximum(1.0, z) ** 2) & np.isfinite(depth)
         cut = self._cuts(z, height)
@@ -101,11 +101,13 @@ def _shrink(depth: Float32[np.ndarray, "h w"], stride: int) -> Float32[np.ndarra
     return np.ascontiguousarray(depth[middle::stride, middle::stride][:rows, :cols])
 
 
-def _fill_holes(depth: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
-    """The nearest reading wherever there is none."""
+def fill_holes(depth: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
+    """The nearest reading wherever there is none; 0 where there is none at all."""
     missing = ~np.isfinite(depth)
     if not missing.any():
         return depth
+    if missing.all():
+        return np.zeros_like(depth)
     rows, cols = ndimage.distance_transform_edt(missing, return_distances=False, return_indices=True)
     return np.asarray(depth[rows, cols])
 

@@ -17,8 +17,6 @@ the one with the best score, the smallest among equals.
 """
 
 import json
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,12 +27,12 @@ from jaxtyping import Bool
 
 from cpor.errors import InvalidSceneError, SceneFileError, list_labels
 from cpor.io import images
-from cpor.io.whole_files import read_bytes
+from cpor.io.whole_files import read_bytes, read_text
 from cpor.perception.rle import decode_mask
 from cpor.scene import MAX_OBJECT_ID, DetectedObject, MaskCrop, Observation, Scene
 
-MAX_BYTES = 2**31
-"""Larger arrays are refused before they are read: 300 masks of 4k."""
+MOST_VALUES = 2**31
+"""Larger arrays are refused before they are read: 250 masks of 4k. [pixels]"""
 
 LEAST_HIDDEN_RATE = 0.05
 """An `occluded_rate` above this means occluded: the share that counts as hiding throughout (truth.py)."""
@@ -152,10 +150,9 @@ def _read_bop(folder: Path, shape: tuple[int, int], image_id: int | str | None) 
 
 
 def _read_json(path: Path, shape: tuple[int, int], image_id: int | str | None) -> list[FoundMask]:
+    text = read_text(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SceneFileError(f"{path} cannot be read: {error.strerror}") from error
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SceneFileError(f"{path} is not valid JSON ({error}); fix or replace it") from error
     entries = content.get("annotations") if isinstance(content, dict) else content
@@ -235,18 +232,7 @@ def _check_size(
 
 
 def _read_npz(path: Path, shape: tuple[int, int]) -> list[FoundMask]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if large := [each.filename for each in archive.infolist() if each.file_size > MAX_BYTES]:
-                raise SceneFileError(f"{path}: {large[0]} is larger than 2 GB; save bool masks of one image")
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except OSError as error:
-        raise SceneFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise SceneFileError(
-            f"{path} is damaged, or holds pickled objects ({error}); save plain arrays"
-        ) from error
+    arrays = images.decode_npz(read_bytes(path), path, MOST_VALUES)
     visible = _stack(path, arrays, _VISIBLE_KEYS, shape)
     amodal = _stack(path, arrays, _AMODAL_KEYS, shape)
     either = _stack(path, arrays, _EITHER_KEYS, shape)

@@ -5,7 +5,7 @@ import importlib
 import json
 import logging
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from cpor.errors import InputFileError, MissingExtraError, one_of
 
@@ -20,6 +20,8 @@ CHECKSUMS = "checksums.json"
 THREADS = 2
 """Threads of one network: what a small robot computer spares."""
 
+Session: TypeAlias = Any
+"""An onnxruntime session, which has no types."""
 
 CPU = "CPUExecutionProvider"
 """Execution provider that every onnxruntime has."""
@@ -32,30 +34,6 @@ DEVICES: dict[str, tuple[str, ...]] = {
     "openvino": ("OpenVINOExecutionProvider",),
 }
 """Execution providers of onnxruntime that make up a device, the first choice first."""
-
-
-class Session(Protocol):
-    """What we use of an onnxruntime session."""
-
-    def run(self, names: list[str] | None, feeds: dict[str, Any]) -> list[Any]:
-        """Outputs of the given names."""
-        ...
-
-    def get_inputs(self) -> list[Any]:
-        """Descriptions of the inputs."""
-        ...
-
-    def get_outputs(self) -> list[Any]:
-        """Descriptions of the outputs."""
-        ...
-
-    def get_providers(self) -> list[str]:
-        """Execution providers in use, the first choice first."""
-        ...
-
-    def get_modelmeta(self) -> Any:
-        """Version and notes of the file."""
-        ...
 
 
 def read_network(path: Path) -> bytes:

@@ -12,8 +12,7 @@ from jaxtyping import Float32, UInt8
 from PIL import Image
 
 from cpor.errors import InputFileError, InvalidSettingError
-from cpor.perception.letterbox import Letterbox
-from cpor.perception.mask_selection import Detections, MaskSettings, add_faint, select_objects
+from cpor.perception.mask_selection import Detections, Letterbox, MaskSettings, add_faint, select_objects
 from cpor.perception.network_file import CPU, PACKAGED, Session, open_network, parse_device
 from cpor.scene import Observation, PixelPoint, Scene
 from cpor.sources import fingerprint_settings

@@ -1,13 +1,22 @@
 """What a segmenter must be able to do: find the objects of a frame, visible and hidden parts."""
 
-from importlib.metadata import EntryPoint
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol, cast, runtime_checkable
 
-from cpor.plugins import SEGMENTERS, list_plugins, make_plugin
-from cpor.scene import Observation, PixelPoint, Scene
+import numpy as np
+from jaxtyping import Int64
+
+from cpor.errors import MissingExtraError, say_count
+from cpor.plugins import SEGMENTERS, make_plugin
+from cpor.scene import MaskCrop, Observation, PixelPoint, Scene
 
 DEFAULT = "embedded"
 """The one that needs nothing but the package."""
+
+
+SAME_IOU = 0.5
+"""Least overlap of what shows for two masks to be of one object."""
 
 
 @runtime_checkable
@@ -36,19 +45,62 @@ class PointSegmenter(Segmenter, Protocol):
         ...
 
 
-def list_segmenters() -> dict[str, EntryPoint]:
-    """Every segmenter that is installed, by name; nothing is loaded."""
-    return list_plugins(SEGMENTERS)
-
-
 def make_segmenter(name: str = DEFAULT, **options: object) -> Segmenter:
     """The segmenter of a name, or of `module:attribute`.
 
     Args:
-        name: As `list_segmenters` has it, or `module:attribute`.
+        name: As its entry point in `cpor.segmenters` is called, or `module:attribute`.
         **options: Its parameters, such as `path` of the segmenter `file`.
 
     Raises:
         InvalidSettingError: No such segmenter, or other options than it takes.
     """
     return cast(Segmenter, make_plugin(SEGMENTERS, name, **options))
+
+
+def shared_pixels(scene: Scene, second: Scene) -> Int64[np.ndarray, "n m"]:
+    """How many pixels each object of one look shows that each of another look at the frame shows, by ids.
+
+    Row and column 0 are of no object.
+    """
+    assert scene.visible_ids is not None and second.visible_ids is not None
+    height, width = (max(each.ids, default=0) + 1 for each in (scene, second))
+    both = scene.visible_ids.astype(np.int64) * width + second.visible_ids
+    return np.bincount(both.reshape(-1), minlength=height * width).reshape(height, width)
+
+
+def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scene, str]:
+    """The scene with the hidden parts that a segmenter sees, and a sentence on that; as it is if it has all.
+
+    Most segmenters find what shows, not what is hidden behind others, and what obstructs what cannot be told
+    from that alone. An object that this one does not see stays as it is: nothing is known of it.
+
+    Args:
+        scene: What was found.
+        own: Gives a segmenter with amodal masks; it is asked only where one is lacking.
+    """
+    if scene.visible_ids is None or all(o.amodal is not None for o in scene.objects):
+        return scene, ""
+    try:
+        second = own().segment(scene.observation)
+    except MissingExtraError:
+        return scene, ""  # no network, no guess
+    shared = shared_pixels(scene, second)
+    here, there = shared.sum(axis=1), shared.sum(axis=0)
+    overlap = shared / np.maximum(here[:, None] + there[None] - shared, 1)
+    overlap[:, 0] = 0.0
+    theirs = {o.id: o.amodal for o in second.objects}
+    objects, count = [], 0
+    for obj in scene.objects:
+        best = int(overlap[obj.id].argmax())
+        whole = theirs.get(best) if overlap[obj.id, best] >= SAME_IOU else None
+        if obj.amodal is None and whole is not None:
+            obj = replace(obj, amodal=MaskCrop.from_mask(scene.visible_ids == obj.id).join(whole))
+            count += 1
+        objects.append(obj)
+    if not count:
+        return scene, ""
+    says = (
+        f"The masks tell of no hidden parts: those of {say_count(count, 'object')} are our segmenter's guess."
+    )
+    return replace(scene, objects=tuple(objects)), says
