@@ -72,6 +72,13 @@ def decide_unanswered(
         # What lies out of the target's reach has no known conflict while answers are missing there.
         known = solved[0] if whole else solved[0]._replace(mu=None)
         return judge(posterior, known, tau, blocker_threshold, require_certificate)
+    if len(members) <= SMALL and len(_first(_cases(posterior, None))) > RANGE_CORNERS:
+        # No ranges are told for so many cases: the first that disagree settle it.
+        cases = _first(_cases(posterior, tau))
+        if len(cases) > RANGE_CORNERS:
+            solved, late = _solve_cases(posterior, cases, tau, solve)
+            if len(solved) < len(cases):
+                return _decide_from_bounds(posterior, tau, blocker_threshold, "deadline" if late else "k_max")
     own = np.isnan(p[target])
     own[unseen] = False
     most = MOST_CORNERS if len(members) <= SMALL else MOST_LARGE_CORNERS
@@ -104,8 +111,9 @@ def _cases(posterior: ObstructionPosterior, tau: float | None) -> Iterator[Fille
     todo = [p]
     while todo:
         p = todo.pop()
-        near = reachable(np.where(np.isnan(p), 1.0, p), target)
-        left = pairs[np.isnan(p[pairs[:, 0], pairs[:, 1]]) & np.isin(pairs[:, 0], near)]
+        is_near = np.zeros(len(p), dtype=bool)
+        is_near[reachable(np.where(np.isnan(p), 1.0, p), target)] = True
+        left = pairs[np.isnan(p[pairs[:, 0], pairs[:, 1]]) & is_near[pairs[:, 0]]]
         if not len(left):
             yield np.where(is_open & np.isnan(p), 0.0, p)
             continue
@@ -124,9 +132,14 @@ def _cases(posterior: ObstructionPosterior, tau: float | None) -> Iterator[Fille
             todo.append(case)
 
 
+def _first(cases: Iterator[FilledCase]) -> list[FilledCase]:
+    """As many cases as have their ranges told, and one more where there are more."""
+    return list(islice(cases, RANGE_CORNERS + 1))
+
+
 def list_cases(posterior: ObstructionPosterior) -> list[Float[np.ndarray, "n n"]] | None:
     """Every case without open answers, those about the unseen at either end; None: too many."""
-    cases = list(islice(_cases(posterior, None), RANGE_CORNERS + 1))
+    cases = _first(_cases(posterior, None))
     if len(cases) > RANGE_CORNERS:
         return None
     settled = [case for case in cases if not isinstance(case, Inference)]
