@@ -53,8 +53,8 @@ pins: | $(VENV)/bin/python
 	@$(BIN)/python .ci/pins.py check out/pins.json
 
 bench: $(VENV)/.dev
-	@PYTHONPATH=tests $(BIN)/python benchmarks/bench.py
-	@$(BIN)/python benchmarks/bench_evidence.py
+	@PYTHONPATH=tests $(BIN)/python benchmarks/bench.py --dry
+	@$(BIN)/python benchmarks/bench_evidence.py --dry
 
 evidence: $(VENV)/.dev
 	@$(BIN)/python benchmarks/evidence_table.py

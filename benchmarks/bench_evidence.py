@@ -1,15 +1,14 @@
 """Processor time of all geometric evidence of a scene on one core, beside the time asked for.
 
-Run: python benchmarks/bench_evidence.py [--json OUT.json]
+Run: python benchmarks/bench_evidence.py [--dry]
 """
 
-import argparse
-import json
-import platform
 import time
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
+from evidence_page import Row
+from harness import measure_parts
 
 from cpor.evidence import geometric_evidence
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
@@ -44,32 +43,20 @@ def draw_pile(rng: np.random.Generator, n: int, height: int, width: int) -> Scen
     return Scene(Observation(rgb.clip(0, 255).astype(np.uint8), depth), objects, visible)
 
 
-def median_and_least_ms(scene: Scene) -> tuple[float, float]:
-    geometric_evidence(scene)  # Compilation, or loading from the cache, is not what a frame pays.
-    times = []
-    for _ in range(REPEATS):
-        start = time.process_time()
-        geometric_evidence(scene)
-        times.append(time.process_time() - start)
-    return 1e3 * float(np.median(times)), 1e3 * min(times)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="also write the figures here")
-    out = parser.parse_args().json
+def geometry_speed() -> Iterator[Row]:
+    """All geometric evidence of a scene, on one core."""
     rng = np.random.default_rng(0)
-    results = []
-    print(f"processor time of all evidence of a scene, {REPEATS} runs, one core")
-    print(f"{'objects':>8} {'size':>12} {'median ms':>10} {'least ms':>9} {'asked ms':>9}")
     for n, height, width, asked in CASES:
-        ms, least = median_and_least_ms(draw_pile(rng, n, height, width))
-        row = {"objects": n, "width": width, "height": height, "median_ms": ms, "least_ms": least}
-        results.append(row | {"asked_ms": asked})
-        print(f"{n:>8} {f'{width}x{height}':>12} {ms:>10.2f} {least:>9.2f} {asked or '-':>9}")
-    if out:
-        out.write_text(json.dumps({"machine": platform.processor(), "results": results}, indent=1) + "\n")
+        scene, times = draw_pile(rng, n, height, width), []
+        geometric_evidence(scene)  # Compilation, or loading from the cache, is not what a frame pays.
+        for _ in range(REPEATS):
+            start = time.process_time()
+            geometric_evidence(scene)
+            times.append(1e3 * (time.process_time() - start))
+        point = f"all geometric evidence, {n} objects at {width}x{height}, median"
+        limit = f"<= {asked:g} ms" if asked else ""
+        yield Row("fast", point, limit, f"{np.median(times):.1f} ms of one processor")
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"geometry_speed": geometry_speed}, __doc__)

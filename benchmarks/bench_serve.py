@@ -1,13 +1,15 @@
-"""The service under load, as a process of its own: rate and latency of decisions, uploads at once, harm.
+"""The service under load, as a process of its own, on a quiet machine.
 
-Run on a quiet machine: python benchmarks/bench_serve.py [--seconds 15] [--mutated 5000] [--json OUT.json]
+service   Rate and latency of decisions, uploads at once, mutated uploads.
+fleet     Robots that share one service: each sends an RGB-D frame and asks for a decision, again and again.
+          Processor time of the service for each decision tells how many cores a fleet needs; it hardly
+          depends on what else runs on the machine, latencies do.
+
+Run: python benchmarks/bench_serve.py [--only service,fleet] [--seconds 15] [--decisions 40]
 """
 
-import argparse
 import asyncio
-import json
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -18,10 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
+from evidence_page import Row
+from harness import measure_parts
+from support.mutated_uploads import mutated_uploads
 
 import cpor
 from cpor.io.scene_folder import read_scene_folder
@@ -30,20 +34,16 @@ from cpor.serve.api.example_scenes import FOLDER
 from cpor.serve.api.messages import DecideReply, DecideRequest, ErrorReply
 from cpor.serve.client import Client
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-from support.mutated_uploads import mutated_uploads  # noqa: E402
-
-CONNECTIONS = 32
-TAU = 0.5
+CONNECTIONS, TAU = 32, 0.5
+WARM = 3
+"""Decisions of each robot before the clock starts."""
 
 
 @dataclass
 class Watch:
-    """Memory of a process and its children, as long as somebody looks."""
+    """The largest memory of a process and its children; shared pages are counted once."""
 
     pid: int
-    peak_rss: int = 0
     peak_pss: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
 
@@ -51,8 +51,7 @@ class Watch:
         """Look until told to end."""
         while not self._over.wait(0.1):
             pids = [self.pid, *_children(self.pid)]
-            self.peak_rss = max(self.peak_rss, sum(_memory(pid, "status", "VmRSS") for pid in pids))
-            self.peak_pss = max(self.peak_pss, sum(_memory(pid, "smaps_rollup", "Pss") for pid in pids))
+            self.peak_pss = max(self.peak_pss, sum(map(_memory, pids)))
 
     def end(self) -> None:
         """Look no more."""
@@ -79,12 +78,12 @@ def cpu_seconds(pid: int) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def _memory(pid: int, file: str, key: str) -> int:
+def _memory(pid: int) -> int:
     try:
-        lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
-    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 @contextmanager
@@ -163,39 +162,27 @@ async def send_all(
     return latencies, bodies, took
 
 
-def measure_decisions(address: str, pid: int, seconds: float, rate: float) -> dict[str, object]:
+def measure_decisions(address: str, seconds: float, rate: float) -> dict[str, float]:
     """Decide at a rate, every scene another one, every answer compared with the library's."""
     rng = np.random.default_rng(8)
     scenes = [random_scene(rng) for _ in range(int(seconds * rate))]
     host, port = address.removeprefix("http://").split(":")
     requests = [encode(scene, f"{host}:{port}") for scene in scenes]
     asyncio.run(send_all(host, int(port), requests[:100], 100.0))
-    before = cpu_seconds(pid)
     latencies, bodies, took = asyncio.run(send_all(host, int(port), requests, rate))
-    cpu_s = cpu_seconds(pid) - before
     expected = cpor.decide_many(scenes, TAU)
     right = 0
     for body, decision in zip(bodies, expected, strict=True):
         if body:
             action = DecideReply.model_validate_json(body).action
             right += action.object == getattr(decision.action, "obj", None)
-    p50, p99, worst = 1e3 * np.quantile(latencies, [0.5, 0.99, 1.0])
-    return {
-        "asked_rate": rate,
-        "rate": len(requests) / took,
-        "requests": len(requests),
-        "right": right,
-        "p50_ms": round(float(p50), 2),
-        "p99_ms": round(float(p99), 2),
-        "worst_ms": round(float(worst), 2),
-        "cpu_ms_a_request": round(1e3 * cpu_s / len(requests), 2),
-        "objects": "6 to 12",
-        "relations_mean": float(np.mean([np.count_nonzero(s.p_obstructs) for s in scenes])),
-    }
+    p50, p99 = 1e3 * np.quantile(latencies, [0.5, 0.99])
+    n = len(requests)
+    return {"rate": n / took, "requests": n, "right": right, "p50_ms": float(p50), "p99_ms": float(p99)}
 
 
-def measure_clients(address: str, clients: int, pictures: int) -> dict[str, object]:
-    """Different pictures at once, 640 x 480 with depth; the same again one by one must say the same."""
+def measure_clients(address: str, clients: int, pictures: int) -> tuple[int, int]:
+    """How many pictures sent at once get the same reply as one by one, and how many were sent."""
     bases = [read_scene_folder(FOLDER / name).observation for name in ("loose-bin", "touching-toys")]
 
     def picture(k: int) -> Observation:
@@ -212,53 +199,19 @@ def measure_clients(address: str, clients: int, pictures: int) -> dict[str, obje
         with Client(address, timeout_s=120.0, retry_for_s=300.0) as client:
             return [ask(client, clients * round_ + c) for round_ in range(pictures)]
 
-    start = time.perf_counter()
     with ThreadPoolExecutor(clients) as threads:
         together = list(threads.map(one_client, range(clients)))
-    took = time.perf_counter() - start
     with Client(address, timeout_s=120.0, retry_for_s=300.0) as client:
         alone = [[ask(client, clients * r + c) for r in range(pictures)] for c in range(clients)]
     own = sum(a == b for x, y in zip(together, alone, strict=True) for a, b in zip(x, y, strict=True))
-    different = len({answer for answers in alone for answer in answers})
-    return {
-        "clients": clients,
-        "uploads": clients * pictures,
-        "their_own": own,
-        "different_answers": different,
-        "seconds": round(took, 1),
-    }
+    return own, clients * pictures
 
 
-def measure_kept_views(address: str, rounds: int) -> dict[str, object]:
-    """Decide on views that are kept, as the page does: another target, the line moved, a relation edited."""
-    times: dict[str, list[float]] = {"target": [], "tau": [], "relation": []}
-    with Client(address) as client:
-        for name in ("loose-bin", "touching-toys", "full-bin"):
-            seen = client.look_at_example(name)
-            ids = [o.id for o in seen.objects]
-            for k in range(rounds):
-                target, other = ids[k % len(ids)], ids[(k + 1) % len(ids)]
-                asked: dict[str, dict[str, Any]] = {
-                    "target": {},
-                    "tau": {"tau": k / rounds, "graphs": 0},
-                    "relation": {"relations": {(target, other): k / rounds}},
-                }
-                for kind, settings in asked.items():
-                    start = time.perf_counter()
-                    client.decide_scene(seen.id, target=target, **settings)
-                    times[kind].append(1e3 * (time.perf_counter() - start))
-    return {
-        f"{kind}_p{share}_ms": round(float(np.quantile(each, share / 100)), 2)
-        for kind, each in times.items()
-        for share in (50, 99)
-    } | {"requests": sum(map(len, times.values()))}
-
-
-def measure_mutated(address: str, count: int) -> dict[str, object]:
-    """Mutated uploads, four at a time."""
+def measure_mutated(address: str, count: int) -> tuple[Counter[int], list[str], bool]:
+    """Mutated uploads, four at a time: statuses, unclear refusals, whether the service is alive after it."""
     mutated = mutated_uploads(seed=5000)
     lock = threading.Lock()
-    statuses: Counter[str] = Counter()
+    statuses: Counter[int] = Counter()
     unclear: list[str] = []
 
     def send(_: int) -> None:
@@ -266,60 +219,85 @@ def measure_mutated(address: str, count: int) -> dict[str, object]:
             sent = next(mutated)
         reply = http.post(sent.path, content=sent.body, headers={"Content-Type": sent.content_type})
         with lock:
-            statuses[str(reply.status_code)] += 1
+            statuses[reply.status_code] += 1
             if reply.status_code != 200:
                 message = ErrorReply.model_validate_json(reply.content).message
                 if not 400 <= reply.status_code < 500 or len(message) < 10 or "0x" in message:
                     unclear.append(f"{sent.kind}: {reply.status_code} {message}")
 
-    start = time.perf_counter()
     with (
         httpx.Client(base_url=address, timeout=120.0, trust_env=False) as http,
         ThreadPoolExecutor(4) as threads,
     ):
         list(threads.map(send, range(count)))
         alive = http.get("/healthz").status_code == 200
-    return {
-        "sent": count,
-        "statuses": dict(sorted(statuses.items())),
-        "not_clear": unclear[:20],
-        "alive": alive,
-        "seconds": round(time.perf_counter() - start, 1),
-    }
+    return statuses, unclear, alive
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=15.0, help="how long decisions are asked for")
-    parser.add_argument("--rate", type=float, default=200.0, help="decisions a second")
-    parser.add_argument("--clients", type=int, default=20)
-    parser.add_argument("--pictures", type=int, default=2, help="of each client")
-    parser.add_argument("--mutated", type=int, default=5_000)
-    parser.add_argument("--json", type=Path, default=ROOT / "out" / "bench_serve.json")
-    asked = parser.parse_args()
+def measure_service(
+    seconds: float = 15.0, rate: float = 200.0, clients: int = 20, mutated: int = 5_000
+) -> Iterator[Row]:
+    """Decisions at a rate, two pictures from each client at once, mutated uploads."""
     cpor.warm_up()
-    result: dict[str, object] = {"machine": platform.processor() or platform.machine()}
     with service() as (address, watch):
-        result["decide"] = measure_decisions(address, watch.pid, asked.seconds, asked.rate)
-        print("decide", json.dumps(result["decide"]), flush=True)
-        result["kept_views"] = measure_kept_views(address, rounds=60)
-        print("kept_views", json.dumps(result["kept_views"]), flush=True)
-        result["clients"] = measure_clients(address, asked.clients, asked.pictures)
-        print("clients", json.dumps(result["clients"]), flush=True)
-        result["mutated"] = measure_mutated(address, asked.mutated)
-        print("mutated", json.dumps(result["mutated"]), flush=True)
-        with Client(address) as client:
-            result["alive"] = client.health().status == "ok"
-        result["memory"] = {
-            "peak_rss_mb": round(watch.peak_rss / 1e6),
-            "peak_pss_mb": round(watch.peak_pss / 1e6),
-            "of": "the service and its workers together",
-        }
-        print("memory", json.dumps(result["memory"]), flush=True)
-    asked.json.parent.mkdir(exist_ok=True)
-    asked.json.write_text(json.dumps(result, indent=2) + "\n")
-    print("RESULT", json.dumps(result))
+        found = measure_decisions(address, seconds, rate)
+        point = f"decisions from probabilities, 6 to 12 objects, {found['requests']:.0f} requests"
+        yield Row("serves", f"{point}, rate", f">= {rate:g} a second", f"{found['rate']:.0f} a second")
+        yield Row("serves", f"{point}, those of the library", "all",
+                  f"{found['right']:.0f} of {found['requests']:.0f}")  # fmt: skip
+        yield Row("serves", f"{point}, median", "", f"{found['p50_ms']:.1f} ms")
+        yield Row("serves", f"{point}, 99th percentile", "< 100 ms", f"{found['p99_ms']:.1f} ms")
+        own, uploads = measure_clients(address, clients, 2)
+        point = f"{clients} clients uploading at once, none lost or mixed up"
+        yield Row("serves", point, "all", f"{own} of {uploads} got their own result")
+        statuses, unclear, alive = measure_mutated(address, mutated)
+        broken = sum(count for status, count in statuses.items() if status >= 500)
+        told = ", ".join(f"{count} with {status}" for status, count in sorted(statuses.items()))
+        yield Row("serves", f"{mutated} mutated uploads, replies 500 and above", "0", f"{broken} ({told})")
+        yield Row(
+            "serves", f"{mutated} mutated uploads, refused without a clear reason", "0", str(len(unclear))
+        )
+        size = f"{watch.peak_pss / 2**30:.2f} GB"
+        yield Row("serves", "most memory of service and workers, shared pages counted once", "< 2 GB", size)
+        yield Row("serves", "alive after all that", "yes", "yes" if alive else "no")
+
+
+def measure_fleet(robots: str = "1,4", decisions: int = 40) -> Iterator[Row]:
+    """Numbers of robots at a time, separated by commas, and decisions in all."""
+    for count in map(int, robots.split(",")):
+        with service() as (address, watch):
+            began, times, answered = drive(address, watch.pid, count, decisions)
+            wall, cpu = time.perf_counter() - began[0], cpu_seconds(watch.pid) - began[1]
+            memory = watch.peak_pss / 2**20
+        median, slowest = 1e3 * np.quantile(times, [0.5, 0.95])
+        said = (
+            f"{answered} of {decisions} answered; {1e3 * cpu / decisions:.0f} ms of processor time each; "
+            f"{decisions / wall:.1f} a second, {median:.0f} ms (median), {slowest:.0f} (95 %); "
+            f"{memory:.0f} MiB; {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}"
+        )
+        yield Row("serves", f"{count} robots, one service: RGB-D decisions", "all", said)
+
+
+def drive(
+    address: str, pid: int, robots: int, decisions: int
+) -> tuple[tuple[float, float], list[float], int]:
+    """When the clock and the processor's clock began, seconds of each decision, number of answers."""
+    scenes = sorted(each for each in FOLDER.iterdir() if each.is_dir())
+    clients = [Client(address) for _ in range(robots)]
+
+    def ask(k: int) -> tuple[float, bool]:
+        start, place = time.perf_counter(), scenes[k % len(scenes)]
+        reply = clients[k % robots].decide_rgbd(
+            place / "rgb.png", None, place / "depth.png", point=(320.0, 240.0), depth_unit_m=0.001
+        )
+        return time.perf_counter() - start, reply is not None
+
+    with ThreadPoolExecutor(robots) as threads:
+        list(threads.map(ask, range(WARM * robots)))
+        began = time.perf_counter(), cpu_seconds(pid)
+        told = list(threads.map(ask, range(decisions)))
+    return began, [spent for spent, _ in told], sum(is_answered for _, is_answered in told)
 
 
 if __name__ == "__main__":
-    main()
+    measure_parts({"service": measure_service, "fleet": measure_fleet}, __doc__)

@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from docs_files import PREAMBLES, make_files
-from evidence_page import keep
-from long_parts import Row
+from evidence_page import Row, keep
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "perception,serve,sim,viz,vlm,bags,mcp,grasps,trees,ros2"
@@ -283,7 +282,7 @@ def rows(tried: list[Tried], untried: int) -> list[Row]:
     said += f"{count['refused']} refused in words (no camera, arm or key), {count['read']} only parsed"
     said += f"; {untried} more not tried yet" if untried else ""
     what = "code blocks and command lines of README and site, with the wheel in a fresh environment"
-    return [("serves", what, "0 failed", said)]
+    return [Row("serves", what, "0 failed", said)]
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/evidence_fuzz.py [--cases 5000] [--scenes 40]
 
-Test scenes get one to three faults of fuzz_faults.py each, and some of their objects are asked for: a case is
-a broken scene and a target. All is decided by `cpor.System`. The masks are one of five:
+Test scenes get one to three faults of `faults.FAULTS`, and some of their objects are asked for: a case is a
+broken scene and a target. All is decided by `cpor.System`. The masks are one of five:
 
     true       true masks, made by nobody that is known
     recorded   our segmenter's, with the record that `cpor perceive` writes; the fault comes after it
@@ -17,18 +17,18 @@ out/evidence/.
 """
 
 import hashlib
-import json
+import itertools
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from fuzz_faults import FAULTS, Broken, Fault, break_scene, shows
-from long_parts import Row, measure_parts
+from evidence_page import Row
+from faults import FAULTS, Broken, Fault, break_scene, shows
+from harness import OUT, kept_lines, measure_parts
 
 from cpor.answer import Answer, View
 from cpor.decision import Defer, Grasp
@@ -45,7 +45,6 @@ from cpor.sources import describe_sources, fingerprint
 from cpor.system import System
 from cpor.truth import is_wrong, truth_of
 
-OUT = Path(__file__).resolve().parents[1] / "out"
 KINDS = ("true", "recorded", "forged", "claimed", "made")
 SHARES = (0.3, 0.1, 0.2, 0.2, 0.2)
 IN_FRAME = (
@@ -222,21 +221,12 @@ def run(bases: Bases, wanted: int, seed: int) -> Iterator[dict[str, Any]]:
     made = hashlib.blake2b(
         models + repr((KINDS, SHARES, TARGETS, sorted(FAULTS))).encode(), digest_size=4
     ).hexdigest()
-    file = OUT / "fuzz" / f"views_{seed}_{made}.jsonl"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-    number = count = 0
-    with file.open("r+") as lines:
-        for line in lines.readlines():
-            view = json.loads(line)
-            number, count = number + 1, count + len(view["cases"])
-            yield view
-        while count < wanted:
-            view = decide_view(bases, number, seed)
-            lines.write(json.dumps(view) + "\n")
-            lines.flush()
-            number, count = number + 1, count + len(view["cases"])
-            yield view
+    count, views = 0, (partial(decide_view, bases, number, seed) for number in itertools.count())
+    for view in kept_lines(OUT / "fuzz" / f"views_{seed}_{made}.jsonl", views):
+        count += len(view["cases"])
+        yield view
+        if count >= wanted:
+            return
 
 
 Tally = Counter[tuple[str, str, str, str]]

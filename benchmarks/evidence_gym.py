@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 import gymnasium
 import numpy as np
-from long_parts import Row, measure_parts
+from evidence_page import Row
+from harness import measure_parts
 
 import cpor
 from cpor.decision import Action, Defer, Grasp

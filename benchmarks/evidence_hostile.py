@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
-from long_parts import Row, measure_parts
+from evidence_page import Row
+from harness import measure_parts
 from support.hostile_clients import KINDS, Surface, hostile
 
 DESCRIPTORS = 1_024

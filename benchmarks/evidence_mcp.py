@@ -14,8 +14,7 @@ import subprocess
 import sys
 
 from evidence_hostile import started
-from evidence_page import keep
-from long_parts import Row
+from evidence_page import Row, keep
 
 NPX = [
     "npx",
@@ -69,7 +68,7 @@ def main() -> None:
     others = [name for name in found if name not in APPLIES]
     passed = len(APPLIES) - len(failed)
     said = f"{passed} of {len(APPLIES)}; {len(others)} others need the suite's own test server"
-    row: Row = ("serves", "MCP conformance suite against cpor mcp --http: scenarios that apply", "all", said)
+    row = Row("serves", "MCP conformance suite against cpor mcp --http: scenarios that apply", "all", said)
     print(" | ".join(row))
     print("Others:", ", ".join(others))
     if not asked.dry:

@@ -13,16 +13,15 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-from evidence_gate import DATA
-from long_parts import Row, measure_parts
+from evidence_page import Row
+from harness import measure_parts, share
+from harness import photographs as labelled_photographs
 from scipy.optimize import linear_sum_assignment
 
 from cpor.decision import Defer, Grasp
 from cpor.infer.decide import decide_many
-from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.learn.modes import MODES
 from cpor.model import Bundled, FittedModel, bundled_model
-from cpor.paper.runs.report import wilson_interval
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Observation, Scene
 from cpor.sim.dataset.recognition import Recognition
@@ -85,15 +84,9 @@ def count_actions(scene: Scene, masks: str, system: System, model: FittedModel) 
     return count
 
 
-def share(hits: int, n: int) -> str:
-    """A share with its interval."""
-    low, high = wilson_interval(hits, n)
-    return f"{hits / n:.3f} [{low:.3f}, {high:.3f}] ({hits} of {n})"
-
-
 def photographs() -> list[Row]:
     """Masks and decisions."""
-    scenes = [read_scene_folder(folder) for folder in list_scene_folders(DATA / "osd_learn")]
+    scenes = labelled_photographs(all_of_them=True)
     segmenter, system = OnnxSegmenter(), System()
     rows: list[Row] = []
     name = f"{len(scenes)} labelled photographs"

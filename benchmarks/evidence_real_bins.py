@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_gate import DATA
-from evidence_photographs import share
-from long_parts import Row, measure_parts
+from evidence_page import Row
+from harness import DATA, measure_parts, share
 from PIL import Image
 
 from cpor.answer import View

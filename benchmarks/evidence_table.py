@@ -23,83 +23,38 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
-from evidence_page import PAGE, find_old, hide, keep, read_figures, show, write_page
-from long_parts import Row
+from evidence_page import PAGE, Row, find_old, hide, keep, read_figures, show, write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out"
 
-SIM, PERCEPTION = "benchmarks/evidence_sim.py", "benchmarks/evidence_perception.py"
-LOOP, IDENTITY = "benchmarks/evidence_loop_causes.py", "benchmarks/evidence_identity.py"
-
-INPUTS = "benchmarks/evidence_inputs.py"
-GUARANTEES = "benchmarks/evidence_guarantees.py"
-BELIEFS = "benchmarks/evidence_beliefs.py"
-LAB, ACCESS = "benchmarks/evidence_lab.py", "benchmarks/evidence_access.py"
 LONG = {
-    "heaps": SIM,
-    "decisions": SIM,
-    "asking": SIM,
-    "robot": LOOP,
-    "masks": PERCEPTION,
-    "chain": PERCEPTION,
-    "others": PERCEPTION,
-    "frame_speed": PERCEPTION,
-    "robot_networks": LOOP,
-    "loop_causes": LOOP,
-    "deliveries": LOOP,
-    "identity_runs": IDENTITY,
-    "identity_stale": IDENTITY,
-    "looking_again": "benchmarks/evidence_looking_again.py",
-    "loop_faults": "benchmarks/evidence_loop_faults.py",
-    "gate": "benchmarks/evidence_gate.py",
-    "lab_osd": LAB,
-    "lab_simulated": LAB,
-    "access_pages": ACCESS,
-    "access_queue": ACCESS,
-    "access_site": ACCESS,
-    "access_first_screen": ACCESS,
-    "docs_tried": "benchmarks/docs_tried.py",
-    "input_forms": INPUTS,
-    "input_broken": INPUTS,
-    "input_point": INPUTS,
-    "doctor_faults": INPUTS,
-    "doctor_clean": INPUTS,
-    "bridges": "benchmarks/evidence_bridges.py",
-    "ros2": "benchmarks/evidence_ros2.py",
-    "hostile": "benchmarks/evidence_hostile.py",
-    "mcp": "benchmarks/evidence_mcp.py",
-    "gym": "benchmarks/evidence_gym.py",
-    "power_cuts": "benchmarks/evidence_power_cuts.py",
-    "meddling": "benchmarks/evidence_meddling.py",
-    "words": "benchmarks/evidence_words.py",
-    "covers": "benchmarks/evidence_covers.py",
-    "fuzz": "benchmarks/evidence_fuzz.py",
-    "drops": "benchmarks/evidence_drops.py",
-    "drops_true_masks": "benchmarks/evidence_drops.py",
-    "photographs": "benchmarks/evidence_photographs.py",
-    "real_bins": "benchmarks/evidence_real_bins.py",
-    "pointing": "benchmarks/evidence_pointing.py",
-    "hidden_parts": "benchmarks/evidence_hidden_parts.py",
-    "cameras": "benchmarks/evidence_cameras.py",
-    "sensors": "benchmarks/evidence_sensors.py",
-    "merged": "benchmarks/evidence_merged.py",
-    "gate_acts": "benchmarks/evidence_gate_acts.py",
-    "exact_sizes": GUARANTEES,
-    "equal": GUARANTEES,
-    "robust": GUARANTEES,
-    "plans": GUARANTEES,
-    "cycles": GUARANTEES,
-    "coverage": BELIEFS,
-    "plans_simulated": BELIEFS,
-    "cycles_simulated": BELIEFS,
-    "first_actions": "benchmarks/evidence_first_actions.py",
+    part: f"benchmarks/{script}.py"
+    for script, parts in {
+        "bench": "speed,growth",
+        "bench_evidence": "geometry_speed",
+        "bench_serve": "service,fleet",
+        "docs_tried": "docs_tried",
+        "evidence_covers": "covers",
+        "evidence_fuzz": "fuzz",
+        "evidence_gate": "gate,merged",
+        "evidence_guarantees": "exact_sizes,equal,robust,plans_simulated",
+        "evidence_gym": "gym",
+        "evidence_hostile": "hostile",
+        "evidence_loop_causes": "deliveries",
+        "evidence_mcp": "mcp",
+        "evidence_photographs": "photographs",
+        "evidence_real_bins": "real_bins",
+        "evidence_sensors": "sensors,first_actions",
+        "evidence_words": "words",
+    }.items()
+    for part in parts.split(",")
 }
-"""Long parts: the script, which keeps its rows itself."""
+"""Parts of a script of their own, which keeps the rows."""
 
 
 def main() -> None:
@@ -164,83 +119,43 @@ def read_tests(report: Path) -> dict[str, list[Row]]:
         file = case.get("classname", "").replace(".", "/") + ".py"
         for entry in case.iter("property"):
             if entry.get("name") == "evidence":
-                rows.setdefault(file, []).append(tuple(json.loads(entry.get("value", "[]"))))
+                rows.setdefault(file, []).append(Row(*json.loads(entry.get("value", "[]"))))
     return rows
 
 
-def speed() -> list[Row]:
-    """Inference against its peers, and growth with the scene."""
-    run("benchmarks/bench.py", "--out", str(OUT / "bench.json"))
-    found = json.loads((OUT / "bench.json").read_text())
-    scenes = found["scenes"]
-    rows: list[Row] = [
-        ("fast", f"speed: {asked['what']}", str(asked["asked"]), str(asked["measured"]))
-        for asked in scenes["asked"]
-    ]
-    for name, way in scenes["ways"].items():
-        told = f"mean {way['mean_ms']:.4g} ms, most {way['max_ms']:.4g} ms ({way['scenes']} scenes)"
-        rows.append(("fast", f"speed over {scenes['source']}: {name}", "", told))
-    return rows + growth_rows(found["growth"])
+def frame_speed() -> list[Row]:
+    """A frame of 640x480 to a decision, networks and kernels loaded; the process alone on its cores."""
+    from cpor.io.scene_folder import read_scene_folder
+    from cpor.io.scene_set import list_scene_folders
+    from cpor.perception.network_file import PACKAGED
+    from cpor.sim.dataset.make import plan_split, write_dataset
+    from cpor.system import System
 
-
-def growth_rows(growth: dict[str, Any]) -> list[Row]:
-    """Growth with the scene, in words."""
-    rows: list[Row] = []
-    for size in growth["sizes"]:
-        peer = size["problog_ms"]
-        told = f"{size['ours_ms']:.4g} ms, most {size['ours_max_ms']:.4g} ms; "
-        told += f"{_bounded(size['epsilon'])}; "
-        told += f"ProbLog {peer if isinstance(peer, str) else f'{peer:.4g} ms'}"
-        rows.append(("fast", f"growth: {size['family']} scene of {size['objects']} objects", "", told))
-    memory = growth["memory_mb"]
-    told = f"{memory['increase']:.4g} MB more, {memory['whole_process']:.4g} MB the whole process"
-    rows.append(("fast", f"growth: memory, {memory['objects']} objects", "", told))
-    for scene in growth["forty"]:
-        point = f"growth: 40 objects, {scene['candidates']}, scene {scene['seed']}"
-        told = f"{scene['auto_ms']:.4g} ms, {_bounded(scene['epsilon'])}"
-        rows.append(("fast", point, "", told))
-        told = f"{scene['deadline_median_ms']:.4g} ms, most {scene['deadline_max_ms']:.4g} ms, "
-        rows.append(("fast", f"{point}, with a deadline", "", told + _bounded(scene["deadline_epsilon"])))
-    return rows
-
-
-def _bounded(epsilon: float) -> str:
-    return "exact" if epsilon == 0 else f"scores known up to {epsilon:.3g}"
-
-
-def geometry_speed() -> list[Row]:
-    """All geometric evidence of a scene."""
-    file = OUT / "bench_evidence.json"
-    run("benchmarks/bench_evidence.py", "--json", str(file))
-    rows: list[Row] = []
-    for case in json.loads(file.read_text())["results"]:
-        point = (
-            f"all geometric evidence, {case['objects']} objects at {case['width']}x{case['height']}, median"
-        )
-        asked = f"<= {case['asked_ms']:g} ms" if case["asked_ms"] else ""
-        rows.append(("fast", point, asked, f"{case['median_ms']:.1f} ms of one processor"))
-    return rows
-
-
-def service() -> list[Row]:
-    """The service under load."""
-    run("benchmarks/bench_serve.py", "--json", str(OUT / "bench_serve.json"))
-    found = json.loads((OUT / "bench_serve.json").read_text())
-    decide, clients, mutated, memory = (found[k] for k in ("decide", "clients", "mutated", "memory"))
-    point = f"decisions from probabilities, {decide['objects']} objects, {decide['requests']} requests"
-    own = f"{clients['their_own']} of {clients['uploads']} got their own result, {clients['seconds']} s"
-    statuses = mutated["statuses"]
-    broken = sum(count for status, count in statuses.items() if int(status) >= 500)
-    told = ", ".join(f"{count} with {status}" for status, count in sorted(statuses.items()))
-    size = f"{memory['peak_pss_mb'] / 1024:.2f} GB"
+    system, plan, folder = System(), plan_split("test"), OUT / "splits" / "timed"
+    write_dataset(replace(plan, cases=plan.cases[: TIMED + 1]), folder, 2)
+    totals: list[float] = []
+    stages: dict[str, list[float]] = {}
+    for path in list_scene_folders(folder):
+        observation = read_scene_folder(path).observation
+        began = time.perf_counter()
+        view = system.look(observation)
+        if not view.seen.ids:
+            continue
+        spent_in = dict(system.decide(view, view.seen.ids[0]).times_ms)
+        totals.append(1e3 * (time.perf_counter() - began))
+        for stage, spent in (spent_in | {"no stage": totals[-1] - sum(spent_in.values())}).items():
+            stages.setdefault(stage, []).append(spent)
+    del totals[0]  # the first one compiles
+    each = ", ".join(f"{stage} {statistics.median(spent):.0f}" for stage, spent in stages.items())
+    tenth = sorted(totals)[int(0.9 * len(totals))]
+    told = f"{statistics.median(totals):.0f} ms (nine in ten below {tenth:.0f}); by stage: {each}"
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    weights = sum(path.stat().st_size for path in PACKAGED.glob("*.onnx")) / 1e6
+    point = f"640x480 RGB-D to decision, 2 cores, median of {len(totals)} test scenes"
     return [
-        ("serves", f"{point}, rate", ">= 200 a second", f"{decide['rate']:.0f} a second"),
-        ("serves", f"{point}, median", "", f"{decide['p50_ms']:.1f} ms"),
-        ("serves", f"{point}, 99th percentile", "< 100 ms", f"{decide['p99_ms']:.1f} ms"),
-        ("serves", f"{clients['clients']} clients uploading at once, none lost or mixed up", "all", own),
-        ("serves", f"{mutated['sent']} mutated uploads, replies 500 and above", "0", f"{broken} ({told})"),
-        ("serves", "most memory of service and workers, shared pages counted once", "< 2 GB", size),
-        ("serves", "alive after all that", "yes", "yes" if found["alive"] else "no"),
+        Row("fast", point, "<= 300 ms", told),
+        Row("fast", "memory of the process that does so", "<= 1 GB", f"{memory:.2f} GB"),
+        Row("fast", "weights of all our networks", "<= 40 MB", f"{weights:.1f} MB"),
     ]
 
 
@@ -259,7 +174,7 @@ def start() -> list[Row]:
         ("cpor decide RGB DEPTH --point", "< 3 s", [*pictures, "--point", "320,240"], False),
     )
     return [
-        ("fast", f"{what}, median of {RUNS}", asked, _time(command, is_first))
+        Row("fast", f"{what}, median of {RUNS}", asked, _time(command, is_first))
         for what, asked, command, is_first in timed
     ]
 
@@ -273,16 +188,16 @@ def release() -> list[Row]:
     listed = ", ".join(f"{name} {count}" for name, count in licences.most_common(6))
     told = f"{sum(licences.values())} packages, all with a licence named: {listed}, ..."
     return [
-        ("serves", "wheel, weights inside", "<= 45 MB", f"{wheel.stat().st_size / 1e6:.1f} MB"),
-        ("serves", "sdist", "", f"{sdist.stat().st_size / 1e6:.1f} MB"),
-        ("serves", "licences of what the wheel brings in", "listed", told),
-        ("serves", "packages under the GPL among them", "0", f"{len(strict)} {', '.join(strict)}".strip()),
-        ("serves", "packages without a licence among them", "0", str(licences["UNKNOWN"])),
+        Row("serves", "wheel, weights inside", "<= 45 MB", f"{wheel.stat().st_size / 1e6:.1f} MB"),
+        Row("serves", "sdist", "", f"{sdist.stat().st_size / 1e6:.1f} MB"),
+        Row("serves", "licences of what the wheel brings in", "listed", told),
+        Row("serves", "packages under the GPL among them", "0", f"{len(strict)} {', '.join(strict)}".strip()),
+        Row("serves", "packages without a licence among them", "0", str(licences["UNKNOWN"])),
     ]
 
 
-RUNS = 10
-"""Starts of each kind."""
+RUNS, TIMED = 10, 60
+"""Starts of each kind; first scenes of the test split, all tiers in turn, that a decision is timed on."""
 
 
 def _time(arguments: list[str], is_first: bool) -> str:
@@ -303,13 +218,11 @@ def _time(arguments: list[str], is_first: bool) -> str:
 
 
 SHORT: dict[str, Callable[[], list[Row]]] = {
-    "speed": speed,
-    "geometry_speed": geometry_speed,
-    "service": service,
+    "frame_speed": frame_speed,
     "start": start,
     "release": release,
 }
-"""Parts of minutes, turned into rows here."""
+"""Parts that are measured here."""
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ Run: python benchmarks/evidence_words.py [--only names_and_requests,photographs]
 import argparse
 import hashlib
 import json
-import os
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -19,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_page import keep
-from long_parts import Row
+from evidence_page import Row, keep
+from harness import DATA
 from PIL import Image
 from words_truth import FAMILIES, Asked, LabelledView, TrueLook, labelled_view, nameless, some_cases
 
@@ -32,7 +31,6 @@ from cpor.words.names import name_objects
 from cpor.words.vocabulary import split_words, vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("CPOR_DATA") or ROOT.parent / "shared" / "data")
 OUT = ROOT / "out" / "words"
 BY_EYE = Path(__file__).with_name("words_photographs.json")
 """Objects with point, colours and nouns, and requests with the object meant, `ask` or `none`; by eye."""

@@ -69,7 +69,7 @@ def write_scorer(folder, server):
 @pytest.mark.slow
 @pytest.mark.parametrize(("way", "segmenter"), [("id", "depth"), ("point", None), ("words", "depth")])
 def test_every_surface_says_the_same(way, segmenter, tmp_path):
-    """A sample of benchmarks/evidence_agreement.py: our masks and those of another segmenter."""
+    """Our masks, and those of another segmenter."""
     frame = bare_frame(SCENE, tmp_path / "frame")
     system = cpor.System(segmenter)
     view = system.look(frame)

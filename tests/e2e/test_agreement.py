@@ -27,7 +27,7 @@ def test_every_surface_gives_the_same_answer(kind, client, tmp_path, evidence):
     if not (source / "depth.png").is_file():
         pytest.skip(f"{source} is not there; set CPOR_DATA")
     frame = bare_frame(source, tmp_path / "frame")
-    targets = cpor.System().look(frame).scene.ids[:1]  # more of them: benchmarks/evidence_agreement.py
+    targets = cpor.System().look(frame).scene.ids[:1]
     first, surfaces = {}, set()
     for surface, target, said in ask_everywhere(frame, targets, client, tmp_path):
         surfaces.add(surface)

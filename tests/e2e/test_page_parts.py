@@ -15,7 +15,6 @@ from cpor.io.scene_folder import read_scene_folder
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1366), ("dark", 360)])
 def test_axe_finds_nothing_serious(open_page, scheme, width):
-    # The matrix of states, schemes and sizes is benchmarks/evidence_access.py.
     it = open_page(color_scheme=scheme, viewport={"width": width, "height": 780}, bypass_csp=True)
     it.drop_scene(SCENE)
     it.page.locator("[data-testid^=badge-]").first.press("Enter")

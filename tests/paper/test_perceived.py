@@ -212,7 +212,7 @@ def test_a_scene_without_masks_cannot_be_perceived(split):
 
 def test_the_table_comes_from_the_log_that_ships_without_simulating(evidence):
     whole = read_pair_log(SHIPPED)
-    cases = whole[:: sized(24, 6)]  # benchmarks/evidence_perception.py takes them all
+    cases = whole[:: sized(24, 6)]
     table = measure_chain(cases, FittedModel.load(bundled_model("embedded")), np.random.default_rng(0))
     assert len(whole) == 1800 and table.n == sized(75, 300) and SHIPPED.stat().st_size < 2_000_000
     raw, calibrated, fused = (table.rows[step].relations for step in STEPS[:3])

@@ -130,7 +130,6 @@ def test_where_nobody_knows_a_person_is_asked_and_may_send_it_on():
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_matrix_of_faults(fault):
-    """A sample of benchmarks/evidence_loop_faults.py."""
     for seed in range(100, 105):
         table, result = run_with(fault, seed)
         assert not is_false(table, result), result.detail

@@ -160,7 +160,6 @@ def test_a_removal_that_falls_back_does_not_doubt_a_target_that_shows_as_before(
 
 
 def test_drops_are_never_taken_for_deliveries():
-    """A sample of benchmarks/evidence_meddling.py."""
     for seed in range(30):
         _, result, shown = drop(seed)
         assert not result.retrieved, f"drop {seed}: {shown} px of the target show"

@@ -1,4 +1,4 @@
-"""What changes behind the camera's back: a sample of benchmarks/evidence_identity.py."""
+"""What changes behind the camera's back."""
 
 import pytest
 from support.stale_beliefs import INJECTIONS, inject

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "benchmarks"))  # the measurements import each other by their bare names
 
 from evidence_fuzz import look  # noqa: E402
-from fuzz_faults import FAULTS, Broken, Fault, break_scene, merge_target  # noqa: E402
+from faults import FAULTS, Broken, Fault, break_scene, merge_target  # noqa: E402
 
 EXAMPLES = ROOT / "src" / "cpor" / "serve" / "examples"
 

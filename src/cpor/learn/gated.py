@@ -321,7 +321,7 @@ class Guard:
             p_geometry > 1/2 > p_other
         p_geometry > SAW, p_other < p_geometry            p = max(p_fused, p_geometry)
 
-    `benchmarks/evidence_facts.py` forges replies and counts the cost. The paper has no such stage.
+    The paper has no such stage.
 
     Attributes:
         most_disagreement: Log-odds by which a source may contradict geometry; beyond is no answer.

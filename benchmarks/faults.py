@@ -1,12 +1,12 @@
 """Faults to put into a scene, alone or together: parts dropped, moved, merged, swapped, stale or missing.
 
-Each fault is a name, an amount in [0, 1] and a seed, so that whoever draws them, numpy or hypothesis, can say
-them again. A fault that cannot be made of a scene leaves it as it is.
+Each fault is a name, an amount in [0, 1] and a seed, so that what numpy or hypothesis drew can be made again.
+A fault that cannot be made of a scene leaves it as it is. `FAULTS` are drawn at random by evidence_fuzz.py,
+`GATE_FAULTS` are put into every frame by evidence_gate.py.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy import ndimage
@@ -14,19 +14,11 @@ from scipy import ndimage
 from cpor.fitting.labelled import drop_objects
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 
-FARTHEST = 60
-"""Pixels by which masks or depth are moved at most, in a picture 640 wide; at least a tenth of it."""
+FARTHEST = 60 / 640
+"""Share of the width by which masks or depth are moved at most; at least a tenth of it."""
 
 TOO_DEEP_M = 0.03
 """How much too deep a glossy thing is read. [m]"""
-
-
-class Case(NamedTuple):
-    """A scene, its target and the truth."""
-
-    scene: Scene
-    target: int
-    truth: frozenset[BlockedBy]
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Broken:
 
     Attributes:
         scene: As the system gets it.
-        target: Whom it is asked for.
+        target: The object asked for; None where a fault needs none.
         truth: The true relations of the scene as it was.
         moved: Whether masks may show other objects than before, or the frame another moment.
         previous: The frame before.
@@ -52,7 +44,7 @@ class Broken:
     """
 
     scene: Scene
-    target: int
+    target: int | None
     truth: Set[BlockedBy]
     moved: bool = False
     previous: Observation | None = None
@@ -93,6 +85,8 @@ def _with_masks(
 ) -> Broken:
     scene = broken.scene
     assert scene.visible_ids is not None
+    if not whole and all(o.amodal is None for o in scene.objects):
+        return broken
     objects = []
     for o in scene.objects:
         amodal = o.amodal
@@ -106,10 +100,10 @@ def _with_masks(
 
 def _shifting(amount: float, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
     angle, far = rng.uniform(0.0, 2.0 * np.pi), FARTHEST * max(amount, 0.1)
-    by = round(far * float(np.sin(angle))), round(far * float(np.cos(angle)))
 
     def move(image: np.ndarray) -> np.ndarray:
-        return np.roll(image, by, (0, 1))
+        by = far * image.shape[1]
+        return np.roll(image, (round(by * np.sin(angle)), round(by * np.cos(angle))), (0, 1))
 
     return move
 
@@ -124,8 +118,8 @@ def _drop_blockers(broken: Broken, other: Scene, amount: float, rng: np.random.G
     return replace(broken, scene=drop_objects(broken.scene, [b for b in blockers if b in broken.scene.ids]))
 
 
-def _neighbours(scene: Scene, label: int) -> list[int]:
-    """Whose masks touch an object's, the longest edge first."""
+def _neighbours(scene: Scene, label: int | None) -> list[int]:
+    """The objects whose masks touch that of one, the longest edge first."""
     assert scene.visible_ids is not None
     around = ndimage.binary_dilation(scene.visible_ids == label, iterations=2)
     counts = np.bincount(scene.visible_ids[around], minlength=1)
@@ -151,6 +145,21 @@ def _merge_others(broken: Broken, other: Scene, amount: float, rng: np.random.Ge
     keep = int(rng.choice(broken.scene.ids))
     beside = [label for label in _neighbours(broken.scene, keep) if label != broken.target]
     return _join(broken, keep, beside[0]) if keep != broken.target and beside else broken
+
+
+def _merge_longest(broken: Broken, other: Scene, amount: float, rng: np.random.Generator) -> Broken:
+    """The two objects with the longest common edge become one."""
+    ids = broken.scene.visible_ids
+    assert ids is not None
+    sides = [(ids[:, 1:], ids[:, :-1]), (ids[1:], ids[:-1])]
+    pairs = [
+        np.stack([np.minimum(a, b), np.maximum(a, b)])[:, (a != b) & (a > 0) & (b > 0)] for a, b in sides
+    ]
+    found, counts = np.unique(np.concatenate(pairs, axis=1), axis=1, return_counts=True)
+    if not counts.size:
+        return broken
+    keep, gone = (int(k) for k in found[:, counts.argmax()])
+    return _join(broken, keep, gone)
 
 
 def _join(broken: Broken, keep: int, gone: int) -> Broken:
@@ -183,7 +192,8 @@ def _swap(broken: Broken, other: Scene, amount: float, rng: np.random.Generator)
 
 
 def _other_masks(broken: Broken, other: Scene, amount: float, rng: np.random.Generator) -> Broken:
-    if broken.target not in other.ids or other.observation.shape != broken.scene.observation.shape:
+    lost = broken.target is not None and broken.target not in other.ids
+    if lost or other.visible_ids is None or other.observation.shape != broken.scene.observation.shape:
         return broken
     return replace(
         broken, scene=Scene(broken.scene.observation, other.objects, other.visible_ids), moved=True
@@ -245,7 +255,8 @@ def _holes(
     depth: np.ndarray, broken: Broken, other: Scene, amount: float, rng: np.random.Generator
 ) -> np.ndarray:
     noise = ndimage.gaussian_filter(rng.standard_normal(depth.shape).astype(np.float32), 6.0)
-    return np.where(noise > np.quantile(noise, amount), depth, np.nan)
+    read = np.isfinite(depth)
+    return np.where(noise > np.quantile(noise[read], amount), depth, np.nan) if read.any() else depth
 
 
 def _other_depth(
@@ -285,41 +296,41 @@ def _no_whole(broken: Broken, other: Scene, amount: float, rng: np.random.Genera
     return replace(broken, scene=replace(broken.scene, objects=objects))
 
 
-def hide(cases: list[Case]) -> Iterator[Case]:
+def _hide(broken: Broken, other: Scene, amount: float, rng: np.random.Generator) -> Broken:
     """The target is listed and shows no pixel."""
-    for case in cases:
-        visible = np.where(case.scene.visible_ids == case.target, 0, case.scene.visible_ids)
-        yield case._replace(scene=replace(case.scene, visible_ids=visible.astype(np.int32)))
+    visible = np.where(broken.scene.visible_ids == broken.target, 0, broken.scene.visible_ids)
+    return replace(broken, scene=replace(broken.scene, visible_ids=visible.astype(np.int32)))
 
 
-def cut(cases: list[Case]) -> Iterator[Case]:
+def _cut(broken: Broken, other: Scene, amount: float, rng: np.random.Generator) -> Broken:
     """The image ends in the middle of the target."""
-    for case in cases:
-        scene = case.scene
-        columns = np.flatnonzero((scene.visible_ids == case.target).any(axis=0))
-        if columns.size < 4:
-            continue
-        first = int(columns[columns.size // 2])
-        seen = scene.observation
-        depth = None if seen.depth is None else np.ascontiguousarray(seen.depth[:, first:])
-        frame = Observation(np.ascontiguousarray(seen.rgb[:, first:]), depth)
-        objects = []
-        for each in scene.objects:
-            mask = None if each.amodal is None else each.amodal.to_mask(seen.shape)[:, first:]
-            crop = None if mask is None else type(each.amodal).from_mask(np.ascontiguousarray(mask))
-            objects.append(replace(each, amodal=crop))
-        visible = np.ascontiguousarray(scene.visible_ids[:, first:])
-        yield case._replace(
-            scene=replace(scene, observation=frame, objects=tuple(objects), visible_ids=visible, points={})
-        )
+    scene = broken.scene
+    columns = np.flatnonzero((scene.visible_ids == broken.target).any(axis=0))
+    if columns.size < 4:
+        return broken
+
+    def right_part(image: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(image[:, int(columns[columns.size // 2]) :])
+
+    seen = scene.observation
+    frame = Observation(right_part(seen.rgb), None if seen.depth is None else right_part(seen.depth))
+    crops = (o.amodal and MaskCrop.from_mask(right_part(o.amodal.to_mask(seen.shape))) for o in scene.objects)
+    objects = tuple(replace(o, amodal=crop) for o, crop in zip(scene.objects, crops, strict=True))
+    visible = right_part(scene.visible_ids)
+    changed = replace(scene, observation=frame, objects=objects, visible_ids=visible, points={})
+    return replace(broken, scene=changed)
 
 
-def _by_case(change: Callable[[list[Case]], object]) -> Change:
+def _with_colour(change: Callable[[np.ndarray], np.ndarray]) -> Change:
     def fault(broken: Broken, other: Scene, amount: float, rng: np.random.Generator) -> Broken:
-        cases = change([Case(broken.scene, broken.target, frozenset(broken.truth))])
-        return replace(broken, scene=next(iter(cases), broken).scene)  # type: ignore[call-overload]
+        seen = broken.scene.observation
+        return replace(broken, scene=replace(broken.scene, observation=replace(seen, rgb=change(seen.rgb))))
 
     return fault
+
+
+def _scaled(factor: float) -> Change:
+    return _with_depth(lambda depth, *_: depth * np.float32(factor))
 
 
 FAULTS: Mapping[str, Change] = {
@@ -344,6 +355,29 @@ FAULTS: Mapping[str, Change] = {
     "scores missing": _with_scores(_no_answer),
     "scores empty": _with_scores(lambda scores, a, rng: scores.clear()),
     "no amodal masks": _no_whole,
-    "target cut by border": _by_case(cut),
-    "target without pixels": _by_case(hide),
+    "target cut by border": _cut,
+    "target without pixels": _hide,
 }
+
+GATE_FAULTS: Mapping[str, tuple[Change, float]] = {
+    "zero depth": (_with_depth(lambda depth, *_: np.zeros_like(depth)), 0.0),
+    "constant depth": (_with_depth(lambda depth, *_: np.full_like(depth, np.nanmedian(depth))), 0.0),
+    "unit x10": (_scaled(10.0), 0.0),
+    "unit x0.1": (_scaled(0.1), 0.0),
+    "unit x1000": (_scaled(1000.0), 0.0),
+    "depth shifted 20 px": (FAULTS["depth shifted"], 20 / 60),
+    "depth of another frame": (FAULTS["depth of another frame"], 0.0),
+    "50 % holes": (FAULTS["depth holes"], 0.5),
+    "BGR": (_with_colour(lambda rgb: rgb[:, :, ::-1].copy()), 0.0),
+    "black": (_with_colour(lambda rgb: (rgb * 0.03).astype(np.uint8)), 0.0),
+    "over-exposed": (_with_colour(lambda rgb: np.minimum(rgb * 4.0, 255.0).astype(np.uint8)), 0.0),
+    "previous frame again": (FAULTS["previous frame again"], 0.0),
+    "masks shifted 30 px": (FAULTS["masks shifted"], 0.5),
+    "ids shifted 30 px": (FAULTS["ids shifted"], 0.5),
+    "masks of another frame": (FAULTS["masks of another frame"], 0.0),
+    "masks merged": (_merge_longest, 0.0),
+}
+"""What is wrong, and how much of it. Pixels are those of a picture 640 wide."""
+
+IN_MASKS = tuple(name for name in GATE_FAULTS if "masks" in name or "ids" in name)
+"""Those of `GATE_FAULTS` that are in the masks, so that these are looked at as they are."""
