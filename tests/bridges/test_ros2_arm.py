@@ -1,6 +1,9 @@
 """An arm of a ROS 2 graph: its description, and the whole loop through a graph in another process."""
 
 import os
+import subprocess
+import sys
+import threading
 import time
 from contextlib import contextmanager
 from importlib.resources import files
@@ -8,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.ros2_cell import POINT, TARGET, cell_process, delivered
 from typer.testing import CliRunner
 
 from cpor.bridges import ros2_clients
@@ -27,6 +29,70 @@ from cpor.robot.urdf import read_chain
 from cpor.sim.arm import ur3e
 from cpor.sim.arm.kinematics import Kinematics
 from cpor.system import System
+
+SEED, TARGET, POINT = 5, 9, (170.0, 238.0)
+"""A heap, an object with one other on it, and a pixel that shows it."""
+
+LATE_S = 1.0
+
+
+@contextmanager
+def cell_process(domain, fault="none"):
+    """The process, once its graph is up."""
+    command = [sys.executable, __file__, str(domain), fault]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stdout.readline() == "up\n"
+        yield process
+    finally:
+        if not process.stdin.closed:
+            process.stdin.close()
+        process.wait(60)
+        process.stdout.close()
+
+
+def delivered(process):
+    """The truth, at the end: the objects in the delivery tray."""
+    process.stdin.close()
+    return [int(obj) for obj in process.stdout.readline().split()[1:]]
+
+
+def main():
+    from cpor.bridges.ros2_sim import SimulatedGraph
+    from cpor.bridges.ros2_transport import DdsTransport
+    from cpor.robot.protocol import Outcome
+    from cpor.sim.arm.simulated_robot import build
+
+    class FaultyGraph(SimulatedGraph):
+        trajectories = 0
+
+        def announce_poses(self):
+            if fault == "late":
+                threading.Timer(LATE_S, super().announce_poses).start()
+            else:
+                super().announce_poses()
+
+        def follow(self, goal):
+            self.trajectories += 1
+            if fault == "abort" and self.trajectories == 6:
+                return Outcome("fault", "joint 3 left its path")
+            if fault == "vanish" and self.trajectories == 6:
+                os._exit(3)  # as a driver that is killed
+            return super().follow(goal)
+
+    domain, fault = int(sys.argv[1]), sys.argv[2]
+    robot = build(SEED, "easy", "none")
+    if fault != "none":
+        robot._dead_man._late_s = 5.0  # on a loaded machine
+    graph = FaultyGraph(DdsTransport(domain), robot)
+    print("up", flush=True)
+    sys.stdin.read()
+    print("delivered", *(obj for obj in robot.world.objects if robot.in_tray(obj, "delivery")), flush=True)
+    graph.close()
+
 
 DOMAIN = 101 + os.getpid() % 100
 CONFIG = Path(str(files("cpor.bridges") / "simulated_ur3e.toml"))
@@ -190,3 +256,7 @@ def test_a_wrong_file_is_named(options, says):
 def test_the_command_says_how_the_simulated_arm_runs_otherwise():
     ran = CliRunner().invoke(app, ["sim"])
     assert ran.exit_code != 0 and "--robot simulated" in str(ran.exception)
+
+
+if __name__ == "__main__":
+    main()

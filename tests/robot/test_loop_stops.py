@@ -5,7 +5,7 @@ import time
 
 import pytest
 from support.box_table import BoxTable
-from support.true_runs import run, two
+from support.table_runs import run, two
 
 from cpor.decision import Certificate, Decision, Defer
 from cpor.robot.run_folder import read_run

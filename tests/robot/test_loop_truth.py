@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.box_table import Box, BoxTable, OverTheTable, TableMasks, stack
 from support.plain_system import plain_system
-from support.true_runs import run, two
+from support.table_runs import run, two
 
 from cpor.errors import RobotError
 from cpor.robot.cameras import FolderCamera

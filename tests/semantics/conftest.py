@@ -1,8 +1,7 @@
 """A scorer that asks a server of ours."""
 
 import pytest
-from support.vlm_backends import HANDLERS, KEY
-from support.vlm_servers import Plan, VlmServer
+from support.vlm_servers import HANDLERS, KEY, Plan, VlmServer
 
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.scorer_registry import make_scorer

@@ -1,3 +1,5 @@
+"""A storm of faults: processes that share a cache score the same pairs; nothing is made up or lost."""
+
 import json
 import os
 import random
@@ -9,8 +11,31 @@ from pathlib import Path
 
 import pytest
 from support.sizes import sized
-from support.storm_worker import score
+from support.vlm_scenes import all_pairs, grid_of_objects
 from support.vlm_servers import FAULTS, GeminiHandler, OpenAIHandler, Plan, VlmServer
+
+from cpor.semantics.config import ScorerConfig
+from cpor.semantics.scorer_registry import make_scorer
+
+
+def score(settings, n_objects, n_pairs, backwards=False):
+    scene = grid_of_objects(n_objects)
+    pairs = all_pairs(scene)[:n_pairs]
+    scorer = make_scorer(ScorerConfig(**settings))
+    said = scorer.score(scene, pairs[::-1] if backwards else pairs)
+    return {
+        "scores": [[*pair, score] for pair, score in said.scores.items()],
+        "calls": said.spent.calls,
+        "tokens": said.spent.tokens,
+        "refused": said.spent.refused,
+        "remembered": said.spent.remembered,
+        "unexplained": sum(
+            not reply.problems
+            for reply in said.replies
+            if all(said.scores[pair] is None for pair in reply.pairs)
+        ),
+    }
+
 
 TESTS = Path(__file__).parents[1]
 N_OBJECTS, N_PAIRS = 33, sized(300, 1000)
@@ -72,7 +97,7 @@ def test_two_processes_in_a_storm_keep_right_answers_mark_lost_ones_and_share_a_
         for backwards in (False, True):
             given = settings("openai", server.url, cache, budget={"calls": limit})
             asked = {"settings": given, "n_objects": N_OBJECTS, "n_pairs": N_PAIRS, "backwards": backwards}
-            command = [sys.executable, str(TESTS / "support" / "storm_worker.py"), json.dumps(asked)]
+            command = [sys.executable, __file__, json.dumps(asked)]
             workers.append(subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True))
         found = [json.loads(worker.communicate(timeout=900)[0]) for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
@@ -121,3 +146,7 @@ def test_a_storm_over_whole_scene_prompts_keeps_within_its_tokens(tmp_path, monk
         f"{found['calls']} calls, {len(storm.plan.faults)} faults, {lost} lost, "
         f"{found['tokens']} of {limit} tokens",
     )
+
+
+if __name__ == "__main__":
+    print(json.dumps(score(**json.loads(sys.argv[1]))))

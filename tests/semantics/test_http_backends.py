@@ -3,9 +3,8 @@
 import time
 
 import pytest
-from support.vlm_backends import BOTH, KEY, WAYS
 from support.vlm_scenes import all_pairs, heap
-from support.vlm_servers import FAULTS, Plan
+from support.vlm_servers import BOTH, FAULTS, KEY, WAYS, Plan
 
 from cpor.scene import BlockedBy
 from cpor.semantics.scorer import ScorerError

@@ -4,9 +4,8 @@ import math
 import traceback
 
 import pytest
-from support.vlm_backends import BOTH, KEY
 from support.vlm_scenes import all_pairs, heap
-from support.vlm_servers import OpenAIHandler, Plan, VlmServer
+from support.vlm_servers import BOTH, KEY, OpenAIHandler, Plan, VlmServer
 
 from cpor.scene import BlockedBy
 from cpor.semantics.config import Budget, Prices, ScorerConfig

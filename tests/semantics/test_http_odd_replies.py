@@ -6,9 +6,8 @@ import threading
 import time
 
 import pytest
-from support.vlm_backends import BOTH, HANDLERS, KEY, WAYS
 from support.vlm_scenes import all_pairs, heap
-from support.vlm_servers import Plan, VlmServer
+from support.vlm_servers import BOTH, HANDLERS, KEY, WAYS, Plan, VlmServer
 
 from cpor.scene import BlockedBy
 from cpor.semantics.config import ScorerConfig

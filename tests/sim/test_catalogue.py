@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.catalogue import object_named
+from support.arm_cell import named
 
 from cpor.errors import InvalidSettingError
 from cpor.sim.objects.catalogue import catalogue, extents
@@ -46,7 +46,7 @@ def test_the_box_is_that_of_the_compiled_geoms():
 
 def test_masses_are_those_of_the_catalogue():
     world = build_world(
-        {1: object_named("red mug"), 2: object_named("yellow banana")},
+        {1: named("red mug"), 2: named("yellow banana")},
         {k: np.array([0.3, 0.1 * k, 0.1, 1.0, 0.0, 0.0, 0.0]) for k in (1, 2)},
     )
     assert world.model.body_mass[world.body_of[1]] == pytest.approx(0.16)
@@ -54,7 +54,7 @@ def test_masses_are_those_of_the_catalogue():
 
 
 def test_parts_stand_in_the_order_of_the_geoms():
-    model = object_named("blue toy truck")
+    model = named("blue toy truck")
     world = build_world({7: model}, {7: np.array([0.3, 0.0, 0.1, 1.0, 0.0, 0.0, 0.0])})
     geoms = np.flatnonzero(world.object_of_geom == 7)
     assert len(geoms) == len(model.parts)
@@ -64,4 +64,4 @@ def test_parts_stand_in_the_order_of_the_geoms():
 
 def test_an_object_without_a_pose_is_refused():
     with pytest.raises(InvalidSettingError, match="no pose for object 1"):
-        build_world({1: object_named("red cube")}, {})
+        build_world({1: named("red cube")}, {})

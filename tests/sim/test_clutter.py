@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.catalogue import object_named
+from support.arm_cell import named
 from support.sizes import sized
 
 from cpor.errors import InvalidSettingError, SimulationError
@@ -93,7 +93,7 @@ def test_other_seeds_make_other_heaps(dense):
 
 
 def test_what_cannot_be_made_is_said():
-    alone = HeapSettings(objects=(object_named("red cube"),), count=1, tier="hard", max_tries=2)
+    alone = HeapSettings(objects=(named("red cube"),), count=1, tier="hard", max_tries=2)
     with pytest.raises(SimulationError, match="no hard target"):
         make_heap(0, alone)
 

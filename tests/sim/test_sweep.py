@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.catalogue import object_named
+from support.arm_cell import named
 
 from cpor.scene import BlockedBy
 from cpor.sim.physics.build import build_world
@@ -19,7 +19,7 @@ def pose(x, y, z):
 
 def tower():
     """A cube with a sponge on it, and an apple apart."""
-    objects = {1: object_named("red cube"), 2: object_named("blue sponge"), 3: object_named("red apple")}
+    objects = {1: named("red cube"), 2: named("blue sponge"), 3: named("red apple")}
     poses = {1: pose(0.36, 0.0, 0.021), 2: pose(0.36, 0.0, 0.062), 3: pose(0.44, 0.05, 0.03)}
     world = build_world(objects, poses)
     assert settle(world)[0]
@@ -35,13 +35,13 @@ def test_the_upper_one_rises_along_with_the_lower_one():
 
 
 def test_a_thing_high_above_is_met_too():
-    objects = {1: object_named("red cube"), 2: object_named("blue sponge")}
+    objects = {1: named("red cube"), 2: named("blue sponge")}
     world = build_world(objects, {1: pose(0.36, 0.0, 0.021), 2: pose(0.36, 0.0, 0.30)})
     assert sweep_relations(world).pairs == {BlockedBy(1, 2)}
 
 
 def test_neighbours_that_only_touch_are_not_in_the_way():
-    cube = object_named("red cube")
+    cube = named("red cube")
     half = 0.9 * 0.046 / 2
     world = build_world(
         {1: cube, 2: cube}, {1: pose(0.34, 0, half), 2: pose(0.34 + 2 * half - 0.0005, 0, half)}

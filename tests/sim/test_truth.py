@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.catalogue import object_named
+from support.arm_cell import named
 
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
@@ -30,14 +30,14 @@ def pose(x, y, z):
 
 
 def test_a_sponge_above_a_cube_hides_it_and_not_the_other_way_round():
-    objects = {1: object_named("red cube"), 2: object_named("blue sponge"), 3: object_named("red apple")}
+    objects = {1: named("red cube"), 2: named("blue sponge"), 3: named("red apple")}
     world = build_world(objects, {1: pose(0.36, 0, 0.021), 2: pose(0.37, 0, 0.06), 3: pose(0.44, 0.05, 0.03)})
     relations = occlusion_relations(cast_views(world, overhead_camera(160, 120)))
     assert relations == truth((1, 2, 3), (1, 2))
 
 
 def test_an_object_outside_of_the_image_is_not_labelled():
-    objects = {1: object_named("red cube"), 2: object_named("blue sponge")}
+    objects = {1: named("red cube"), 2: named("blue sponge")}
     world = build_world(objects, {1: pose(0.36, 0, 0.021), 2: pose(-0.3, -0.4, 0.02)})
     assert occlusion_relations(cast_views(world, overhead_camera(160, 120))).objects == {1}
 

@@ -1,7 +1,6 @@
 """Clients that take connections and give nothing: silent, slow, half-sent, unfinished and non-reading."""
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
@@ -64,13 +63,3 @@ def hostile(surface: Surface, kinds: list[str], n: int) -> Iterator[Iterator[int
 
     with ExitStack() as stack:
         yield connect()
-
-
-def longest_answer(ask: Callable[[], None], times: int) -> float:
-    """Longest time of several requests of an honest client, one after the other. [s]"""
-    longest = 0.0
-    for _ in range(times):
-        start = time.perf_counter()
-        ask()
-        longest = max(longest, time.perf_counter() - start)
-    return longest

@@ -3,18 +3,21 @@
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
-from support.box_table import TableMasks
+from support.box_table import BoxTable, TableMasks, stack
 from support.plain_system import Deciding, plain_system
 
 RED = (200, 30, 30)
 
 
-def run(table, tmp_path, **options):
+def two():
+    """The target lies free, another box apart from it."""
+    return BoxTable({1: stack()[1], 4: stack()[4]})
+
+
+def run(table, tmp_path, settings=None, masks=None, target=1, **options):
     """Run on a table with a record; the record must say what the result says."""
-    options.setdefault("target", 1)
-    settings = LoopSettings(**options.pop("settings", {}))
-    masks = options.pop("masks", TableMasks(table))
-    target, decider = options.pop("target"), options.pop("decider", None)
+    settings, masks = LoopSettings(**(settings or {})), masks or TableMasks(table)
+    decider = options.pop("decider", None)
     system = Deciding(masks, decider) if decider else plain_system(masks)
     result = retrieve(
         table,

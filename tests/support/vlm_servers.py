@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
 from PIL import Image
 
 FAULTS = ("429", "500", "hang", "cut", "broken_json", "wrong_ids", "empty")
@@ -312,3 +313,9 @@ class VlmServer:
         self.http.shutdown()
         self.thread.join()
         self.http.server_close()
+
+
+KEY = "sk-test-not-a-real-key-0123456789"
+HANDLERS = {"openai": OpenAIHandler, "gemini": GeminiHandler}
+BOTH = pytest.mark.parametrize("kind", ["openai", "gemini"])
+WAYS = pytest.mark.parametrize("way", ["scene", "pairs"])
