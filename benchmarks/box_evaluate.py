@@ -34,8 +34,8 @@ from cpor.evidence import GeometricEvidence, PairState, geometric_evidence
 from cpor.evidence.learnt import RELATIONS, GeometryKind, LearntGeometry, join_geometry
 from cpor.fitting.labelled import LabelledScene
 from cpor.io.whole_files import write_bytes
+from cpor.paper.means import WilsonRate
 from cpor.paper.perceived import PerceptionSettings, SegmenterKind, see
-from cpor.paper.robot_table import WilsonRate
 from cpor.perception import network_file
 from cpor.pipeline import Pipeline
 from cpor.scene import DetectedObject, Observation, Scene, SemanticScores

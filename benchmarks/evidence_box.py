@@ -11,7 +11,7 @@ from typing import Any
 
 from evidence_page import Row, keep
 
-from cpor.paper.robot_table import WilsonRate
+from cpor.paper.means import WilsonRate
 
 METHODS = {
     "cpor": "summed over acyclic graphs",

@@ -17,8 +17,8 @@ from harness import measure_parts
 import cpor
 from cpor.decision import Action, Defer, Grasp
 from cpor.model import FittedModel, bundled_model
+from cpor.paper.means import wilson_interval
 from cpor.paper.methods import MethodSystem
-from cpor.paper.runs.report import wilson_interval
 from cpor.sim.gym_env import ASK, RetrieveEnv, grasp, remove
 
 Policy = Callable[[RetrieveEnv], int]

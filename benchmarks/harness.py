@@ -12,7 +12,7 @@ from evidence_page import Row, keep
 
 from cpor.io.scene_folder import read_scene_folder
 from cpor.io.scene_set import list_scene_folders
-from cpor.paper.runs.report import wilson_interval
+from cpor.paper.means import wilson_interval
 from cpor.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[1]

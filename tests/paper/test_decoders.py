@@ -7,11 +7,9 @@ import pytest
 
 from cpor import CporError, ObstructionPosterior
 from cpor.infer.decide import decide
-from cpor.paper.chain_posterior import chain_posterior
 from cpor.paper.decoding import decode_paper
-from cpor.paper.expected import decode_expected, largest_expected_f1
-from cpor.paper.paths import mp_ned, set_score
-from cpor.paper.prediction import maximal_paths
+from cpor.paper.expected import chain_posterior, decode_expected, largest_expected_f1
+from cpor.paper.paths import maximal_paths, mp_ned, set_score
 
 
 def all_graphs(posterior):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from cpor import CporError
 from cpor.cli.reproduce_command import add_to
 from cpor.paper.evaluate import FIGURES, evaluate
-from cpor.paper.prediction import Prediction
+from cpor.paper.paths import Prediction
 from cpor.paper.predictions import write_unograsp
 from cpor.paper.unobench import UnobenchCase
 

@@ -12,12 +12,18 @@ from cpor.cli.reproduce_command import add_to
 from cpor.errors import CporError
 from cpor.infer.decide import decide
 from cpor.io.scene_folder import write_scene_folder
-from cpor.paper.couplings import COUPLED, Coupling, coupled_scores, fit_couplings
 from cpor.paper.cross_scorer import compare_scorers, parse_scorers
-from cpor.paper.fitted_stages import FUSED, apply_stages, cross_fit, fit_stages, folds_of
 from cpor.paper.geometry_log import measure_geometry
-from cpor.paper.independence import independence_table
-from cpor.paper.probability_ablation import calibrator_table, measure_stages
+from cpor.paper.independence import COUPLED, Coupling, coupled_scores, fit_couplings, independence_table
+from cpor.paper.probability_ablation import (
+    FUSED,
+    apply_stages,
+    calibrator_table,
+    cross_fit,
+    fit_stages,
+    folds_of,
+    measure_stages,
+)
 from cpor.paper.published import PUBLISHED
 from cpor.paper.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.relations import ObstructionPosterior

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cpor import CporError
-from cpor.paper.prediction import Prediction
+from cpor.paper.paths import Prediction
 from cpor.paper.predictions import (
     read_predictions,
     think_and_answer,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cpor.errors import InputFileError, InvalidSettingError
+from cpor.paper.means import wilson_interval
 from cpor.paper.runs.dataset import read_dataset
 from cpor.paper.runs.questions import Deciding
 from cpor.paper.runs.report import (
@@ -21,10 +22,9 @@ from cpor.paper.runs.report import (
     object_scores,
     read_report,
     selective_curve,
-    wilson_interval,
+    summary_tables,
 )
 from cpor.paper.runs.report_files import write_csv, write_latex, write_parquet
-from cpor.paper.runs.report_tables import summary_tables
 from cpor.paper.runs.run import RunPlan, run
 from cpor.viz.report_page import report_page, telling_first, write_page
 
@@ -151,16 +151,16 @@ def test_the_telling_cases_come_first_and_the_rest_is_pointed_to(report, tmp_pat
 
 
 def test_rates_and_intervals(report):
-    rate = measure_rate(report.records, lambda record: record.acted)
+    rate, by_image = measure_rate(report.records, lambda record: record.acted)
     assert (rate.hits, rate.n) == (4, 7)
-    low, high = rate.by_image
+    low, high = by_image
     assert 0.0 <= low < 4 / 7 < high <= 1.0
-    assert measure_rate(report.records, lambda record: True).by_image is None
+    assert measure_rate(report.records, lambda record: True)[1] is None
     # Wilson (1927) at 4 of 7, by hand: centre (p + z²/2n) / (1 + z²/n).
     z = 1.959963984540054
     centre = (4 / 7 + z * z / 14) / (1 + z * z / 7)
     half = z * math.sqrt(4 / 7 * 3 / 7 / 7 + z * z / (4 * 49)) / (1 + z * z / 7)
-    assert rate.wilson == pytest.approx((centre - half, centre + half))
+    assert rate.ci == pytest.approx((centre - half, centre + half))
     assert wilson_interval(0, 10)[0] == 0.0 and wilson_interval(10, 10)[1] == 1.0
     assert wilson_interval(0, 0) == (0.0, 1.0)
 

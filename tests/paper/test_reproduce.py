@@ -18,7 +18,7 @@ from cpor import CporError
 from cpor.cli.reproduce_command import add_to
 from cpor.infer.topk import iterate_graphs
 from cpor.paper.cases import ScoredCase, solve_cases
-from cpor.paper.chain_posterior import reach_and_acyclic, weigh_graphs
+from cpor.paper.expected import reach_and_acyclic, weigh_graphs
 from cpor.paper.graph_structure import is_certified
 from cpor.paper.mechanism import conflict_table, mu_by_tier
 from cpor.paper.paired import likeliest_graph, product_scores

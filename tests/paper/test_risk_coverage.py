@@ -6,7 +6,7 @@ import pytest
 from cpor.errors import FittingError
 from cpor.learn.bootstrap import bootstrap_mean, compare_paired
 from cpor.paper.graph_structure import truncation_tv
-from cpor.paper.risk_coverage import aurc, coverage, ecr, risk_coverage, rsr
+from cpor.paper.risk_coverage import aurc, ecr, risk_coverage
 
 
 def total_variation(p, q):
@@ -43,13 +43,6 @@ def test_ecr_by_hand():
 def test_deferring_at_random_captures_d(rng):
     loss = rng.random(1000)
     assert ecr(np.zeros(1000), loss, 0.3) == pytest.approx(0.3)
-
-
-def test_rates():
-    assert rsr(np.array([True, False, True, True])) == 0.75
-    assert coverage(np.array([True, False])) == 0.5
-    with pytest.raises(FittingError, match="no cases"):
-        rsr(np.array([], bool))
 
 
 def test_total_variation_by_hand():

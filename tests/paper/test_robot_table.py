@@ -16,10 +16,10 @@ from cpor.errors import CameraError, InputFileError, InvalidSceneError, InvalidS
 from cpor.io.pool import Pool
 from cpor.io.whole_files import held_alone
 from cpor.model import FittedModel, bundled_model
+from cpor.paper.means import WilsonRate
 from cpor.paper.robot_table import (
     FIRST_SEED,
     ScenarioRecord,
-    WilsonRate,
     read_records,
     run_robot_table,
     summarise,

@@ -43,9 +43,10 @@ def perception(
     import numpy as np
 
     from cpor.evidence.learnt import LearntGeometry
-    from cpor.paper.mask_table import masks_to_json, measure_masks
+    from cpor.paper.means import mean_of
     from cpor.paper.pair_log import log_pairs, write_pair_log
     from cpor.paper.perceived import SEGMENTERS, PerceptionSettings, perceive_split
+    from cpor.paper.segmentation import measure_masks
     from cpor.viz.progress import progress_bars
 
     kind = one_of("--segmenter", segmenter, SEGMENTERS)
@@ -57,10 +58,15 @@ def perception(
         geometry = LearntGeometry()
         made = {"segmenter": seen.masks, "scorer": seen.scorer, "geometry": geometry.fingerprint}
         write_pair_log(log_pairs(seen, progress, geometry), out / "scores.csv.gz", made)
-    figures = measure_masks(seen.records, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    figures = measure_masks([(record.name, record.quality) for record in seen.records], rng)
+    figures["target_found"] = mean_of([(record.name, float(record.found)) for record in seen.records], rng)
     if as_json:
         about = {"masks": seen.masks, "scorer": seen.scorer, "n": len(seen.records)}
-        print_json(about | {"figures": masks_to_json(figures)})
+        print_json(
+            about
+            | {"figures": {name: {"value": each.value, "ci": each.ci} for name, each in figures.items()}}
+        )
         return
     from cpor.viz.tables import mask_table
 
@@ -217,7 +223,7 @@ def episodes(
 
     require_mujoco()
     from cpor.learn.modes import DEFAULT_MODE, parse_mode
-    from cpor.paper.episodes import run_episodes
+    from cpor.paper.scenarios import run_episodes
     from cpor.sim.staged_run import DemoSettings, Eyes
     from cpor.viz.progress import progress_bars
 

@@ -278,8 +278,7 @@ def independence(
     """
     import numpy as np
 
-    from cpor.paper.couplings import couplings_table
-    from cpor.paper.independence import independence_table
+    from cpor.paper.independence import couplings_table, independence_table
     from cpor.paper.pair_log import read_pair_log
     from cpor.paper.simulated import to_benchmark
     from cpor.paper.unobench import read_fused_scores, read_truth

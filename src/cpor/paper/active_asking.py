@@ -1,29 +1,18 @@
-"""How many questions active asking saves, and how often it decides as asking all of them does."""
+"""How far answers move beliefs: what `AskingSettings.answer_spread` is chosen by."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from cpor.asking import (
-    AskingSettings,
-    Believe,
-    Decide,
-    PairAnswers,
-    ask_what_matters,
-    believe_with,
-    decide_with,
-    same_action,
-)
-from cpor.decision import Defer
+from cpor.asking import Believe, Decide, PairAnswers, believe_with, decide_with
 from cpor.errors import InvalidSceneError
 from cpor.infer.decide import decide_many
 from cpor.pipeline import Pipeline
 from cpor.scene import Scene
 
 
-@dataclass(frozen=True)
-class AskingCase:
+class AskingCase(NamedTuple):
     """One decision, and what asking everything gives.
 
     Attributes:
@@ -35,78 +24,6 @@ class AskingCase:
     believe: Believe
     answers: PairAnswers
     decide_all: Decide = decide_many
-
-
-@dataclass(frozen=True)
-class AskingReport:
-    """Active asking against asking all.
-
-    Attributes:
-        scenes: Decisions made.
-        same: Number decided as asking all decides.
-        acted: Number acted rather than deferred.
-        certain: Number proven not to depend on the questions left open.
-        questions: Questions asked.
-        relevant: Questions that asking all takes, counted over pairs that the target can reach.
-    """
-
-    scenes: int
-    same: int
-    acted: int
-    certain: int
-    questions: int
-    relevant: int
-
-    @property
-    def same_rate(self) -> float:
-        """Share of scenes decided the same."""
-        return self.same / max(self.scenes, 1)
-
-    @property
-    def coverage(self) -> float:
-        """Share of scenes in which it acts."""
-        return self.acted / max(self.scenes, 1)
-
-    @property
-    def share_asked(self) -> float:
-        """Questions asked of all there are."""
-        return self.questions / max(self.relevant, 1)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.same_rate:.1%} of {self.scenes} decisions the same with {self.share_asked:.1%} of the "
-            f"questions ({self.questions} of {self.relevant}), coverage {self.coverage:.1%}"
-        )
-
-
-def measure_active_asking(
-    cases: Iterable[AskingCase], rng: np.random.Generator, settings: AskingSettings | None = None
-) -> AskingReport:
-    """Decide each case twice, actively and with all answers.
-
-    Args:
-        cases: The cases.
-        rng: Draws answers to open questions.
-        settings: When to stop asking.
-    """
-    rows = []
-    for case in cases:
-        asked = ask_what_matters(
-            case.believe, list(case.answers), case.answers.__getitem__, rng, settings, case.decide_all
-        )
-        full = case.decide_all([case.believe(case.answers)])[0]
-        action = asked.decision.action
-        rows.append(
-            (
-                same_action(action, full.action),
-                not isinstance(action, Defer),
-                asked.certain,
-                len(asked.answers),
-                asked.relevant,
-            )
-        )
-    same, acted, certain, questions, relevant = np.array(rows, np.int64).reshape(-1, 5).sum(axis=0).tolist()
-    return AskingReport(len(rows), same, acted, certain, questions, relevant)
 
 
 def answer_spread(cases: Iterable[AskingCase]) -> float:

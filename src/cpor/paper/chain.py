@@ -13,8 +13,8 @@ target that was not found is wrong throughout. Where too many objects matter to 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import asdict
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -23,15 +23,14 @@ from cpor.decision import Defer
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.evidence.source import GEOMETRY, SEMANTIC
 from cpor.infer.decide import decide
-from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.reliability import summarise_reliability
 from cpor.model import FittedModel
 from cpor.paper.decoding import THRESHOLD, map_graph, threshold_objects
+from cpor.paper.means import Mean, means_by_tier, means_to_json
 from cpor.paper.methods import argmax_scores
 from cpor.paper.pair_log import LoggedCase
 from cpor.paper.paired import product_scores
-from cpor.paper.paths import set_score
-from cpor.paper.prediction import Prediction
+from cpor.paper.paths import Prediction, set_score
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy
 from cpor.truth import chain_of, on_chain, right_actions
@@ -41,23 +40,7 @@ STEPS: tuple[ChainStep, ...] = get_args(ChainStep)
 FIGURES = ("relation_f1", "object_f1", "right_action", "right_action_occlusion")
 
 
-@dataclass(frozen=True)
-class MeanOfCases:
-    """A mean over cases.
-
-    Attributes:
-        value: The mean.
-        ci: Its interval, images resampled.
-        n: Cases.
-    """
-
-    value: float
-    ci: Interval
-    n: int
-
-
-@dataclass(frozen=True, eq=False)
-class ChainRow:
+class ChainRow(NamedTuple):
     """One step.
 
     Attributes:
@@ -66,12 +49,11 @@ class ChainRow:
             change no probability.
     """
 
-    figures: Mapping[str, Mapping[str, MeanOfCases]]
+    figures: Mapping[str, Mapping[str, Mean]]
     relations: Mapping[str, float] | None
 
 
-@dataclass(frozen=True, eq=False)
-class ChainTable:
+class ChainTable(NamedTuple):
     """The chain on one log.
 
     Attributes:
@@ -88,7 +70,11 @@ class ChainTable:
 
     def to_json(self) -> dict[str, Any]:
         """For files and programs."""
-        return asdict(self)
+        rows = {
+            step: {"figures": means_to_json(row.figures), "relations": row.relations}
+            for step, row in self.rows.items()
+        }
+        return self._asdict() | {"rows": rows}
 
 
 def measure_chain(
@@ -131,7 +117,9 @@ def measure_chain(
         if step in judged:
             told = summarise_reliability(np.concatenate(judged[step]), label)
             relations = {name: float(value) for name, value in asdict(told).items()}
-        rows[step] = ChainRow({name: _by_tier(found, rng) for name, found in values[step].items()}, relations)
+        rows[step] = ChainRow(
+            {name: means_by_tier(found, rng) for name, found in values[step].items()}, relations
+        )
     return ChainTable(rows, len(cases), sum(case.target is None for case in cases), model.scorer)
 
 
@@ -217,20 +205,3 @@ def _free_in(ids: Sequence[int], target: int, edges: frozenset[BlockedBy]) -> Fl
     """1 for objects that one graph, cyclic or not, has free and on the target's chain. Shape (n,)."""
     free = chain_of(target, edges) - {blocked for blocked, _ in edges}
     return np.array([float(o in free) for o in ids])
-
-
-def _by_tier(found: Sequence[tuple[str, str, float]], rng: np.random.Generator) -> dict[str, MeanOfCases]:
-    groups = {"all": list(found)}
-    for each in found:
-        groups.setdefault(each[1], []).append(each)
-    return {
-        tier: MeanOfCases(
-            float(np.mean([value for _, _, value in group])),
-            bootstrap_mean(
-                np.array([v for _, _, v in group]), np.array([image for image, _, _ in group]), rng
-            ),
-            len(group),
-        )
-        for tier, group in groups.items()
-        if group
-    }

@@ -15,8 +15,7 @@ from cpor.learn.reliability import ece
 from cpor.paper.cases import NO_SHIFT, score_cases, solve_cases
 from cpor.paper.decoding import SHIFT, assemble_paper, map_graph
 from cpor.paper.evaluate import Missing, evaluate
-from cpor.paper.fitted_stages import FUSED, Stages, at_stage, cross_fit
-from cpor.paper.probability_ablation import object_reliability
+from cpor.paper.probability_ablation import FUSED, Stages, at_stage, cross_fit, object_reliability
 from cpor.paper.published import PUBLISHED
 from cpor.paper.table import Figures, Table, paper_rows
 from cpor.paper.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth

@@ -6,7 +6,7 @@ from cpor.decision import ROUNDING
 from cpor.errors import InvalidSceneError
 from cpor.infer.decide import decide
 from cpor.infer.topk import iterate_graphs
-from cpor.paper.prediction import Prediction, maximal_paths
+from cpor.paper.paths import Prediction, maximal_paths
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy
 

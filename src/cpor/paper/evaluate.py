@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.errors import one_of
-from cpor.paper.paths import mp_ned, object_score, relation_score, relations_on
-from cpor.paper.prediction import NOTHING, Prediction
+from cpor.paper.paths import NOTHING, Prediction, mp_ned, object_score, relation_score, relations_on
 from cpor.paper.predictions import PredictionFile
 from cpor.paper.unobench import UnobenchCase
 from cpor.semantics.unograsp import FileAnswer

@@ -4,15 +4,17 @@ RSR, the retrieval-step success rate, is the share of cases whose forced next ac
 given for both truths: occlusion, which benchmarks label, and occlusion or sweep, which an arm meets.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cpor.decision import Defer
-from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
+from cpor.learn.bootstrap import PairedComparison, compare_paired
 from cpor.model import FittedModel
+from cpor.paper.means import Mean, means_by_tier, means_to_json
 from cpor.paper.methods import METHODS, NEED_SCORES, MethodName, MethodSystem
 from cpor.parts import NONE
 from cpor.scene import Scene
@@ -38,8 +40,7 @@ class LabelledCase(NamedTuple):
     tier: str
 
 
-@dataclass(frozen=True, eq=False)
-class FirstDecisions:
+class FirstDecisions(NamedTuple):
     """What each method did first.
 
     Attributes:
@@ -51,13 +52,16 @@ class FirstDecisions:
     """
 
     n: Mapping[str, int]
-    rsr: Mapping[TruthKind, Mapping[MethodName, Mapping[str, tuple[float, Interval]]]]
+    rsr: Mapping[TruthKind, Mapping[MethodName, Mapping[str, Mean]]]
     paired: Mapping[TruthKind, Mapping[MethodName, PairedComparison]]
     deferred: Mapping[MethodName, float]
 
     def to_json(self) -> dict[str, Any]:
         """For files and programs."""
-        return asdict(self)
+        paired = {
+            kind: {method: asdict(each) for method, each in by.items()} for kind, by in self.paired.items()
+        }
+        return self._asdict() | {"rsr": means_to_json(self.rsr), "paired": paired}
 
 
 def forced_systems(
@@ -90,13 +94,11 @@ def measure_first_decisions(
         rng: Random numbers of the bootstrap.
         progress: Called after each case.
     """
-    names: list[str] = []
-    tiers: list[str] = []
+    of: list[tuple[str, str]] = []
     right: dict[TruthKind, dict[MethodName, list[bool]]] = {t: {m: [] for m in systems} for t in TRUTHS}
     deferred: dict[MethodName, list[bool]] = {m: [] for m in systems}
     for case in cases:
-        names.append(case.name)
-        tiers.append(case.tier)
+        of.append((case.name, case.tier))
         truths = {kind: truth_of(case.scene, kind).pairs for kind in TRUTHS}
         found = case.target in case.scene.ids
         view = next(iter(systems.values())).look(case.scene)
@@ -110,9 +112,12 @@ def measure_first_decisions(
         if progress is not None:
             progress()
     return FirstDecisions(
-        {tier: tiers.count(tier) for tier in dict.fromkeys(tiers)},
+        dict(Counter(tier for _, tier in of)),
         {
-            kind: {m: _by_tier(np.array(found, np.float64), names, tiers, rng) for m, found in by.items()}
+            kind: {
+                m: means_by_tier([(*case, float(each)) for case, each in zip(of, found, strict=True)], rng)
+                for m, found in by.items()
+            }
             for kind, by in right.items()
         },
         {
@@ -120,7 +125,7 @@ def measure_first_decisions(
                 m: compare_paired(
                     np.array(found, np.float64),
                     np.array(by[REFERENCE], np.float64),
-                    np.array(names),
+                    np.array([name for name, _ in of]),
                     rng,
                 )
                 for m, found in by.items()
@@ -130,14 +135,3 @@ def measure_first_decisions(
         },
         {m: float(np.mean(found)) for m, found in deferred.items()},
     )
-
-
-def _by_tier(
-    right: np.ndarray, names: Sequence[str], tiers: Sequence[str], rng: np.random.Generator
-) -> dict[str, tuple[float, Interval]]:
-    image, tier_of = np.array(names), np.array(tiers)
-    chosen = {"all": np.ones(len(right), np.bool_)} | {t: tier_of == t for t in dict.fromkeys(tiers)}
-    return {
-        tier: (float(right[where].mean()), bootstrap_mean(right[where], image[where], rng))
-        for tier, where in chosen.items()
-    }

@@ -20,8 +20,7 @@ from cpor.io.scene_folder import Progress, read_scenes
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.scoring import auroc
 from cpor.paper.decoding import decode_paper
-from cpor.paper.paths import mp_ned, object_score, relation_score
-from cpor.paper.prediction import NOTHING, Prediction, maximal_paths
+from cpor.paper.paths import NOTHING, Prediction, maximal_paths, mp_ned, object_score, relation_score
 from cpor.paper.simulated import BACKGROUND, blockers_of, is_cyclic
 from cpor.paper.table import Table, paper_rows
 from cpor.paper_model import PAPER_GEOMETRY

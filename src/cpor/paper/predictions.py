@@ -23,7 +23,7 @@ import numpy as np
 
 from cpor.errors import InputFileError
 from cpor.io.whole_files import write_text
-from cpor.paper.prediction import Prediction
+from cpor.paper.paths import Prediction
 from cpor.paper.unobench import UnobenchCase
 from cpor.semantics.unograsp import FileAnswer, ProblemKind, id_list, parse_reply, whole_number
 

@@ -24,7 +24,7 @@ from cpor.paper.expected import decode_expected
 from cpor.paper.graph_structure import FIXED_K, TopKFigures, measure_adaptive, measure_fixed_k, topk_table
 from cpor.paper.mechanism import ablation_table, conflict_table, mu_by_tier, mu_table, object_f1
 from cpor.paper.paired import forced_action, is_right
-from cpor.paper.prediction import Prediction
+from cpor.paper.paths import Prediction
 from cpor.paper.predictions import write_unograsp
 from cpor.paper.selective import SelectiveRow, measure_selective, selective_table
 from cpor.paper.table import Figures, Row, Table, paper_rows

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from cpor.errors import FittingError
 
@@ -19,24 +19,6 @@ class RiskCoverage:
 
     coverage: Float[np.ndarray, " n"]
     risk: Float[np.ndarray, " n"]
-
-
-def rsr(correct: Bool[np.ndarray, " n"]) -> float:
-    """Retrieval-step success rate: share of cases whose next action is right.
-
-    Args:
-        correct: Whether each case's action is right; a case that deferred is not. Shape (n,).
-    """
-    return _mean(correct)
-
-
-def coverage(executed: Bool[np.ndarray, " n"]) -> float:
-    """Share of cases that are acted on rather than deferred.
-
-    Args:
-        executed: Whether each case is acted on. Shape (n,).
-    """
-    return _mean(executed)
 
 
 def risk_coverage(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]) -> RiskCoverage:
@@ -95,10 +77,3 @@ def _most_confident_first(
     _, level, count = np.unique(-score, return_inverse=True, return_counts=True)
     mean = np.bincount(level, cost) / count
     return np.repeat(mean, count)
-
-
-def _mean(flag: Bool[np.ndarray, " n"]) -> float:
-    values = np.asarray(flag, np.float64)
-    if values.size == 0:
-        raise FittingError("there is nothing to measure: no cases were given")
-    return float(values.mean())

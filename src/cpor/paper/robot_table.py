@@ -15,11 +15,10 @@ from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.pool import Pool
 from cpor.io.resumable import refuse_other
 from cpor.io.whole_files import held_alone
-from cpor.learn.bootstrap import Interval, PairedComparison, compare_paired
+from cpor.learn.bootstrap import PairedComparison, compare_paired
 from cpor.model import FittedModel
-from cpor.paper.loop_causes import Step
+from cpor.paper.means import WilsonRate
 from cpor.paper.methods import METHODS, MethodName
-from cpor.paper.runs.report import wilson_interval
 from cpor.paper.table import Figures, Table, paper_rows
 from cpor.perception.network_file import CHECKSUMS, PACKAGED
 from cpor.robot.cycle import Ended
@@ -54,6 +53,30 @@ but the gripper did not get hold. `physics`: the pile fell, the target left the 
 itself."""
 
 
+class Step(BaseModel):
+    """One decision of a run, and what the truth says of it.
+
+    Attributes:
+        cycle: Index of its cycle.
+        did: What was done.
+        reason: Why it deferred; None where it did not.
+        score: Score of the action; where it deferred, of the likeliest action that could be taken.
+        wrong: Whether that action is wrong, also where it was not taken.
+        by_person: Whether a person said what to do.
+        own_wrong: Whether the likeliest action by the robot's own scores is wrong.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    cycle: int
+    did: Literal["grasp", "remove", "defer"]
+    reason: str | None = None
+    score: float
+    wrong: bool
+    by_person: bool = False
+    own_wrong: bool = False
+
+
 class ScenarioRecord(BaseModel):
     """What came of one scenario.
 
@@ -73,7 +96,7 @@ class ScenarioRecord(BaseModel):
         pointed: How often a person had to say again which object is meant.
         sign_off_prior: Why missing answers were filled with a prior; None where they were not.
         asked: How often a person was asked what to do.
-        steps: Every decision, with the cause of each wrong one.
+        steps: Every decision.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -101,31 +124,6 @@ class ScenarioRecord(BaseModel):
     def needless(self) -> int:
         """Questions to a person where the robot's own likeliest action was right."""
         return sum(step.by_person and not step.own_wrong for step in self.steps)
-
-
-@dataclass(frozen=True)
-class WilsonRate:
-    """A share with its Wilson interval at 95%.
-
-    Attributes:
-        hits, n: How many of how many.
-        ci: The interval.
-    """
-
-    hits: int
-    n: int
-    ci: Interval
-
-    @classmethod
-    def of(cls, outcomes: Sequence[bool]) -> "WilsonRate":
-        """The share of true outcomes."""
-        hits, n = sum(outcomes), len(outcomes)
-        return cls(hits, n, Interval(*wilson_interval(hits, n)))
-
-    @property
-    def share(self) -> float:
-        """Hits among all; NaN where there are none."""
-        return self.hits / self.n if self.n else float("nan")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,22 +1,31 @@
-"""One scenario of the robot table: a heap, a target, a method, the loop closed on the simulated arm."""
+"""Heaps, targets and the loop closed on the simulated arm: scenarios of the robot table, and episodes.
+
+A scenario compares methods; an episode is what a promise over retrievals is tested on.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
-from cpor.errors import CameraError, InvalidSettingError, RobotError
+from cpor.errors import CameraError, InputFileError, InvalidSettingError, RobotError
 from cpor.evidence.source import SEMANTIC
+from cpor.io.pool import Pool
+from cpor.io.whole_files import held_alone
 from cpor.model import FittedModel
-from cpor.paper.loop_causes import list_steps
 from cpor.paper.methods import MethodName, MethodSystem, true_scores
-from cpor.paper.robot_table import Cause, ScenarioRecord
+from cpor.paper.robot_table import Cause, ScenarioRecord, Step
 from cpor.parts import NONE
+from cpor.pipeline import UNSEEN
+from cpor.records import record_action
 from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
-from cpor.sim.dataset.manifest import Tier
+from cpor.robot.judged_retrievals import Retrieval, keep_retrieval, read_retrievals, set_up
+from cpor.sim.dataset.manifest import TIERS, Tier
 from cpor.sim.physics.true_relations import has_cycle, sweep_relations
-from cpor.sim.staged_run import DemoSettings, Eyes, Stage, demonstrate, set_stage
+from cpor.sim.staged_run import DemoSettings, Eyes, Moment, Stage, demonstrate, set_stage
+from cpor.truth import is_wrong
 
 SIGNED_OFF = "the robot table: every row decides with the same prior, in simulation only"
 """Why its scenarios may fill missing answers with a prior."""
@@ -171,6 +180,50 @@ def _with_decisions(cycles: Sequence[Cycle], said: Sequence[Decision]) -> list[C
     return [replace(c, decision=next(each)) if c.decision is not None else c for c in cycles]
 
 
+def list_steps(
+    cycles: Sequence[Cycle], moments: Mapping[int, Moment], told: frozenset[int] = frozenset()
+) -> tuple[Step, ...]:
+    """Every decision of a run.
+
+    Args:
+        cycles: The run.
+        moments: The truth at each decision, by the index of its cycle.
+        told: Cycles in which a person said what to do.
+    """
+    return tuple(
+        _step(cycle, cycle.decision, moments[cycle.index], cycle.index in told)
+        for cycle in cycles
+        if cycle.decision is not None and cycle.target is not None and cycle.index in moments
+    )
+
+
+def _step(cycle: Cycle, decision: Decision, moment: Moment, by_person: bool) -> Step:
+    assert cycle.target is not None and cycle.action is not None
+    own = _likeliest(decision.scores, cycle.target)
+    action: Grasp | Remove = own if isinstance(cycle.action, Defer) else cycle.action
+    return Step(
+        cycle=cycle.index,
+        did=record_action(cycle.action).type,
+        reason=cycle.action.reason if isinstance(cycle.action, Defer) else None,
+        score=float(decision.scores.get(action.obj, 0.0)),
+        wrong=_is_wrong(action, moment),
+        by_person=by_person,
+        own_wrong=_is_wrong(own, moment),
+    )
+
+
+def _is_wrong(action: Grasp | Remove, moment: Moment) -> bool:
+    owner = moment.recognition.owner.get(action.obj)  # type: ignore[call-overload]
+    if owner is None or moment.target is None:
+        return True
+    return is_wrong(type(action)(owner), moment.target, moment.truth)
+
+
+def _likeliest(scores: Mapping[Hashable, float], target: int) -> Grasp | Remove:
+    obj = max((k for k in scores if k != UNSEEN), key=lambda k: (scores[k], k == target), default=target)
+    return Grasp(obj) if obj == target else Remove(obj)
+
+
 def cause_of(
     result: RunResult, retrieved: bool, wrong: int, failed_grasps: int, target_shows: bool
 ) -> Cause | None:
@@ -206,3 +259,78 @@ def cause_of(
     if wrong:
         return "reasoning"
     return "grasp" if failed_grasps or retrieved is not result.retrieved else "reasoning"
+
+
+FIRST_SEED = 3_700_000
+"""Seeds of the episodes, apart from those of the data sets and of the robot table."""
+
+
+class Episode(NamedTuple):
+    """One to run: seed, settings with the tier, model file."""
+
+    seed: int
+    settings: DemoSettings
+    model: Path | None
+
+
+def run_episodes(
+    out: Path,
+    count: int,
+    settings: DemoSettings,
+    model: Path | None = None,
+    workers: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[Retrieval]:
+    """Run retrievals with a `System` and a person who knows the truth; what a file holds is not run again.
+
+    Args:
+        out: File of judged retrievals.
+        count: How many; the tiers in turn.
+        settings: Mode or threshold, and what finds the objects.
+        model: Model file; None: the bundled one.
+        workers: Number of worker processes.
+        progress: Told of each step: what is done, how much of it, out of how much.
+    """
+    if count < 1:
+        raise InvalidSettingError(f"{count} episodes; give at least 1")
+    out.touch()
+    with held_alone(out):
+        tiers = [TIERS[k % len(TIERS)] for k in range(count)]
+        wanted = [
+            Episode(FIRST_SEED + k, replace(settings, tier=tier), model) for k, tier in enumerate(tiers)
+        ]
+        done = {each.run: each for each in read_retrievals([out])}
+        todo = [job for job in wanted if _name(job) not in done]
+        for job, retrieval in Pool(workers).do_all(run_episode, todo):
+            keep_retrieval(out, retrieval)
+            done[_name(job)] = retrieval
+            if progress is not None:
+                progress("episodes", sum(_name(each) in done for each in wanted), len(wanted))
+    return [done[_name(job)] for job in wanted]
+
+
+def _name(job: Episode) -> str:
+    return f"{job.settings.tier} {job.seed}, {job.settings.tau or job.settings.mode}"
+
+
+def run_episode(job: Episode) -> Retrieval:
+    """One heap, until the target is out or the run ends otherwise."""
+    stage = set_stage(job.seed, job.settings)
+    system, person = job.settings.system(stage.segmenter, job.model), Person(stage)
+    run = demonstrate(stage, job.settings, system, ask=person)
+    error = run.result.error
+    if error is not None and not isinstance(error, CameraError | RobotError):
+        raise error
+    if run.result.ended == Ended.STOPPED and error is None:
+        raise KeyboardInterrupt
+    model, tau, where = set_up("simulated", system)
+    assert model is not None and tau is not None, "a demonstration has a model"
+    wrong = any(verdict.is_wrong for k, verdict in run.verdicts.items() if k not in person.told)
+    return Retrieval(
+        run=_name(job),
+        where=where,
+        model=model.tested_digest,
+        tau=tau,
+        wrong=wrong,
+        ended=run.result.ended,
+    )

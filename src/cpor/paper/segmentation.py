@@ -8,7 +8,7 @@ c a predicted mask, g(c) its true one, D dilation, sums over assigned pairs abov
     F = 2 P R / (P + R);   F@.75 = share of true objects assigned with an F above 0.75
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
 from cpor.errors import InvalidSceneError
+from cpor.paper.means import Mean, mean_of
 from cpor.scene import MaskCrop, Scene
 
 BOUNDARY_TOLERANCE = 0.003
@@ -32,6 +33,8 @@ OCCLUDED = 0.05
 
 MUCH_HIDDEN = 0.15
 """Share hidden from which amodal masks are reported by themselves."""
+
+KINDS = ("visible", "amodal", "invisible")
 
 _EMPTY = MaskCrop(0, 0, np.zeros((0, 0), dtype=bool))
 
@@ -98,37 +101,6 @@ class FrameQuality:
     invisible: MaskQuality | None
     matches: tuple[Match, ...]
     n_much_hidden: int
-
-
-@dataclass(frozen=True)
-class SegmentationSummary:
-    """Quality over many frames; None is a figure that no frame gives.
-
-    Attributes:
-        n_frames, n_true, n_predicted: How much there was.
-        visible, amodal, invisible: Means over frames, as the benchmarks print them.
-        recall, precision: Shares of objects found, at a visible IoU of 0.5, over all frames together.
-        visible_iou, amodal_iou: Mean over the objects found.
-        invisible_iou: Mean over those found of which more than `OCCLUDED` is hidden.
-        amodal_iou_much_hidden: Mean over those found of which more than `MUCH_HIDDEN` is hidden.
-        amodal_iou_much_hidden_all: The same with 0 for those not found.
-        occlusion_accuracy: Share of right occlusion flags among the objects found.
-    """
-
-    n_frames: int
-    n_true: int
-    n_predicted: int
-    visible: MaskQuality
-    amodal: MaskQuality | None
-    invisible: MaskQuality | None
-    recall: float | None
-    precision: float | None
-    visible_iou: float | None
-    amodal_iou: float | None
-    invisible_iou: float | None
-    amodal_iou_much_hidden: float | None
-    amodal_iou_much_hidden_all: float | None
-    occlusion_accuracy: float | None
 
 
 def intersections(a: Sequence[MaskCrop], b: Sequence[MaskCrop]) -> Int64[np.ndarray, "n m"]:
@@ -231,37 +203,57 @@ def frame_quality(predicted: Scene, true: Scene) -> FrameQuality:
     )
 
 
-def summarise(frames: Sequence[FrameQuality]) -> SegmentationSummary:
-    """Quality over frames.
+def measure_masks(frames: Sequence[tuple[str, FrameQuality]], rng: np.random.Generator) -> dict[str, Mean]:
+    """Every figure by name, such as `visible overlap f1` or `amodal_iou_much_hidden`, frames resampled.
+
+    Overlap, boundary and F@.75 are means over frames, as the benchmarks print them; the rest are means over
+    objects: shares found at a visible IoU of 0.5; IoU over the objects found, the invisible one over those of
+    which more than `OCCLUDED` is hidden; right occlusion flags. `_all` counts objects not found as 0.
+
+    Args:
+        frames: Name and quality of each.
+        rng: Random numbers of the bootstrap.
 
     Raises:
         InvalidSceneError: There is no frame.
     """
     if not frames:
         raise InvalidSceneError("no frame was compared; give at least one")
-    n_true, n_predicted = sum(f.n_true for f in frames), sum(f.n_predicted for f in frames)
-    matches = [m for f in frames for m in f.matches]
-    hidden = [m.amodal_iou for m in matches if m.hidden_share is not None and m.hidden_share > MUCH_HIDDEN]
-    n_hidden = sum(f.n_much_hidden for f in frames)
-    flags = [float(m.flag_right) for m in matches if m.flag_right is not None]
-    visible = _mean_quality([f.visible for f in frames])
-    assert visible is not None  # every frame has one
-    return SegmentationSummary(
-        len(frames),
-        n_true,
-        n_predicted,
-        visible,
-        _mean_quality([f.amodal for f in frames]),
-        _mean_quality([f.invisible for f in frames]),
-        _share(len(matches), n_true),
-        _share(len(matches), n_predicted),
-        _mean(m.visible_iou for m in matches),
-        _mean(m.amodal_iou for m in matches),
-        _mean(m.invisible_iou for m in matches),
-        _mean(hidden),
-        _share(sum(filter(None, hidden)), n_hidden),
-        _mean(flags),
-    )
+    figures = {}
+    for kind in KINDS:
+        some = [(name, q) for name, quality in frames if (q := getattr(quality, kind)) is not None]
+        for part in ("overlap", "boundary"):
+            for figure in Prf._fields:
+                told = [(name, getattr(getattr(q, part), figure)) for name, q in some]
+                figures[f"{kind} {part} {figure.replace('_', ' ')}"] = mean_of(told, rng)
+        figures[f"{kind} f@.75"] = mean_of([(name, q.f_75) for name, q in some], rng)
+    objects: dict[str, list[tuple[str, float]]] = {
+        name: [] for name in ("recall", "precision", "visible_iou", "amodal_iou", "invisible_iou",
+                              "amodal_iou_much_hidden", "amodal_iou_much_hidden_all", "occlusion_accuracy")
+    }  # fmt: skip
+    for name, quality in frames:
+        for figure, value in _of_objects(quality):
+            if value is not None:
+                objects[figure].append((name, float(value)))
+    return figures | {figure: mean_of(told, rng) for figure, told in objects.items()}
+
+
+def _of_objects(quality: FrameQuality) -> Iterator[tuple[str, float | None]]:
+    """Figures of single objects."""
+    matches = quality.matches
+    for figure, count in (("recall", quality.n_true), ("precision", quality.n_predicted)):
+        yield from ((figure, float(k < len(matches))) for k in range(count))
+    much = [m for m in matches if m.hidden_share is not None and m.hidden_share > MUCH_HIDDEN]
+    for match in matches:
+        yield "visible_iou", match.visible_iou
+        yield "amodal_iou", match.amodal_iou
+        yield "invisible_iou", match.invisible_iou
+        yield "occlusion_accuracy", match.flag_right
+    for match in much:
+        yield "amodal_iou_much_hidden", match.amodal_iou
+        yield "amodal_iou_much_hidden_all", match.amodal_iou
+    for _ in range(quality.n_much_hidden - len(much)):
+        yield "amodal_iou_much_hidden_all", 0.0
 
 
 def visible_crops(scene: Scene) -> dict[int, MaskCrop]:
@@ -363,24 +355,3 @@ def _count_near(a: Int64[np.ndarray, "n 2"], b: Int64[np.ndarray, "m 2"], radius
 def _prf(hits_p: float, all_p: float, hits_t: float, all_t: float) -> Prf:
     p, r = float(hits_p / max(all_p, 1)), float(hits_t / max(all_t, 1))
     return Prf(p, r, 2.0 * p * r / (p + r) if p + r else 0.0)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
-
-
-def _share(part: float, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
-def _mean_quality(measured: Sequence[MaskQuality | None]) -> MaskQuality | None:
-    """The mean of those that were measured; None where none was."""
-    each = [quality for quality in measured if quality]
-    if not each:
-        return None
-    overlap, boundary = (
-        Prf(*(float(v) for v in np.mean([getattr(q, name) for q in each], axis=0)))
-        for name in ("overlap", "boundary")
-    )
-    return MaskQuality(overlap, boundary, float(np.mean([q.f_75 for q in each])))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cpor.paper.pair_log import LoggedCase, PairRow
-from cpor.paper.prediction import maximal_paths
+from cpor.paper.paths import maximal_paths
 from cpor.paper.unobench import SOURCE_COLUMNS, FusedScores, UnobenchCase
 from cpor.scene import BlockedBy
 from cpor.truth import on_chain, right_actions

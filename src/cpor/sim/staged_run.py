@@ -129,13 +129,11 @@ class Moment:
         truth: What obstructed what, by the world's ids.
         recognition: The true object that each one was in the cycle's scene.
         target: What was truly asked for, by the world's ids; None: it is no object.
-        moved: Whether anything moved since the frame was taken.
     """
 
     truth: frozenset[BlockedBy]
     recognition: Recognition
     target: int | None
-    moved: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,9 +304,7 @@ class Witness:
         self._asked_anew |= cycle.retargeted
         if self._asked_anew and cycle.target is not None:
             self.target, self._asked_anew = recognition.owner.get(cycle.target), False
-        then, now = self._stage.robot.views_of(cycle.scene.observation), self._stage.views()
-        moved = not np.array_equal(then.visible_ids, now.visible_ids)
-        return Moment(self._stage.truth(now), recognition, self.target, moved)
+        return Moment(self._stage.truth(), recognition, self.target)
 
     def judge(self, cycle: Cycle, moment: Moment) -> Verdict:
         """What the truth says of a cycle's action before the arm moves."""

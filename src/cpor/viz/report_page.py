@@ -6,8 +6,7 @@ from pathlib import Path
 
 from cpor.io.whole_files import write_text
 from cpor.paper.runs.record import CaseRecord
-from cpor.paper.runs.report import Report, is_cyclic
-from cpor.paper.runs.report_tables import SummaryTable, summary_tables
+from cpor.paper.runs.report import Report, SummaryTable, is_cyclic, summary_tables
 from cpor.viz.graph_drawing import draw_graph
 from cpor.viz.report_case import case_details, case_marks, html_table, say_decision
 from cpor.viz.report_figures import ReportFigure, report_figures

@@ -16,11 +16,12 @@ from cpor.fitting.from_prior import LabReport
 from cpor.learn.bootstrap import Interval, PairedComparison
 from cpor.learn.modes import percent
 from cpor.learn.reliability import ReliabilitySummary
-from cpor.paper.chain import FIGURES, STEPS, ChainTable, MeanOfCases
+from cpor.paper.chain import FIGURES, STEPS, ChainTable
 from cpor.paper.first_decisions import REFERENCE, FirstDecisions
-from cpor.paper.mask_table import KINDS, MaskFigure
+from cpor.paper.means import Mean, WilsonRate
 from cpor.paper.methods import MethodName
-from cpor.paper.robot_table import METHOD_NAMES, RobotRow, WilsonRate
+from cpor.paper.robot_table import METHOD_NAMES, RobotRow
+from cpor.paper.segmentation import KINDS
 from cpor.sim.dataset.manifest import TIERS
 
 
@@ -196,7 +197,7 @@ def first_decisions_table(found: FirstDecisions) -> Group:
         for name in ("", *columns):
             table.add_column(name, justify="right" if name else "left")
         for method, by_tier in by_method.items():
-            cells = (f"{share:.3f} {_interval(ci)}" for share, ci in (by_tier[c] for c in columns))
+            cells = (_show(by_tier[c]) for c in columns)
             table.add_row(METHOD_NAMES[method], *cells)
         parts.append(table)
         for method, compared in found.paired[kind].items():
@@ -227,7 +228,7 @@ _FIGURE_NAMES = {
 }
 
 
-def mask_table(figures: Mapping[str, MaskFigure], n: int, masks: str) -> Group:
+def mask_table(figures: Mapping[str, Mean], n: int, masks: str) -> Group:
     """Overlap, boundary and F@.75 by kind of mask, and the figures over objects below."""
     table = Table(title=f"Masks of {masks}, {n} frames [95% interval]", title_justify="left")
     columns = ["overlap P / R", "overlap F", "boundary P / R", "boundary F", "F@.75"]
@@ -261,7 +262,7 @@ def chain_table(found: ChainTable) -> Group:
     return Group(table, Text(note, style="dim"))
 
 
-def _show(figure: MaskFigure | MeanOfCases | None) -> str:
+def _show(figure: Mean | None) -> str:
     if figure is None or figure.value is None or figure.ci is None:
         return "-"
     return f"{figure.value:.3f} [{figure.ci.low:.3f}, {figure.ci.high:.3f}]"

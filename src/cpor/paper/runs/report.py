@@ -1,21 +1,22 @@
-"""What came of a run, in numbers: rates with intervals, and the curves behind the figures."""
+"""What came of a run: rates with intervals, the curves behind the figures, and summary tables."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.learn.bootstrap import bootstrap_mean
+from cpor.decision import WHY_DEFERRED
+from cpor.learn.bootstrap import Interval
+from cpor.learn.reliability import summarise_reliability
+from cpor.paper.means import WilsonRate, mean_of
 from cpor.paper.risk_coverage import aurc, risk_coverage
 from cpor.paper.runs.folder import RunHeader, read_run_folder
 from cpor.paper.runs.record import CaseRecord
 
-CONFIDENCE = 0.95
 _RESAMPLES = 1000
 
 
@@ -38,51 +39,19 @@ def read_report(run_folder: Path) -> Report:
     return Report(header, tuple(records))
 
 
-@dataclass(frozen=True)
-class Rate:
-    """A share of cases, with what it might be on other cases of the same kind.
+def measure_rate(
+    records: Iterable[CaseRecord], is_hit: Callable[[CaseRecord], bool]
+) -> tuple[WilsonRate, Interval | None]:
+    """The share of cases for which something holds, and its 95 % interval from resampling whole images.
 
-    Attributes:
-        hits, n: `hits` of `n`.
-        wilson: 95% interval as if cases were independent; it makes sense at 0 and n too.
-        by_image: 95% interval from resampling whole images, since cases share them. None where all cases
-            agree: resampling knows only what it has seen.
+    The latter is None where all cases agree: resampling knows only what it has seen.
     """
-
-    hits: int
-    n: int
-    wilson: tuple[float, float]
-    by_image: tuple[float, float] | None
-
-    @property
-    def value(self) -> float | None:
-        """The share; None of nothing."""
-        return self.hits / self.n if self.n else None
-
-
-def measure_rate(records: Iterable[CaseRecord], is_hit: Callable[[CaseRecord], bool]) -> Rate:
-    """The share of cases for which something holds."""
     cases = list(records)
-    hit = np.array([is_hit(record) for record in cases], np.float64)
-    hits, n = int(hit.sum()), len(cases)
-    by_image = None
-    if 0 < hits < n:
-        image = np.array([record.group for record in cases])
-        rng = np.random.default_rng(0)  # the same run gives the same report
-        by_image = bootstrap_mean(hit, image, rng, _RESAMPLES, CONFIDENCE)
-    return Rate(hits, n, wilson_interval(hits, n), by_image)
-
-
-def wilson_interval(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's score interval for a rate, at 95%; all of [0, 1] of nothing."""
-    if n == 0:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2.0)
-    share, weight = hits / n, z * z / n
-    centre = (share + weight / 2.0) / (1.0 + weight)
-    half = z * math.sqrt(share * (1.0 - share) / n + weight / (4.0 * n)) / (1.0 + weight)
-    # At the ends the interval closes exactly; rounding must not leave the rate outside.
-    return (0.0 if hits == 0 else centre - half), (1.0 if hits == n else centre + half)
+    rate = WilsonRate.of([is_hit(record) for record in cases])
+    if not 0 < rate.hits < rate.n:
+        return rate, None
+    told = [(record.group, float(is_hit(record))) for record in cases]
+    return rate, mean_of(told, np.random.default_rng(0), _RESAMPLES).ci  # the same run gives the same report
 
 
 def object_scores(
@@ -206,3 +175,152 @@ def edges_on_cycles(record: CaseRecord) -> frozenset[int]:
         for k, relation in enumerate(record.relations)
         if relation.blocked in reach.get(relation.blocker, ())
     )
+
+
+_CERTIFICATES = {
+    "exact": "scores are exact",
+    "action": "proven: exact inference acts the same",
+    "defer": "proven: exact inference defers too",
+    "tolerance": "not proven: close enough by the tolerance asked for",
+    "k_max": "not proven: as many graphs as allowed",
+    "deadline": "not proven: out of time",
+}
+
+_TIERS = ("No-Occ", "Easy", "Medium", "Hard")
+"""UNOBench's, the easiest first."""
+
+
+@dataclass(frozen=True)
+class SummaryTable:
+    """A table: the first column names the row, the others hold numbers or words.
+
+    Attributes:
+        title: What it shows.
+        columns: Their heads.
+        rows: Cells, a tuple a row.
+        note: What a reader has to know.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def summary_tables(report: Report) -> list[SummaryTable]:
+    """Every table that has something to say about this run."""
+    records = report.records
+    tables = [
+        _overview(report),
+        _counts("What was done", "action", [record.action for record in records], {}),
+        _counts("Why it deferred", "reason", _reasons(records), WHY_DEFERRED),
+        _counts("What is proven", "certificate", _kinds(records), _CERTIFICATES),
+        _reliability(records),
+        _by("Difficulty", "tier", [(record.tier, record) for record in records]),
+        _by("Scene size", "objects", [(len(record.objects) or None, record) for record in records]),
+        _counts("Cases without a decision", "error", [r.error.type for r in records if r.error], {}),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _overview(report: Report) -> SummaryTable:
+    records = report.records
+    judged = [record for record in records if record.outcome in ("right", "wrong")]
+    rows = [
+        ("coverage: acted, of all cases", *_rate_cells(measure_rate(records, lambda r: r.acted))),
+        (
+            "error rate: wrong, of the actions taken",
+            *_rate_cells(measure_rate(judged, lambda r: r.outcome == "wrong")),
+        ),
+        ("deferred, of all cases", *_rate_cells(measure_rate(records, lambda r: r.outcome == "deferred"))),
+        (
+            "without a decision, of all cases",
+            *_rate_cells(measure_rate(records, lambda r: r.outcome == "error")),
+        ),
+    ]
+    unjudged = sum(record.outcome == "unjudged" for record in records)
+    note = f"{len(records)} cases of {report.n_images} images. Intervals at 95%."
+    if unjudged:
+        note += f" The truth of {unjudged} actions is not known; they are not in the error rate."
+    return SummaryTable("At a glance", ("", *_RATE_COLUMNS), tuple(rows), note)
+
+
+_RATE_COLUMNS = ("cases", "rate", "Wilson", "by image")
+
+
+def _rate_cells(measured: tuple[WilsonRate, Interval | None]) -> tuple[str, str, str, str]:
+    rate, by_image = measured
+    if not rate.n:
+        return "0 of 0", "-", "-", "-"
+    told = "-" if by_image is None else _interval(by_image)
+    return f"{rate.hits} of {rate.n}", f"{rate.share:.4f}", _interval(rate.ci), told
+
+
+def _interval(limits: tuple[float, float]) -> str:
+    return f"{limits[0]:.4f} to {limits[1]:.4f}"
+
+
+def _reasons(records: Sequence[CaseRecord]) -> list[str]:
+    found = (None if record.decision is None else record.decision.action.reason for record in records)
+    return [reason for reason in found if reason is not None]
+
+
+def _kinds(records: Sequence[CaseRecord]) -> list[str]:
+    return [record.decision.certificate.kind for record in records if record.decision is not None]
+
+
+def _counts(title: str, name: str, values: Sequence[str], meanings: Mapping[str, str]) -> SummaryTable:
+    """How often each value occurs, the known ones in their order, then by name."""
+    counts = Counter(values)
+    order = [value for value in meanings if value in counts] + sorted(counts.keys() - meanings.keys())
+    rows = [(value, *((meanings[value],) if meanings else ()), str(counts[value])) for value in order]
+    rows = [(*row, f"{counts[row[0]] / len(values):.4f}") for row in rows]
+    columns = (name, *(("meaning",) if meanings else ()), "cases", "share")
+    return SummaryTable(title, columns, tuple(rows))
+
+
+def _reliability(records: Sequence[CaseRecord]) -> SummaryTable:
+    rows = []
+    for name, (score, right) in (
+        ("every object's score", object_scores(records)),
+        ("the best action's score", best_scores(records)),
+    ):
+        if score.size:
+            found = summarise_reliability(score, right)
+            curve = selective_curve(score, right) if name.startswith("the best") else None
+            rows.append(
+                (
+                    name,
+                    str(found.n),
+                    f"{found.positive_rate:.4f}",
+                    f"{found.ece:.4f}",
+                    f"{found.brier:.4f}",
+                    f"{found.nll:.4f}",
+                    "-" if found.auroc is None else f"{found.auroc:.4f}",
+                    "-" if curve is None else f"{curve.area:.4f}",
+                )
+            )
+    return SummaryTable(
+        "Can the scores be trusted",
+        ("", "n", "right", "ECE", "Brier", "NLL", "AUROC", "AURC"),
+        tuple(rows),
+        "The best action counts whether it was taken or not. Objects far from the target are easy zeros: "
+        "the second row is the one that matters.",
+    )
+
+
+def _by(title: str, name: str, keyed: Sequence[tuple[str | int | None, CaseRecord]]) -> SummaryTable:
+    """Coverage and error rate by something; cases without it are left out."""
+    groups: dict[str | int, list[CaseRecord]] = {}
+    for key, record in keyed:
+        if key is not None:
+            groups.setdefault(key, []).append(record)
+    rows = []
+    for key in sorted(groups, key=lambda k: (_TIERS.index(k) if k in _TIERS else len(_TIERS), k)):
+        records = groups[key]
+        judged = [record for record in records if record.outcome in ("right", "wrong")]
+        acted = measure_rate(records, lambda r: r.acted)
+        wrong = measure_rate(judged, lambda r: r.outcome == "wrong")
+        rows.append((str(key), str(len(records)), _rate_cells(acted)[1], *_rate_cells(wrong)))
+    columns = (name, "n", "coverage", "wrong, of actions", "error rate", "Wilson", "by image")
+    return SummaryTable(title, columns, tuple(rows))

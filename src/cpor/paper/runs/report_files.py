@@ -11,8 +11,7 @@ from typing import Any
 from cpor.errors import InvalidSettingError
 from cpor.io.whole_files import write_bytes, write_text
 from cpor.paper.runs.record import CaseRecord
-from cpor.paper.runs.report import Report, is_certified, is_cyclic
-from cpor.paper.runs.report_tables import SummaryTable, summary_tables
+from cpor.paper.runs.report import Report, SummaryTable, is_certified, is_cyclic, summary_tables
 
 _COLUMNS: Mapping[str, str] = {
     "item": "int64",
