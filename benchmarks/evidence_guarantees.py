@@ -24,8 +24,7 @@ from cpor.infer.exact import solve_exact
 from cpor.infer.graphs import sample_graphs
 from cpor.infer.robust import holds_within, odds_factor, off_by
 from cpor.infer.warm_up import warm_up
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.learn.reliability import summarise_reliability
 from cpor.model import FittedModel, bundled_model
 from cpor.pipeline import add_unseen

@@ -22,7 +22,7 @@ from harness import measure_parts, share
 import cpor
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import SimulationError
-from cpor.io.pool import make_pool
+from cpor.io.pool import Pool
 from cpor.io.whole_files import write_bytes
 from cpor.learn.modes import MODES
 from cpor.scene import Scene
@@ -123,7 +123,7 @@ def decide_all(
     """Every case under some sensors."""
     out = MEASURED / name
     out.mkdir(parents=True, exist_ok=True)
-    decided = make_pool(workers).do_all(partial(decide_by_sensor, out, sensors), plans)
+    decided = Pool(workers).do_all(partial(decide_by_sensor, out, sensors), plans)
     return [found for _, found in decided]
 
 

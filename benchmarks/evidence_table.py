@@ -125,8 +125,7 @@ def read_tests(report: Path) -> dict[str, list[Row]]:
 
 def frame_speed() -> list[Row]:
     """A frame of 640x480 to a decision, networks and kernels loaded; the process alone on its cores."""
-    from cpor.io.scene_folder import read_scene_folder
-    from cpor.io.scene_set import list_scene_folders
+    from cpor.io.scene_folder import list_scene_folders, read_scene_folder
     from cpor.perception.network_file import PACKAGED
     from cpor.sim.dataset.make import plan_split, write_dataset
     from cpor.system import System

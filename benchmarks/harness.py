@@ -10,8 +10,7 @@ from typing import Any
 
 from evidence_page import Row, keep
 
-from cpor.io.scene_folder import read_scene_folder
-from cpor.io.scene_set import list_scene_folders
+from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.paper.means import wilson_interval
 from cpor.scene import Scene
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cpor.decision import Action, Decision, Defer, Grasp, Remove
-from cpor.errors import CameraError, InputFileError, InvalidSettingError, RobotError
+from cpor.errors import CameraError, InvalidSettingError, RobotError
 from cpor.evidence.source import SEMANTIC
 from cpor.io.pool import Pool
 from cpor.io.whole_files import held_alone
