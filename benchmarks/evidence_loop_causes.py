@@ -1,7 +1,7 @@
 """How runs of the loop on the simulated arm end: rightly or wrongly `retrieved`, unconfirmed, asked.
 
-Hours of one core in all. A scenario is a line of JSON in out/ as soon as it is over, and the same command goes
-on where it stopped, also with more scenarios; `--count` counts what there is.
+Hours of one core in all. A scenario is a line of JSON in out/ as soon as it is over. The same command goes on
+where it stopped, also with more scenarios; `--count` counts what there is.
 
 Run: python benchmarks/evidence_loop_causes.py [--workers 2] [--per-tier 60] [--mode balanced] [--count]
 """
