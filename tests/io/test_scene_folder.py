@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from support.data import DATA
 
-from cpor.errors import InvalidSettingError, SceneFileError
+from cpor.errors import SceneFileError
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.scene import (
     BlockedBy,
@@ -127,9 +127,6 @@ def test_depth_is_in_metres_and_gaps_are_no_reading(folder):
     assert depth.dtype == np.float32
     assert depth[5, 5] == np.float32(0.7)
     assert np.isnan(depth[0, :5]).tolist() == [True, True, False, True, True]
-    assert np.isnan(read_scene_folder(folder, (0.0, 0.6)).observation.depth[5, 5])
-    with pytest.raises(InvalidSettingError, match=r"depth range is 2\.0 to 1\.0 m"):
-        read_scene_folder(folder, (2.0, 1.0))
 
 
 def test_an_unmasked_object_is_listed(folder):

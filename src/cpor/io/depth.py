@@ -81,11 +81,9 @@ class DepthCamera:
         Camera(self.intrinsics, self.T_colour_depth)  # refuses what no camera has
 
 
-def to_metres(
-    steps: Shaped[np.ndarray, "h w"], unit_m: float, range_m: tuple[float, float] = DEPTH_RANGE_M
-) -> Float32[np.ndarray, "h w"]:
+def to_metres(steps: Shaped[np.ndarray, "h w"], unit_m: float) -> Float32[np.ndarray, "h w"]:
     """Depth in metres from steps of a unit, NaN where there is no reading. Shape (h, w)."""
-    low, high = range_m
+    low, high = DEPTH_RANGE_M
     if steps.dtype == np.uint16:
         metres = (np.arange(SATURATED + 1) * unit_m).astype(np.float32)
         metres[(metres < low) | (metres > high)] = np.nan

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Int32
 
-from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError, list_labels
+from cpor.errors import InvalidSceneError, SceneFileError, list_labels
 from cpor.io import folder_files as files
 from cpor.io import images
-from cpor.io.depth import DEPTH_RANGE_M, SATURATED, DepthCamera, align_depth, to_metres
+from cpor.io.depth import SATURATED, DepthCamera, align_depth, to_metres
 from cpor.io.whole_files import read_bytes, read_text
 from cpor.scene import (
     BlockedBy,
@@ -59,16 +59,11 @@ Progress = Callable[[str, int, int], None]
 """Told `(what, done, total)`."""
 
 
-def read_scene_folder(
-    folder: str | Path,
-    depth_range_m: tuple[float, float] = DEPTH_RANGE_M,
-    depth_unit_m: float | None = None,
-) -> Scene:
+def read_scene_folder(folder: str | Path, depth_unit_m: float | None = None) -> Scene:
     """Read a scene folder.
 
     Args:
         folder: The folder; the head of this module says what it holds.
-        depth_range_m: Readings outside are dropped. [m]
         depth_unit_m: Metres that one step of depth means, in place of what camera.json says. [m]
 
     Raises:
@@ -102,7 +97,7 @@ def read_scene_folder(
             DetectedObject(k, amodal.get(k), entry.name, entry.score, entry.occluded, entry.called)
         )
     return Scene(
-        _read_observation(there, rgb, depth_range_m, depth_unit_m),
+        _read_observation(there, rgb, depth_unit_m),
         tuple(objects),
         visible_ids,
         request=_read_request(path) if (path := there.get("request.txt")) else None,
@@ -161,9 +156,7 @@ def _swap(new: Path, folder: Path, old: Path) -> None:
         raise
 
 
-def _read_observation(
-    there: dict[str, Path], rgb: np.ndarray, depth_range_m: tuple[float, float], depth_unit_m: float | None
-) -> Observation:
+def _read_observation(there: dict[str, Path], rgb: np.ndarray, depth_unit_m: float | None) -> Observation:
     file = files.CameraFile()
     if camera_path := there.get("camera.json"):
         file = files.read_json(camera_path, files.CameraFile)
@@ -178,7 +171,9 @@ def _read_observation(
             raise SceneFileError(
                 f"{depth_path} has no unit; give depth_unit_m in camera.json (0.001 where a step is 1 mm)"
             )
-        depth = read_depth(depth_path, file.depth_unit_m, depth_range_m)
+        depth = to_metres(
+            images.decode_grey(read_bytes(depth_path), depth_path, images.DEPTH), file.depth_unit_m
+        )
         if sensor := make_depth_camera(file, camera_path or "camera.json"):
             depth = align_depth(depth, sensor, camera.intrinsics, rgb.shape[:2])
         _check_size(depth_path, depth.shape, rgb.shape[:2])
@@ -214,14 +209,6 @@ def make_depth_camera(file: files.CameraFile, path: Path | str) -> DepthCamera |
         return DepthCamera(Intrinsics(known.fx, known.fy, known.cx, known.cy), pose)
     except InvalidSceneError as error:
         raise SceneFileError(f"{path}: depth_camera: {error}") from error
-
-
-def read_depth(path: Path, unit_m: float, range_m: tuple[float, float]) -> Float32[np.ndarray, "h w"]:
-    """Depth in metres, NaN where there is no reading. Shape (h, w)."""
-    low, high = range_m
-    if not 0.0 <= low < high:
-        raise InvalidSettingError(f"the depth range is {low} to {high} m; give 0 <= low < high")
-    return to_metres(images.decode_grey(read_bytes(path), path, images.DEPTH), unit_m, range_m)
 
 
 def _read_instances(path: Path, shape: tuple[int, int]) -> Int32[np.ndarray, "h w"]:

@@ -16,22 +16,15 @@ from cpor.perception.rle import encode_mask
 from cpor.scene import Scene
 
 
-def write_coco(scene: Scene, path: str | Path, image_id: int = 1, file_name: str = "rgb.png") -> None:
-    """Write one COCO file: `segmentation` is what shows, `amodal_mask` the whole object where it is known.
-
-    Args:
-        scene: With masks.
-        path: JSON file to write.
-        image_id: Number of the image in it.
-        file_name: Its name in it.
-    """
+def write_coco(scene: Scene, path: str | Path) -> None:
+    """Write one COCO file: `segmentation` is what shows, `amodal_mask` the whole object where it is known."""
     ids = _ids(scene)
     height, width = ids.shape
     names = sorted({o.name or "object" for o in scene.objects})
     annotations = []
     for o in scene.objects:
         mask = ids == o.id
-        entry: dict[str, Any] = {"id": o.id, "image_id": image_id, "iscrowd": 0, "area": int(mask.sum())}
+        entry: dict[str, Any] = {"id": o.id, "image_id": 1, "iscrowd": 0, "area": int(mask.sum())}
         entry |= {"category_id": names.index(o.name or "object") + 1, "segmentation": encode_mask(mask)}
         rows, cols = np.nonzero(mask.any(axis=1))[0], np.nonzero(mask.any(axis=0))[0]
         if not len(rows):
@@ -45,7 +38,7 @@ def write_coco(scene: Scene, path: str | Path, image_id: int = 1, file_name: str
         if o.occluded is not None:
             entry["occluded"] = o.occluded
         annotations.append(entry)
-    images = [{"id": image_id, "width": width, "height": height, "file_name": file_name}]
+    images = [{"id": 1, "width": width, "height": height, "file_name": "rgb.png"}]
     categories = [{"id": k, "name": name} for k, name in enumerate(names, 1)]
     content = {"images": images, "annotations": annotations, "categories": categories}
     write_text(Path(path), json.dumps(content, allow_nan=False) + "\n")

@@ -1,7 +1,6 @@
 """Our own segmenter: an ONNX network that finds objects with visible and amodal masks, on a CPU."""
 
 import math
-import time
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -131,27 +130,14 @@ class OnnxSegmenter:
 
     def segment(self, observation: Observation) -> Scene:
         """The objects of a frame; ids from 1, the surest first."""
-        return self.segment_with_times(observation)[0]
-
-    def segment_with_times(self, observation: Observation) -> tuple[Scene, dict[str, float]]:
-        """The same, and the time of loading, preparing, the network and the masks, in milliseconds."""
-        ticks = [time.perf_counter()]
-        _ = self._session
-        ticks.append(time.perf_counter())
         frame = Letterbox.fit(observation.shape, self.notes.size)
-        placed = frame.place(observation)
-        ticks.append(time.perf_counter())
-        found = self._detect(observation, frame, *placed)
-        ticks.append(time.perf_counter())
-        scene = select_objects(found, observation, frame, self._mask_settings)
-        ticks.append(time.perf_counter())
-        times = 1e3 * np.diff(ticks)
-        return scene, dict(zip(("load", "prepare", "network", "masks"), times.tolist(), strict=True))
+        found = self._detect(observation, frame)
+        return select_objects(found, observation, frame, self._mask_settings)
 
     def segment_at(self, scene: Scene, point: PixelPoint) -> Scene | None:
         """A scene of its own with the object at a point too, which was too faint to be named; None: none."""
         frame = Letterbox.fit(scene.observation.shape, self.notes.size)
-        found = self._detect(scene.observation, frame, *frame.place(scene.observation))
+        found = self._detect(scene.observation, frame)
         return add_faint(scene, found, frame, self._mask_settings, point)
 
     @cached_property
@@ -198,11 +184,9 @@ class OnnxSegmenter:
             mask_threshold=notes.mask_threshold if self.mask_threshold is None else self.mask_threshold,
         )
 
-    def _detect(
-        self, observation: Observation, frame: Letterbox,
-        rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h w"],
-    ) -> Detections:  # fmt: skip
+    def _detect(self, observation: Observation, frame: Letterbox) -> Detections:
         """What the network finds in a frame, which lies on its input; without depth, in two sizes of it."""
+        rgb, depth = frame.place(observation)
         found = self._run(rgb, depth)
         if depth.any():
             return found

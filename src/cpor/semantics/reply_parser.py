@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cpor.scene import BlockedBy
@@ -26,26 +25,10 @@ YES = frozenset({"yes", "y"})
 NO = frozenset({"no", "n"})
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a reply says.
-
-    Attributes:
-        scores: Score of every pair asked about; None where the reply does not settle it.
-        problems: What was wrong, in words.
-    """
-
-    scores: dict[BlockedBy, float | None]
-    problems: tuple[str, ...]
-
-    @property
-    def settles_any(self) -> bool:
-        """Whether at least one pair has an answer."""
-        return any(score is not None for score in self.scores.values())
-
-
-def read_relations(text: str, marks: NumberedMarks, pairs: Sequence[BlockedBy]) -> Reading:
-    """Read a reply about a whole scene.
+def read_relations(
+    text: str, marks: NumberedMarks, pairs: Sequence[BlockedBy]
+) -> tuple[dict[BlockedBy, float | None], tuple[str, ...]]:
+    """Score of every pair asked about, None where the reply does not settle it; and what was wrong.
 
     Args:
         text: The reply, with prose or code fences around the JSON, or cut off, as it may be.
@@ -89,7 +72,7 @@ def read_relations(text: str, marks: NumberedMarks, pairs: Sequence[BlockedBy]) 
     missing = sum(score is None for score in scores.values())
     if missing and entries:
         problems.append(f"{missing} of {len(scores)} pairs have no answer")
-    return Reading(scores, tuple(dict.fromkeys(problems)))
+    return scores, tuple(dict.fromkeys(problems))
 
 
 def _pair(entry: dict[str, Any], marks: NumberedMarks, problems: list[str]) -> BlockedBy | None:

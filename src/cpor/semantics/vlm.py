@@ -1,19 +1,19 @@
 """A relation scorer from any vision-language model, in either way of asking."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from cpor.evidence import geometric_evidence
 from cpor.scene import BlockedBy, Scene
 from cpor.semantics.badges import draw_marks
-from cpor.semantics.calls import CallResult, PatientCaller
+from cpor.semantics.calls import PatientCaller
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.grounder import WordsReply
 from cpor.semantics.matching import NumberedMarks
 from cpor.semantics.namer import NAMES_SCHEMA, NAMES_SYSTEM, NamesReply, names_prompt, read_names_reply
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
 from cpor.semantics.provider import NO_LOGPROBS, Completion, EncodedPicture, Provider, Question
-from cpor.semantics.reply_parser import Reading, p_yes, read_relations
+from cpor.semantics.reply_parser import p_yes, read_relations
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 from cpor.semantics.words_question import (
     WORDS_SCHEMA,
@@ -25,6 +25,8 @@ from cpor.semantics.words_question import (
 
 REFUSED = "the model refused to answer"
 T = TypeVar("T")
+Pairs: TypeAlias = tuple[BlockedBy, ...]
+Scores: TypeAlias = dict[BlockedBy, float | None]
 _FEW = 3  # one reply may lack them by accident
 
 
@@ -114,7 +116,7 @@ class VlmScorer(ModelScorer):
 
     def _ask_scene(
         self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: EncodedPicture, marks: NumberedMarks
-    ) -> tuple[dict[BlockedBy, float | None], tuple[RawReply, ...]]:
+    ) -> tuple[Scores, tuple[RawReply, ...]]:
         hints = (
             geometric_evidence(scene) if self.config.hypotheses and scene.visible_ids is not None else None
         )
@@ -131,29 +133,19 @@ class VlmScorer(ModelScorer):
             for group in groups
         ]
 
-        def read(place: int, completion: Completion) -> Reading:
-            if completion.refused:
-                return Reading(dict.fromkeys(groups[place]), (REFUSED,))
-            found = read_relations(completion.text, marks, groups[place])
-            if completion.cut and None in found.scores.values():
-                advice = "the reply was cut: raise max_output_tokens, or lower pairs_per_prompt"
-                return Reading(found.scores, (*found.problems, advice))
-            return found
+        def read(group: Pairs, reply: Completion) -> tuple[Scores, tuple[str, ...]]:
+            if reply.refused:
+                return dict.fromkeys(group), (REFUSED,)
+            scores, problems = read_relations(reply.text, marks, group)
+            if reply.cut and None in scores.values():
+                problems += ("the reply was cut: raise max_output_tokens, or lower pairs_per_prompt",)
+            return scores, problems
 
-        found = self.caller.ask_all(questions, lambda place, reply: read(place, reply).settles_any)
-        scores: dict[BlockedBy, float | None] = {}
-        replies = []
-        for place, (group, asked) in enumerate(zip(groups, found, strict=True)):
-            reading = Reading(dict.fromkeys(group), ())
-            if asked.completion is not None:
-                reading = read(place, asked.completion)
-            scores |= reading.scores
-            replies.append(_raw(group, asked, reading.problems))
-        return scores, tuple(replies)
+        return self._gather(groups, questions, read)
 
     def _ask_pairs(
         self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: EncodedPicture, marks: NumberedMarks
-    ) -> tuple[dict[BlockedBy, float | None], tuple[RawReply, ...]]:
+    ) -> tuple[Scores, tuple[RawReply, ...]]:
         questions = [
             Question(
                 picture,
@@ -165,45 +157,59 @@ class VlmScorer(ModelScorer):
             for pair in pairs
         ]
 
-        def read(completion: Completion) -> float | None:
-            if completion.refused or not completion.first_token:
-                return None
-            return p_yes(completion.first_token, self.config.least_yes_no)
+        def read(group: Pairs, reply: Completion) -> tuple[Scores, tuple[str, ...]]:
+            if reply.refused:
+                return dict.fromkeys(group), (REFUSED,)
+            if not reply.first_token:
+                return dict.fromkeys(group), ("the reply has no log-probabilities",)
+            p = p_yes(reply.first_token, self.config.least_yes_no)
+            problems = () if p is not None else ("the model would have said neither yes nor no",)
+            return dict.fromkeys(group, p), problems
 
         lacking: list[Completion] = []
 
-        def useful(_: int, completion: Completion) -> bool:
-            if completion.first_token is not None:
+        def watch(reply: Completion) -> None:
+            if reply.first_token is not None:
                 self._gives_logprobs = True
-            elif completion.text.strip() and not completion.refused:
-                lacking.append(completion)
+            elif reply.text.strip() and not reply.refused:
+                lacking.append(reply)
             if len(lacking) >= _FEW and not self._gives_logprobs:
                 raise no_logprobs  # rather than ask, and pay, for all pairs
-            return read(completion) is not None
 
         no_logprobs = ScorerError(f"scorer {self.name}: {NO_LOGPROBS}")
-        found = self.caller.ask_all(questions, useful)
+        found = self._gather([(pair,) for pair in pairs], questions, read, watch)
         if lacking and not self._gives_logprobs:
             raise no_logprobs
-        scores: dict[BlockedBy, float | None] = {}
+        return found
+
+    def _gather(
+        self,
+        groups: Sequence[Pairs],
+        questions: Sequence[Question],
+        read: Callable[[Pairs, Completion], tuple[Scores, tuple[str, ...]]],
+        watch: Callable[[Completion], None] = lambda _: None,
+    ) -> tuple[Scores, tuple[RawReply, ...]]:
+        """Ask about each group of pairs.
+
+        Args:
+            groups: Pairs that one question is about.
+            questions: One for each group.
+            read: Scores of a group from a reply, and what is wrong with it.
+            watch: Sees each reply as it comes.
+        """
+
+        def useful(place: int, reply: Completion) -> bool:
+            watch(reply)
+            return any(value is not None for value in read(groups[place], reply)[0].values())
+
+        scores: Scores = {}
         replies = []
-        for pair, asked in zip(pairs, found, strict=True):
-            scores[pair] = None if asked.completion is None else read(asked.completion)
-            problems: tuple[str, ...] = ()
-            if asked.completion is not None and scores[pair] is None:
-                problems = (_why_no_yes_no(asked.completion),)
-            replies.append(_raw((pair,), asked, problems))
+        for group, asked in zip(groups, self.caller.ask_all(questions, useful), strict=True):
+            scores |= dict.fromkeys(group)
+            text, problems = None, tuple[str, ...]()
+            if asked.completion is not None:
+                text = asked.completion.text
+                values, problems = read(group, asked.completion)
+                scores |= values
+            replies.append(RawReply(group, text, (*asked.problems, *problems), asked.attempts))
         return scores, tuple(replies)
-
-
-def _raw(pairs: tuple[BlockedBy, ...], asked: CallResult, problems: tuple[str, ...]) -> RawReply:
-    text = None if asked.completion is None else asked.completion.text
-    return RawReply(pairs, text, (*asked.problems, *problems), asked.attempts)
-
-
-def _why_no_yes_no(reply: Completion) -> str:
-    if reply.refused:
-        return REFUSED
-    if not reply.first_token:
-        return "the reply has no log-probabilities"
-    return "the model would have said neither yes nor no"
