@@ -8,11 +8,9 @@ from cpor.asking import (
     AskingSettings,
     ask_scene,
     ask_what_matters,
-    expected_gain,
     relevant_pairs,
     same_action,
     with_unasked,
-    worth,
 )
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
@@ -167,28 +165,3 @@ def test_a_question_that_was_refused_does_not_count_as_asked():
     assert found.stopped == "budget"
     assert len(found.answers) == 2 and None not in found.answers.values()
     assert scored.spent == Spent(calls=2, refused=1)
-
-
-@pytest.mark.parametrize(("tau", "p", "expected"), [(0.88, 0.8, 0.5), (0.3, 0.8, 0.8), (0.88, 0.95, 0.95)])
-def test_deferring_costs_a_question_whatever_threshold_was_promised(tau, p, expected):
-    assert worth(decide(ObstructionPosterior((1, 2), 1, {PAIR: p}), tau)) == pytest.approx(expected)
-
-
-def test_a_look_that_may_save_a_question_is_worth_that_question():
-    """Against the integral over what one answer of spread d may say."""
-    p, tau, d = 0.85, 0.88, 0.54
-    posterior = ObstructionPosterior((1, 2), 1, {PAIR: p})
-    decision = decide(posterior, tau)
-    gain = expected_gain(posterior, decision, {PAIR: d}, np.random.default_rng(3), 20_000, decide_at(tau))
-    x = np.linspace(-6.0, 6.0, 20_001)
-    after = np.log(p / (1.0 - p)) + x
-    density = sum(
-        w * np.exp(-((x - m) ** 2) / (2 * d * d)) for w, m in ((p, d * d / 2), (1 - p, -d * d / 2))
-    ) / (d * np.sqrt(2.0 * np.pi))
-    best = 1.0 / (1.0 + np.exp(-np.abs(after)))
-    integral = float((density * np.where(best > tau, best, 0.5)).sum() * (x[1] - x[0])) - 0.5
-    assert gain == pytest.approx(integral, abs=0.01) and gain > 0.1
-
-
-def decide_at(tau):
-    return lambda posteriors: [decide(each, tau) for each in posteriors]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from cpor.decision import COST_ASK, Action, Decision, Defer
+from cpor.decision import Action, Decision, Defer
 from cpor.errors import InvalidSettingError, say_version
 from cpor.infer.decide import decide_many
 from cpor.infer.explain import NO_ANSWER, explain
@@ -263,48 +263,6 @@ def _chance_of_change(
         return 0.0
     scenes = _draw(posterior, sorted(open_pairs), settings.answer_spread, settings.samples, rng)
     return float(np.mean([not same_action(d.action, decision.action) for d in decide_all(scenes)]))
-
-
-def expected_gain(
-    posterior: ObstructionPosterior,
-    decision: Decision,
-    spread: Mapping[BlockedBy, float],
-    rng: np.random.Generator,
-    samples: int,
-    decide_all: Decide = decide_many,
-) -> float:
-    """What answers to all of these questions at once are expected to gain, in units of a wrong action.
-
-    It counts wrong actions and questions to a person alike, by `worth`. A look is a question about every pair
-    it shows, with the spread that looks have been seen to have.
-
-    Args:
-        posterior: What is believed.
-        decision: What would be done now.
-        spread: What would be answered, and how far the answer moves each relation's log-odds.
-        rng: Draws the answers.
-        samples: Sets of answers to draw.
-        decide_all: Makes decisions.
-    """
-    if not spread:
-        return 0.0
-    pairs = sorted(spread)
-    scenes = _draw(posterior, pairs, np.array([spread[pair] for pair in pairs]), samples, rng)
-    # Both by the same draws: what is done now is worth as much on average after any answers.
-    after = np.mean([worth(each) for each in decide_all(scenes)])
-    return max(0.0, float(after) - worth(decision))
-
-
-def worth(decision: Decision) -> float:
-    """One less what is done is expected to cost, in units of a wrong action.
-
-    To act costs the probability that it is wrong. To defer costs a question to a person, or what the
-    threshold says that it may cost at most, where that is more: to act above 0.3 is to rather pay 0.7. A
-    higher threshold, as a promise has it, says what is allowed and not that a person is cheap.
-    """
-    if isinstance(decision.action, Defer):
-        return min(decision.tau, 1.0 - COST_ASK)
-    return decision.interval(decision.action.obj)[0]
 
 
 def _draw(

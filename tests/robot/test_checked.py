@@ -24,7 +24,7 @@ from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grippers import DryRunGripper
 from cpor.robot.lease import Left
 from cpor.robot.loop import retrieve
-from cpor.robot.protocol import LooksAround, Outcome, OutcomeKind, Robot, RobotState, RobotStatus
+from cpor.robot.protocol import Outcome, OutcomeKind, RobotState, RobotStatus
 from cpor.robot.safe_stop import stopping
 from cpor.robot.ur import Station, UniversalRobot
 from cpor.scene import Scene
@@ -142,21 +142,6 @@ def test_what_is_no_frame_is_a_lost_frame():
         checked(Blind({})).observe()
 
 
-def test_it_looks_around_only_where_the_driver_does():
-    class Around(BoxTable):
-        def views(self):
-            return {}
-
-        def observe_from(self, view):
-            return np.zeros((4, 4, 3))
-
-    assert not isinstance(checked(table()), LooksAround)
-    around = checked(Around({}))
-    assert isinstance(around, LooksAround) and isinstance(around, Robot) and checked(around) is around
-    with pytest.raises(CameraError):
-        around.observe_from("left")
-
-
 def test_two_loops_do_not_drive_one_robot():
     robot = table()
     with stopping(robot), pytest.raises(RobotError, match="another loop"), stopping(checked(robot)):
@@ -167,18 +152,10 @@ def test_two_loops_do_not_drive_one_robot():
 
 @pytest.mark.parametrize("state", ["moving", "stopped", "protective_stop", "disconnected", "emergency_stop"])
 def test_a_robot_that_is_not_ready_is_not_asked_to_look(state):
-    class Around(BoxTable):
-        def views(self):
-            return {}
-
-        def observe_from(self, view):
-            return self.observe()
-
-    robot = Around(table().boxes)
+    robot = table()
     robot.state = state
-    for look in (checked(robot).observe, lambda: checked(robot).observe_from("left")):
-        with pytest.raises(RobotError, match=state if state != "moving" else "moves already"):
-            look()
+    with pytest.raises(RobotError, match=state if state != "moving" else "moves already"):
+        checked(robot).observe()
     assert robot.frames == 0
     with suppress(RobotError):
         checked(robot).home()

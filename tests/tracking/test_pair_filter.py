@@ -15,11 +15,7 @@ from cpor.tracking.pair_filter import (
     APART,
     BASE,
     NEAR_CHANGE,
-    OTHER_POSE,
-    POSES_APART,
-    PairEvidence,
     PairFilter,
-    _add,
 )
 
 PAIR = BlockedBy(1, 2)
@@ -83,10 +79,3 @@ def test_no_answer_stays_no_answer_and_what_is_apart_is_no_proof():
 def test_a_change_nearby_makes_less_sure():
     sure = after(0.99, 0.99)
     assert BASE < after(0.99, 0.99, near=frozenset({1})) < sure and NEAR_CHANGE > 0.0
-
-
-@pytest.mark.parametrize("looks", [1.0, 3.0])
-def test_a_look_from_elsewhere_moves_a_pair_as_far_as_is_expected(looks):
-    evidence = PairEvidence(looks, 0.2, 0.7)
-    after = _add(evidence, evidence.mean + POSES_APART, OTHER_POSE)
-    assert after.log_odds - evidence.log_odds == pytest.approx(evidence.other_spread)

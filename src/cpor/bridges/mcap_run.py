@@ -22,8 +22,7 @@ from cpor.bridges.ros2_messages import RosMessage, encode, new, type_store
 from cpor.errors import InvalidSettingError, MissingExtraError
 from cpor.io.whole_files import write_bytes
 from cpor.robot.cycle import Cycle
-from cpor.robot.records import cycle_to_record
-from cpor.robot.run_folder import RecordedRun
+from cpor.robot.run_folder import CycleRecord, RecordedRun
 from cpor.scene import BlockedBy, Observation, Scene
 from cpor.viz.overlay import Marks, draw_scene
 
@@ -71,7 +70,7 @@ def _messages(run: RecordedRun) -> Iterator[tuple[str, RosMessage, int]]:
         yield from _scene_messages(cycle.scene, time_ns)
         picture = draw_scene(cycle.scene, _marks(cycle))
         yield "/cpor/annotated/compressed", make_jpeg(picture, _header(time_ns), quality=88), time_ns
-        record = cycle_to_record(cycle).model_dump(mode="json")
+        record = CycleRecord.of(cycle).model_dump(mode="json")
         outcome = {key: record.pop(key) for key in ("attempt", "outcome")}
         yield "/cpor/decision", _text(record), time_ns
         wrong = cycle.outcome is not None and cycle.outcome.kind != "done"

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -151,7 +150,10 @@ class RealSenseCamera:
         warm_up: int = 30,
         timeout_ms: int = 5000,
     ) -> None:
-        rs = _import_realsense()
+        try:
+            import pyrealsense2 as rs
+        except ImportError:
+            raise CameraError("a RealSense needs pyrealsense2: pip install 'cpor-grasp[robot]'") from None
         self._pose, self._timeout_ms = T_world_camera, timeout_ms
         self._pipeline, config = rs.pipeline(), rs.config()
         if which is not None:
@@ -205,12 +207,7 @@ class RealSenseCamera:
     def __enter__(self) -> "RealSenseCamera":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _wait(self) -> Any:
@@ -258,11 +255,3 @@ class OpenCvCamera:
     def close(self) -> None:
         """Let go of the device."""
         self._device.release()
-
-
-def _import_realsense() -> Any:
-    try:
-        import pyrealsense2
-    except ImportError:
-        raise CameraError("a RealSense needs pyrealsense2: pip install 'cpor-grasp[robot]'") from None
-    return pyrealsense2

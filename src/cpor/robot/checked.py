@@ -4,14 +4,14 @@
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, get_args
 
 from cpor.errors import CameraError, RobotError
 from cpor.robot.lease import Left
-from cpor.robot.protocol import LooksAround, Outcome, OutcomeKind, Robot, RobotState, RobotStatus
-from cpor.scene import Camera, Observation, Scene
+from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState, RobotStatus
+from cpor.scene import Observation, Scene
 
 HOME_FROM: tuple[RobotState, ...] = ("ready", "stopped")
 """States in which a robot may be sent home; that clears a stop."""
@@ -31,7 +31,7 @@ def checked(robot: Robot) -> Robot:
             "the robot's driver has no address; give it one that names the arm, such as 'ur 192.0.2.1', "
             "or None if no other program can reach it"
         )
-    return _CheckedLooksAround(robot) if isinstance(robot, LooksAround) else _Checked(robot)
+    return _Checked(robot)
 
 
 def check_status(status: RobotStatus) -> RobotStatus:
@@ -165,17 +165,6 @@ class _Checked:
                 f"the robot's clock stood still at {before} s while it moved; restart its driver"
             )
         return outcome
-
-
-class _CheckedLooksAround(_Checked):
-    """A robot that can look from elsewhere, too."""
-
-    def views(self) -> Mapping[str, Camera]:
-        return dict(self.driver.views())  # type: ignore[attr-defined]
-
-    def observe_from(self, view: str) -> Observation:
-        self._require_ready()
-        return _check_frame(self.driver.observe_from(view))  # type: ignore[attr-defined]
 
 
 def _check_frame(frame: Observation) -> Observation:

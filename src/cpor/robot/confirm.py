@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import ndimage
 
-from cpor.robot.fresh import SPECK
+from cpor.robot.fresh import CELL, LEAST_EDGES, SPECK, edges
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import Observation, Scene
 from cpor.tracking.identity import identify
@@ -61,8 +61,8 @@ SHOWED_BESIDE = 0.2
 """Least share of a thing that must have shown beside the target for it to have lain below."""
 
 UNLIKE = 0.35
-"""Most overlap of two things that surely are different ones, the mean of the histograms of colours and of
-hues. Of 150 targets that fell back into simulated heaps the least alike one had 0.51."""
+"""Most overlap of two things that surely are different ones: the mean of that of their histograms of colours
+and of hues. Of 150 targets that fell back into simulated heaps the least alike one had 0.51."""
 
 WAS_HIDDEN = 0.7
 """Least share of a thing that the target must have covered for it to have lain below, out of sight."""
@@ -70,14 +70,8 @@ WAS_HIDDEN = 0.7
 SHORTER = 0.7
 """A thing of less than this length, as a share of the target's, is not the target in another pose."""
 
-EDGE_LEVELS = 30.0
-"""Step of brightness between neighbouring pixels that is an edge and no noise, of 255."""
-
 FLOOR = 99
 """Percentile of the depth that is taken for the floor."""
-
-LEAST_EDGES = 60
-"""Fewer pixels than this on fixed edges tell nothing about a camera that was moved."""
 
 
 class Delivery(NamedTuple):
@@ -218,12 +212,6 @@ def _one_too_many(before: Memory, gone: int, now: Scene, things: _Things) -> str
     The things before, less the one taken, must be the things after. A stranger may be what was taken, in
     another pose; so may what rises where nothing is segmented, or under the mask of another object. What
     showed before as well, in whole or in part, is none.
-
-    Args:
-        before: What was known, with the look before the attempt.
-        gone: The id of what was taken.
-        now: The look after it.
-        things: What is seen in it.
     """
     assert before.frame is not None and now.visible_ids is not None
     was = before.known[gone].last
@@ -348,11 +336,8 @@ def _colour_distance(then: Observation, now: Observation) -> Float[np.ndarray, "
 
 def _edges_stay(then: Observation, now: Observation, where: Bool[np.ndarray, "h w"]) -> bool:
     """Whether edges behind the objects, of a bin for example, are where they were; False without any."""
-    before, after = (_edges(seen.rgb.mean(axis=2)) & where[:-1, :-1] for seen in (then, now))
+    rows, cols = (n // CELL * CELL for n in where.shape)
+    behind = where[:rows:CELL, :cols:CELL][:-1, :-1]
+    before, after = edges(then.rgb) & behind, edges(now.rgb) & behind
     n = int(before.sum())
     return n >= LEAST_EDGES and int((before & after).sum()) >= SEEN_AGAIN * n
-
-
-def _edges(grey: Float[np.ndarray, "h w"]) -> Bool[np.ndarray, "h1 w1"]:
-    across, down = np.abs(np.diff(grey, axis=1))[:-1], np.abs(np.diff(grey, axis=0))[:, :-1]
-    return np.asarray(np.maximum(across, down) > EDGE_LEVELS)

@@ -68,8 +68,6 @@ class LoopSettings:
             neighbour that lies free may be removed. It need not be on the target's chain.
         frames_may_repeat: Whether two frames of an unmoved heap may be equal to the last pixel, as from a
             simulated camera without noise. They must be newer by number or time then.
-        look_cost: Where the robot's camera can look from elsewhere, it does so first where that is expected
-            to gain more than this, in units of a wrong action (see `cpor.asking.worth`). 1: never.
         sign_off_prior: A person; allows a decider that assumes a probability where no source has an answer
             (`Pipeline.prior`), or does not say whether it does, to move the arm in this run, and why. It is
             refused without.
@@ -86,7 +84,6 @@ class LoopSettings:
     check_target_is_out: bool = True
     make_room: bool = False
     frames_may_repeat: bool = False
-    look_cost: float = 1.0
     sign_off_prior: str | None = None
 
     def __post_init__(self) -> None:

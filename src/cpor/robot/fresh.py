@@ -65,7 +65,7 @@ def camera_shift(then: Observation, now: Observation) -> str | None:
     """
     if then.shape != now.shape or not same_pose(then.camera, now.camera):
         return None
-    before, after = (_edges(seen.rgb) for seen in (then, now))
+    before, after = (edges(seen.rgb) for seen in (then, now))
     if min(before.sum(), after.sum()) < LEAST_EDGES:
         return None
     reach = round(MOST_SHIFT * before.shape[1])
@@ -162,7 +162,7 @@ def _outside(
     return np.asarray(outside)
 
 
-def _edges(rgb: UInt8[np.ndarray, "h w 3"]) -> Bool[np.ndarray, "h1 w1"]:
+def edges(rgb: UInt8[np.ndarray, "h w 3"]) -> Bool[np.ndarray, "h1 w1"]:
     """Which cells hold an edge. Shape (h / CELL, w / CELL)."""
     rows, cols = (n // CELL * CELL for n in rgb.shape[:2])
     cells = rgb[:rows, :cols].reshape(rows // CELL, CELL, cols // CELL, CELL, 3).mean(axis=(1, 3, 4))

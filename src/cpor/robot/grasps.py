@@ -213,23 +213,13 @@ def _hidden_shift(
     return shift[:2]
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """The scene as fingers meet it that come along one approach.
+def _views(surface: HeightMap, settings: GraspSettings) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    """The scene as fingers meet it that come along each approach, the straight ones first.
 
-    Attributes:
-        tilt: Between the approach and straight down. [deg]
-        axes: Rows u and v across the approach, w against it. Shape (3, 3).
-        maps: From `grasp_map_kernels.see_along`. Shape (3, size, size). [m]
+    Returns:
+        Tilt of the approach [deg]; its axes, rows u and v across it, w against it, shape (3, 3); maps from
+        `grasp_map_kernels.see_along`, shape (3, size, size) [m].
     """
-
-    tilt: float
-    axes: np.ndarray
-    maps: np.ndarray
-
-
-def _views(surface: HeightMap, settings: GraspSettings) -> list[_View]:
-    """One view an approach, the straight ones first."""
     span = len(surface.top) // 2
     out = []
     for tilt in sorted(settings.tilts_deg):
@@ -250,12 +240,16 @@ def _views(surface: HeightMap, settings: GraspSettings) -> list[_View]:
                 OWN_SIDES,
                 span,
             )
-            out.append(_View(tilt, axes, kernels.close_holes(maps)))
+            out.append((tilt, axes, kernels.close_holes(maps)))
     return out
 
 
 def _along_all_approaches(
-    surface: HeightMap, views: list[_View], gripper: Gripper, settings: GraspSettings, loose: bool
+    surface: HeightMap,
+    views: list[tuple[float, np.ndarray, np.ndarray]],
+    gripper: Gripper,
+    settings: GraspSettings,
+    loose: bool,
 ) -> list[GraspPose]:
     g, s = gripper, settings
     hand = np.array([g.opening, g.finger_thickness, g.finger_width, g.finger_length, *g.palm_half])
@@ -265,35 +259,21 @@ def _along_all_approaches(
         margins = np.array([0.0015, -0.002, s.floor_margin, -s.push, 2 * s.steepest])
         hand[1] = 0.003
     angles = np.arange(s.angles) * np.pi / s.angles
-    rows, axes = [], []
-    for view in views:
-        found = _search(surface, view, hand, margins, angles, s)
+    rows, axes = [np.zeros((0, COLUMNS))], list[np.ndarray]()
+    for tilt, across, maps in views:
+        back, other, wanted = maps
+        cells = np.argwhere(wanted > np.maximum(other, back))
+        if len(cells) == 0:
+            continue
+        centres = np.ascontiguousarray(cells[:: max(1, len(cells) // s.centres)])
+        floor_w = -surface.centre[2] * across[2, 2]
+        found = search(maps, s.cell, centres, angles, np.array(s.depths), hand, margins, floor_w)
         # Straight down disturbs least; a tilt must earn its place.
-        found[:, 5] += 0.35 * view.tilt / 30.0 + (1.2 if loose else 0.0)
+        found[:, 5] += 0.35 * tilt / 30.0 + (1.2 if loose else 0.0)
         rows.append(found)
-        axes += [view.axes] * len(found)
+        axes += [across] * len(found)
     table = np.concatenate(rows)
     return [_pose(surface, axes[k], table[k], loose) for k in _diverse(table, axes, settings.most)]
-
-
-def _search(
-    surface: HeightMap,
-    view: _View,
-    hand: np.ndarray,
-    margins: np.ndarray,
-    angles: np.ndarray,
-    settings: GraspSettings,
-) -> np.ndarray:
-    back, other, wanted = view.maps
-    cells = np.argwhere(wanted > np.maximum(other, back))
-    if len(cells) == 0:
-        return np.zeros((0, COLUMNS))
-    centres = np.ascontiguousarray(cells[:: max(1, len(cells) // settings.centres)])
-    floor_w = -surface.centre[2] * view.axes[2, 2]
-    found: np.ndarray = search(
-        view.maps, settings.cell, centres, angles, np.array(settings.depths), hand, margins, floor_w
-    )
-    return found
 
 
 def _diverse(table: np.ndarray, axes: list[np.ndarray], most: int) -> list[int]:

@@ -9,24 +9,21 @@ from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 from cpor.answer import View
-from cpor.decision import Defer, Grasp
+from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CporError, list_labels, say_count
 from cpor.pipeline import Stopwatch
 from cpor.robot import steps
 from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.cycle import (
-    Ask,
     Cycle,
     Ended,
     LoopSettings,
     PersonCallbacks,
-    Retarget,
     RunResult,
     as_recorded,
 )
 from cpor.robot.fresh import MOST_CHANGES, require_still_camera
 from cpor.robot.lease import Left
-from cpor.robot.look_around import Around
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
 from cpor.robot.safe_stop import UNABLE, is_stopped, leave_safe, stopping, wait_until_able
@@ -80,8 +77,7 @@ def retrieve(
     wanted = request if callable(request) else as_request(request).required()
     robot = checked(robot)
     run = _Run(robot, system, Track(wanted, settings.ids_are_kept), settings, record)
-    run.on_cycle, run.on_decision = on_cycle, on_decision
-    run.ask, run.retarget, run.confirm = person.get("ask"), person.get("retarget"), person.get("confirm")
+    run.on_cycle, run.on_decision, run.person = on_cycle, on_decision, person
     run.stop = person.get("stop") or run.stop
     with stopping(robot, run.stop) as run.left:
         return run.carry_out()
@@ -96,12 +92,9 @@ class _Run:
         self.robot, self.system, self.track = robot, system, track
         self.settings, self.record = settings, record
         self.frames = steps.Frames(robot, settings)
-        self.around = Around(robot, system, settings.look_cost)
         self.on_cycle: Callable[[Cycle], None] | None = None
         self.on_decision: Callable[[Cycle], None] | None = None
-        self.ask: Ask | None = None
-        self.retarget: Retarget | None = None
-        self.confirm: Callable[[str], bool] | None = None
+        self.person: PersonCallbacks = {}
         self.left: Left | None = None  # what the last program left behind
         self.retargeted = False  # since the last look
         self.stop = threading.Event()
@@ -140,7 +133,7 @@ class _Run:
             return _End(Ended.STOPPED, "stopped before it began")
         if end := self._unless_able():
             return end
-        if why := why_it_must_stay(self.robot, self.left, self.confirm):
+        if why := why_it_must_stay(self.robot, self.left, self.person.get("confirm")):
             return _End(Ended.STOPPED, why)
         return self._unless_done(self._home())
 
@@ -168,14 +161,11 @@ class _Run:
         self.track.memory = view.memory or self.track.memory
         watch.lap("decide")
         self.open = cycle = replace(cycle, times_s=watch.times)
-        if looked := self.around.look(cycle.decision, answer.posterior, self.track.memory):
-            self.track.memory, self.open = looked[0], steps.noted(cycle, looked[1])
-            return None
         if isinstance(cycle.action, Defer):
             self.deferrals += 1
             if self.deferrals < self.settings.max_deferrals:
                 return None
-            self.open = cycle = steps.with_answer(cycle, self.ask(cycle) if self.ask is not None else None)
+            self.open = cycle = steps.with_answer(cycle, self._ask(cycle))
             if isinstance(cycle.action, Defer) and not self.stop.is_set():
                 often = f"it deferred {say_count(self.deferrals, 'time')} in a row; a person has to say"
                 return None if self._stays_for_another(cycle) else _End(Ended.DEFERRED, often)
@@ -186,7 +176,8 @@ class _Run:
 
     def _turn_to_another(self, notes: list[str]) -> bool:
         """Whether a person asks for another object, which is the target from now on."""
-        obj = self.retarget() if self.retarget is not None else None
+        retarget = self.person.get("retarget")
+        obj = None if retarget is None else retarget()
         if obj is None or obj == self.track.target:
             return False
         if not self.track.turn_to(obj):
@@ -243,7 +234,7 @@ class _Run:
             return None
         if not any(each.scene.objects for each in (*self.cycles, cycle)):
             return _End(Ended.EMPTY, f"nothing was seen in {say_count(self.unseen, 'look')}")
-        action = self.ask(self.open) if self.ask is not None else None
+        action = self._ask(self.open)
         said = action.obj if isinstance(action, Grasp) else None
         if isinstance(said, int) and self.track.turn_to(said):
             self.unseen = 0
@@ -276,7 +267,6 @@ class _Run:
             often = f"something changed {say_count(self.changes, 'time')} in a row before a motion"
             return _End(Ended.DEFERRED, often) if self.changes >= MOST_CHANGES else None
         self.actions, self.tried = self.actions + 1, action.obj
-        self.around.begin_anew()
         send = self.robot.grasp if isinstance(action, Grasp) else self.robot.remove
         self.open = replace(cycle, attempt="begun")
         self._write(self.open)
@@ -316,7 +306,7 @@ class _Run:
         self.final_scene = seen
         if delivery.known == "out":
             return _End(Ended.RETRIEVED, said)
-        action = self.ask(self.open) if self.ask is not None else None
+        action = self._ask(self.open)
         if action is None or isinstance(action, Defer) or self.stop.is_set():
             return _End(Ended.UNCONFIRMED, f"the robot says that it delivered the target, but {delivery.why}")
         self.open, self.final_scene = steps.noted(self.open, "a person said that the target is not out"), None
@@ -358,6 +348,10 @@ class _Run:
         if outcome.kind == "done":
             return None
         return _End(Ended.STOPPED if outcome.kind == "stopped" else Ended.FAULT, outcome.detail)
+
+    def _ask(self, cycle: Cycle) -> Action | None:
+        ask = self.person.get("ask")
+        return None if ask is None else ask(cycle)
 
     def _write(self, cycle: Cycle) -> None:
         if self.record is not None:

@@ -1,10 +1,9 @@
 """What a robot must be able to do for the loop, and what it says of an attempt."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from cpor.scene import Camera, Observation, Scene
+from cpor.scene import Observation, Scene
 
 RobotState: TypeAlias = Literal["ready", "moving", "stopped", "protective_stop", "disconnected"]
 
@@ -52,23 +51,6 @@ class RobotStatus:
     holding: bool | None = None
     dry_run: bool = False
     time_s: float | None = None
-
-
-@runtime_checkable
-class LooksAround(Protocol):
-    """What a robot can do besides where its camera can look from elsewhere, as one at the wrist can."""
-
-    def views(self) -> Mapping[str, Camera]:
-        """The camera at each further place from which it can look now, by name."""
-        ...
-
-    def observe_from(self, view: str) -> Observation:
-        """Take a picture from there, and come back.
-
-        Raises:
-            CameraError: No frame came.
-        """
-        ...
 
 
 @runtime_checkable

@@ -10,26 +10,125 @@ final/           the look after the target was delivered
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 import cpor
 from cpor.decision import Action, Decision
 from cpor.errors import InputFileError
+from cpor.gate.check import Check
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.io.whole_files import write_text
 from cpor.parts import GIVEN, NONE
-from cpor.robot.cycle import Cycle, Ended, LoopSettings, RunResult
-from cpor.robot.records import CycleRecord, RunRecord, cycle_from_record, cycle_to_record, status_to_record
+from cpor.pipeline import UNSEEN
+from cpor.records import (
+    ActionRecord,
+    DecisionRecord,
+    PairBelief,
+    Promise,
+    read_action,
+    read_decision,
+    record_action,
+    record_decision,
+)
+from cpor.robot.cycle import Attempt, Cycle, Ended, LoopSettings, RunResult
+from cpor.robot.protocol import Outcome, RobotState
 from cpor.scene import Scene
 from cpor.system import System
 from cpor.tracking.memory import Memory
 from cpor.tracking.pair_filter import PairFilter
+
+
+class Record(BaseModel):
+    """Frozen, strict about keys; numbers are finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class StatusRecord(Record):
+    """How the robot was left."""
+
+    state: RobotState
+    detail: str
+    holding: bool | None
+
+
+class RunRecord(Record):
+    """`run.json`; the target's id is that of the first frame, and what the end brings is None until then.
+
+    Where `retargeted` is not 0, other objects were asked for on the way, `ended` is about the last of them,
+    and every cycle names its own target.
+    """
+
+    kind: Literal["cpor-retrieval"] = "cpor-retrieval"
+    version: Literal[1] = 1
+    target: int | None
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    about: dict[str, Any]
+    began: str
+    ended: Ended | None = None
+    detail: str | None = None
+    cycles: int | None = None
+    actions: int | None = None
+    deferrals: int | None = None
+    retargeted: int = 0
+    robot: StatusRecord | None = None
+
+
+class CycleRecord(Record):
+    """`cycle_00.json`: all of a cycle but its scene."""
+
+    kind: Literal["cpor-cycle"] = "cpor-cycle"
+    version: Literal[1] = 1
+    index: int
+    target: int | None
+    decision: DecisionRecord | None
+    action: ActionRecord | None
+    p_success: float | None
+    promise: tuple[float, float] | None = None
+    checks: tuple[Check, ...] = ()
+    attempt: Attempt
+    outcome: Outcome | None
+    beliefs: tuple[PairBelief, ...]
+    p_same: dict[int, float]
+    unchanged: tuple[int, ...]
+    near: tuple[int, ...] = ()
+    notes: tuple[str, ...]
+    times_s: dict[str, float]
+    retargeted: bool = False
+
+    @classmethod
+    def of(cls, cycle: Cycle) -> "CycleRecord":
+        """A cycle as it is written."""
+        same = {name: getattr(cycle, name) for name in cls.model_fields if hasattr(cycle, name)}
+        own = {
+            "decision": record_decision(cycle.decision) if cycle.decision else None,
+            "action": record_action(cycle.action) if cycle.action else None,
+            "promise": None if cycle.promise is None else astuple(cycle.promise),
+            "unchanged": sorted(cycle.unchanged),
+            "near": sorted(cycle.near),
+        }
+        return cls(**same | own)
+
+    def cycle(self, scene: Scene) -> Cycle:
+        """The cycle, with its scene."""
+        same = {name: getattr(self, name) for name in type(self).model_fields}
+        del same["kind"], same["version"]
+        own = {
+            "decision": read_decision(self.decision, (*scene.ids, UNSEEN)) if self.decision else None,
+            "action": read_action(self.action) if self.action else None,
+            "promise": None if self.promise is None else Promise(*self.promise),
+            "unchanged": frozenset(self.unchanged),
+            "near": frozenset(self.near),
+        }
+        return Cycle(scene=scene, **same | own)
+
 
 _Model = TypeVar("_Model", RunRecord, CycleRecord)
 
@@ -79,7 +178,7 @@ class RunFolder:
         if self._with_scene.get(cycle.index) is not cycle.scene:
             write_scene_folder(cycle.scene, self.path / name, overwrite=True)
             self._with_scene = {cycle.index: cycle.scene}
-        self._write(f"{name}.json", cycle_to_record(cycle))
+        self._write(f"{name}.json", CycleRecord.of(cycle))
 
     def finish(self, result: RunResult) -> None:
         """Write how it ended."""
@@ -90,14 +189,11 @@ class RunFolder:
         head = self._head.model_copy(
             update={
                 "target": self._head.target if self._head.target is not None else first,
-                "ended": result.ended,
-                "detail": result.detail,
                 "cycles": len(result.cycles),
-                "actions": result.actions,
-                "deferrals": result.deferrals,
-                "retargeted": result.retargeted,
-                "robot": status_to_record(result.robot),
+                "robot": result.robot
+                and StatusRecord(**{k: getattr(result.robot, k) for k in StatusRecord.model_fields}),
             }
+            | {k: getattr(result, k) for k in ("ended", "detail", "actions", "deferrals", "retargeted")}
         )
         self._write("run.json", head)
 
@@ -162,7 +258,7 @@ def read_run(folder: str | Path) -> RecordedRun:
     cycles = []
     for path in sorted(folder.glob("cycle_*.json"), key=lambda path: (len(path.name), path.name)):
         record = _read(path, CycleRecord)
-        cycles.append(cycle_from_record(record, read_scene_folder(folder / path.stem)))
+        cycles.append(record.cycle(read_scene_folder(folder / path.stem)))
     if [cycle.index for cycle in cycles] != list(range(len(cycles))):
         raise InputFileError(f"{folder} lacks a cycle; it has {len(cycles)} cycle files, not numbered from 0")
     if head.cycles is not None and head.cycles != len(cycles):

@@ -28,11 +28,6 @@ class Frames:
     """The frames of a robot's camera, each newer than the one before.
 
     A camera that hangs gives frames as well: one that shows nothing new counts as lost.
-
-    Args:
-        robot: Whose camera.
-        settings: How often a frame is tried for, and whether equal ones are possible.
-        last: The frame before the first one.
     """
 
     def __init__(self, robot: Robot, settings: LoopSettings, last: Observation | None = None) -> None:
@@ -71,7 +66,7 @@ class Frames:
         Args:
             scene: What was decided on.
             acted_on: The target, and the object that the robot is about to take.
-            notes: Takes what changed.
+            notes: Gets what changed.
         """
         if self._robot.status().dry_run:
             return False
@@ -89,8 +84,8 @@ def why_stale(
     Args:
         frame: The frame.
         last: The one before it.
-        asked_at_s: When it was asked for, on the camera's clock, where known. [s]
-        may_repeat: Whether equal frames are possible, where number or time says that they are new.
+        asked_at_s: When it was asked for, on the camera's clock. [s]
+        may_repeat: Whether frames may be equal where number or time says that they are new.
     """
     if frame.time_s is not None and asked_at_s is not None and frame.time_s < asked_at_s - CLOCK_ERROR_S:
         return f"the frame is {asked_at_s - frame.time_s:.1f} s old"
@@ -145,15 +140,7 @@ def check_delivery(
 ) -> tuple[Delivery, Scene]:
     """What is known of a target that the robot says it delivered, and the last look at it.
 
-    Args:
-        robot: The robot.
-        frames: Frames of its camera.
-        system: Finds the objects of a frame.
-        before: What was known before the attempt.
-        target: The target's id then.
-        outcome: What the robot says.
-        settings: How often to look where a look proves nothing.
-        notes: Takes what each look says.
+    It looks again where a look proves nothing; `notes` gets what each look says.
     """
     for is_last in (*[False] * (settings.looks_for_target - 1), True):
         seen = system.parts.segment(Scene(as_recorded(frames.take(notes))))[0]
@@ -167,13 +154,7 @@ def check_delivery(
 
 
 def check_removal(track: Track, seen: Scene, notes: list[str]) -> None:
-    """Doubt the target where a look after a removal holds one thing too many and does not show it as before.
-
-    Args:
-        track: The target, and what was known before the look.
-        seen: The look, by the numbers of its segmenter.
-        notes: Takes what is doubted.
-    """
+    """Doubt the target if a look after a removal holds one thing too many and does not show it as before."""
     known = track.memory.known
     for removed in (k for k, each in known.items() if each.taken):
         why = why_unbalanced(track.memory, removed, seen, track.ids_are_kept)
@@ -187,14 +168,7 @@ def check_removal(track: Track, seen: Scene, notes: list[str]) -> None:
 
 
 def decide_cycle(cycle: Cycle, answer: Answer, memory: Memory, settings: LoopSettings) -> Cycle:
-    """The cycle with its decision, and with the action that follows from it.
-
-    Args:
-        cycle: What was seen.
-        answer: What the system decides.
-        memory: What is known after this frame.
-        settings: When an object is left alone.
-    """
+    """The cycle with its decision, and with the action that follows from it."""
     limit = settings.failures_before_exclusion
     excluded = frozenset(k for k, known in memory.known.items() if known.failures >= limit)
     hopeless = frozenset(k for k in excluded if memory.known[k].failures >= settings.failures_before_asking)
@@ -217,12 +191,7 @@ def decide_cycle(cycle: Cycle, answer: Answer, memory: Memory, settings: LoopSet
 
 
 def why_not_seen(track: Track, has: str) -> str:
-    """Why the last look does not tell the target, in a sentence.
-
-    Args:
-        track: The target.
-        has: The objects of the look, as text.
-    """
+    """Why the last look does not tell the target, in a sentence that ends with the objects of the look."""
     if track.doubted:
         return f"object {track.target} may be another object than before; its id is not trusted"
     if isinstance(track.unclear, AmbiguousRequest):

@@ -47,7 +47,6 @@ class DemoSettings:
         eyes: What finds objects and scores relations.
         mode: The risk setting.
         tau: Act above this score instead.
-        look_cost: What a look from another place must gain at least; see `LoopSettings`.
     """
 
     tier: Tier | None = "hard"
@@ -57,7 +56,6 @@ class DemoSettings:
     eyes: Eyes = "networks"
     mode: Mode = DEFAULT_MODE
     tau: float | None = None
-    look_cost: float = LoopSettings.look_cost
 
     def system(self, segmenter: Segmenter, model: Path | None = None) -> System:
         """A system of a model; of the bundled one that was fitted to such eyes by default."""
@@ -243,7 +241,6 @@ def demonstrate(
             budget=settings.budget,
             ids_are_kept=stage.ids_are_kept,
             frames_may_repeat=settings.sensor == "none",
-            look_cost=settings.look_cost,
             sign_off_prior=sign_off_prior,
         ),
         record,

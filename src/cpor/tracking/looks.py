@@ -214,13 +214,6 @@ def find_in(look: ObjectLook, scene: Scene) -> PlaceSeen:
     return PlaceSeen(n_stay, n_gone, n_hidden, on, recoloured, likeness, hues, relit, centre)
 
 
-def share_inside(look: ObjectLook, camera: Camera, shape: tuple[int, int]) -> float:
-    """Share of an object's pixels that fall into the picture of another camera, hidden there or not."""
-    pixels, _, _ = _project(look, camera)
-    inside = ((pixels >= 0) & (pixels < shape)).all(axis=1)
-    return float(inside.sum() / max(len(look.pixels), 1))
-
-
 def _project(
     look: ObjectLook, to: Camera
 ) -> tuple[Int[np.ndarray, "m 2"], Float[np.ndarray, " m"], Float[np.ndarray, "m 3"]]:

@@ -20,13 +20,6 @@ RHO = 1.0
 """Correlation of the errors of two looks at one pair. The likeliest value on 3,106 pairs of simulated looks
 of our networks, each taken twice with new noise, is 1.03."""
 
-OTHER_POSE = 0.43
-"""Weight of a look from another pose than the one in which things are to be grasped; of 1,303 pairs the
-likeliest weights are 0.69 and 0.29. What hides what is another question from there."""
-
-POSES_APART = 1.80
-"""How far looks from two poses are apart in a pair's log-odds (standard deviation, same pairs)."""
-
 BASE = 0.39
 """Share of the pairs that may obstruct which do, in the same looks."""
 
@@ -46,19 +39,14 @@ class PairEvidence(NamedTuple):
     """What the looks at a pair say since it was last measured anew.
 
     Attributes:
-        weight: Looks, those from other poses counted in part.
+        weight: Number of looks.
         mean: Their mean log-odds over the base rate.
         log_odds: Log-odds of "obstructs", given all of them.
     """
 
-    weight: float
+    weight: int
     mean: float
     log_odds: float
-
-    @property
-    def other_spread(self) -> float:
-        """Standard deviation of what a look from another pose adds to the log-odds: less after many looks."""
-        return POSES_APART * OTHER_POSE / (self.weight + OTHER_POSE)
 
 
 @dataclass(frozen=True)
@@ -92,8 +80,8 @@ class PairFilter:
                 p[r, c] = 1.0 / (1.0 + np.exp(-after[pair].log_odds))
         return replace(beliefs, p_fused=p, p_look=fresh)
 
-    def after(self, beliefs: PairBeliefs, weight: float = 1.0) -> "PairFilter":
-        """What is believed after a look of this weight: 1, or `OTHER_POSE`."""
+    def after(self, beliefs: PairBeliefs) -> "PairFilter":
+        """What is believed after a look."""
         fresh = beliefs.p_fused if beliefs.p_look is None else beliefs.p_look
         pairs = {}
         for r, i in enumerate(beliefs.ids):
@@ -105,22 +93,21 @@ class PairFilter:
                         pairs[pair] = old
                 elif p > 0.0 or old is not None:
                     x = _log_odds(p or APART) - _log_odds(BASE)
-                    pairs[pair] = _add(old, x, weight)
+                    pairs[pair] = _add(old, x)
         return PairFilter(pairs)
 
 
-def _add(old: PairEvidence | None, x: float, weight: float) -> PairEvidence:
+def _add(old: PairEvidence | None, x: float) -> PairEvidence:
     if old is None or abs(x - old.mean) > CONTRADICTS:
-        # From elsewhere another thing may hide it: that does not outdo the view in which it is grasped.
-        return old if old is not None and weight < 1.0 else PairEvidence(weight, x, _log_odds(BASE) + x)
-    total = old.weight + weight
-    mean = old.mean + (x - old.mean) * weight / total
+        return PairEvidence(1, x, _log_odds(BASE) + x)
+    total = old.weight + 1
+    mean = old.mean + (x - old.mean) / total
     return PairEvidence(total, mean, old.log_odds + _gain(total) * mean - _gain(old.weight) * old.mean)
 
 
-def _gain(n: float) -> float:
+def _gain(n: int) -> float:
     """How many independent looks n correlated ones are worth."""
-    return n / (1.0 + (n - 1.0) * RHO) if n >= 1.0 else 1.0
+    return n / (1.0 + (n - 1.0) * RHO)
 
 
 def _log_odds(p: float) -> float:

@@ -5,7 +5,7 @@ robot knows what its camera, joints and fingers tell it; `in_tray` and `in_bin` 
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -16,14 +16,14 @@ from cpor.errors import list_labels
 from cpor.robot.dead_man import DeadMan
 from cpor.robot.grasps import GraspFinder, GraspPose, find_grasps
 from cpor.robot.protocol import HEARTBEAT_S, Outcome, OutcomeKind, RobotState, RobotStatus
-from cpor.scene import Camera, DetectedObject, Observation, Scene
+from cpor.scene import DetectedObject, Observation, Scene
 from cpor.sim.arm import ur3e
 from cpor.sim.arm.motion import Motion, MotionEndedError
 from cpor.sim.arm.pick import Picker, Tray, Trays
 from cpor.sim.camera.look import SceneLook, plain_look
 from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import SensorModel, sensor_preset
-from cpor.sim.camera.views import CameraSetup, Views, cast_views, overhead_camera
+from cpor.sim.camera.views import CameraSetup, Views, cast_views
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.build import build_world
 from cpor.sim.physics.clutter import HeapSettings, make_heap
@@ -35,10 +35,6 @@ MAX_TRIES = 3
 
 ON_TABLE = 0.2
 """On a bare table, the heap reaches this far from its middle along x and y. [m]"""
-
-
-WRIST_TILT_DEG = 20.0
-"""How far the camera at the wrist leans when it looks from a side."""
 
 
 class SimulatedRobot:
@@ -92,29 +88,12 @@ class SimulatedRobot:
         self._failed: list[GraspPose] = []  # since something was last taken out
         self._seen: tuple[Observation, Views] | None = None
         self._frames = 0
-        self._wrist = {
-            f"the {side} side": overhead_camera(
-                camera.width, camera.height, tilt_deg=WRIST_TILT_DEG, azimuth_deg=90.0 * k
-            )
-            for k, side in enumerate(("near", "right", "far", "left"))
-        }
         self._motion.place(np.array(ur3e.HOME), ur3e.HOME_OPENING)
 
     def observe(self) -> Observation:
         """Take a picture; at home, where every action leaves it, the arm is out of view."""
-        return self._photograph(self.camera)
-
-    def views(self) -> Mapping[str, Camera]:
-        """Where the camera at the wrist can look from: four sides. The way there is not simulated."""
-        return {name: camera.describe() for name, camera in self._wrist.items()}
-
-    def observe_from(self, view: str) -> Observation:
-        """Take a picture with the camera at the wrist."""
-        return self._photograph(self._wrist[view])
-
-    def _photograph(self, camera: CameraSetup) -> Observation:
-        views = cast_views(self.world, camera)
-        scene = photograph(self.world, camera, self._look, self._sensor, self._rng, views=views)
+        views = cast_views(self.world, self.camera)
+        scene = photograph(self.world, self.camera, self._look, self._sensor, self._rng, views=views)
         self._frames += 1
         taken = replace(scene.observation, time_s=self._motion.time_s, number=self._frames)
         self._seen = taken, views
