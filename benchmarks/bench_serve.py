@@ -30,8 +30,9 @@ from support.mutated_uploads import mutated_uploads
 import cpor
 from cpor.io.scene_folder import read_scene_folder
 from cpor.scene import Observation
+from cpor.serve.api.answered import DecideReply, ErrorReply
+from cpor.serve.api.asked import DecideRequest
 from cpor.serve.api.example_scenes import FOLDER
-from cpor.serve.api.messages import DecideReply, DecideRequest, ErrorReply
 from cpor.serve.client import Client
 
 CONNECTIONS, TAU = 32, 0.5

@@ -158,7 +158,7 @@ def test_a_gallery_shows_every_scene_and_says_what_failed(call, folder, tmp_path
 
 
 def test_hidden_parts_are_hatched():
-    from cpor.viz.gallery import draw_found
+    from cpor.viz.overlay import Marks, draw_scene
 
     ids = np.zeros(SHAPE, np.int32)
     ids[50:150, 50:150] = 1
@@ -169,8 +169,11 @@ def test_hidden_parts_are_hatched():
     frame = Observation(np.full((*SHAPE, 3), 90, np.uint8))
     flat = Scene(frame, (DetectedObject(1, MaskCrop.from_mask(ids == 1)), DetectedObject(2)), ids)
     with_hidden = Scene(frame, (hidden, DetectedObject(2)), ids)
-    a, b = (np.asarray(draw_found(scene)).astype(int) for scene in (flat, with_hidden))
+    a, b = (
+        np.asarray(draw_scene(scene, Marks(all_hidden=True))).astype(int) for scene in (flat, with_hidden)
+    )
     scale = a.shape[1] // SHAPE[1]
-    changed = abs(a - b).max(axis=-1)[: SHAPE[0] * scale]
+    a, b = (picture[: SHAPE[0] * scale] for picture in (a, b))  # without the legend
+    changed = abs(a - b).max(axis=-1)
     rows, cols = np.nonzero(changed > 30)
     assert rows.size > 200 and cols.min() // scale >= 148 and cols.max() // scale <= 221

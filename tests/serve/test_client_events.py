@@ -11,10 +11,10 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cpor.serve.api.messages import RunEvent, RunReply
+from cpor.serve.api.answered import RunEvent, RunReply
 from cpor.serve.client import Client, ServiceError
+from cpor.serve.http.settings import RunLimits
 from cpor.serve.live.events import EventLog
-from cpor.serve.live.run_limits import RunLimits
 
 
 def said(state):

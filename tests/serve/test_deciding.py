@@ -9,17 +9,16 @@ from cpor.answer import decide_given
 from cpor.decision import Defer
 from cpor.errors import InvalidSceneError
 from cpor.serve.api import decide_jobs
-from cpor.serve.api.decide_jobs import answer_explain, answer_plan
-from cpor.serve.api.kept_sums import Sum, find_graphs
-from cpor.serve.api.messages import (
+from cpor.serve.api.answered import DecideReply
+from cpor.serve.api.asked import (
     ControlRequest,
-    DecideReply,
     DecideRequest,
     ExplainRequest,
     PlanRequest,
     RunRequest,
     SceneDecideRequest,
 )
+from cpor.serve.api.decide_jobs import answer_explain, answer_plan, find_graphs
 
 RELATIONS = [
     {"blocked": "mug", "blocker": "box", "p": 0.8},
@@ -190,8 +189,7 @@ def test_what_decides_nothing_is_left_out_when_the_time_is_up():
     # What was left out is not kept: asked without hurry it is there.
     small = dense(5, 0.2, 0.6)
     hurried = DecideRequest.model_validate(small)
-    late = Sum(posterior(hurried), until=0.0)
-    assert find_graphs(late, 3) == ((), False)
+    assert find_graphs(posterior(hurried), 3, until=0.0) == ((), False)
     calm = answer_decide(hurried, None)
     assert len(calm.top_graphs) == 3 and "the time was up" not in calm.words.proof
     assert all(edge.p_posterior is not None for edge in calm.edges)

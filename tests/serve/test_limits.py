@@ -7,11 +7,11 @@ import pytest
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
-from cpor.serve.api.messages import DecideRequest, ErrorReply
+from cpor.serve.api.answered import ErrorReply
+from cpor.serve.api.asked import DecideRequest
 from cpor.serve.http.http_app import create_app
 from cpor.serve.http.metrics import Counting, Metrics
-from cpor.serve.http.request_limits import BodyLimit
-from cpor.serve.http.request_time import answer_by
+from cpor.serve.http.request_limits import BodyLimit, answer_by
 from cpor.serve.http.settings import ServeSettings
 
 POST = {"type": "http", "method": "POST", "path": "/v1/decide", "headers": []}

@@ -14,12 +14,12 @@ from cpor.records import PairBelief
 from cpor.relations import ObstructionPosterior
 from cpor.robot.cycle import Cycle
 from cpor.scene import DetectedObject, Observation, Scene
-from cpor.serve.api.messages import FilmMessage, RunEvent, RunReply
+from cpor.serve.api.answered import FilmMessage, RunEvent, RunReply
+from cpor.serve.api.asked import ControlRequest
 from cpor.serve.http.refusals import Busy
+from cpor.serve.http.settings import RunLimits
 from cpor.serve.live.controls import RunControls
 from cpor.serve.live.events import EventLog, Pictures
-from cpor.serve.live.pipe_messages import RunOrder
-from cpor.serve.live.run_limits import RunLimits
 from cpor.serve.live.show import describe_cycle
 
 
@@ -163,30 +163,30 @@ def test_a_step_lets_one_action_through():
     run, states = controls(paused=True)
     first = Waiting(run.wait_before_action)
     assert first.still()
-    assert run.obey(RunOrder(1, "step")) is None and first.over()
+    assert run.obey(ControlRequest(do="step")) is None and first.over()
     second = Waiting(run.wait_before_action)
     until_state(states, "paused")
     assert second.still() and states == ["paused", "running", "paused"]
-    run.obey(RunOrder(2, "resume"))
+    run.obey(ControlRequest(do="resume"))
     assert second.over()
     run.wait_before_action()  # does not wait any more
-    run.obey(RunOrder(3, "pause"))
+    run.obey(ControlRequest(do="pause"))
     third = Waiting(run.wait_before_action)
     assert third.still()
-    run.obey(RunOrder(4, "stop"))
+    run.obey(ControlRequest(do="stop"))
     assert third.over() and run.stop.is_set()
 
 
 def test_an_answer_is_taken_only_where_it_is_asked_for():
     run, states = controls(paused=False)
-    assert run.obey(RunOrder(1, "answer", 3)) == "the run asks nothing at the moment"
+    assert run.obey(ControlRequest(do="answer", obj=3)) == "the run asks nothing at the moment"
     asking = Waiting(run.wait_for_answer)
     until_state(states, "asking")
-    assert asking.still() and run.obey(RunOrder(2, "answer", 3)) is None
+    assert asking.still() and run.obey(ControlRequest(do="answer", obj=3)) is None
     assert asking.over() and asking.result == 3 and states[-1] == "running"
     giving_up = Waiting(run.wait_for_answer)
     until_state(states, "asking")
-    run.obey(RunOrder(3, "answer", None))
+    run.obey(ControlRequest(do="answer", obj=None))
     assert giving_up.over() and giving_up.result is None
 
 
@@ -194,5 +194,5 @@ def test_another_target_ends_the_waiting():
     run, _ = controls(paused=True)
     waiting = Waiting(run.wait_before_action)
     assert waiting.still()
-    run.obey(RunOrder(1, "retarget", 7))
+    run.obey(ControlRequest(do="retarget", obj=7))
     assert waiting.over() and run.take_target() == 7 and run.take_target() is None

@@ -12,10 +12,11 @@ import pytest
 from PIL import Image
 from support.live_runs import PATIENCE_S, Follower, live_service
 
-from cpor.serve.api.messages import ControlRequest, CycleMessage, ErrorReply, RunEvent, RunReply, RunRequest
+from cpor.serve.api.answered import CycleMessage, ErrorReply, RunEvent, RunReply
+from cpor.serve.api.asked import ControlRequest, RunRequest
 from cpor.serve.client import Client
 from cpor.serve.http.refusals import Conflict
-from cpor.serve.live.run_limits import RunLimits
+from cpor.serve.http.settings import RunLimits
 from cpor.serve.live.runs import RunKeeper
 
 QUICK = {"tier": "easy", "seed": 4, "speed": 100, "eyes": "truth"}

@@ -15,8 +15,9 @@ from support.served import PATIENCE_S, get, post
 import cpor
 from cpor.io.scene_folder import read_scene_folder
 from cpor.model import FittedModel, bundled_model
+from cpor.serve.api.answered import ErrorReply
+from cpor.serve.api.asked import DecideRequest
 from cpor.serve.api.example_scenes import FOLDER
-from cpor.serve.api.messages import DecideRequest, ErrorReply
 from cpor.serve.client import Client
 
 MUG = cpor.ObstructionPosterior(["mug", "box"], "mug", {("mug", "box"): 0.8})

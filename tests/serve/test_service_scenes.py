@@ -20,8 +20,8 @@ from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.records import AnswerRecord
 from cpor.scene import Observation, Scene
+from cpor.serve.api.asked import DecideRequest
 from cpor.serve.api.example_scenes import FOLDER
-from cpor.serve.api.messages import DecideRequest
 from cpor.serve.client import ServiceError
 from cpor.system import System
 

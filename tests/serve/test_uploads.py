@@ -21,7 +21,8 @@ from support.mutated_uploads import (
 from support.sizes import sized
 
 from cpor.errors import CporError, InvalidSettingError, SceneFileError, TooLargeError
-from cpor.serve.api.messages import MOST_OBJECTS, ErrorReply
+from cpor.serve.api.answered import ErrorReply
+from cpor.serve.api.asked import MOST_OBJECTS
 from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported, say_refusal
 from cpor.serve.http.uploads import ANALYSED_PIXELS, Upload, UploadLimits, read_upload
 

@@ -15,7 +15,7 @@ from support.own_loop import run_apart
 
 from cpor.errors import InvalidSceneError
 from cpor.serve.http.refusals import Busy, Failed, TooSlow
-from cpor.serve.http.request_time import begin_request
+from cpor.serve.http.request_limits import begin_request
 from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 
 

@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from cpor.errors import CporError
 from cpor.serve.http.refusals import as_refusal
 from cpor.serve.http.security import refuse
+from cpor.serve.http.settings import RunLimits
 from cpor.serve.live.routes import add_run_routes
-from cpor.serve.live.run_limits import RunLimits
 
 PATIENCE_S = 600.0
 """Longest wait for anything: on a busy machine a run may take minutes to begin."""

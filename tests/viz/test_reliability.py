@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from cpor.viz.reliability_plot import reliability_svg
+from cpor.viz.svg import reliability_svg
 
 
 def test_a_diagram_shows_bins_and_figures():

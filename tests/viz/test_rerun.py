@@ -21,8 +21,7 @@ from cpor.robot.run_folder import read_run
 from cpor.scene import BlockedBy, Observation, Scene
 from cpor.system import System
 from cpor.viz.overlay import Marks, relations_to_draw
-from cpor.viz.rerun_file import RerunFile, check_recording
-from cpor.viz.rerun_scene import MOST_POINTS, log_cycle, log_end, write_scene
+from cpor.viz.rerun_scene import MOST_POINTS, check_recording, log_cycle, log_end, open_recording, write_scene
 from cpor.viz.words import NOBODY_SEGMENTED, namer
 
 chunks = pytest.importorskip("rerun", reason="needs the extra viz").chunk
@@ -135,7 +134,7 @@ def test_a_photograph_alone_has_no_points_and_no_camera(tmp_path):
 
 def test_a_run_lies_along_the_cycles(tmp_path):
     table, file = BoxTable(misses={2: 1}), tmp_path / "run.rrd"
-    with RerunFile(file, "run") as recording:
+    with open_recording(file, "run") as recording:
         result = retrieve(
             table, plain_system(TableMasks(table)), 1, on_cycle=lambda cycle: log_cycle(recording, cycle)
         )
@@ -175,7 +174,7 @@ def test_a_demo_is_recorded_and_told_though_its_film_was_interrupted(tmp_path, m
 
 def test_what_was_recorded_before_an_error_is_kept(tmp_path):
     table, file = BoxTable(breaks_on={2}), tmp_path / "broken.rrd"
-    with pytest.raises(ZeroDivisionError), RerunFile(file, "run") as recording:
+    with pytest.raises(ZeroDivisionError), open_recording(file, "run") as recording:
         retrieve(
             table, plain_system(TableMasks(table)), 1, on_cycle=lambda cycle: log_cycle(recording, cycle)
         )

@@ -6,9 +6,8 @@ import numpy as np
 from cpor.decision import WHY_DEFERRED, Certificate, Decision, Defer, DeferReason, Grasp, Remove
 from cpor.pipeline import UNSEEN
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
-from cpor.viz.card import NOBODY_SEGMENTED
 from cpor.viz.page_parts import score_bars
-from cpor.viz.words import namer, names_in, say_success, say_why, with_names
+from cpor.viz.words import NOBODY_SEGMENTED, namer, names_in, say_success, say_why, with_names
 
 
 def decided(action, epsilon, kind="k_max"):

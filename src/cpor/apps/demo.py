@@ -21,14 +21,12 @@ from cpor.sim.staged_run import Demonstration, DemoSettings, Eyes, Stage, demons
 from cpor.system import System
 from cpor.truth import right_actions
 from cpor.viz.animation import animate, playing_speed
-from cpor.viz.card import NOBODY_SEGMENTED
 from cpor.viz.live import LiveView
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
 from cpor.viz.progress import progress_bars
-from cpor.viz.rerun_file import RerunFile, check_recording
-from cpor.viz.rerun_scene import log_cycle, log_end
+from cpor.viz.rerun_scene import check_recording, log_cycle, log_end, open_recording
 from cpor.viz.story import Story, write_story
-from cpor.viz.words import ENDS, namer, names_in
+from cpor.viz.words import ENDS, NOBODY_SEGMENTED, namer, names_in
 
 _DEPTHS = {
     "easy": "nothing lies on it",
@@ -40,14 +38,7 @@ _SEES = {True: "knows where the objects are", False: "finds the objects in the p
 
 
 class DemoShow:
-    """Runs the demo and writes what it made into a folder.
-
-    Args:
-        out: `story.html`, `first_look.webp`, `arm.webp` and the record `run/` go here.
-        quiet: Whether to say nothing on the way.
-        film: Whether to make the animation.
-        rerun: A recording for the Rerun viewer, like run.rrd; None: none is made.
-    """
+    """Runs the demo; story, first look, film and record go into the folder `out`."""
 
     def __init__(self, out: Path, quiet: bool = False, film: bool = True, rerun: Path | None = None) -> None:
         if rerun is not None:
@@ -81,7 +72,7 @@ class DemoShow:
         with ExitStack() as stack:
             recording = None
             if self._rerun is not None:
-                recording = stack.enter_context(RerunFile(self._rerun, f"Fetching {wanted}"))
+                recording = stack.enter_context(open_recording(self._rerun, f"Fetching {wanted}"))
             view = stack.enter_context(LiveView(f"Fetching {wanted}", self._console))
 
             def over(cycle: Cycle, verdict: Verdict | None) -> None:

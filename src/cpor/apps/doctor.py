@@ -57,12 +57,7 @@ _OWN_MASKS = "Our segmenter does badly here: give masks of your own with --masks
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or doubtful, and what to type or change.
-
-    Attributes:
-        check: What was found.
-        fix: A command, a line of a file, or what to do at the camera.
-    """
+    """One thing that is wrong or doubtful, and what to type or change."""
 
     check: Check
     fix: str
@@ -74,16 +69,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """What the doctor says of one input.
-
-    Attributes:
-        name: Name of the input.
-        scene: What was seen; None where it cannot be read.
-        findings: What is wrong with it.
-        hints: Why nothing would be promised, though nothing is wrong.
-        notes: What to know of it, in sentences.
-        error: Why it cannot be read.
-    """
+    """What the doctor says of one input; `hints`: why nothing is promised, though nothing is wrong."""
 
     name: str
     scene: Scene | None
@@ -118,16 +104,7 @@ def examine(
     frame: int | None = None,
     previous: Observation | None = None,
 ) -> Examined:
-    """Look at one input as `System.look` does, and say what is wrong.
-
-    Args:
-        system: Finds the objects; None: only picture and depth are checked.
-        picture: A folder or a photograph.
-        depth: Its depth.
-        depth_unit_m: Metres that one step of depth means; None: as the files say, else guessed. [m]
-        frame: Which frame of a folder.
-        previous: The frame before it, where there was one.
-    """
+    """Look at one input as `System.look` does, and say what is wrong; no system: the frame alone."""
     name = picture.name if frame is None else f"{picture.name}, frame {frame}"
     try:
         given, notes = read_input(picture, depth, None, depth_unit_m, frame)
@@ -220,14 +197,7 @@ def _better_unit(given: Scene, steps: np.ndarray | None) -> float | None:
 
 @dataclass(frozen=True)
 class InstalledPart:
-    """One part of the installation.
-
-    Attributes:
-        name: What it is.
-        state: `ok`, `missing` or `damaged`.
-        says: Its version, or what is wrong.
-        fix: What to type; empty where it is there.
-    """
+    """One part of the installation: `ok`, `missing` or `damaged`, and what to type against it."""
 
     name: str
     state: str

@@ -61,12 +61,7 @@ def fit_lab(
 ) -> LabReport:
     """Fit a model to the labelled scenes of a lab, starting from another.
 
-    Args:
-        scenes: Names and labelled scenes; those labelled by a person are looked at first.
-        prior: The model to start from.
-        settings: What to promise.
-        drawn: Names of those drawn at random; None: all were.
-        progress: Told of each step.
+    Scenes that a person labelled are looked at first. `drawn` names those drawn at random; None: all were.
     """
     system, stages = System(), prior.pipeline()
     raw = Pipeline(measure=stages.measure, sources=stages.sources)

@@ -30,13 +30,7 @@ IN_A_ROUND = 5
 
 @dataclass
 class LabelQueue:
-    """What is to be labelled, and what is done.
-
-    Attributes:
-        photographs: Where each photograph lies, by name, in order: its path, and its number in a recording.
-        out: Where labelled scene folders go.
-        clock: Seconds that only grow.
-    """
+    """What is to be labelled, in order, by name: path and number in a recording; and what is done."""
 
     photographs: dict[str, tuple[Path, int | None]]
     out: Path
@@ -77,15 +71,7 @@ def plan_queue(
     seed: int = 0,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> LabelQueue:
-    """Choose what to label; a queue that was begun goes on as it was planned.
-
-    Args:
-        folder: Scene folders or a recording, as `cpor decide` reads them: photographs, better with depth.
-        out: Where labelled scene folders go; made if absent.
-        photographs: How many to label at most.
-        seed: Random seed for those drawn.
-        progress: Told `(what, done, total)`.
-    """
+    """Choose what to label; a queue that was begun goes on as it was planned."""
     paths = name_inputs(folder)
     out.mkdir(parents=True, exist_ok=True)
     why = read_why(out)
@@ -122,11 +108,7 @@ def _in_turn(by_value: list[str], drawn: list[str]) -> Iterable[str]:
 
 
 def order_by_value(beliefs: Sequence[PairBeliefs]) -> list[int]:
-    """Indices of the pictures, those whose labels teach most first.
-
-    Args:
-        beliefs: What is believed of each picture's pairs.
-    """
+    """Indices of the pictures, those whose labels teach most first."""
     told = [_information(each) for each in beliefs]
     known = np.eye(len(told[0])) if told else np.eye(1)
     left, order = list(range(len(told))), []

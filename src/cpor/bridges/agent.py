@@ -20,13 +20,11 @@ from cpor.errors import InvalidSettingError, SceneFileError
 from cpor.infer.explain import Explanation, explain
 from cpor.infer.plan import Plan, plan
 from cpor.relations import Label
+from cpor.serve.api.asked import CorrectRequest, SceneDecideRequest, validated
 from cpor.serve.api.correct_jobs import correct
 from cpor.serve.api.decide_jobs import describe_answer, say_effect
-from cpor.serve.api.kept_views import KeptView, ViewShelf
+from cpor.serve.api.kept_views import KeptView, ViewShelf, asked_of
 from cpor.serve.api.look_jobs import look
-from cpor.serve.api.messages import CorrectRequest, SceneDecideRequest
-from cpor.serve.api.messages.base import validated
-from cpor.serve.api.view_decisions import asked_of
 from cpor.serve.http.refusals import Busy, TooMuch
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.uploads import Upload, UploadLimits

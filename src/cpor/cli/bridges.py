@@ -5,34 +5,23 @@ from typing import Annotated, get_args
 
 import typer
 
-from cpor.cli.options import (
-    MORE,
-    SERVICE,
-    SIMULATE,
-    ModelFile,
-    ModeName,
-    ScorerName,
-    SegmenterName,
-    make_system,
-)
+from cpor.cli import options as cli
 from cpor.cli.serve import TokenEnv, TokenFile, read_token
 from cpor.errors import InvalidSettingError, one_of
 
 TRANSPORTS = ("dds", "rclpy")
 
-Domain = Annotated[int, typer.Option(envvar="ROS_DOMAIN_ID", min=0, max=232, help="ROS domain.")]
+Domain = Annotated[int, cli.opt("ROS domain.", envvar="ROS_DOMAIN_ID", min=0, max=232)]
 
-TransportName = Annotated[
-    str, typer.Option(rich_help_panel=MORE, help="dds: no ROS is needed; rclpy: where ROS 2 is installed.")
-]
+TransportName = Annotated[str, cli.more("dds: no ROS is needed; rclpy: where ROS 2 is installed.")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=SIMULATE)(export)
-    app.command(rich_help_panel=SERVICE)(mcp)
-    app.command(rich_help_panel=SERVICE)(ros2)
-    app.command(rich_help_panel=SIMULATE)(sim)
+    app.command(rich_help_panel=cli.SIMULATE)(export)
+    app.command(rich_help_panel=cli.SERVICE)(cli.with_groups(mcp))
+    app.command(rich_help_panel=cli.SERVICE)(cli.with_groups(ros2))
+    app.command(rich_help_panel=cli.SIMULATE)(sim)
 
 
 def export(
@@ -40,10 +29,10 @@ def export(
         list[Path], typer.Argument(metavar="RUN...", help="Folders that runs of the loop were recorded to.")
     ],
     mcap: Annotated[
-        Path | None, typer.Option(metavar="FILE.mcap", help="For Foxglove, Rerun and ros2 bag play.")
+        Path | None, cli.opt("For Foxglove, Rerun and ros2 bag play.", metavar="FILE.mcap")
     ] = None,
     lerobot: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="All runs as a LeRobot data set, one episode each.")
+        Path | None, cli.opt("All runs as a LeRobot data set, one episode each.", metavar="FOLDER")
     ] = None,
 ) -> None:
     """Write recorded runs of the loop in the form of other programs."""
@@ -66,27 +55,16 @@ def export(
 
 
 def mcp(
-    http: Annotated[
-        bool, typer.Option("--http", help="Serve over HTTP. (default: standard input and output)")
-    ] = False,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on. Any but this machine's own needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.")] = 8322,
+    parts: cli.SystemOptions,
+    http: Annotated[bool, cli.opt("Serve over HTTP. (default: standard input and output)", "--http")] = False,
+    host: cli.Host = "127.0.0.1",
+    port: cli.Port = 8322,
     scenes: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Scene folders that the agent may name.")
+        Path | None, cli.opt("Scene folders that the agent may name.", metavar="FOLDER")
     ] = None,
-    arm: Annotated[bool, typer.Option("--arm", help="Also offer the simulated arm.")] = False,
-    segmenter: SegmenterName = None,
-    scorer: ScorerName = None,
-    model: ModelFile = None,
-    eyes: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=MORE,
-            help="What finds the objects for the arm. networks: ours; truth: true masks, no scores.",
-        ),
-    ] = "networks",
+    arm: Annotated[bool, cli.opt("Also offer the simulated arm.", "--arm")] = False,
+    segmenter: cli.SegmenterName = None,
+    eyes: cli.EyesName = "networks",
     token_env: TokenEnv = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -96,7 +74,7 @@ def mcp(
     from cpor.serve.http.settings import ServeSettings
 
     settings = ServeSettings(host=host, port=port, token=read_token(token_env, token_file))
-    tools = AgentTools(make_system(segmenter, scorer, model, None), settings, scenes)
+    tools = AgentTools(parts.make(segmenter), settings, scenes)
     simulated = None
     if arm:
         from cpor.sim.physics.installed import require_mujoco
@@ -110,54 +88,41 @@ def mcp(
 
 
 def ros2(
-    color: Annotated[str, typer.Option(metavar="TOPIC", help="Photographs; .../compressed will do.")],
+    asks: cli.Asked,
+    parts: cli.SystemOptions,
+    color: Annotated[str, cli.opt("Photographs; .../compressed will do.", metavar="TOPIC")],
     depth: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Depth aligned to them; .../compressedDepth will do.")
+        str | None, cli.opt("Depth aligned to them; .../compressedDepth will do.", metavar="TOPIC")
     ] = None,
-    info: Annotated[str | None, typer.Option(metavar="TOPIC", help="Camera info of the photographs.")] = None,
-    request: Annotated[
-        str | None, typer.Option(metavar="WORDS", help="Decide on this object in every frame.")
-    ] = None,
-    target: Annotated[int | None, typer.Option(help="Or on this one, by its id.")] = None,
-    point: Annotated[str | None, typer.Option(metavar="X,Y", help="Or on what this pixel shows.")] = None,
-    mode: ModeName = None,
+    info: Annotated[str | None, cli.opt("Camera info of the photographs.", metavar="TOPIC")] = None,
     domain: Domain = 0,
     prefix: Annotated[
-        str, typer.Option(help="Name of the node; its topics, services and actions begin with it.")
+        str, cli.opt("Name of the node; its topics, services and actions begin with it.")
     ] = "/cpor",
-    max_age_s: Annotated[
-        float, typer.Option(help="Pictures older than so many seconds are not answered from.")
-    ] = 1.0,
+    max_age_s: Annotated[float, cli.opt("Pictures older than so many seconds are not answered from.")] = 1.0,
     robot: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Offer the action retrieve with this robot, as cpor retrieve does."
-        ),
+        cli.opt("Offer the action retrieve with this robot, as cpor retrieve does.", metavar="NAME"),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Options of the robot and of the loop.")
+        Path | None, cli.opt("Options of the robot and of the loop.", metavar="FILE.toml")
     ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Goals of retrieve move the arm. (default: a dry run)")
-    ] = False,
+    live: Annotated[bool, cli.opt("Goals of retrieve move the arm. (default: a dry run)", "--live")] = False,
     transport: TransportName = "dds",
-    segmenter: SegmenterName = None,
-    scorer: ScorerName = None,
-    model: ModelFile = None,
+    segmenter: cli.SegmenterName = None,
 ) -> None:
     """Run a ROS 2 node, without rclpy: objects, decision, annotated picture; a service and actions."""
     from cpor.bridges.ros2_camera import open_transport
     from cpor.bridges.ros2_node import DecideNode, spin
     from cpor.bridges.ros2_parameters import NodeSettings
     from cpor.robot.robot_file import open_robot, read_robot_file
-    from cpor.words.grounding import parse_point
 
-    place = None if point is None else parse_point(point)
-    settings = NodeSettings(color, depth, info, prefix, request, target, place, max_age_s)
+    asked = asks.asked()
+    settings = NodeSettings(color, depth, info, prefix, asked.words, asked.id, asked.point, max_age_s)
     one_of("--transport", transport, TRANSPORTS)
     if robot is None and (config is not None or live):
         raise InvalidSettingError("--config and --live are about a robot; name it with --robot")
-    system = make_system(segmenter, scorer, model, mode)
+    system = parts.make(segmenter)
     attached = None
     if robot is not None:
         options, loop = read_robot_file(config)
@@ -168,12 +133,10 @@ def ros2(
 
 
 def sim(
-    ros2: Annotated[bool, typer.Option("--ros2", help="As a ROS 2 graph, the only way so far.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for the heap and the camera noise.")] = 0,
-    tier: Annotated[str, typer.Option(help="How deep one object lies: easy, medium, hard or any.")] = "any",
-    sensor: Annotated[
-        str, typer.Option(rich_help_panel=MORE, help="Camera faults; none: a perfect one.")
-    ] = "default",
+    ros2: Annotated[bool, cli.opt("As a ROS 2 graph, the only way so far.", "--ros2")] = False,
+    seed: Annotated[int, cli.opt("Random seed for the heap and the camera noise.", min=0)] = 0,
+    tier: Annotated[str, cli.opt("How deep one object lies: easy, medium, hard or any.")] = "any",
+    sensor: Annotated[str, cli.more("Camera faults; none: a perfect one.")] = "default",
     domain: Domain = 0,
     transport: TransportName = "dds",
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli import options as cli
 from cpor.cli.dialogue import (
     ask_back,
     converse,
@@ -19,21 +20,6 @@ from cpor.cli.dialogue import (
     write_session,
 )
 from cpor.cli.first_use import start_loops, waiting
-from cpor.cli.options import (
-    DECIDE,
-    MORE,
-    AsJson,
-    Given,
-    MethodName,
-    RerunOption,
-    SystemOptions,
-    Tau,
-    choose_pipeline,
-    look,
-    print_json,
-    print_rich,
-    with_groups,
-)
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
@@ -44,42 +30,31 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(rich_help_panel=DECIDE)(with_groups(decide))
+    app.command(rich_help_panel=cli.DECIDE)(cli.with_groups(decide))
 
 
 @dataclass(frozen=True)
-class AskOptions:
+class AskOptions(cli.Asked):
     """Options for the object asked for, and for replies."""
 
-    target: Annotated[int | None, typer.Option(help="Id of the object asked for.")] = None
-    point: Annotated[
-        str | None, typer.Option(metavar="X,Y", help="A pixel that shows the object asked for.")
-    ] = None
     request: Annotated[
         str | None,
-        typer.Option(metavar="WORDS", help="The object asked for, in words. (default: as request.txt says)"),
+        cli.opt("The object asked for, in words. (default: as request.txt says)", metavar="WORDS"),
     ] = None
     tell: Annotated[
         list[str] | None,
-        typer.Option(
+        cli.opt(
+            'Reply to its question: yes, no, 3, "1 on 7", "not 1 on 7", "not 3". May be repeated.',
             metavar="REPLY",
-            help='Reply to its question: yes, no, 3, "1 on 7", "not 1 on 7", "not 3". May be repeated.',
         ),
     ] = None
     session: Annotated[
         Path | None,
-        typer.Option(
+        cli.opt(
+            "Keep the request and the replies here; the next call on this picture goes on from them.",
             metavar="FILE",
-            help="Keep the request and the replies here; the next call on this picture goes on from them.",
         ),
     ] = None
-
-    def asked(self) -> "Request":
-        """The request that the options name."""
-        from cpor.words.grounding import parse_point
-        from cpor.words.grounding_answers import Request
-
-        return Request(self.target, None if self.point is None else parse_point(self.point), self.request)
 
     def begin(self, view: "View") -> "tuple[Request, list[str]]":
         """The request and the replies to decide on: those of the session too, where it goes on."""
@@ -95,60 +70,43 @@ class ShowOptions:
     """Options for what is printed and written."""
 
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write decision.png, decision.json and decision.html here."),
+        Path | None, cli.opt("Write decision.png, decision.json and decision.html here.", metavar="DIR")
     ] = None
     why: Annotated[
-        bool, typer.Option("--why", help="Show all scores, arrangements and what would change the decision.")
+        bool, cli.opt("Show all scores, arrangements and what would change the decision.", "--why")
     ] = False
-    as_json: AsJson = False
-    graphs: Annotated[
-        int, typer.Option(min=0, rich_help_panel=MORE, help="List so many of the likeliest arrangements.")
-    ] = 3
-    rerun: RerunOption = None
+    as_json: cli.AsJson = False
+    graphs: Annotated[int, cli.more("List so many of the likeliest arrangements.", min=0)] = 3
+    rerun: cli.RerunOption = None
 
 
 @dataclass(frozen=True)
 class InferOptions:
     """Options for inference and its limits."""
 
-    tau: Tau = None
+    tau: cli.Tau = None
     questions: Annotated[
-        int | None,
-        typer.Option(
-            min=0, rich_help_panel=MORE, help="Ask the scorer only what matters, at most so many questions."
-        ),
+        int | None, cli.more("Ask the scorer only what matters, at most so many questions.", min=0)
     ] = None
     ignore_checks: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-checks", rich_help_panel=MORE, help="Act although a check of the input failed."
-        ),
+        bool, cli.more("Act although a check of the input failed.", "--ignore-checks")
     ] = False
-    method: MethodName = "auto"
-    deadline_ms: Annotated[
-        float | None, typer.Option(rich_help_panel=MORE, help="Answer within so many milliseconds.")
-    ] = None
+    method: cli.MethodName = "auto"
+    deadline_ms: Annotated[float | None, cli.more("Answer within so many milliseconds.")] = None
     require_certificate: Annotated[
         bool,
-        typer.Option(
-            "--require-certificate",
-            rich_help_panel=MORE,
-            help="Act only where the action is proven to be that of exact inference.",
+        cli.more(
+            "Act only where the action is proven to be that of exact inference.", "--require-certificate"
         ),
     ] = False
-    prior: Annotated[
-        float | None,
-        typer.Option(rich_help_panel=MORE, help="Assume this probability where there is no answer."),
-    ] = None
+    prior: Annotated[float | None, cli.more("Assume this probability where there is no answer.")] = None
     cycles: Annotated[
         float,
-        typer.Option(
+        cli.more(
+            "Share of their probability that arrangements without any order keep; no action is right "
+            "in them.",
             min=0.0,
             max=1.0,
-            rich_help_panel=MORE,
-            help="Share of their probability that arrangements without any order keep; no action is right "
-            "in them.",
         ),
     ] = 0.0
 
@@ -157,7 +115,7 @@ class InferOptions:
         from cpor.answer import DecideSettings
         from cpor.infer.decide import parse_method
 
-        method = parse_method(choose_pipeline(pipeline, None, self.method)[1])
+        method = parse_method(cli.choose_pipeline(pipeline, None, self.method)[1])
         limits = self.deadline_ms, self.require_certificate, self.prior
         asks = self.questions, self.ignore_checks
         return DecideSettings(method, *limits, *asks, cycles=self.cycles)
@@ -174,21 +132,18 @@ def decide(
     ],
     asks: AskOptions,
     shows: ShowOptions,
-    parts: SystemOptions,
+    parts: cli.SystemOptions,
     infers: InferOptions,
-    given: Given,
+    given: cli.Given,
     follow: Annotated[
-        bool,
-        typer.Option(
-            "--follow", help="Follow the object through all frames of a folder; decide in each of them."
-        ),
+        bool, cli.opt("Follow the object through all frames of a folder; decide in each of them.", "--follow")
     ] = False,
     all_into: Annotated[
         Path | None,
-        typer.Option(
+        cli.opt(
+            "Decide in every frame of a folder: a folder for each here, and decisions.csv.",
             "--all",
             metavar="DIR",
-            help="Decide in every frame of a folder: a folder for each here, and decisions.csv.",
         ),
     ] = None,
 ) -> None:
@@ -199,8 +154,8 @@ def decide(
     """
     if len(source) == 1 and source[0].suffix == ".json" and not source[0].is_dir():
         plain = asks, given, parts, follow, all_into, infers.questions, shows.out, shows.rerun
-        same = SystemOptions(mode=parts.mode, pipeline=parts.pipeline)
-        if plain != (AskOptions(), Given(), same, False, None, None, None, None):
+        same = cli.SystemOptions(mode=parts.mode, pipeline=parts.pipeline)
+        if plain != (AskOptions(), cli.Given(), same, False, None, None, None, None):
             raise InvalidSettingError(
                 f"{source[0]} is a scene file, which names its target and its probabilities itself; drop the "
                 "options about pictures, targets, scorers and models"
@@ -210,7 +165,7 @@ def decide(
         if infers.questions is not None and parts.scorer is None:
             raise InvalidSettingError("--questions needs --scorer, which says who is asked")
         if shows.rerun is not None:
-            from cpor.viz.rerun_file import check_recording
+            from cpor.viz.rerun_scene import check_recording
 
             check_recording(shows.rerun)
         is_many = follow or all_into is not None
@@ -234,15 +189,16 @@ def decide(
                 raise typer.Exit(1)
             return
         with waiting("Looking for the objects"):
-            view = look(system, source, given)
+            view = cli.look(system, source, given)
         answer = _decide_picture(system, view, asks, infers.tau, settings, on_terminal=not shows.as_json)
-    _write(answer, shows)
+    if shows.rerun is not None or shows.out is not None:
+        _write(answer, shows)
     _print(answer, shows)
     if answer.decision is None:
         raise typer.Exit(2)
 
 
-def _decide_scene_file(file: Path, parts: SystemOptions, infers: InferOptions) -> "Answer":
+def _decide_scene_file(file: Path, parts: cli.SystemOptions, infers: InferOptions) -> "Answer":
     from cpor.io.scene_file import read_scene_file
 
     posterior = read_scene_file(file)
@@ -284,18 +240,21 @@ def _decide_picture(
 
 def _write(answer: "Answer", shows: ShowOptions) -> None:
     """Write the files that were asked for."""
-    if shows.rerun is not None and answer.decision is not None:
-        _write_rerun(shows.rerun, answer)
-    if shows.out is not None:
-        from cpor.viz.answer_page import write_answer
+    from cpor.viz.answer_page import marks_of_answer, write_answer
 
+    if shows.rerun is not None and answer.decision is not None and answer.view is not None:
+        from cpor.viz.rerun_scene import write_scene
+
+        marks = marks_of_answer(answer)
+        write_scene(shows.rerun, answer.view.scene, marks, answer.decision, answer.p_success)
+    if shows.out is not None:
         write_answer(answer, shows.out, shows.graphs)
 
 
 def _print(answer: "Answer", shows: ShowOptions) -> None:
     """Print the answer, with a small picture where the terminal shows one."""
     if shows.as_json:
-        print_json(answer.to_json(shows.graphs))
+        cli.print_json(answer.to_json(shows.graphs))
         return
     if answer.decision is None:
         typer.echo(ask_back(answer))
@@ -308,11 +267,11 @@ def _print(answer: "Answer", shows: ShowOptions) -> None:
         explanation = explain(answer.posterior, answer.decision, k=k, prior=answer.prior)
         if shows.why:
             notes = (*say_checks(answer), *answer.notes)
-            print_rich(decision_card(explanation, answer.p_success, notes, answer.names))
+            cli.print_rich(decision_card(explanation, answer.p_success, notes, answer.names))
         else:
             question = open_question(answer)
             ways = how_to_reply(answer, on_terminal=False) if question is not None else ""
-            print_rich(short_card(answer, explanation, question, ways))
+            cli.print_rich(short_card(answer, explanation, question, ways))
             typer.echo("--why shows all scores and what would change the decision.")
     if answer.view is not None and sys.stdout.isatty():
         from cpor.viz.answer_page import draw_answer
@@ -322,15 +281,3 @@ def _print(answer: "Answer", shows: ShowOptions) -> None:
             show_picture(draw_answer(answer))
     if shows.out is not None:
         typer.echo(f"Wrote {shows.out / 'decision.html'}, decision.png and decision.json.")
-
-
-def _write_rerun(file: Path, answer: "Answer") -> None:
-    """Write the recording of a scene and what was decided in it."""
-    from cpor.viz.overlay import Marks, relations_to_draw
-    from cpor.viz.rerun_scene import write_scene
-
-    posterior, decision = answer.posterior, answer.decision
-    assert answer.view is not None and posterior is not None and decision is not None
-    assert isinstance(posterior.target, int)
-    marks = Marks(posterior.target, decision.action, relations_to_draw(posterior))
-    write_scene(file, answer.view.scene, marks, decision, answer.p_success)

@@ -20,13 +20,6 @@ def converse(
 ) -> "tuple[Answer, list[str]]":
     """Ask and read replies until it acts, has no question, or nothing more is replied.
 
-    Args:
-        decides: Decides for a request, with what was replied.
-        asked: The object asked for first.
-        told: Replies given so far.
-        answer: The answer to them.
-        read: Shows a question and reads the reply; empty: none.
-
     Returns:
         The last answer, and all replies that led to it.
     """
@@ -111,11 +104,7 @@ _REMEDY = "delete it, or name the object to start anew"
 
 
 def read_session(file: Path, frame: str) -> "tuple[Request, list[str]]":
-    """The request and the replies that a session has so far.
-
-    Args:
-        file: As `write_session` wrote it.
-        frame: Digest of the frame that is decided on now.
+    """The request and the replies that a session about this frame, named by its digest, has so far.
 
     Raises:
         SceneFileError: The file is damaged, or of another frame.

@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cpor.cli import options as cli
 from cpor.cli.first_use import waiting
-from cpor.cli.options import (
-    DECIDE,
-    MORE,
-    AsJson,
-    DepthUnit,
-    FrameNumber,
-    camera_name,
-    print_json,
-    print_rich,
-)
 from cpor.errors import InvalidSettingError, say_count
 
 if TYPE_CHECKING:
@@ -31,7 +22,7 @@ _SIGNS = {"pass": "✓", "doubt": "?", "fail": "✗"}
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(rich_help_panel=DECIDE)(doctor)
+    app.command(rich_help_panel=cli.DECIDE)(doctor)
 
 
 def doctor(
@@ -43,16 +34,14 @@ def doctor(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write a picture of each input with a finding, and doctor.json."),
+        Path | None, cli.opt("Write a picture of each input with a finding, and doctor.json.", metavar="DIR")
     ] = None,
-    depth_unit_m: DepthUnit = None,
-    frame: FrameNumber = None,
+    depth_unit_m: cli.DepthUnit = None,
+    frame: cli.FrameNumber = None,
     frames_only: Annotated[
-        bool,
-        typer.Option("--frames-only", rich_help_panel=MORE, help="Check picture and depth only, not masks."),
+        bool, cli.more("Check picture and depth only, not masks.", "--frames-only")
     ] = False,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Say what is wrong with an input and how to mend it; without one, what this installation lacks.
 
@@ -84,7 +73,7 @@ def doctor(
 
         write_text(out / "doctor.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     if as_json:
-        print_json(report)
+        cli.print_json(report)
     else:
         if len(examined) > 1:
             _print_summary(report)
@@ -115,7 +104,7 @@ def _examine(
         from cpor.system import System
 
         system = None if frames_only else System()
-    if (name := camera_name(source)) is not None:
+    if (name := cli.camera_name(source)) is not None:
         from cpor.robot.cameras import opened_camera
 
         with opened_camera(name) as camera:
@@ -136,16 +125,13 @@ def _examine(
 
 
 def _write_picture(each: "Examined", out: Path) -> int:
-    import io
-
     from cpor.io.whole_files import write_bytes
     from cpor.viz.doctor_picture import draw_frame
+    from cpor.viz.overlay import encode_picture
 
     assert each.scene is not None
     name = each.name.replace(", ", "_").replace(" ", "_").removesuffix(".png") or "frame"
-    buffer = io.BytesIO()
-    draw_frame(each.scene).save(buffer, format="PNG")
-    write_bytes(out / f"{name}.png", buffer.getvalue())
+    write_bytes(out / f"{name}.png", encode_picture(draw_frame(each.scene), kind="PNG"))
     return 1
 
 
@@ -187,7 +173,7 @@ def _print_summary(report: dict[str, object]) -> None:
         table = Table("check", "inputs", "such as")
         for name, names in sorted(checks.items(), key=lambda item: -len(item[1])):
             table.add_row(name, str(len(names)), ", ".join(names[:3]))
-        print_rich(table)
+        cli.print_rich(table)
 
 
 def _installation(as_json: bool) -> None:
@@ -197,7 +183,7 @@ def _installation(as_json: bool) -> None:
 
     parts = examine_installation()
     if as_json:
-        print_json([asdict(part) for part in parts])
+        cli.print_json([asdict(part) for part in parts])
     else:
         for part in parts:
             sign = {"ok": "✓", "missing": "·", "damaged": "✗"}[part.state]

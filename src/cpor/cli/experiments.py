@@ -5,11 +5,11 @@ from typing import Annotated, get_args
 
 import typer
 
-from cpor.cli.options import AsJson, EngineOption, ModeName, Tau, WorkersOption, print_json, print_rich
+from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError, one_of
 
 ModelOption = Annotated[
-    Path | None, typer.Option(help="Model file. (default: a bundled model, fitted on the dev split)")
+    Path | None, cli.opt("Model file. (default: a bundled model, fitted on the dev split)")
 ]
 
 
@@ -23,17 +23,15 @@ def add_to(experiment: typer.Typer) -> None:
 
 
 def perception(
-    split: Annotated[Path, typer.Option(help="Labelled data set that `cpor simulate` made.")],
-    out: Annotated[Path, typer.Option(help="Folder to write. The same command resumes a stopped run.")],
-    segmenter: Annotated[
-        str, typer.Option(help="Masks: ours, given (the true ones), or depth (classical).")
-    ] = "ours",
-    scorer: Annotated[bool, typer.Option(help="Let our network score the relations.")] = True,
-    weights: Annotated[Path | None, typer.Option(help="ONNX network in place of our segmenter.")] = None,
-    scorer_weights: Annotated[Path | None, typer.Option(help="ONNX network in place of our scorer.")] = None,
-    workers: WorkersOption = 1,
-    engine: EngineOption = "local",
-    as_json: AsJson = False,
+    split: Annotated[Path, cli.opt("Labelled data set that `cpor simulate` made.")],
+    out: Annotated[Path, cli.opt("Folder to write. The same command resumes a stopped run.")],
+    segmenter: Annotated[str, cli.opt("Masks: ours, given (the true ones), or depth (classical).")] = "ours",
+    scorer: Annotated[bool, cli.opt("Let our network score the relations.")] = True,
+    weights: Annotated[Path | None, cli.opt("ONNX network in place of our segmenter.")] = None,
+    scorer_weights: Annotated[Path | None, cli.opt("ONNX network in place of our scorer.")] = None,
+    workers: cli.WorkersOption = 1,
+    engine: cli.EngineOption = "local",
+    as_json: cli.AsJson = False,
 ) -> None:
     """Segment a labelled data set, and measure the masks.
 
@@ -61,27 +59,25 @@ def perception(
     rng = np.random.default_rng(0)
     figures = measure_masks([(record.name, record.quality) for record in seen.records], rng)
     figures["target_found"] = mean_of([(record.name, float(record.found)) for record in seen.records], rng)
-    if as_json:
-        about = {"masks": seen.masks, "scorer": seen.scorer, "n": len(seen.records)}
-        print_json(
-            about
-            | {"figures": {name: {"value": each.value, "ci": each.ci} for name, each in figures.items()}}
-        )
-        return
     from cpor.viz.tables import mask_table
 
-    print_rich(mask_table(figures, len(seen.records), seen.masks))
+    about = {"masks": seen.masks, "scorer": seen.scorer, "n": len(seen.records)}
+    cli.print_result(
+        as_json,
+        lambda: about | {"figures": {k: {"value": each.value, "ci": each.ci} for k, each in figures.items()}},
+        lambda: mask_table(figures, len(seen.records), seen.masks),
+    )
 
 
 def chain(
-    scores: Annotated[Path, typer.Option(help="Log of pairs that `experiment perception` wrote.")],
+    scores: Annotated[Path, cli.opt("Log of pairs that `experiment perception` wrote.")],
     model: Annotated[
-        Path | None, typer.Option(help="Model file. (default: the bundled model for our networks)")
+        Path | None, cli.opt("Model file. (default: the bundled model for our networks)")
     ] = None,
     any_versions: Annotated[
-        bool, typer.Option("--any-versions", help="Accept a log of other networks than the model's.")
+        bool, cli.opt("Accept a log of other networks than the model's.", "--any-versions")
     ] = False,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Compare raw, calibrated, fused, summed and acyclic scores (Table cpor-ablation, panel A)."""
     import numpy as np
@@ -104,32 +100,26 @@ def chain(
 
     with progress_bars(quiet=as_json) as progress:
         found = measure_chain(cases, fitted, np.random.default_rng(0), tell)
-    if as_json:
-        print_json(found.to_json())
-        return
     from cpor.viz.tables import chain_table
 
-    print_rich(chain_table(found))
+    cli.print_result(as_json, found.to_json, lambda: chain_table(found))
 
 
 def robot(
-    out: Annotated[Path, typer.Option(help="File of records. The same command resumes a stopped run.")],
+    out: Annotated[Path, cli.opt("File of records. The same command resumes a stopped run.")],
     model: ModelOption = None,
-    per_tier: Annotated[int, typer.Option(min=1, help="Scenarios per tier; the paper has 15.")] = 15,
-    methods: Annotated[str, typer.Option(help="Rows of the table, separated by commas; or all.")] = "all",
-    tau: Annotated[float, typer.Option(help="Act only above this score.")] = 0.0,
-    budget: Annotated[int, typer.Option(min=1, help="Attempts on objects in each scenario.")] = 12,
-    finger_friction: Annotated[float, typer.Option(help="Friction of the gripper's pads.")] = 0.5,
-    eyes: Annotated[
-        str, typer.Option(help="networks: our networks find and score; truth: true masks, no scores.")
-    ] = "networks",
+    per_tier: Annotated[int, cli.opt("Scenarios per tier; the paper has 15.", min=1)] = 15,
+    methods: Annotated[str, cli.opt("Rows of the table, separated by commas; or all.")] = "all",
+    tau: Annotated[float, cli.opt("Act only above this score.")] = 0.0,
+    budget: Annotated[int, cli.opt("Attempts on objects in each scenario.", min=1)] = 12,
+    finger_friction: Annotated[float, cli.opt("Friction of the gripper's pads.")] = 0.5,
+    eyes: cli.EyesName = "networks",
     person: Annotated[
-        bool,
-        typer.Option("--person", help="Where the loop defers, take the true answer, and count the question."),
+        bool, cli.opt("Where the loop defers, take the true answer, and count the question.", "--person")
     ] = False,
-    workers: WorkersOption = 1,
-    engine: EngineOption = "local",
-    as_json: AsJson = False,
+    workers: cli.WorkersOption = 1,
+    engine: cli.EngineOption = "local",
+    as_json: cli.AsJson = False,
 ) -> None:
     """Compare ways of deciding with the simulated arm, on the same scenes (Table robot)."""
     from cpor.sim.physics.installed import require_mujoco
@@ -163,18 +153,15 @@ def robot(
     with progress_bars(quiet=as_json) as progress:
         records = run_robot_table(out, settings, per_tier, names, Pool(workers, engine), progress)
     rows = summarise(records, np.random.default_rng(0))
-    if as_json:
-        print_json(table_to_json(rows))
-        return
     from cpor.viz.tables import robot_table
 
-    print_rich(robot_table(rows))
+    cli.print_result(as_json, lambda: table_to_json(rows), lambda: robot_table(rows))
 
 
 def first_decisions(
-    scenes: Annotated[Path, typer.Option(help="Data set that `cpor simulate` made.")],
+    scenes: Annotated[Path, cli.opt("Data set that `cpor simulate` made.")],
     model: ModelOption = None,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Compare the first actions of the robot table's rows on every case of a data set (Table paired)."""
     import numpy as np
@@ -198,25 +185,20 @@ def first_decisions(
 
         cases = (LabelledCase(*case) for case in read_split(scenes))
         found = measure_first_decisions(cases, systems, np.random.default_rng(0), tell)
-    if as_json:
-        print_json(found.to_json())
-        return
     from cpor.viz.tables import first_decisions_table
 
-    print_rich(first_decisions_table(found))
+    cli.print_result(as_json, found.to_json, lambda: first_decisions_table(found))
 
 
 def episodes(
-    out: Annotated[Path, typer.Option(help="File of judged retrievals. The same command resumes.")],
+    out: Annotated[Path, cli.opt("File of judged retrievals. The same command resumes.")],
     model: ModelOption = None,
-    count: Annotated[int, typer.Option(min=1, help="Number of retrievals.")] = 60,
-    mode: ModeName = None,
-    tau: Tau = None,
-    eyes: Annotated[
-        str, typer.Option(help="networks: our networks find and score; truth: true masks, no scores.")
-    ] = "networks",
-    workers: WorkersOption = 1,
-    as_json: AsJson = False,
+    count: Annotated[int, cli.opt("Number of retrievals.", min=1)] = 60,
+    mode: cli.ModeName = None,
+    tau: cli.Tau = None,
+    eyes: cli.EyesName = "networks",
+    workers: cli.WorkersOption = 1,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Run whole retrievals on the simulated arm and judge them, for `cpor fit --episodes`."""
     from cpor.sim.physics.installed import require_mujoco
@@ -234,6 +216,6 @@ def episodes(
     wrong = sum(bool(each.wrong) for each in done)
     retrieved = sum(each.ended == "retrieved" for each in done)
     if as_json:
-        print_json({"n": len(done), "wrong": wrong, "retrieved": retrieved})
+        cli.print_json({"n": len(done), "wrong": wrong, "retrieved": retrieved})
     else:
         typer.echo(f"{len(done)} retrievals: {wrong} with a wrong action, {retrieved} retrieved. See {out}.")

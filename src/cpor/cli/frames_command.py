@@ -39,14 +39,7 @@ def decide_frames(
 ) -> "Iterator[tuple[str, int, Answer | CporError]]":
     """Name of each frame, number of frames, and its answer, or why it cannot be read.
 
-    Args:
-        system: Decides.
-        folder: Frames, in any form that `decide` reads one of.
-        given: How to read a frame.
-        asked: The object asked for; an id needs `follow`.
-        tau: Act above this score.
-        settings: How to decide.
-        follow: Whether the frames show the same objects, one after the other.
+    With `follow` the frames show the same objects, one after the other.
     """
     from cpor.io.frame_files import name_inputs
 
@@ -93,11 +86,7 @@ def print_frames(found: "Iterator[tuple[str, int, Answer | CporError]]", as_json
 def write_frames(
     found: "Iterator[tuple[str, int, Answer | CporError]]", out: Path, graphs: int, quiet: bool
 ) -> int:
-    """Write a folder for each frame and the table of all, with a bar; then print a summary.
-
-    Returns:
-        How many frames could not be decided on for a fault of their own.
-    """
+    """Write a folder for each frame and the table of all, then print a summary; how many frames failed."""
     from cpor.io.whole_files import write_text
     from cpor.viz.answer_page import write_answer
     from cpor.viz.progress import progress_bars

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli.options import LEARN, MORE, AsJson, PipelineName, SourceNames, print_json, print_rich
+from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     for command in (fit, calibrate, drift):
-        app.command(rich_help_panel=LEARN)(command)
+        app.command(rich_help_panel=cli.LEARN)(command)
 
 
 def calibrate(
@@ -28,14 +28,13 @@ def calibrate(
         typer.Argument(metavar="SCORES.csv", help="Table with the columns image, prob_edge, N_cand, label."),
     ],
     method: Annotated[
-        str, typer.Option(help="Calibrator: adaptive-platt, platt, temperature or isotonic.")
+        str, cli.opt("Calibrator: adaptive-platt, platt, temperature or isotonic.")
     ] = "adaptive-platt",
     penalty: Annotated[
-        float | None,
-        typer.Option(help="Penalty of adaptive-platt. (default: chosen by cross-validation over images)"),
+        float | None, cli.opt("Penalty of adaptive-platt. (default: chosen by cross-validation over images)")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the calibrator to this file.")] = None,
-    as_json: AsJson = False,
+    out: Annotated[Path | None, cli.opt("Write the calibrator to this file.")] = None,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Fit a calibrator to a table of labelled scores."""
     from cpor.fitting.fit_score_log import calibrate_log
@@ -45,81 +44,61 @@ def calibrate(
     found = calibrate_log(read_score_log(scores), method, penalty)
     if out is not None:
         found.calibrator.save(out)
-    if as_json:
-        print_json(calibration_to_json(found))
-    else:
-        print_rich(calibration_table(found))
+    cli.print_result(as_json, lambda: calibration_to_json(found), lambda: calibration_table(found))
 
 
 def fit(
     scenes: Annotated[
         Path | None, typer.Argument(metavar="LABELLED_SCENES", help="Folder of labelled scene folders.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.json"),
-    alpha: Annotated[float, typer.Option(help="Promise at most this share of wrong actions.")] = 0.1,
-    delta: Annotated[
-        float, typer.Option(help="Allow this probability that the promise does not hold.")
-    ] = 0.1,
-    seed: Annotated[
-        int, typer.Option(min=0, rich_help_panel=MORE, help="Random seed for the split and the targets.")
-    ] = 0,
-    condition: Annotated[
-        bool, typer.Option(rich_help_panel=MORE, help="Also look at the target's chain of blockers.")
-    ] = False,
+    out: Annotated[Path, cli.opt("Model file to write.")] = Path("model.json"),
+    alpha: Annotated[float, cli.opt("Promise at most this share of wrong actions.")] = 0.1,
+    delta: Annotated[float, cli.opt("Allow this probability that the promise does not hold.")] = 0.1,
+    seed: Annotated[int, cli.more("Random seed for the split and the targets.", min=0)] = 0,
+    condition: Annotated[bool, cli.more("Also look at the target's chain of blockers.")] = False,
     truth: Annotated[
-        str, typer.Option(help="True relations to learn: occlusion, sweep, or any (either of the two).")
+        str, cli.opt("True relations to learn: occlusion, sweep, or any (either of the two).")
     ] = "occlusion",
     coverage: Annotated[
         float | None,
-        typer.Option(
-            rich_help_panel=MORE,
-            help="Add candidate pairs until at most this share of scenes lacks a true relation.",
-        ),
+        cli.more("Add candidate pairs until at most this share of scenes lacks a true relation."),
     ] = None,
     by_kind: Annotated[
-        bool,
-        typer.Option(
-            rich_help_panel=MORE, help="Promise the rate for free and for buried targets, each apart."
-        ),
+        bool, cli.more("Promise the rate for free and for buried targets, each apart.")
     ] = False,
     worked: Annotated[
         Path | None,
-        typer.Option(
+        cli.more(
+            "More labelled scenes, of heaps a robot worked on: kinds of their own, as --by-kind.",
             metavar="FOLDER",
-            rich_help_panel=MORE,
-            help="More labelled scenes, of heaps a robot worked on: kinds of their own, as --by-kind.",
         ),
     ] = None,
     geometry: Annotated[
-        str, typer.Option(help="Geometric evidence: paper (its formula), learnt (our network) or both.")
+        str, cli.opt("Geometric evidence: paper (its formula), learnt (our network) or both.")
     ] = "both",
     prior: Annotated[
         str | None,
-        typer.Option(
-            help="Model to start from: bundled, none, or a file. (default: bundled if a person labelled)"
-        ),
+        cli.opt("Model to start from: bundled, none, or a file. (default: bundled if a person labelled)"),
     ] = None,
-    pipeline: PipelineName = "default",
+    pipeline: cli.PipelineName = "default",
     sign: Annotated[
         Path | None,
-        typer.Option(
-            help="Sign the model with this Ed25519 key, as `ssh-keygen -t ed25519` writes it, for other "
+        cli.opt(
+            "Sign the model with this Ed25519 key, as `ssh-keygen -t ed25519` writes it, for other "
             "machines. (default: sealed for this account)"
         ),
     ] = None,
-    sources: SourceNames = None,
+    sources: cli.SourceNames = None,
     episodes: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Judged retrievals (*.jsonl) run with --prior; adds a promise over whole ones.",
+        cli.opt(
+            "Judged retrievals (*.jsonl) run with --prior; adds a promise over whole ones.", metavar="FOLDER"
         ),
     ] = None,
     plots: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=MORE, help="Folder for reliability plots. (default: beside the model)"),
+        Path | None, cli.more("Folder for reliability plots. (default: beside the model)")
     ] = None,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Learn calibration, fusion and a promised error rate from labelled scenes.
 
@@ -131,7 +110,7 @@ def fit(
     from cpor.io.scene_folder import list_scene_folders, read_scenes
     from cpor.truth import parse_truth
     from cpor.viz.progress import progress_bars
-    from cpor.viz.reliability_plot import write_reliability_plots
+    from cpor.viz.svg import write_reliability_plots
     from cpor.viz.tables import fit_table, fit_to_json
 
     settings = FitSettings(
@@ -146,10 +125,7 @@ def fit(
         by_kind=by_kind,
         worked=frozenset(f"worked/{each.name}" for each in (list_scene_folders(worked) if worked else ())),
     )
-    if not out.parent.is_dir():
-        raise InvalidSettingError(
-            f"the folder {out.parent} does not exist; create it, or choose another --out"
-        )
+    cli.require_parent(out)
     if episodes is not None:
         _promise_retrievals(episodes, prior, (alpha, delta), out, sign, as_json)
         return
@@ -162,7 +138,7 @@ def fit(
             found = fit_paper(read_scenes(scenes, progress), parse_truth(truth), seed)
         found.save(out)
         if as_json:
-            print_json(found.model_dump())
+            cli.print_json(found.model_dump())
         else:
             typer.echo(f"Fitted to {found.n_scenes} scenes, {found.n_pairs} pairs. Wrote {out}.")
         return
@@ -187,10 +163,7 @@ def fit(
     _save(report.model, out, sign)
     folder = plots or out.parent / f"{out.stem}_plots"
     write_reliability_plots(report.reliability, folder)
-    if as_json:
-        print_json(fit_to_json(report))
-    else:
-        print_rich(fit_table(report, out, folder))
+    cli.print_result(as_json, lambda: fit_to_json(report), lambda: fit_table(report, out, folder))
 
 
 def _promise_retrievals(
@@ -218,7 +191,7 @@ def _promise_retrievals(
     promise = promise_retrievals(outcomes, *levels)
     _save(model.model_copy(update={"retrievals": promise}).sealed(), out, sign)
     if as_json:
-        print_json(promise.model_dump(mode="json"))
+        cli.print_json(promise.model_dump(mode="json"))
     else:
         typer.echo(
             f"{'Promised' if promise.promised else 'Nothing is promised'}: {promise.reason}. Wrote {out}."
@@ -249,11 +222,11 @@ def _say_labels(scenes: Path, settings: "FitSettings", from_prior: bool) -> str:
 
     n, share = len(list_scene_folders(scenes)), 1.0 - FIT_SHARE if from_prior else SHARES[-1]
     needed = least_executed(settings.alpha, settings.delta)
-    best, more = (percent(least_rate(int(share * labels), settings.delta)) for labels in (n, n + 10))
+    best, after_ten = (percent(least_rate(int(share * labels), settings.delta)) for labels in (n, n + 10))
     return (
         f"{n} labelled scenes, of which about {int(share * n)} test the promise. A promise of "
         f"{percent(settings.alpha)} needs {needed} tested scenes acted on without an error, so at least "
-        f"{math.ceil(needed / share)} labelled ones. At best these support {best}; with ten more {more}."
+        f"{math.ceil(needed / share)} labelled ones. At best these support {best}; with ten more {after_ten}."
     )
 
 
@@ -278,18 +251,15 @@ def _fit_lab(
     with progress_bars(quiet=as_json) as progress:
         report = fit_lab(read_scenes(scenes, progress), prior, settings, drawn, progress)
     _save(report.model, out, sign)
-    if as_json:
-        print_json(lab_to_json(report))
-    else:
-        print_rich(lab_table(report, out))
+    cli.print_result(as_json, lambda: lab_to_json(report), lambda: lab_table(report, out))
 
 
 def drift(
     scenes: Annotated[Path, typer.Argument(metavar="SCENES", help="Folder of scene folders.")],
-    model: Annotated[Path, typer.Option(help="Model file that `cpor fit` wrote.")],
-    level: Annotated[float, typer.Option(help="Allow this probability of a false alarm.")] = 0.01,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for the targets and the test.")] = 0,
-    as_json: AsJson = False,
+    model: Annotated[Path, cli.opt("Model file that `cpor fit` wrote.")],
+    level: Annotated[float, cli.opt("Allow this probability of a false alarm.")] = 0.01,
+    seed: Annotated[int, cli.opt("Random seed for the targets and the test.", min=0)] = 0,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Test whether new scenes still look like those the model was fitted to."""
     import numpy as np
@@ -304,6 +274,6 @@ def drift(
         results = decide_random_targets(fitted, read_scenes(scenes, progress), rng)
     report = fitted.check_drift(results, rng, level)
     if as_json:
-        print_json(asdict(report))
+        cli.print_json(asdict(report))
     else:
         typer.echo(report.reason)

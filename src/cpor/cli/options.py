@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cpor.perception.segmenter import Segmenter
     from cpor.scene import PixelPoint
     from cpor.system import System
+    from cpor.words.grounding_answers import Request
 
 DECIDE = "Decide"
 SEE = "See and ask"
@@ -32,136 +33,115 @@ PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 MORE = "More options"
 """Below the options that most calls need."""
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+def opt(text: str, *names: str, **settings: Any) -> Any:
+    """An option with its help."""
+    return typer.Option(*names, help=text, **settings)
+
+
+def more(text: str, *names: str, **settings: Any) -> Any:
+    """An option that few calls need."""
+    return opt(text, *names, rich_help_panel=MORE, **settings)
+
+
+AsJson = Annotated[bool, opt("Print JSON for programs.", "--json")]
 ModeName = Annotated[
-    str | None,
-    typer.Option("--mode", help="Risk to take: robust, cautious, balanced or bold. (default: cautious)"),
+    str | None, opt("Risk to take: robust, cautious, balanced or bold. (default: cautious)", "--mode")
 ]
-Tau = Annotated[
-    float | None,
-    typer.Option(rich_help_panel=MORE, help="Act above this probability of being right, instead of --mode."),
-]
+Tau = Annotated[float | None, more("Act above this probability of being right, instead of --mode.")]
 Workspace = Annotated[
     str | None,
-    typer.Option(
+    opt(
+        "Polygon in pixels; only objects inside it can be asked for. (default: as camera.json says)",
         metavar='"X,Y X,Y X,Y ..."',
-        help="Polygon in pixels; only objects inside it can be asked for. (default: as camera.json says)",
     ),
 ]
 SegmenterName = Annotated[
     str | None,
-    typer.Option(
+    more(
+        "Segmenter: embedded, depth, another name, or module:attribute. (default: the masks of "
+        "the folder, else embedded)",
         "--segmenter",
-        rich_help_panel=MORE,
-        help="Segmenter: embedded, depth, another name, or module:attribute. "
-        "(default: the masks of the folder, else embedded)",
     ),
 ]
 MasksFile = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=MORE,
-        help="Masks that another program wrote: COCO JSON, npz, label PNG, or BOP folder.",
-    ),
+    Path | None, more("Masks that another program wrote: COCO JSON, npz, label PNG, or BOP folder.")
 ]
-WeightsFile = Annotated[
-    Path | None, typer.Option(rich_help_panel=MORE, help="ONNX network for the embedded segmenter.")
-]
+WeightsFile = Annotated[Path | None, more("ONNX network for the embedded segmenter.")]
 IgnoreGiven = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-given-masks",
-        rich_help_panel=MORE,
-        help="Find the objects again although the scene folder has masks.",
-    ),
+    bool, more("Find the objects again although the scene folder has masks.", "--ignore-given-masks")
 ]
 SourceNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--source",
-        rich_help_panel=MORE,
-        help="A further source of belief: a name, or module:attribute. Repeat it for more.",
-    ),
+    more("A further source of belief: a name, or module:attribute. Repeat it for more.", "--source"),
 ]
 ScorerName = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=MORE,
-        help="Relation scorer: a name, a TOML file, module:attribute, or none. "
-        "(default: scores.json of the folder, else our network)",
+    more(
+        "Relation scorer: a name, a TOML file, module:attribute, or none. (default: scores.json "
+        "of the folder, else our network)"
     ),
 ]
-ModelFile = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=MORE, help="Model file, or none. (default: the bundled model for such scores)"
-    ),
-]
+ModelFile = Annotated[str | None, more("Model file, or none. (default: the bundled model for such scores)")]
 PipelineName = Annotated[
     str,
-    typer.Option(
-        rich_help_panel=MORE,
-        help="Pipeline: default, or paper (its formulas and settings, nothing of ours; --model then names a "
-        "file of `cpor fit --pipeline paper`).",
+    more(
+        "Pipeline: default, or paper (its formulas and settings, nothing of ours; --model then "
+        "names a file of `cpor fit --pipeline paper`)."
     ),
 ]
 DepthUnit = Annotated[
-    float | None,
-    typer.Option(
-        rich_help_panel=MORE,
-        help="Metres per step of depth. (default: as camera.json says, else guessed)",
-    ),
+    float | None, more("Metres per step of depth. (default: as camera.json says, else guessed)")
 ]
 ColorTopic = Annotated[
-    str | None,
-    typer.Option(
-        "--color", metavar="TOPIC", help="Topic of the photographs in a bag. (default: found by type)"
-    ),
+    str | None, opt("Topic of the photographs in a bag. (default: found by type)", "--color", metavar="TOPIC")
 ]
 DepthTopic = Annotated[
     str | None,
-    typer.Option(
-        "--depth", metavar="TOPIC", help="Topic of the depth images in a bag. (default: found by type)"
-    ),
+    opt("Topic of the depth images in a bag. (default: found by type)", "--depth", metavar="TOPIC"),
 ]
 AtTime = Annotated[
     float | None,
-    typer.Option(
-        "--at", metavar="SECONDS", help="Time of the frame since the start of the bag. (default: the first)"
-    ),
+    opt("Time of the frame since the start of the bag. (default: the first)", "--at", metavar="SECONDS"),
 ]
 FrameNumber = Annotated[
     int | None,
-    typer.Option(
-        "--frame", min=0, help="Which frame of a folder of frames or of a bag, from 0. (default: the first)"
-    ),
+    opt("Which frame of a folder of frames or of a bag, from 0. (default: the first)", "--frame", min=0),
 ]
-WorkersOption = Annotated[
-    int, typer.Option(help="Number of worker processes. The result is the same for any number.")
-]
+WorkersOption = Annotated[int, opt("Number of worker processes. The result is the same for any number.")]
 EngineOption = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=MORE,
-        help="Where the workers run: local, or ray (the cluster that RAY_ADDRESS names).",
-    ),
+    str, more("Where the workers run: local, or ray (the cluster that RAY_ADDRESS names).")
 ]
 MethodName = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=MORE,
-        help="Inference: auto, exact, topk (the paper's) or milp (its solver), to compare.",
-    ),
+    str, more("Inference: auto, exact, topk (the paper's) or milp (its solver), to compare.")
 ]
 RerunOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--rerun",
-        metavar="FILE.rrd",
-        rich_help_panel=MORE,
-        help="Also write a recording for the Rerun viewer.",
-    ),
+    Path | None, more("Also write a recording for the Rerun viewer.", "--rerun", metavar="FILE.rrd")
 ]
+
+
+EyesName = Annotated[
+    str, more("What finds the objects. networks: ours, which also score; truth: true masks, no scores.")
+]
+Host = Annotated[str, opt("Address to listen on. Any but this machine's own needs a token.")]
+Port = Annotated[int, opt("Port to listen on; 0: any free port.")]
+OpenPage = Annotated[bool, opt("Open the page in a browser.", "--open/--no-open")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options for the object asked for; see `with_groups`."""
+
+    target: Annotated[int | None, opt("Id of the object asked for.")] = None
+    point: Annotated[str | None, opt("A pixel that shows the object asked for.", metavar="X,Y")] = None
+    request: Annotated[str | None, opt("The object asked for, in words.", metavar="WORDS")] = None
+
+    def asked(self) -> "Request":
+        """The request that the options name."""
+        from cpor.words.grounding import parse_point
+        from cpor.words.grounding_answers import Request
+
+        return Request(self.target, None if self.point is None else parse_point(self.point), self.request)
 
 
 def parse_workspace(text: str) -> "tuple[PixelPoint, ...]":
@@ -193,7 +173,17 @@ class Given:
 
     def choose_segmenter(self) -> "Segmenter | str | None":
         """The segmenter that the options ask for; None: the masks of the scene, else ours."""
-        return choose_segmenter(self.segmenter, self.masks, self.weights, self.ignore_given_masks)
+        from cpor.perception.segmenter import DEFAULT, make_segmenter
+
+        for option, file, only in (("--masks", self.masks, "file"), ("--weights", self.weights, DEFAULT)):
+            if file is None:
+                continue
+            if self.segmenter not in (None, only):
+                raise InvalidSettingError(
+                    f"only the segmenter `{only}` reads {option}, not {self.segmenter!r}; drop one of the two"
+                )
+            return make_segmenter(only, path=file)
+        return DEFAULT if self.segmenter is None and self.ignore_given_masks else self.segmenter
 
 
 @dataclass(frozen=True)
@@ -209,7 +199,12 @@ class SystemOptions:
     def make(self, segmenter: "Segmenter | str | None") -> "System":
         """The system that the options describe."""
         model, _ = choose_pipeline(self.pipeline, self.model)
-        return make_system(segmenter, self.scorer, model, self.mode, self.sources or ())
+        start_loops()
+        from cpor.learn.modes import DEFAULT_MODE
+        from cpor.system import System
+
+        mode = self.mode or DEFAULT_MODE
+        return System(segmenter, self.scorer, model, mode, sources=self.sources or ())
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -299,27 +294,6 @@ def _look_into_bag(
     return replace(view, notes=(seen, *bag.notes, *view.notes))
 
 
-def choose_segmenter(
-    name: str | None, masks: Path | None, weights: Path | None, ignore_given: bool
-) -> "Segmenter | str | None":
-    """The segmenter that the options ask for; None: the masks of the scene, else ours."""
-    from cpor.perception.segmenter import DEFAULT, make_segmenter
-
-    if masks is not None:
-        if name not in (None, "file"):
-            raise InvalidSettingError(
-                f"only the segmenter `file` reads --masks, not {name!r}; drop one of the two"
-            )
-        return make_segmenter("file", path=masks)
-    if weights is not None:
-        if name not in (None, DEFAULT):
-            raise InvalidSettingError(
-                f"only the segmenter `embedded` takes --weights, not {name!r}; drop one of the two"
-            )
-        return make_segmenter(DEFAULT, path=weights)
-    return DEFAULT if name is None and ignore_given else name
-
-
 def choose_pipeline(pipeline: str, model: str | None, method: str = "auto") -> tuple[str | None, str]:
     """The model and the method of inference that a pipeline stands for, where neither is named."""
     if one_of("--pipeline", pipeline, ("default", "paper")) == "default":
@@ -329,19 +303,20 @@ def choose_pipeline(pipeline: str, model: str | None, method: str = "auto") -> t
     return model or str(PAPER_FILE), "topk" if method == "auto" else method
 
 
-def make_system(
-    segmenter: "Segmenter | str | None",
-    scorer: str | None,
-    model: str | None,
-    mode: str | None,
-    sources: Sequence[str] = (),
-) -> "System":
-    """The system that the options describe."""
-    start_loops()
-    from cpor.learn.modes import DEFAULT_MODE
-    from cpor.system import System
+def require_parent(out: Path) -> None:
+    """Refuse a file to write in a folder that does not exist, before any work is done for it."""
+    if not out.parent.is_dir():
+        raise InvalidSettingError(
+            f"the folder {out.parent} does not exist; create it, or choose another --out"
+        )
 
-    return System(segmenter, scorer, model, mode or DEFAULT_MODE, sources=sources)
+
+def print_result(as_json: bool, content: Callable[[], object], table: Callable[[], object]) -> None:
+    """Print a result: JSON for programs, or a table for people."""
+    if as_json:
+        print_json(content())
+    else:
+        print_rich(table())
 
 
 def print_json(content: object) -> None:

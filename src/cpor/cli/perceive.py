@@ -10,29 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import cpor
+from cpor.cli import options as cli
 from cpor.cli.first_use import waiting
-from cpor.cli.options import (
-    MORE,
-    SEE,
-    AsJson,
-    Given,
-    IgnoreGiven,
-    RerunOption,
-    SegmenterName,
-    WeightsFile,
-    choose_segmenter,
-    look,
-    print_json,
-    with_groups,
-)
 from cpor.errors import CporError, InvalidSettingError, SceneFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cpor.answer import View
     from cpor.scene import Scene
-    from cpor.system import System
-    from cpor.viz.gallery import Exhibit
 
 OVERLAY = "overlay.png"
 RECORD = "perception.json"
@@ -40,9 +26,9 @@ RECORD = "perception.json"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=SEE)(with_groups(perceive))
-    app.command(rich_help_panel=SEE)(gallery)
-    app.command(rich_help_panel=SEE)(examples)
+    app.command(rich_help_panel=cli.SEE)(cli.with_groups(perceive))
+    app.command(rich_help_panel=cli.SEE)(gallery)
+    app.command(rich_help_panel=cli.SEE)(examples)
 
 
 def examples(
@@ -67,38 +53,30 @@ def perceive(
             help="Folder of a scene or of frames, image files, a bag, or a live camera.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Scene folder to write, with masks and an overlay picture.")],
-    given: Given,
-    coco: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.json", rich_help_panel=MORE, help="Also write the masks as COCO."),
-    ] = None,
-    bop: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", rich_help_panel=MORE, help="Also write the masks as BOP.")
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", rich_help_panel=MORE, help="Replace what an earlier call wrote."),
-    ] = False,
-    rerun: RerunOption = None,
-    as_json: AsJson = False,
+    out: Annotated[Path, cli.opt("Scene folder to write, with masks and an overlay picture.")],
+    given: cli.Given,
+    coco: Annotated[Path | None, cli.more("Also write the masks as COCO.", metavar="FILE.json")] = None,
+    bop: Annotated[Path | None, cli.more("Also write the masks as BOP.", metavar="FOLDER")] = None,
+    overwrite: Annotated[bool, cli.more("Replace what an earlier call wrote.", "--overwrite")] = False,
+    rerun: cli.RerunOption = None,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Find the objects of a frame, visible and hidden parts, and write them as a scene folder."""
     if rerun is not None:
-        from cpor.viz.rerun_file import check_recording
+        from cpor.viz.rerun_scene import check_recording
 
         check_recording(rerun)
     with waiting("Looking for the objects"):
         from cpor.perception.mask_writers import write_bop, write_coco
         from cpor.perception.object_list import list_objects
         from cpor.system import System
-        from cpor.viz.gallery import draw_found
+        from cpor.viz.overlay import Marks, draw_scene
 
-        view = look(System(given.choose_segmenter()), source, given)
+        view = cli.look(System(given.choose_segmenter()), source, given)
     scene = replace(view.scene, sources=view.sources)
     times = dict(view.times_ms)
     start = time.perf_counter()
-    picture = draw_found(scene)
+    picture = draw_scene(scene, Marks(all_hidden=True))
     times["overlay"] = 1e3 * (time.perf_counter() - start)
     start = time.perf_counter()
     _write(scene, out, overwrite)
@@ -122,7 +100,7 @@ def perceive(
     }
     (out / RECORD).write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     if as_json:
-        print_json(record | {"out": str(out)})
+        cli.print_json(record | {"out": str(out)})
         return
     hidden = sum(bool(o.occluded) for o in scene.objects)
     stages = ", ".join(f"{stage} {value:.0f}" for stage, value in times.items())
@@ -134,10 +112,10 @@ def perceive(
 
 def gallery(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of scene folders.")],
-    out: Annotated[Path, typer.Option(help="HTML page to write; it works offline.")],
-    segmenter: SegmenterName = None,
-    weights: WeightsFile = None,
-    ignore_given_masks: IgnoreGiven = False,
+    out: Annotated[Path, cli.opt("HTML page to write; it works offline.")],
+    segmenter: cli.SegmenterName = None,
+    weights: cli.WeightsFile = None,
+    ignore_given_masks: cli.IgnoreGiven = False,
 ) -> None:
     """Write a page that shows the objects found in every scene folder of a folder."""
     from cpor.io.scene_folder import list_scene_folders
@@ -146,19 +124,21 @@ def gallery(
     from cpor.viz.progress import progress_bars
 
     paths = list_scene_folders(folder)
-    if not out.parent.is_dir():
-        raise InvalidSettingError(
-            f"the folder {out.parent} does not exist; create it, or choose another --out"
-        )
-    system = System(choose_segmenter(segmenter, None, weights, ignore_given_masks))
+    cli.require_parent(out)
+    given = cli.Given(segmenter=segmenter, weights=weights, ignore_given_masks=ignore_given_masks)
+    system = System(given.choose_segmenter())
     failed = []
 
-    def exhibits() -> "Iterator[Exhibit]":
-        for k, path in enumerate(paths):
-            exhibit = _exhibit(path, system)
-            failed.extend([path.name] if exhibit.problem else [])
-            yield exhibit
-            progress("segmenting", k + 1, len(paths))
+    def exhibits() -> "Iterator[tuple[str, Scene | None, str]]":
+        for k, path in enumerate(paths, start=1):
+            try:
+                view = system.look(path)
+            except CporError as error:
+                failed.append(path.name)
+                yield path.name, None, str(error)
+            else:
+                yield path.name, view.scene, _say_found(view)
+            progress("segmenting", k, len(paths))
 
     with progress_bars() as progress:
         write_gallery(exhibits(), out, f"Objects found in {folder.name}")
@@ -167,16 +147,10 @@ def gallery(
         raise typer.Exit(1)
 
 
-def _exhibit(path: Path, system: "System") -> "Exhibit":
-    from cpor.viz.gallery import Exhibit
-
-    try:
-        view = system.look(path)
-    except CporError as error:
-        return Exhibit(path.name, None, problem=str(error))
+def _say_found(view: "View") -> str:
     depth = "with depth" if view.scene.observation.depth is not None else "without depth"
-    note = f"{len(view.scene.objects)} objects by {view.masks}, {depth}, {sum(view.times_ms.values()):.0f} ms"
-    return Exhibit(path.name, view.scene, note)
+    took = sum(view.times_ms.values())
+    return f"{len(view.scene.objects)} objects by {view.masks}, {depth}, {took:.0f} ms"
 
 
 def _write(scene: "Scene", out: Path, overwrite: bool) -> None:

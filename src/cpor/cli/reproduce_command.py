@@ -7,45 +7,37 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cpor.cli import experiments
+from cpor.cli import options as cli
 from cpor.cli.first_use import waiting
-from cpor.cli.options import DATA_SETS, AsJson, print_json, print_rich
 from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
     from cpor.paper.cases import SolvedCases
     from cpor.paper.table import Table
 
-ScoresOption = Annotated[
-    Path, typer.Option(help="CSV table with the columns sample_id, edge, edge_confidence, label.")
-]
-TruthOption = Annotated[Path, typer.Option(help="UNOBench ground truth: JSON lines or a JSON list.")]
+ScoresOption = Annotated[Path, cli.opt("CSV table with the columns sample_id, edge, edge_confidence, label.")]
+TruthOption = Annotated[Path, cli.opt("UNOBench ground truth: JSON lines or a JSON list.")]
 ShiftOption = Annotated[
-    float, typer.Option(help="Edge prior to take out of the probabilities; 0.5: none; the paper: 0.09.")
+    float, cli.opt("Edge prior to take out of the probabilities; 0.5: none; the paper: 0.09.")
 ]
-MissingOption = Annotated[
-    str, typer.Option(help="A case without an answer counts as: wrong, skip or unobstructed.")
-]
+MissingOption = Annotated[str, cli.opt("A case without an answer counts as: wrong, skip or unobstructed.")]
 
 
 def reproduce(
     scores: Annotated[
-        Path | None,
-        typer.Option(help="The released score log: CSV with sample_id, edge, edge_confidence, label."),
+        Path | None, cli.opt("The released score log: CSV with sample_id, edge, edge_confidence, label.")
     ] = None,
-    truth: Annotated[
-        Path | None, typer.Option(help="The released ground truth: JSON lines or a JSON list.")
-    ] = None,
+    truth: Annotated[Path | None, cli.opt("The released ground truth: JSON lines or a JSON list.")] = None,
     shift: ShiftOption = 0.09,
     missing: MissingOption = "wrong",
     export: Annotated[
-        Path | None, typer.Option(help="Write predictions for UNOGrasp's evaluator to this file.")
+        Path | None, cli.opt("Write predictions for UNOGrasp's evaluator to this file.")
     ] = None,
-    decoder: Annotated[str, typer.Option(help="Whose predictions to export: paper or expected.")] = "paper",
+    decoder: Annotated[str, cli.opt("Whose predictions to export: paper or expected.")] = "paper",
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="Also write every figure with a verdict as a page."),
+        Path | None, cli.opt("Also write every figure with a verdict as a page.", metavar="FILE.html")
     ] = None,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Compute the paper's figures from a score log, and print both side by side."""
     if scores is None or truth is None:
@@ -71,31 +63,28 @@ def reproduce(
 
         write_text(out, paper_page(found.tables(), found.say_missing(), found.selective, found.pools))
     if as_json:
-        print_json(found.to_json())
+        cli.print_json(found.to_json())
         return
     from cpor.paper.table import table_group
 
     typer.echo(
         f"{found.say_missing()} Shift {found.shift:g}; the authors chose theirs, 0.09, on the test split."
     )
-    print_rich(*(table_group(table) for table in found.tables()))
+    cli.print_rich(*(table_group(table) for table in found.tables()))
     if out is not None:
         typer.echo(f"Wrote {out}: every figure with a verdict.")
 
 
 def paper(
     data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the released files. (default: our simulated benchmark instead)"),
+        Path | None, cli.opt("Folder with the released files. (default: our simulated benchmark instead)")
     ] = None,
     scenes: Annotated[
-        Path | None, typer.Option(help="Labelled scene folders, for the table of geometry alone.")
+        Path | None, cli.opt("Labelled scene folders, for the table of geometry alone.")
     ] = None,
-    robot: Annotated[
-        Path | None, typer.Option(help="Records of `cpor experiment robot`, for the robot table.")
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE.html", help="Page to write.")] = Path("paper.html"),
-    as_json: AsJson = False,
+    robot: Annotated[Path | None, cli.opt("Records of `cpor experiment robot`, for the robot table.")] = None,
+    out: Annotated[Path, cli.opt("Page to write.", metavar="FILE.html")] = Path("paper.html"),
+    as_json: cli.AsJson = False,
 ) -> None:
     """Compute every table and figure of the paper that the data allow, and write one page.
 
@@ -112,7 +101,7 @@ def paper(
     write_text(out.with_name(f"{out.stem}_selective.csv"), curves_csv(found.selective))
     if as_json:
         tables = {table.label: table.to_json() for table in found.tables}
-        print_json({"first": found.first, "tables": tables})
+        cli.print_json({"first": found.first, "tables": tables})
         return
     typer.echo(found.first)
     _print_tables(found.tables, as_json=False)
@@ -127,12 +116,12 @@ def evaluate(
     truth: Annotated[Path, typer.Argument(metavar="TRUTH", help="UNOBench ground truth.")],
     missing: MissingOption = "wrong",
     tiers: Annotated[
-        str, typer.Option(help="Tier field: difficulty (the paper's) or new_difficulty (UNOBench's own).")
+        str, cli.opt("Tier field: difficulty (the paper's) or new_difficulty (UNOBench's own).")
     ] = "difficulty",
     annotations: Annotated[
-        Path | None, typer.Option(help="Folder of instance maps; predictions that are points need it.")
+        Path | None, cli.opt("Folder of instance maps; predictions that are points need it.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Score predictions of any method; missing and unreadable ones are listed."""
     from cpor.paper.evaluate import evaluate_file, parse_missing, parse_tier_field, problems_to_json
@@ -144,28 +133,23 @@ def evaluate(
     file = read_predictions(predictions, cases, instance_reader(annotations) if annotations else None)
     found = evaluate_file(cases, file, option, field)
     noted = problems_to_json(cases, file, option)
-    if as_json:
-        print_json({**found.to_json(), **noted})
-        return
     from cpor.paper.table import evaluation_table
 
-    print_rich(evaluation_table(found, noted))
+    cli.print_result(as_json, lambda: {**found.to_json(), **noted}, lambda: evaluation_table(found, noted))
 
 
 def probability_ablation(
     fit: Annotated[
-        Path | None,
-        typer.Option(help="CSV table to fit to, with the columns image, prob_edge, N_cand, label."),
+        Path | None, cli.opt("CSV table to fit to, with the columns image, prob_edge, N_cand, label.")
     ] = None,
-    test: Annotated[Path | None, typer.Option(help="CSV table of other images to measure on.")] = None,
+    test: Annotated[Path | None, cli.opt("CSV table of other images to measure on.")] = None,
     pairs: Annotated[
-        Path | None,
-        typer.Option(help="Log of pairs instead: every row of the table, cross-fitted by image."),
+        Path | None, cli.opt("Log of pairs instead: every row of the table, cross-fitted by image.")
     ] = None,
     truth: Annotated[
-        str, typer.Option(help="Relations to learn from a log of pairs: occlusion, or any (or sweep).")
+        str, cli.opt("Relations to learn from a log of pairs: occlusion, or any (or sweep).")
     ] = "any",
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Compare calibrators and fusion, stage by stage (Table prob-ablation)."""
     if pairs is None and fit is not None and test is not None:
@@ -190,13 +174,11 @@ def cross_scorer(
     truth: TruthOption,
     scores: Annotated[
         list[str],
-        typer.Option(
-            help="NAME=FILE: a scorer and its score log; repeat for more. The first is the reference."
-        ),
+        cli.opt("NAME=FILE: a scorer and its score log; repeat for more. The first is the reference."),
     ],
     missing: MissingOption = "wrong",
     shift: ShiftOption = 0.09,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Compare score logs of several scorers on one truth (Table cross-vlm)."""
     from cpor.paper.cross_scorer import compare_scorers, parse_scorers
@@ -207,11 +189,11 @@ def cross_scorer(
 
 
 def geometry(
-    scenes: Annotated[Path, typer.Option(help="Folder of labelled scene folders with masks.")],
+    scenes: Annotated[Path, cli.opt("Folder of labelled scene folders with masks.")],
     masks: Annotated[
-        str, typer.Option(help="Where masks come from: true, ours, classical, boxes; with commas, or all.")
+        str, cli.opt("Where masks come from: true, ours, classical, boxes; with commas, or all.")
     ] = "true",
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Decide every object of every scene from masks and depth alone (Table geometry)."""
     from cpor.paper.geometry_log import MASK_SOURCES, measure_geometry
@@ -230,10 +212,9 @@ def selective(
     shift: ShiftOption = 0.09,
     missing: MissingOption = "unobstructed",
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the curves here: selective.csv and selective.html."),
+        Path | None, cli.opt("Write the curves here: selective.csv and selective.html.", metavar="DIR")
     ] = None,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Defer the least certain cases, and count the errors kept and caught (Fig. selective)."""
     import numpy as np
@@ -256,7 +237,7 @@ def mechanism(
     truth: TruthOption,
     shift: ShiftOption = 0.09,
     missing: MissingOption = "unobstructed",
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Measure what acyclicity adds with and without conflicts (Tables cpor-ablation, panel B, and mu)."""
     from cpor.paper.mechanism import conflict_table, mu_by_tier, mu_table
@@ -267,10 +248,10 @@ def mechanism(
 
 
 def independence(
-    scores: Annotated[Path | None, typer.Option(help="Score log; needs --truth.")] = None,
-    truth: Annotated[Path | None, typer.Option(help="Ground truth of the score log.")] = None,
-    pairs: Annotated[Path | None, typer.Option(help="Log of pairs instead.")] = None,
-    as_json: AsJson = False,
+    scores: Annotated[Path | None, cli.opt("Score log; needs --truth.")] = None,
+    truth: Annotated[Path | None, cli.opt("Ground truth of the score log.")] = None,
+    pairs: Annotated[Path | None, cli.opt("Log of pairs instead.")] = None,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Measure how independent relations are that share an object, and what it means (Assumption 1).
 
@@ -297,16 +278,16 @@ def independence(
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=DATA_SETS)(paper)
-    app.command(rich_help_panel=DATA_SETS)(reproduce)
-    app.command(rich_help_panel=DATA_SETS)(evaluate)
+    app.command(rich_help_panel=cli.DATA_SETS)(paper)
+    app.command(rich_help_panel=cli.DATA_SETS)(reproduce)
+    app.command(rich_help_panel=cli.DATA_SETS)(evaluate)
     experiment = typer.Typer(
         no_args_is_help=True, help="Compute one table of the paper, and print its figures beside ours."
     )
     for command in (probability_ablation, cross_scorer, geometry, selective, mechanism, independence):
         experiment.command()(command)
     experiments.add_to(experiment)
-    app.add_typer(experiment, name="experiment", rich_help_panel=DATA_SETS)
+    app.add_typer(experiment, name="experiment", rich_help_panel=cli.DATA_SETS)
 
 
 def _solve(scores: Path, truth: Path, shift: float, missing: str) -> "SolvedCases":
@@ -327,8 +308,8 @@ def _print_tables(tables: "Sequence[Table]", as_json: bool) -> None:
     """Print tables; as JSON the one table, or several by label."""
     if as_json:
         several = {table.label: table.to_json() for table in tables}
-        print_json(several if len(tables) > 1 else tables[0].to_json())
+        cli.print_json(several if len(tables) > 1 else tables[0].to_json())
         return
     from cpor.paper.table import table_group
 
-    print_rich(*(table_group(table) for table in tables))
+    cli.print_rich(*(table_group(table) for table in tables))

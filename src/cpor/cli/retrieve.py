@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli.options import (
-    SIMULATE,
-    AsJson,
-    SegmenterName,
-    SystemOptions,
-    print_json,
-    with_groups,
-)
+from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
@@ -24,40 +17,29 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(rich_help_panel=SIMULATE)(with_groups(retrieve))
+    app.command(rich_help_panel=cli.SIMULATE)(cli.with_groups(retrieve))
 
 
 def retrieve(
-    parts: SystemOptions,
+    parts: cli.SystemOptions,
+    asks: cli.Asked,
     robot: Annotated[
-        str, typer.Option(metavar="NAME", help="simulated, ur, ros2, template, another, or module:attribute.")
+        str, cli.opt("simulated, ur, ros2, template, another, or module:attribute.", metavar="NAME")
     ],
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Options of the robot and of the loop.")
+        Path | None, cli.opt("Options of the robot and of the loop.", metavar="FILE.toml")
     ] = None,
-    target: Annotated[
-        int | None, typer.Option(help="Id of the object asked for, in the first frame.")
-    ] = None,
-    point: Annotated[
-        str | None, typer.Option(metavar="X,Y", help="A pixel that shows it in the first frame.")
-    ] = None,
-    request: Annotated[str | None, typer.Option(metavar="WORDS", help="The object, in words.")] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Move the arm. (default: a dry run, one decision)")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask after the dry run that comes before --live.")
-    ] = False,
-    record: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Record every cycle here.")] = None,
+    live: Annotated[bool, cli.opt("Move the arm. (default: a dry run, one decision)", "--live")] = False,
+    yes: Annotated[bool, cli.opt("Do not ask after the dry run that comes before --live.", "--yes")] = False,
+    record: Annotated[Path | None, cli.opt("Record every cycle here.", metavar="FOLDER")] = None,
     judge: Annotated[
         bool,
-        typer.Option(
-            "--judge",
-            help="Ask afterwards whether an action was wrong; kept beside the record (with --live).",
+        cli.opt(
+            "Ask afterwards whether an action was wrong; kept beside the record (with --live).", "--judge"
         ),
     ] = False,
-    segmenter: SegmenterName = None,
-    as_json: AsJson = False,
+    segmenter: cli.SegmenterName = None,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Run the loop on a robot: perceive, decide, act, look again, until the target is out.
 
@@ -74,8 +56,6 @@ def retrieve(
     from cpor.robot.robot_file import can_run_dry, open_robot, read_robot_file
     from cpor.robot.run_folder import RunFolder
     from cpor.viz.words import ENDS, sentence
-    from cpor.words.grounding import parse_point
-    from cpor.words.grounding_answers import Request
 
     options, settings = read_robot_file(config)
     system = parts.make(segmenter)
@@ -85,7 +65,7 @@ def retrieve(
     promised = say_promise(robot, system, past)
     if promised is not None and not as_json:
         typer.echo(promised)
-    asked = Request(target, None if point is None else parse_point(point), request).required()
+    asked = asks.asked().required()
 
     def run(is_live: bool, folder: Path | None) -> tuple[int, dict[str, object]]:
         arm = open_robot(robot, options, is_live)
@@ -95,7 +75,7 @@ def retrieve(
             system,
             asked,
             replace(settings, budget=1, max_deferrals=1, looks_for_target=1) if dry else settings,
-            None if folder is None else RunFolder(folder, {"robot": robot, "request": request or ""}),
+            None if folder is None else RunFolder(folder, {"robot": robot, "request": asks.request or ""}),
             None if as_json else partial(_say, dry=dry),
             confirm=_confirm,
         )
@@ -119,7 +99,7 @@ def retrieve(
     if live and keep_verdict is not None:
         keep_verdict(str(said["ended"]))
     if as_json:
-        print_json(said)
+        cli.print_json(said)
     if code:
         raise typer.Exit(code)
 
@@ -169,7 +149,7 @@ def _confirm(question: str) -> bool:
 def _say(cycle: "Cycle", dry: bool) -> None:
     """One line on a cycle that is over; in a dry run, on what it would do."""
     from cpor.decision import Defer
-    from cpor.viz.words import OUTCOMES, namer, say_step, say_why, sentence, with_names
+    from cpor.viz.words import namer, say_outcome, say_step, say_why, sentence, with_names
 
     name = namer(cycle.scene)
     step = "Nothing was decided" if cycle.action is None else say_step(cycle.action, name)
@@ -178,6 +158,6 @@ def _say(cycle: "Cycle", dry: bool) -> None:
     if isinstance(cycle.action, Defer) and cycle.decision is not None and cycle.target is not None:
         said.append(say_why(cycle.decision, cycle.target, name))
     if cycle.outcome is not None and not (dry and cycle.outcome.kind == "done"):
-        said.append(f"{OUTCOMES[cycle.outcome.kind]}: {with_names(cycle.outcome.detail, name)}")
+        said.append(say_outcome(cycle, name))
     said += [with_names(note, name) for note in cycle.notes]
     typer.echo(f"{cycle.index + 1}. {' '.join(sentence(each) for each in said)}")

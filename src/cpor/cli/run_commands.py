@@ -6,24 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cpor.cli.options import (
-    DATA_SETS,
-    MORE,
-    AsJson,
-    ColorTopic,
-    DepthTopic,
-    EngineOption,
-    MethodName,
-    ModeName,
-    PipelineName,
-    ScorerName,
-    SegmenterName,
-    Tau,
-    WorkersOption,
-    choose_pipeline,
-    looks_like_bag,
-    print_json,
-)
+from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
@@ -33,58 +16,42 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=DATA_SETS)(run)
-    app.command(rich_help_panel=DATA_SETS)(report)
+    app.command(rich_help_panel=cli.DATA_SETS)(run)
+    app.command(rich_help_panel=cli.DATA_SETS)(report)
 
 
 def run(
-    out: Annotated[Path, typer.Option(help="Run folder to write. The same command resumes a stopped run.")],
+    out: Annotated[Path, cli.opt("Run folder to write. The same command resumes a stopped run.")],
     dataset: Annotated[
         Path | None,
         typer.Argument(
             metavar="DATASET", help="Folder of scene folders, a bag, or a JSONL file with one scene per line."
         ),
     ] = None,
-    scores: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=MORE, help="Score log instead of DATASET; needs --truth."),
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option(rich_help_panel=MORE, help="Ground truth of the score log.")
-    ] = None,
+    scores: Annotated[Path | None, cli.more("Score log instead of DATASET; needs --truth.")] = None,
+    truth: Annotated[Path | None, cli.more("Ground truth of the score log.")] = None,
     shift: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=MORE,
-            help="Edge prior to take out of the log's scores. (default: none; the paper: 0.09)",
-        ),
+        float | None, cli.more("Edge prior to take out of the log's scores. (default: none; the paper: 0.09)")
     ] = None,
     missing: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=MORE, help="A case without scores in the log counts as: error or unobstructed."
-        ),
+        str, cli.more("A case without scores in the log counts as: error or unobstructed.")
     ] = "error",
-    workers: WorkersOption = 1,
-    engine: EngineOption = "local",
-    mode: ModeName = None,
-    tau: Tau = None,
-    segmenter: SegmenterName = None,
-    scorer: ScorerName = None,
-    method: MethodName = "auto",
-    model: Annotated[
-        Path | None, typer.Option(help="Model file that `cpor fit` wrote; for scene folders.")
-    ] = None,
-    pipeline: PipelineName = "default",
-    seed: Annotated[
-        int, typer.Option(rich_help_panel=MORE, help="Random seed for the target of each scene folder.")
-    ] = 0,
-    color: ColorTopic = None,
-    depth: DepthTopic = None,
+    workers: cli.WorkersOption = 1,
+    engine: cli.EngineOption = "local",
+    mode: cli.ModeName = None,
+    tau: cli.Tau = None,
+    segmenter: cli.SegmenterName = None,
+    scorer: cli.ScorerName = None,
+    method: cli.MethodName = "auto",
+    model: Annotated[Path | None, cli.opt("Model file that `cpor fit` wrote; for scene folders.")] = None,
+    pipeline: cli.PipelineName = "default",
+    seed: Annotated[int, cli.more("Random seed for the target of each scene folder.")] = 0,
+    color: cli.ColorTopic = None,
+    depth: cli.DepthTopic = None,
     all_targets: Annotated[
-        bool, typer.Option("--all-targets", help="Decide for every object of a scene folder, not for one.")
+        bool, cli.opt("Decide for every object of a scene folder, not for one.", "--all-targets")
     ] = False,
-    as_json: AsJson = False,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Decide every case of a data set; a stopped run can be resumed.
 
@@ -100,7 +67,7 @@ def run(
 
     pool = Pool(workers, engine)
     pictures = scores is None and (dataset is None or dataset.suffix != ".jsonl")
-    named, method = choose_pipeline(pipeline, None if model is None else str(model), method)
+    named, method = cli.choose_pipeline(pipeline, None if model is None else str(model), method)
     model = Path(named) if named is not None and (pictures or model is not None) else None
     asking = QuestionSettings(seed, all_targets, shift, parse_missing(missing))
     deciding = Deciding(segmenter, scorer, None, parse_mode(mode or DEFAULT_MODE), tau, parse_method(method))
@@ -109,7 +76,7 @@ def run(
         plan = RunPlan(cases, asking, deciding, model)
         tally = run_all(plan, out, pool, progress)
     if as_json:
-        print_json(asdict(tally))
+        cli.print_json(asdict(tally))
     else:
         outcomes = ", ".join(f"{count} {name}" for name, count in tally.outcomes.items())
         typer.echo(f"{tally.n_cases} cases: {outcomes}. See them with: cpor report {out} --out report.html")
@@ -119,11 +86,11 @@ def run(
 
 def report(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that `cpor run` wrote.")],
-    out: Annotated[Path | None, typer.Option(help="HTML page to write; it works offline.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="CSV table to write, one row per case.")] = None,
-    parquet: Annotated[Path | None, typer.Option(help="Parquet table to write; needs pyarrow.")] = None,
-    latex: Annotated[Path | None, typer.Option(help="LaTeX summary tables to write.")] = None,
-    details: Annotated[int, typer.Option(min=0, help="Most cases to show in full on the page.")] = 2000,
+    out: Annotated[Path | None, cli.opt("HTML page to write; it works offline.")] = None,
+    csv: Annotated[Path | None, cli.opt("CSV table to write, one row per case.")] = None,
+    parquet: Annotated[Path | None, cli.opt("Parquet table to write; needs pyarrow.")] = None,
+    latex: Annotated[Path | None, cli.opt("LaTeX summary tables to write.")] = None,
+    details: Annotated[int, cli.opt("Most cases to show in full on the page.", min=0)] = 2000,
 ) -> None:
     """Write the results of a run: a page with tables, figures and cases; CSV, Parquet, LaTeX."""
     from cpor.paper.runs.report import read_report
@@ -155,7 +122,7 @@ def _dataset(
 ) -> "Dataset":
     from cpor.paper.runs.dataset import read_dataset, read_logged_dataset
 
-    if dataset is not None and looks_like_bag(dataset) and scores is None and truth is None:
+    if dataset is not None and cli.looks_like_bag(dataset) and scores is None and truth is None:
         from cpor.bridges.bags import read_bag_dataset
 
         return read_bag_dataset(dataset, color, depth)

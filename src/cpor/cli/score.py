@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cpor.cli.options import MORE, SEE, AsJson, print_json, print_rich
+from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError, SceneFileError
 
 if TYPE_CHECKING:
@@ -19,42 +19,34 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=SEE)(score)
-    app.command(rich_help_panel=SEE)(scorers)
+    app.command(rich_help_panel=cli.SEE)(score)
+    app.command(rich_help_panel=cli.SEE)(scorers)
 
 
 def score(
     scene: Annotated[Path, typer.Argument(metavar="SCENE", help="Scene folder.")],
     scorer: Annotated[
-        str, typer.Option(help="Name of a scorer, its TOML file, or module:attribute; see `cpor scorers`.")
+        str, cli.opt("Name of a scorer, its TOML file, or module:attribute; see `cpor scorers`.")
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="File for the scores; the replies go beside it. (default: scores.json of the scene)"
-        ),
+        cli.opt("File for the scores; the replies go beside it. (default: scores.json of the scene)"),
     ] = None,
     all_pairs: Annotated[
-        bool,
-        typer.Option(
-            "--all-pairs", rich_help_panel=MORE, help="Ask about every pair, not only about the usual ones."
-        ),
+        bool, cli.more("Ask about every pair, not only about the usual ones.", "--all-pairs")
     ] = False,
-    calls: Annotated[int | None, typer.Option(min=0, help="Make at most so many calls.")] = None,
-    cache: Annotated[bool, typer.Option(rich_help_panel=MORE, help="Keep replies on disk.")] = True,
-    record: Annotated[
-        Path | None, typer.Option(rich_help_panel=MORE, help="Record the replies, to replay them offline.")
-    ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(rich_help_panel=MORE, help="Write the picture that the model sees.")
-    ] = None,
-    as_json: AsJson = False,
+    calls: Annotated[int | None, cli.opt("Make at most so many calls.", min=0)] = None,
+    cache: Annotated[bool, cli.more("Keep replies on disk.")] = True,
+    record: Annotated[Path | None, cli.more("Record the replies, to replay them offline.")] = None,
+    picture: Annotated[Path | None, cli.more("Write the picture that the model sees.")] = None,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Ask a scorer which objects of a scene obstruct which; a pair without an answer is null.
 
     The exit code is 1 if no question was answered. Older scores are kept then.
     """
     from cpor.io.frame_files import read_input
+    from cpor.io.scene_folder import encode_scene
     from cpor.io.whole_files import write_bytes
     from cpor.scene import BlockedBy
     from cpor.semantics.badges import draw_marks
@@ -84,12 +76,15 @@ def score(
     in_vain = bool(said.scores) and not answered
     kept = in_vain and goal.exists()
     if not kept:
-        write_bytes(goal, scores_file(said))
+        files = encode_scene(_scored(found, said, asked))
+        write_bytes(goal, files["scores.json"])
         if goal == scene / "scores.json":
-            write_bytes(scene / "sources.json", sources_file(found, said, asked))
+            write_bytes(scene / "sources.json", files["sources.json"])
     write_bytes(goal.with_suffix(".replies.json"), replies_file(said))
     if as_json:
-        print_json(_summary(said, goal))
+        summary: dict[str, object] = {"scorer": said.scorer, "scores": str(goal), "pairs": len(said.scores)}
+        summary["unanswered"] = [list(pair) for pair in said.unanswered]
+        cli.print_json(summary | {"spent": asdict(said.spent), "problems": list(said.problems)})
     else:
         where = f"{goal} was not changed" if kept else f"the scores are in {goal}"
         typer.echo(f"{asked.name} answered {answered} of {len(said.scores)} questions; {where}")
@@ -111,7 +106,15 @@ def _print_spent(said: "ScoredPairs", goal: Path) -> None:
     """What asking took, and the first problems."""
     from cpor.semantics.config import scrub
 
-    typer.echo(_spent(said))
+    spent = said.spent
+    parts = [f"{spent.calls} calls", f"{spent.tokens} tokens"]
+    if spent.money:
+        parts.append(f"{spent.money:.4f} in money")
+    if spent.remembered:
+        parts.append(f"{spent.remembered} replies from the cache")
+    if spent.refused:
+        parts.append(f"{spent.refused} questions not asked: the budget is used up")
+    typer.echo(f"spent: {', '.join(parts)}")
     for problem in said.problems[:5]:
         typer.echo(f"  {scrub(problem, None)}")
     if len(said.problems) > 5:
@@ -137,9 +140,9 @@ def _find_masks(given: "Scene", folder: Path, quiet: bool) -> "Scene":
 
 
 def scorers(
-    reach: Annotated[bool, typer.Option(help="Try to connect to the servers. No key is sent.")] = True,
-    show: Annotated[str | None, typer.Option(help="Print the configuration file of this scorer.")] = None,
-    as_json: AsJson = False,
+    reach: Annotated[bool, cli.opt("Try to connect to the servers. No key is sent.")] = True,
+    show: Annotated[str | None, cli.opt("Print the configuration file of this scorer.")] = None,
+    as_json: cli.AsJson = False,
 ) -> None:
     """List the scorers: which are installed, configured and reachable."""
     from cpor.semantics.scorer_registry import find_config, find_config_file, scorer_status
@@ -149,31 +152,17 @@ def scorers(
         typer.echo(find_config_file(show).read_text(encoding="utf-8"), nl=False)
         return
     status = scorer_status(reach)
-    if as_json:
-        print_json(status)
-        return
-    print_rich(_table(status))
+    cli.print_result(as_json, lambda: status, lambda: _table(status))
 
 
-def scores_file(said: "ScoredPairs") -> bytes:
-    """The scores as a scene folder keeps them."""
-    from cpor.io import folder_files as files
-
-    relations = [
-        files.ScoreEntry(blocked=a, blocker=b, score=value) for (a, b), value in sorted(said.scores.items())
-    ]
-    return files.encode_json(files.ScoresFile(scorer=said.scorer, relations=relations))
-
-
-def sources_file(scene: "Scene", said: "ScoredPairs", scorer: object) -> bytes:
-    """Provenance of masks and scores, as a scene folder keeps it."""
-    from cpor.io import folder_files as files
+def _scored(scene: "Scene", said: "ScoredPairs", scorer: object) -> "Scene":
+    """The scene with its scores, and where masks and scores come from."""
     from cpor.sources import describe_sources, fingerprint, verified_sources
 
     recorded = verified_sources(scene)
     scored = replace(scene, semantic_scores=said.semantic_scores())
     sources = describe_sources(scored, recorded.segmenter if recorded else None, fingerprint(scorer))
-    return files.encode_json(files.SourcesFile.of(sources))
+    return replace(scored, sources=sources)
 
 
 def replies_file(said: "ScoredPairs") -> bytes:
@@ -190,29 +179,6 @@ def replies_file(said: "ScoredPairs") -> bytes:
     content = {"scorer": said.scorer, "spent": asdict(said.spent), "replies": replies}
     # Half of an emoji, where a reply was cut, becomes the escape that JSON has for it.
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
-
-
-def _summary(said: "ScoredPairs", goal: Path) -> dict[str, object]:
-    return {
-        "scorer": said.scorer,
-        "scores": str(goal),
-        "pairs": len(said.scores),
-        "unanswered": [list(pair) for pair in said.unanswered],
-        "spent": asdict(said.spent),
-        "problems": list(said.problems),
-    }
-
-
-def _spent(said: "ScoredPairs") -> str:
-    spent = said.spent
-    parts = [f"{spent.calls} calls", f"{spent.tokens} tokens"]
-    if spent.money:
-        parts.append(f"{spent.money:.4f} in money")
-    if spent.remembered:
-        parts.append(f"{spent.remembered} replies from the cache")
-    if spent.refused:
-        parts.append(f"{spent.refused} questions not asked: the budget is used up")
-    return f"spent: {', '.join(parts)}"
 
 
 def _table(status: list[dict[str, Any]]) -> "Table":

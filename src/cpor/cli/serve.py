@@ -8,62 +8,45 @@ from typing import Annotated
 
 import typer
 
-from cpor.cli.options import LEARN, MORE, SERVICE
+from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError, MissingExtraError
 
-TokenEnv = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", rich_help_panel=MORE, help="Environment variable with the token of callers."
-    ),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=MORE, help="File with the token of callers."),
-]
+TokenEnv = Annotated[str | None, cli.more("Environment variable with the token of callers.", metavar="NAME")]
+TokenFile = Annotated[Path | None, cli.more("File with the token of callers.", metavar="FILE")]
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(rich_help_panel=LEARN)(label)
-    app.command(rich_help_panel=SERVICE)(serve)
+    app.command(rich_help_panel=cli.LEARN)(label)
+    app.command(rich_help_panel=cli.SERVICE)(serve)
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option(help="Address to listen on. Any but this machine's own needs a token.")
-    ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.")] = 8321,
+    host: Annotated[str, cli.opt("Address to listen on. Any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: cli.Port = 8321,
     token_env: TokenEnv = None,
     token_file: TokenFile = None,
     public_host: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=MORE,
-            help="Host name that a reverse proxy on this machine serves.",
-        ),
+        str | None, cli.more("Host name that a reverse proxy on this machine serves.", metavar="NAME")
     ] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, max=16, help="Number of processes that look at pictures.")
-    ] = 1,
+    workers: Annotated[int, cli.opt("Number of processes that look at pictures.", min=1, max=16)] = 1,
     model: Annotated[
         Path | None,
-        typer.Option(help="Model file of `cpor fit` to decide with; warns when pictures drift away from it."),
+        cli.opt("Model file of `cpor fit` to decide with; warns when pictures drift away from it."),
     ] = None,
     camera: Annotated[
         str | None,
-        typer.Option(
+        cli.opt(
+            "Camera to look through from the page, such as realsense; or a folder of frames, to try.",
             metavar="NAME[=WHICH]|FOLDER",
-            help="Camera to look through from the page, such as realsense; or a folder of frames, to try.",
         ),
     ] = None,
-    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
-    log: Annotated[
-        bool, typer.Option("--log", rich_help_panel=MORE, help="Log one line for every request.")
-    ] = False,
+    open_page: cli.OpenPage = False,
+    log: Annotated[bool, cli.more("Log one line for every request.", "--log")] = False,
 ) -> None:
     """Serve the web page and the REST service, by default to this machine only."""
     _check_installed()
@@ -94,14 +77,12 @@ def label(
         ),
     ],
     out: Annotated[
-        Path, typer.Option(help="Folder for labelled scenes. The same command goes on where it stopped.")
+        Path, cli.opt("Folder for labelled scenes. The same command goes on where it stopped.")
     ] = Path("labelled"),
-    most: Annotated[int, typer.Option(min=8, help="Number of photographs to label.")] = 50,
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.")] = 8321,
-    seed: Annotated[
-        int, typer.Option(min=0, rich_help_panel=MORE, help="Random seed for the photographs drawn.")
-    ] = 0,
-    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    most: Annotated[int, cli.opt("Number of photographs to label.", min=8)] = 50,
+    port: cli.Port = 8321,
+    seed: Annotated[int, cli.more("Random seed for the photographs drawn.", min=0)] = 0,
+    open_page: cli.OpenPage = True,
 ) -> None:
     """Label photographs of your lab in the page; the most instructive first. Then: cpor fit."""
     _check_installed()

@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
+from cpor.cli import options as cli
 from cpor.cli.first_use import start_loops
-from cpor.cli.options import (
-    MORE,
-    SIMULATE,
-    AsJson,
-    EngineOption,
-    RerunOption,
-    Tau,
-    WorkersOption,
-    print_json,
-)
 from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
@@ -26,51 +17,35 @@ if TYPE_CHECKING:
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     for command in (demo, simulate, story):
-        app.command(rich_help_panel=SIMULATE)(command)
+        app.command(rich_help_panel=cli.SIMULATE)(command)
 
 
 def simulate(
-    out: Annotated[Path, typer.Option(help="Folder to write. The same command resumes a stopped run.")],
+    out: Annotated[Path, cli.opt("Folder to write. The same command resumes a stopped run.")],
     split: Annotated[
-        str | None, typer.Option(help="Make the standard split: dev (550 cases) or test (1,800 cases).")
+        str | None, cli.opt("Make the standard split: dev (550 cases) or test (1,800 cases).")
     ] = None,
-    scenes: Annotated[int | None, typer.Option(help="Number of scenes, for a data set of your own.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for the scenes.")] = 0,
-    tier: Annotated[
-        str, typer.Option(help="How deep the target lies: easy, medium, hard, or all in turn.")
-    ] = "all",
-    container: Annotated[
-        str, typer.Option(rich_help_panel=MORE, help="Where the objects lie: bin or table.")
-    ] = "bin",
-    density: Annotated[
-        str, typer.Option(rich_help_panel=MORE, help="Number of objects: loose, dense or heaped.")
-    ] = "dense",
+    scenes: Annotated[int | None, cli.opt("Number of scenes, for a data set of your own.")] = None,
+    seed: Annotated[int, cli.opt("Random seed for the scenes.", min=0)] = 0,
+    tier: Annotated[str, cli.opt("How deep the target lies: easy, medium, hard, or all in turn.")] = "all",
+    container: Annotated[str, cli.more("Where the objects lie: bin or table.")] = "bin",
+    density: Annotated[str, cli.more("Number of objects: loose, dense or heaped.")] = "dense",
     sensor: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=MORE,
-            help="Camera faults: none, default, harsh, realsense, phoxi, kinect or zed.",
-        ),
+        str, cli.more("Camera faults: none, default, harsh, realsense, phoxi, kinect or zed.")
     ] = "default",
-    size: Annotated[str, typer.Option(rich_help_panel=MORE, help="Image size in pixels.")] = "640x480",
-    lift: Annotated[
-        bool,
-        typer.Option(
-            "--lift", rich_help_panel=MORE, help="Also test what lifts what; takes seconds per scene."
-        ),
-    ] = False,
+    size: Annotated[str, cli.more("Image size in pixels.")] = "640x480",
+    lift: Annotated[bool, cli.more("Also test what lifts what; takes seconds per scene.", "--lift")] = False,
     removed: Annotated[
         int,
-        typer.Option(
+        cli.more(
+            "Take out up to this many blockers in a right order first, as in the middle of a run.",
             min=0,
             max=30,
-            rich_help_panel=MORE,
-            help="Take out up to this many blockers in a right order first, as in the middle of a run.",
         ),
     ] = 0,
-    workers: WorkersOption = 1,
-    engine: EngineOption = "local",
-    as_json: AsJson = False,
+    workers: cli.WorkersOption = 1,
+    engine: cli.EngineOption = "local",
+    as_json: cli.AsJson = False,
 ) -> None:
     """Make labelled scene folders of simulated clutter."""
     from cpor.sim.physics.installed import require_mujoco
@@ -92,7 +67,7 @@ def simulate(
         manifest = write_dataset(plan, out, workers, progress, engine)
     if as_json:
         counts = {"cases": len(manifest.cases), "n_cases": manifest.n_cases, "n_cyclic": manifest.n_cyclic}
-        print_json({"out": str(out), **counts})
+        cli.print_json({"out": str(out), **counts})
         return
     tiers = ", ".join(f"{count} {name}" for name, count in manifest.n_cases.items() if count)
     cyclic = ", ".join(f"{count} in {name}" for name, count in manifest.n_cyclic.items())
@@ -101,36 +76,21 @@ def simulate(
 
 def demo(
     seed: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Random seed for the heap and the camera noise. 5 ends well; not every one does."
-        ),
+        int, cli.opt("Random seed for the heap and the camera noise. 5 ends well; not every one does.", min=0)
     ] = 5,
-    tier: Annotated[str, typer.Option(help="How deep the target lies: easy, medium, hard or any.")] = "hard",
+    tier: Annotated[str, cli.opt("How deep the target lies: easy, medium, hard or any.")] = "hard",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the story and the record. (default: a new one in out/)")
+        Path | None, cli.opt("Folder for the story and the record. (default: a new one in out/)")
     ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=MORE, help="Model file that `cpor fit` wrote. (default: bundled)"),
-    ] = None,
-    eyes: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=MORE,
-            help="networks: our networks find and score objects; truth: true masks, no scores.",
-        ),
-    ] = "networks",
+    model: Annotated[Path | None, cli.more("Model file that `cpor fit` wrote. (default: bundled)")] = None,
+    eyes: cli.EyesName = "networks",
     mode: Annotated[
-        str | None,
-        typer.Option(help="How much risk to take: cautious, balanced or bold. (default: balanced)"),
+        str | None, cli.opt("How much risk to take: cautious, balanced or bold. (default: balanced)")
     ] = None,
-    tau: Tau = None,
-    film: Annotated[
-        bool, typer.Option(rich_help_panel=MORE, help="Add an animation of the arm to the story.")
-    ] = True,
-    rerun: RerunOption = None,
-    as_json: AsJson = False,
+    tau: cli.Tau = None,
+    film: Annotated[bool, cli.more("Add an animation of the arm to the story.")] = True,
+    rerun: cli.RerunOption = None,
+    as_json: cli.AsJson = False,
 ) -> None:
     """Fetch a buried object from a simulated bin with a simulated robot arm.
 
@@ -154,14 +114,14 @@ def demo(
     show = DemoShow(out or _free_folder(Path("out"), f"demo_{seed}"), quiet=as_json, film=film, rerun=rerun)
     told = show.run(seed, chosen, model, seen_by, parse_mode(mode or UNATTENDED_MODE), tau)
     if as_json:
-        print_json(told)
+        cli.print_json(told)
     if not told["retrieved"]:
         raise typer.Exit(1)
 
 
 def story(
     run: Annotated[Path, typer.Argument(help="Folder of a recorded run.")],
-    out: Annotated[Path, typer.Option(help="HTML page to write, such as story.html.")],
+    out: Annotated[Path, cli.opt("HTML page to write, such as story.html.")],
 ) -> None:
     """Write a recorded run as one HTML page, with a picture of every step."""
     from cpor.viz.story import story_of_run, write_story
@@ -169,10 +129,7 @@ def story(
     told = story_of_run(run)
     if out.is_dir():
         raise InvalidSettingError(f"{out} is a folder; --out must be a file")
-    if not out.parent.is_dir():
-        raise InvalidSettingError(
-            f"the folder {out.parent} does not exist; create it, or choose another --out"
-        )
+    cli.require_parent(out)
     write_story(told, out)
     typer.echo(f"{len(told.cycles)} steps. Wrote {out}.")
 

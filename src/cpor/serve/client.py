@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 import httpx
 import numpy as np
@@ -18,26 +18,28 @@ from cpor.io.scene_folder import encode_scene, read_scene_folder
 from cpor.learn.modes import Mode
 from cpor.relations import ObstructionPosterior
 from cpor.scene import Observation, Scene
-from cpor.serve.api.messages import (
-    ControlRequest,
+from cpor.serve.api.answered import (
     CorrectReply,
-    CorrectRequest,
     DecideReply,
-    DecideRequest,
     ErrorReply,
     ExampleMessage,
     ExplainReply,
-    ExplainRequest,
     HealthReply,
     PlanReply,
-    PlanRequest,
     RunEvent,
     RunReply,
     SceneDecideReply,
-    SceneDecideRequest,
     SceneReply,
 )
-from cpor.serve.api.messages.base import validated
+from cpor.serve.api.asked import (
+    ControlRequest,
+    CorrectRequest,
+    DecideRequest,
+    ExplainRequest,
+    PlanRequest,
+    SceneDecideRequest,
+    validated,
+)
 
 SentPicture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path | str | bytes
 """A scene, a frame, pixels, a scene folder, or an image file or its content."""
@@ -63,7 +65,6 @@ class SentFiles(TypedDict, total=False):
 
 
 _Any = TypeVar("_Any")
-_Reply = TypeVar("_Reply", bound=BaseModel)
 _Asked = TypeVar("_Asked", DecideRequest, ExplainRequest, PlanRequest)
 
 
@@ -136,7 +137,7 @@ class Client:
 
     def examples(self) -> list[ExampleMessage]:
         """Scenes that come with the service."""
-        return _read(TypeAdapter(list[ExampleMessage]), self._send("GET", "/v1/examples"))
+        return self._ask(list[ExampleMessage], "GET", "/v1/examples")
 
     def example_picture(self, name: str) -> bytes:
         """The photograph of an example, a PNG file."""
@@ -266,12 +267,19 @@ class Client:
         except httpx.HTTPError as error:
             raise _unreachable(self._http, error) from error
 
-    def _post(self, reply: type[_Reply], path: str, message: BaseModel) -> _Reply:
+    def _post(self, reply: type[_Any], path: str, message: BaseModel) -> _Any:
         headers = {"Content-Type": "application/json"}
         return self._ask(reply, "POST", path, content=message.model_dump_json(), headers=headers)
 
-    def _ask(self, reply: type[_Reply], method: str, path: str, **request: Any) -> _Reply:
-        return _read(TypeAdapter(reply), self._send(method, path, **request))
+    def _ask(self, reply: type[_Any], method: str, path: str, **request: Any) -> _Any:
+        response = self._send(method, path, **request)
+        try:
+            return TypeAdapter(reply).validate_json(response.content)
+        except ValidationError:
+            raise ServiceError(
+                "the answer is none of this version's; are client and service of the same version?",
+                response.status_code,
+            ) from None
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
         """Send a request; where the service is busy, again after as long as it says."""
@@ -283,25 +291,21 @@ class Client:
                 raise _unreachable(self._http, error) from error
             if response.is_success:
                 return response
-            pause = _retry_after(response)
-            if pause is None or time.monotonic() + pause > until:
+            pause = response.headers.get("retry-after", "")
+            can_wait = response.status_code in (429, 503) and pause.isdigit()
+            if not can_wait or time.monotonic() + float(pause) > until:
                 raise _refused(response)
-            time.sleep(pause)
+            time.sleep(float(pause))
 
 
 def _as_request(
     kind: type[_Asked], scene: DecideRequest | PlanRequest | ObstructionPosterior, settings: dict[str, Any]
 ) -> _Asked:
     if isinstance(scene, ObstructionPosterior):
-        asked: dict[str, Any] = {
-            "objects": list(scene.objects),
-            "target": scene.target,
-            "relations": [r._asdict() for r in scene.relations()],
-            "unseen": scene.unseen,
-        }
-    else:
-        asked = scene.model_dump()
-    return validated(kind, asked | settings)
+        relations = [r._asdict() for r in scene.relations()]
+        asked = {"objects": list(scene.objects), "target": scene.target, "relations": relations}
+        return validated(kind, asked | {"unseen": scene.unseen} | settings)
+    return validated(kind, scene.model_dump() | settings)
 
 
 def _parts(
@@ -320,14 +324,10 @@ def _parts(
         content = {name: data for name, data in files.items() if name in frame | masks}
     else:
         content["rgb"] = encode_png(picture) if isinstance(picture, np.ndarray) else _content(picture)
-    masks_given = ("instances", given.get("instances")), ("amodal", given.get("amodal"))
-    for name, file in (("depth", depth), *masks_given):
-        if file is not None:
-            content[name] = _content(file)
-    if (camera := given.get("camera")) is not None:
-        content["camera"] = camera.encode()
-    if (unit_m := given.get("depth_unit_m")) is not None:
-        content["depth_unit_m"] = str(unit_m).encode()
+    for name, value in {"depth": depth, **given}.items():
+        if value is not None:
+            is_text = name in ("camera", "depth_unit_m")
+            content[name] = str(value).encode() if is_text else _content(cast(FileLike, value))
     is_file = {"rgb", "depth", "instances", "amodal"}
     return {name: (name if name in is_file else None, data) for name, data in content.items()}
 
@@ -339,22 +339,6 @@ def _content(file: FileLike) -> bytes:
         return Path(file).read_bytes()
     except OSError as error:
         raise InvalidSettingError(f"cannot read {file}: {error.strerror}") from None
-
-
-def _read(reply: TypeAdapter[_Any], response: httpx.Response) -> _Any:
-    try:
-        return reply.validate_json(response.content)
-    except ValidationError:
-        raise ServiceError(
-            "the answer is none of this version's; are client and service of the same version?",
-            response.status_code,
-        ) from None
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds after which to come back; None where that is of no use."""
-    said = response.headers.get("retry-after", "")
-    return float(said) if response.status_code in (429, 503) and said.isdigit() else None
 
 
 def _refused(response: httpx.Response) -> ServiceError:

@@ -1,6 +1,5 @@
 """An answer for people to keep: a picture, its JSON, and one HTML page that needs nothing else."""
 
-import io
 import json
 import re
 from html import escape
@@ -16,10 +15,10 @@ from cpor.infer.explain import explain
 from cpor.infer.plan import LARGEST_PLAN, plan
 from cpor.io.whole_files import write_bytes, write_text
 from cpor.pipeline import UNSEEN
-from cpor.viz.card import NameOf, changes_of, say_change, say_graph, say_next, say_question
+from cpor.viz.card import changes_of, say_change, say_graph, say_next, say_question
 from cpor.viz.overlay import LEAST_P, WIDTH, Marks, draw_scene, encode_picture, relations_to_draw
 from cpor.viz.page_parts import image, score_bars, whole_page
-from cpor.viz.words import namer, percent, say_certificate, say_step, say_success, say_why, sentence
+from cpor.viz.words import NameOf, namer, percent, say_certificate, say_step, say_success, say_why, sentence
 
 PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
 """What `write_answer` writes."""
@@ -33,28 +32,23 @@ _STATES = {"fail": "Failed", "doubt": "In doubt"}
 def draw_answer(answer: Answer, width: int | None = None) -> Image.Image:
     """The photograph in its own colours: outlines, numbers, names, obstructions, the action.
 
-    Args:
-        answer: With a view.
-        width: Width of the picture; None: that of the photograph, so that its pixels can be asked for. [px]
+    As wide as the photograph, so that its pixels can be asked for, unless `width` says otherwise. [px]
     """
     assert answer.view is not None
+    return draw_scene(
+        answer.view.scene, marks_of_answer(answer), width or answer.view.scene.observation.shape[1]
+    )
+
+
+def marks_of_answer(answer: Answer) -> Marks:
+    """What to draw on the picture of an answer."""
     posterior, target = answer.posterior, answer.target
     relations = {} if posterior is None else relations_to_draw(posterior)
-    marks = Marks(target if isinstance(target, int) else None, answer.action, relations)
-    return draw_scene(answer.view.scene, marks, width or answer.view.scene.observation.shape[1])
+    return Marks(target if isinstance(target, int) else None, answer.action, relations)
 
 
 def write_answer(answer: Answer, folder: Path, graphs: int = 3) -> Image.Image:
-    """Write picture, JSON and page of an answer into a folder, made if absent.
-
-    Args:
-        answer: With a view.
-        folder: Where to; files of an earlier answer are replaced.
-        graphs: How many of the likeliest graphs the JSON lists.
-
-    Returns:
-        The picture.
-    """
+    """Write picture, JSON with so many graphs, and page of an answer into a folder; return the picture."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -62,9 +56,7 @@ def write_answer(answer: Answer, folder: Path, graphs: int = 3) -> Image.Image:
             f"cannot create the folder {folder}: {error.strerror}; choose another --out"
         ) from None
     picture = draw_answer(answer)
-    buffer = io.BytesIO()
-    picture.save(buffer, format="PNG")
-    write_bytes(folder / PICTURE, buffer.getvalue())
+    write_bytes(folder / PICTURE, encode_picture(picture, kind="PNG"))
     said = json.dumps(answer.to_json(graphs), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / RECORD, said + "\n")
     write_text(folder / PAGE, answer_page(answer))

@@ -1,8 +1,8 @@
 """A decision as a card in the terminal: what to do, how sure, why, and what would change it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -16,22 +16,18 @@ from cpor.infer.explain import Explanation, RelationEffect
 from cpor.infer.graphs import GraphShare
 from cpor.infer.robust import LARGEST_FACTOR
 from cpor.relations import Label
-from cpor.viz.score_bar import score_bar
+from cpor.viz.score_bar import say_score, score_table
+from cpor.viz.words import (
+    NOBODY_SEGMENTED,
+    NameOf,
+    clean,
+    say_certificate,
+    say_likeliest,
+    say_success,
+)
 
 if TYPE_CHECKING:
     from cpor.answer import Answer
-
-
-def clean(label: object) -> str:
-    """A label as it can be shown: control characters would act on the terminal, so they are replaced."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(label))
-
-
-NOBODY_SEGMENTED = "something that nobody segmented"
-"""What is called so may lie there, and has no place in the picture."""
-
-NameOf: TypeAlias = Callable[[Label], str]
-"""From an object's label to what it is called on the card, such as `4 red box`."""
 
 
 def say_action(action: Action, name: NameOf = clean) -> str:
@@ -41,41 +37,19 @@ def say_action(action: Action, name: NameOf = clean) -> str:
     return f"{'grasp' if isinstance(action, Grasp) else 'remove'} {name(action.obj)}"
 
 
-def say_success(p_success: float | None, decision: Decision) -> str:
-    """How often such an action is right, where that was measured, and what that means for its score."""
-    if p_success is None:
-        return ""
-    rate = percent(p_success)
-    said = f"Checked on labelled scenes, actions with such a score were right {rate} of the time."
-    score = 0.0 if isinstance(decision.action, Defer) else decision.scores.get(decision.action.obj, 0.0)
-    return f"{said} So count on {rate}: the score promises too much." if score - p_success > 0.1 else said
-
-
-def percent(p: float) -> str:
-    """A probability in words; never 0% or 100%, which few things are."""
-    return ">99%" if p > 0.99 else "<1%" if p < 0.01 else f"{p:.0%}"
-
-
 def decision_card(
     explanation: Explanation,
     p_success: float | None = None,
     notes: tuple[str, ...] = (),
     names: Mapping[Label, str] | None = None,
 ) -> Panel:
-    """The card for one decision.
-
-    Args:
-        explanation: The decision and why.
-        p_success: How often an action with such a score succeeds, where that was calibrated.
-        notes: What else a person should know, a line each.
-        names: What objects are called, by label, where they have names.
-    """
+    """The card for one decision: `notes` a line each, `names` of objects by label."""
     name = _namer(explanation, names or {})
     decision = explanation.decision
     parts: list[RenderableType] = [
         Text(_reason(explanation, name)),
         Text(),
-        _score_table(explanation, name),
+        score_table(decision, explanation.target, name, 10, LEAST_SHOWN),
         Text(),
     ]
     if success := say_success(p_success, decision):
@@ -107,14 +81,7 @@ def decision_card(
 
 
 def short_card(answer: "Answer", explanation: Explanation, question: str | None, ways: str = "") -> Panel:
-    """The card in five lines: the action, why, the promise, one doubt, the next step.
-
-    Args:
-        answer: The decision with its promise and checks.
-        explanation: Why it was made.
-        question: What to ask a person next; None: nothing.
-        ways: How to reply here.
-    """
+    """The card in five lines: the action, why, the promise, one doubt, the next step with ways to reply."""
     names, decision = answer.names, explanation.decision
     name = _namer(explanation, names)
     lines = [_reason(explanation, name), _say_promise(answer)]
@@ -124,13 +91,7 @@ def short_card(answer: "Answer", explanation: Explanation, question: str | None,
 
 
 def say_next(action: Action, question: str | None, ways: str = "") -> str:
-    """The next step: the question to answer, or what to do after the action.
-
-    Args:
-        action: What was decided.
-        question: What to ask a person next; None: nothing.
-        ways: How to reply here.
-    """
+    """The next step: the question to answer, or what to do after the action."""
     if question is not None:
         return f"Question: {question} {ways}".rstrip()
     if isinstance(action, Defer):
@@ -138,6 +99,9 @@ def say_next(action: Action, question: str | None, ways: str = "") -> str:
     what = "check that the target is out" if isinstance(action, Grasp) else "decide anew"
     return f"Next: act, then look again and {what}."
 
+
+LEAST_SHOWN = 5e-4
+"""Actions less likely than this have no row of their own."""
 
 LEAST_DOUBT = 0.02
 """Probability of something unsegmented that is worth a line."""
@@ -171,7 +135,7 @@ def _say_unseen(explanation: Explanation, least: float = 0.0) -> str:
     low, high = explanation.decision.interval(explanation.unseen)
     if high > 0.99 and low < 0.01:
         return "What hides part of it was not segmented, or lies outside of the picture: that is not known."
-    share = _say_score(explanation.decision, explanation.unseen)
+    share = say_score(explanation.decision, explanation.unseen)
     return f"With probability {share} {NOBODY_SEGMENTED} is in its way." if high > least else ""
 
 
@@ -195,8 +159,9 @@ def _reason(explanation: Explanation, name: NameOf) -> str:
     decision, target = explanation.decision, name(explanation.target)
     action = decision.action
     if isinstance(action, Defer):
-        return f"Asked for {target}. Not acting: {decision.why_deferred}.{_say_best(explanation, name)}"
-    score, kept = _say_score(decision, action.obj), _say_kept(decision, action.obj)
+        best = say_likeliest(decision, explanation.target, name, say_score, f"{decision.tau:.1%}")
+        return f"Asked for {target}. Not acting: {decision.why_deferred}.{best}"
+    score, kept = say_score(decision, action.obj), _say_kept(decision, action.obj)
     if isinstance(action, Grasp):
         return f"Asked for {target}. Nothing obstructs it with probability {score}.{kept}"
     return (
@@ -207,7 +172,7 @@ def _reason(explanation: Explanation, name: NameOf) -> str:
 
 def _say_kept(decision: Decision, label: Label) -> str:
     """What the likeliest graphs alone say, where that is acted on and not the lower end of the interval."""
-    if decision.method not in LISTING or "%" not in _say_score(decision, label).partition(" to ")[2]:
+    if decision.method not in LISTING or "%" not in say_score(decision, label).partition(" to ")[2]:
         return ""
     return (
         f" The {decision.certificate.k} likeliest arrangements give {decision.scores[label]:.1%}, and "
@@ -215,59 +180,14 @@ def _say_kept(decision: Decision, label: Label) -> str:
     )
 
 
-def _say_best(explanation: Explanation, name: NameOf) -> str:
-    """The likeliest action and what it lacks, where the threshold alone is why nothing is done."""
-    decision = explanation.decision
-    doable = [label for label in decision.scores if label != explanation.unseen]
-    if not (isinstance(decision.action, Defer) and decision.action.reason == "weak_evidence" and doable):
-        return ""
-    best = max(doable, key=lambda label: decision.scores[label])
-    verb = "grasp" if best == explanation.target else "remove"
-    score = _say_score(decision, best)
-    return (
-        f" The likeliest, to {verb} {name(best)}, is right with probability {score}; it acts above "
-        f"{decision.tau:.1%}."
-    )
-
-
-def _score_table(explanation: Explanation, name: NameOf) -> Table:
-    decision = explanation.decision
-    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
-    table.add_column("action", min_width=10, overflow="fold")
-    table.add_column("P(right)", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    seen = [label for label in decision.scores if label != explanation.unseen]
-    ranked = sorted(seen, key=lambda label: -decision.interval(label)[1])
-    likely = [label for label in ranked if decision.interval(label)[1] >= 5e-4] or ranked[:1]
-    for label in likely[:10]:
-        verb = "grasp" if label == explanation.target else "remove"
-        bar = score_bar(*decision.interval(label), decision.tau)
-        table.add_row(Text(f"{verb} {name(label)}"), _say_score(decision, label), bar)
-    if rest := len(ranked) - len(likely[:10]):
-        table.add_row(f"… {rest} more", "<0.1%" if len(likely) <= 10 else "", "")
-    return table
-
-
-def _say_score(decision: Decision, label: Label) -> str:
-    """The score of an object; where that is not known exactly, the interval that is proven."""
-    low, high = decision.interval(label)
-    return f"{decision.scores[label]:.1%}" if high - low < 5e-4 else f"{low:.1%} to {high:.1%}"
-
-
 def _certificate(decision: Decision) -> str:
-    certificate = decision.certificate
     act = f"Acts above tau = {decision.tau:.3g} (the mark)."
     if decision.unanswered_range is not None:
-        if certificate.epsilon >= 1.0:
+        if decision.certificate.epsilon >= 1.0:
             return f"{act} Too many answers are missing to try them all; the ranges are what is certain."
         return f"{act} The ranges cover every value that the missing answers could have."
     mu = "" if decision.mu is None else f" Belief discarded as contradictory: {decision.mu:.1%}."
-    if certificate.exact:
-        return f"{act} Exact: summed over every arrangement that admits a removal order.{mu}"
-    bound = f"{certificate.k} arrangements looked at; each probability within {certificate.epsilon:.3f}"
-    if certificate.certified:
-        return f"{act} {bound}; proven to be the action exact inference takes.{mu}"
-    return f"{act} {bound}; NOT proven ({certificate.kind}): exact inference may choose another action.{mu}"
+    return f"{act} {say_certificate(decision)}{mu}"
 
 
 def _say_robust(factor: float, decision: Decision) -> str:

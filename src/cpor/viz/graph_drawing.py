@@ -3,8 +3,8 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import TypeAlias
 
 from cpor.paper.runs.record import CaseRecord
 from cpor.paper.runs.report import edges_on_cycles
@@ -94,13 +94,8 @@ _MOST_NUMBERS = 14
 """Above this many relations their probabilities are only shown when pointed at."""
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Centre of a box, and the row it lies in."""
-
-    x: float
-    y: float
-    row: int
+_Place: TypeAlias = tuple[float, float, int]
+"""x and y of the centre of a box, and the row it lies in."""
 
 
 def draw_graph(record: CaseRecord) -> str:
@@ -112,12 +107,12 @@ def draw_graph(record: CaseRecord) -> str:
     widest = max(len(row) for row in rows)
     width = widest * _STEP_X + 2 * _MARGIN
     height = (len(rows) - 1) * _STEP_Y + _BOX_H + 2 * _MARGIN + 16
-    places = {}
+    places: dict[FileLabel, _Place] = {}
     for level, row in enumerate(rows):
         left = (width - len(row) * _STEP_X) / 2
         y = height - _MARGIN - 8 - _BOX_H / 2 - level * _STEP_Y
         for k, label in enumerate(row):
-            places[label] = _Place(left + (k + 0.5) * _STEP_X, y, level)
+            places[label] = (left + (k + 0.5) * _STEP_X, y, level)
     cyclic = edges_on_cycles(record)
     numbers = len(record.relations) <= _MOST_NUMBERS
     counts = f"{len(record.objects)} objects, {len(record.relations)} relations"
@@ -126,9 +121,12 @@ def draw_graph(record: CaseRecord) -> str:
     true = {(pair.blocked, pair.blocker) for pair in (record.truth and record.truth.relations) or ()}
     both = {(relation.blocked, relation.blocker) for relation in record.relations}
     for k, relation in enumerate(record.relations):
-        is_true = (relation.blocked, relation.blocker) in true
+        start, end = places[relation.blocked], places[relation.blocker]
+        # Bent where it is long, or where the opposite arrow is drawn too.
         two_way = (relation.blocker, relation.blocked) in both
-        parts.append(_edge(places, relation, k in cyclic, is_true, two_way, numbers))
+        bend = 40 if abs(end[2] - start[2]) != 1 else 26 if two_way else 0
+        is_true = (relation.blocked, relation.blocker) in true
+        parts.append(_edge(relation, start, end, bend, (k in cyclic, is_true), numbers))
     reached = _reached(record)
     parts += [_box(record, label, place, label in reached) for label, place in places.items()]
     return "\n".join([*parts, "</svg>"])
@@ -158,7 +156,7 @@ def _box(record: CaseRecord, label: FileLabel, place: _Place, matters: bool) -> 
     said = [name for name, holds in marks if holds and name != "aside"]
     if decision is not None:
         said.append(f"score {decision.scores[str(label)]:.3f}")
-    x, y = place.x - _BOX_W / 2, place.y - _BOX_H / 2
+    x, y = place[0] - _BOX_W / 2, place[1] - _BOX_H / 2
     ring = (
         f'<rect class="ring" x="{x - 4}" y="{y - 4}" width="{_BOX_W + 8}" height="{_BOX_H + 8}" rx="9"/>'
         if label == record.target
@@ -168,38 +166,25 @@ def _box(record: CaseRecord, label: FileLabel, place: _Place, matters: bool) -> 
     return (
         f'<g class="{style}"><title>{escape(text)}: {escape(", ".join(said))}</title>{ring}'
         f'<rect x="{x}" y="{y}" width="{_BOX_W}" height="{_BOX_H}" rx="6"/>'
-        f'<text x="{place.x}" y="{place.y + 4}" text-anchor="middle">{escape(short)}{tick}</text></g>'
+        f'<text x="{place[0]}" y="{place[1] + 4}" text-anchor="middle">{escape(short)}{tick}</text></g>'
     )
 
 
 def _edge(
-    places: dict[FileLabel, _Place],
-    relation: RelationRecord,
-    cyclic: bool,
-    is_true: bool,
-    two_way: bool,
-    number: bool,
+    relation: RelationRecord, start: _Place, end: _Place, bend: float, marks: tuple[bool, bool], number: bool
 ) -> str:
-    start, end = places[relation.blocked], places[relation.blocker]
-    dx, dy = end.x - start.x, end.y - start.y
+    """An arrow from an object to what may obstruct it, bent to one side; `marks`: on a cycle, true."""
+    (cyclic, is_true), p = marks, relation.p
+    dx, dy = end[0] - start[0], end[1] - start[1]
     length = math.hypot(dx, dy)
-    far = abs(end.row - start.row) != 1
-    bend = 40 if far else 26 if two_way else 0
-    # Bent to one side as seen along the arrow, so that two opposite arrows part.
-    middle_x, middle_y = (
-        (start.x + end.x) / 2 - dy / length * bend,
-        (start.y + end.y) / 2 + dx / length * bend,
-    )
+    # To one side as seen along the arrow, so that two opposite arrows part.
+    middle_x = (start[0] + end[0]) / 2 - dy / length * bend
+    middle_y = (start[1] + end[1]) / 2 + dx / length * bend
     x1, y1 = _border(start, middle_x, middle_y, 1)
     x2, y2 = _border(end, middle_x, middle_y, 4)
-    p = relation.p
     thick = 1.0 if p is None else 0.6 + 3.4 * p
-    style = " ".join(
-        [
-            "edge",
-            *(word for word, holds in (("cycle", cyclic), ("gap", p is None), ("true", is_true)) if holds),
-        ]
-    )
+    words = ("cycle", cyclic), ("gap", p is None), ("true", is_true)
+    style = " ".join(["edge", *(word for word, holds in words if holds)])
     shown = "no answer" if p is None else f"{p:.3f}"
     said = f"{relation.blocker} obstructs {relation.blocked}: {shown}"
     said += (", on a cycle" if cyclic else "") + (", true" if is_true else "")
@@ -211,9 +196,8 @@ def _edge(
     text = ""
     if number:
         at_x, at_y = (x1 + 2 * middle_x + x2) / 4, (y1 + 2 * middle_y + y2) / 4
-        short = "?" if p is None else f"{p:.2f}"
-        tick = " ✓" if is_true else ""
-        text = f'<text x="{at_x:.1f}" y="{at_y + 4:.1f}" text-anchor="middle">{short}{tick}</text>'
+        short = ("?" if p is None else f"{p:.2f}") + (" ✓" if is_true else "")
+        text = f'<text x="{at_x:.1f}" y="{at_y + 4:.1f}" text-anchor="middle">{short}</text>'
     return (
         f'<g class="{style}"><title>{escape(said)}</title>'
         f'<path d="M{x1:.1f} {y1:.1f}Q{middle_x:.1f} {middle_y:.1f} {x2:.1f} {y2:.1f}" '
@@ -223,8 +207,7 @@ def _edge(
 
 def _border(place: _Place, toward_x: float, toward_y: float, gap: float) -> tuple[float, float]:
     """Where the line from a box's centre toward a point leaves the box, and a little further."""
-    dx, dy = toward_x - place.x, toward_y - place.y
-    reach = min(
-        (_BOX_W / 2 + gap) / abs(dx) if dx else math.inf, (_BOX_H / 2 + gap) / abs(dy) if dy else math.inf
-    )
-    return place.x + dx * min(reach, 1.0), place.y + dy * min(reach, 1.0)
+    dx, dy = toward_x - place[0], toward_y - place[1]
+    sides = ((_BOX_W / 2 + gap, dx), (_BOX_H / 2 + gap, dy))
+    reach = min((half / abs(d) for half, d in sides if d), default=1.0)
+    return place[0] + dx * min(reach, 1.0), place[1] + dy * min(reach, 1.0)

@@ -10,23 +10,19 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
-from cpor.decision import Decision, Defer
+from cpor.decision import Defer
 from cpor.relations import Label
 from cpor.robot.cycle import Cycle
-from cpor.scene import Scene
-from cpor.viz.score_bar import score_bar
+from cpor.viz.score_bar import score_table
 from cpor.viz.words import (
-    OUTCOMES,
     namer,
     names_in,
-    ranked_scores,
+    say_all,
     say_certificate,
+    say_outcome,
     say_step,
-    say_success,
-    say_why,
     sentence,
     with_names,
 )
@@ -37,12 +33,7 @@ _MOST_PAST = 5
 
 
 class LiveView:
-    """Shows a loop while it runs; use it in a `with` statement.
-
-    Args:
-        title: What is going on, one line.
-        console: Where to; standard error is a good choice where standard output holds results.
-    """
+    """Shows a loop while it runs; use it in a `with` statement."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
@@ -85,9 +76,7 @@ class LiveView:
         name = namer(cycle.scene)
         decision = replace(decision, action=cycle.action)
         headline = say_step(cycle.action, name)
-        why = " ".join(
-            filter(None, (say_why(decision, target, name), say_success(cycle.p_success, decision)))
-        )
+        why = say_all(decision, target, name, cycle.p_success)
         deferred = isinstance(cycle.action, Defer)
         self._status = "" if deferred else "The arm moves …"
         if self._live is None:
@@ -97,7 +86,7 @@ class LiveView:
             Text(f"Step {cycle.index + 1}: {headline}", style="bold yellow" if deferred else "bold green"),
             Text(why),
             Text(),
-            score_table(cycle.scene, target, decision),
+            score_table(decision, target, lambda obj: f"{obj} {name(obj).removeprefix('the ')}", _MOST_ROWS),
             Text(say_certificate(decision), style="dim"),
         )
         self._draw()
@@ -110,9 +99,8 @@ class LiveView:
         self._names |= names_in(cycle.scene)
         headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
         outcome = cycle.outcome
-        came = "Nothing was moved." if outcome is None else f"{OUTCOMES[outcome.kind]}: {outcome.detail}"
-        said = (sentence(words) for words in (came, verdict, *cycle.notes) if words)
-        words = with_names(" ".join(said), name)
+        said = (sentence(with_names(each, name)) for each in (verdict, *cycle.notes) if each)
+        words = " ".join((say_outcome(cycle, name), *said))
         if self._live is None:
             self._line(f"  {words}")
             return
@@ -137,22 +125,3 @@ class LiveView:
         width = min(100, self._console.width)
         self._live.update(Panel(Group(*parts), title=escape(self._title), title_align="left", width=width))
         self._live.refresh()
-
-
-def score_table(scene: Scene, target: int, decision: Decision) -> Table:
-    """The objects with badge, name and score as a bar; the target starred, the choice marked."""
-    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
-    for title in ("", "id", "object", "P(right)"):
-        table.add_column(title, justify="right" if title in ("id", "P(right)") else "left")
-    table.add_column("", no_wrap=True)
-    name = namer(scene)
-    action = decision.action
-    chosen = None if isinstance(action, Defer) else action.obj
-    for obj, low, high in ranked_scores(decision, _MOST_ROWS):
-        sign = ("▶" if obj == chosen else " ") + ("★" if obj == target else " ")
-        number = f"{low:.0%}" if high - low < 5e-3 else f"{low:.0%} to {high:.0%}"
-        words = Text(name(obj).removeprefix("the "), style="bold" if obj == chosen else "")
-        table.add_row(sign, str(obj), words, number, score_bar(low, high, decision.tau))
-    if len(decision.scores) > _MOST_ROWS:
-        table.add_row("", "", Text(f"and {len(decision.scores) - _MOST_ROWS} more", style="dim"), "", "")
-    return table

@@ -9,7 +9,7 @@ import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int32, UInt8
@@ -36,6 +36,9 @@ from cpor.viz.overlay_marks import (
     thing_colour,
 )
 
+if TYPE_CHECKING:
+    from cpor.robot.cycle import Cycle
+
 WIDTH = 960
 """Pictures are brought to this width, so that the words on them can be read. [px]"""
 
@@ -58,12 +61,14 @@ class Marks:
         action: What was decided; None before it was.
         p_obstructs: Probability that `blocker` obstructs `blocked`; None where there is no answer.
         names: Whether the objects' names stand beside their badges.
+        all_hidden: Whether the hidden part of every object is hatched, not only of those that count.
     """
 
     target: int | None = None
     action: Action | None = None
     p_obstructs: Mapping[BlockedBy, float | None] = field(default_factory=dict)
     names: bool = True
+    all_hidden: bool = False
 
 
 def relations_to_draw(posterior: ObstructionPosterior) -> dict[BlockedBy, float | None]:
@@ -72,6 +77,12 @@ def relations_to_draw(posterior: ObstructionPosterior) -> dict[BlockedBy, float 
         BlockedBy(int(r.blocked), int(r.blocker)): r.p  # type: ignore[call-overload]
         for r in posterior.relations()
     }
+
+
+def marks_of(cycle: "Cycle") -> Marks:
+    """What to draw on the picture of a cycle."""
+    p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
+    return Marks(cycle.target, cycle.action, p_obstructs)
 
 
 def window_around(scene: Scene, margin: float = 0.08) -> Window | None:
@@ -89,14 +100,7 @@ def window_around(scene: Scene, margin: float = 0.08) -> Window | None:
 
 
 def draw_scene(scene: Scene, marks: Marks, width: int = WIDTH, window: Window | None = None) -> Image.Image:
-    """The picture.
-
-    Args:
-        scene: What the camera saw; without masks only the photograph is shown.
-        marks: What to draw on it.
-        width: Width of the picture; the photograph is scaled to it. [px]
-        window: Show this part only; None: all of it.
-    """
+    """The picture, scaled to a width in pixels; of a window of the photograph, where one is given."""
     height, whole = scene.observation.shape
     left, top, right, bottom = window or (0, 0, whole, height)
     seen = np.asarray(scene.observation.rgb[top:bottom, left:right])
@@ -118,10 +122,10 @@ def draw_scene(scene: Scene, marks: Marks, width: int = WIDTH, window: Window | 
     return _with_legend(picture, scene, marks)
 
 
-def encode_picture(picture: Image.Image, quality: int = 85) -> bytes:
-    """Bytes of a WebP image, which every browser shows."""
+def encode_picture(picture: Image.Image, quality: int = 85, kind: str = "WEBP") -> bytes:
+    """Bytes of a picture: WebP, which every browser shows, JPEG or PNG."""
     buffer = io.BytesIO()
-    picture.save(buffer, format="WEBP", quality=quality, method=4)
+    picture.convert("RGB").save(buffer, format=kind, quality=quality, method=4)
     return buffer.getvalue()
 
 
@@ -140,7 +144,7 @@ def _whole_masks(scene: Scene, marks: Marks) -> Iterator[tuple[int, Bool[np.ndar
     """Each object whose hidden part is drawn, with its visible and hidden pixels."""
     involved = _involved(marks)
     for o in scene.objects:
-        if o.amodal is not None and o.id in involved:
+        if o.amodal is not None and (marks.all_hidden or o.id in involved):
             whole = np.zeros(scene.observation.shape, dtype=bool)
             rows, columns = o.amodal.pixels.shape
             whole[o.amodal.top : o.amodal.top + rows, o.amodal.left : o.amodal.left + columns] = (

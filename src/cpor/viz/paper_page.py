@@ -7,29 +7,17 @@ from html import escape
 from cpor.fitting import ReliabilityData
 from cpor.paper.selective import NAMES, SelectiveRow
 from cpor.paper.table import Judged, Table, show, words
-from cpor.viz.reliability_plot import reliability_svg
-from cpor.viz.report_style import STYLE
-from cpor.viz.svg import Plot
+from cpor.viz.page_parts import whole_page
+from cpor.viz.svg import Plot, reliability_svg
 
 _CLASS: Mapping[Judged, str] = {"matches": "right", "differs": "wrong"}
 _LINES = {"dag": "curve", "no_dag": "limit", "map": "reference"}
-_LOOK = """
-td.right { color: var(--good); } td.wrong { color: var(--bad); } td small { color: var(--dim); }
-td.number, th.number { text-align: right; }
-"""
 
 
 def paper_page(
     tables: Sequence[Table], first: str, curves: Mapping[str, SelectiveRow], pools: Sequence[ReliabilityData]
 ) -> str:
-    """The page: works offline, without script.
-
-    Args:
-        tables: In the order to show.
-        first: What the figures were computed from; the first line.
-        curves: Selective execution, to draw.
-        pools: Probabilities to draw reliability diagrams of.
-    """
+    """The page; `first` says what the figures were computed from."""
     count = Counter(judged for t in tables for row in t.rows for *_, judged in row.verdicts())
     said = ", ".join(f"{count[judged]} {words}" for judged, words in _SUMMARY.items() if count[judged])
     title = "The paper's tables, computed anew"
@@ -41,18 +29,7 @@ def paper_page(
         _curves(curves),
         "</main>",
     ]
-    return _page(title, parts)
-
-
-def _page(title: str, parts: Sequence[str]) -> str:
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{STYLE}{_LOOK}</style></head><body>",
-    ]
-    return "\n".join([*head, *parts, "</body></html>\n"])
+    return whole_page(title, parts, "report")
 
 
 _SUMMARY: Mapping[Judged, str] = {
@@ -66,7 +43,7 @@ _SUMMARY: Mapping[Judged, str] = {
 
 def curves_page(rows: Mapping[str, SelectiveRow]) -> str:
     """Fig. selective alone, as a page."""
-    return _page("Selective execution", [_curves(rows)])
+    return whole_page("Selective execution", [_curves(rows)], "report")
 
 
 def _draw_curves(rows: Mapping[str, SelectiveRow]) -> tuple[str, str]:

@@ -1,12 +1,12 @@
 """The figures of a report: reliability, risk and coverage, captured errors, cost by scene size."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.learn.reliability import ece, reliability_bins
+from cpor.learn.reliability import ece
 from cpor.paper.runs.record import CaseRecord
 from cpor.paper.runs.report import (
     SelectiveCurve,
@@ -16,19 +16,14 @@ from cpor.paper.runs.report import (
     object_scores,
     selective_curve,
 )
-from cpor.viz.svg import Plot, even_ticks
+from cpor.viz.svg import Plot, even_ticks, reliability_plot
 
 _MOST_POINTS = 400
 """Points drawn of a curve: more than the plot has pixels would be for nothing."""
 
 
-@dataclass(frozen=True)
-class ReportFigure:
-    """A plot and what it says."""
-
-    title: str
-    caption: str
-    svg: str
+ReportFigure: TypeAlias = tuple[str, str, str]
+"""Title, what a plot says, and its SVG."""
 
 
 def report_figures(records: Sequence[CaseRecord]) -> list[ReportFigure]:
@@ -52,21 +47,12 @@ def reliability_figure(
     title: str, score: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"]
 ) -> ReportFigure:
     """How often what was given probability p was right; the dashed line is perfect."""
-    plot = Plot(title, "probability given", "share that was right")
-    bins = reliability_bins(score, right)
-    plot.line([(0.0, 0.0), (1.0, 1.0)], "reference")
-    most = max(int(bins.count.max()), 1)
-    for k in np.flatnonzero(bins.count):
-        rate, mean, count = float(bins.rate[k]), float(bins.p_mean[k]), int(bins.count[k])
-        hint = f"{count} given {mean:.3f} on average, {rate:.3f} right"
-        plot.bar(float(bins.edge[k]), float(bins.edge[k + 1]), rate, "bar", hint)
-        plot.dot(mean, rate, "dot", hint, 2.5 + 4.0 * (count / most) ** 0.5)
     caption = (
         f"n {score.size}, ECE {ece(score, right):.4f}. Bars: share that was right in each tenth. Dots: at "
         "the mean probability, larger where there are more. On the dashed line, probabilities mean "
         "what they say."
     )
-    return ReportFigure(title, caption, plot.render())
+    return title, caption, reliability_plot(title, score, right).render()
 
 
 def risk_figure(curve: SelectiveCurve) -> ReportFigure:
@@ -84,7 +70,7 @@ def risk_figure(curve: SelectiveCurve) -> ReportFigure:
         f"Act on the surest cases only. AURC {curve.area:.4f}; acting on all is wrong in {overall:.4f} "
         "(dashed: the same at random)."
     )
-    return ReportFigure(title, caption, plot.render())
+    return title, caption, plot.render()
 
 
 def capture_figure(curve: SelectiveCurve) -> ReportFigure:
@@ -102,7 +88,7 @@ def capture_figure(curve: SelectiveCurve) -> ReportFigure:
         f"Deferring 10 / 20 / 30% avoids {at[0]:.3f} / {at[1]:.3f} / {at[2]:.3f} of the errors. "
         "Dashed: deferring at random. Dotted: knowing the errors."
     )
-    return ReportFigure(title, caption, plot.render())
+    return title, caption, plot.render()
 
 
 def cost_figure(costs: Sequence[SizeCost]) -> ReportFigure:
@@ -113,17 +99,10 @@ def cost_figure(costs: Sequence[SizeCost]) -> ReportFigure:
     ticks = even_ticks(max(highest, 1.0))
     x_range = (min(sizes) - 0.5, max(sizes) + 0.5)
     every = max(1, (max(sizes) - min(sizes)) // 8 + 1)
-    plot = Plot(
-        title,
-        "objects in the scene",
-        "log10 of counted steps",
-        x_range,
-        (0.0, ticks[-1]),
-        range(min(sizes), max(sizes) + 1, every),
-        ticks,
-    )
-    lines = [("log10_graphs", "limit", "other"), ("log10_subsets", "curve", "dot")]
-    for name, line, dot in lines:
+    x_ticks = range(min(sizes), max(sizes) + 1, every)
+    axes = "objects in the scene", "log10 of counted steps"
+    plot = Plot(title, *axes, x_range, (0.0, ticks[-1]), x_ticks, ticks)
+    for name, line, dot in (("log10_graphs", "limit", "other"), ("log10_subsets", "curve", "dot")):
         plot.line([(cost.n_objects, getattr(cost, name)) for cost in costs], line)
         for cost in costs:
             hint = f"{cost.n_objects} objects, {cost.n} cases: 10^{getattr(cost, name):.1f}"
@@ -134,7 +113,7 @@ def cost_figure(costs: Sequence[SizeCost]) -> ReportFigure:
         "Dotted: graphs that enumeration looks at, 2^relations. "
         f"{unproven} of {sum(cost.n for cost in costs)} cases have an action that is not proven."
     )
-    return ReportFigure(title, caption, plot.render())
+    return title, caption, plot.render()
 
 
 def _thin(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> list[tuple[float, float]]:

@@ -1,4 +1,7 @@
-"""A report as one HTML page that needs nothing else: no script, no font, no other host."""
+"""A report as one HTML page that needs nothing else: tables, figures, a gallery of graphs, and the cases.
+
+A case is a line that opens to its graph, relations, scores, decision and truth.
+"""
 
 from collections import Counter
 from html import escape
@@ -6,53 +9,49 @@ from pathlib import Path
 
 from cpor.io.whole_files import write_text
 from cpor.paper.runs.record import CaseRecord
-from cpor.paper.runs.report import Report, SummaryTable, is_cyclic, summary_tables
+from cpor.paper.runs.report import Report, SummaryTable, edges_on_cycles, is_cyclic, summary_tables
+from cpor.records import GraphRecord
 from cpor.viz.graph_drawing import draw_graph
-from cpor.viz.report_case import case_details, case_marks, html_table, say_decision
-from cpor.viz.report_figures import ReportFigure, report_figures
-from cpor.viz.report_style import FILTERS, STYLE, filter_rules
+from cpor.viz.page_parts import facts_list, html_table, whole_page
+from cpor.viz.report_figures import report_figures
 
 N_GALLERY = 24
 N_DETAILS = 2000
 """Cases shown in full unless asked otherwise: about 10 MB, which browsers open at once."""
 
-_FIRST = ("wrong", "error", "deferred")
+MOST_DRAWN = 60
+"""Number of objects beyond which a graph is a list only: the drawing would be unreadable."""
+
+FILTERS = ("wrong", "error", "deferred", "cyclic", "unjudged", "right")
+"""What cases can be filtered by; `page.css` has a rule for each."""
+
+_FIRST = FILTERS[:3]
 
 
 def write_page(report: Report, path: Path, n_details: int = N_DETAILS) -> None:
-    """Write the page, all of it or nothing.
-
-    Args:
-        report: What to show.
-        path: The file.
-        n_details: Cases shown in full, the telling ones first.
-    """
+    """Write the page, all of it or nothing, with so many cases in full, the telling ones first."""
     write_text(path, report_page(report, n_details))
 
 
 def report_page(report: Report, n_details: int = N_DETAILS) -> str:
     """The page; the same run gives the same page."""
     listed = telling_first(report.records)[:n_details]
-    # Nothing may be loaded or run, whatever a label says: the first line of defence is escaping.
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return "\n".join(
-        [
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>CPOR-Grasp report</title><style>{STYLE}{filter_rules()}</style></head><body>",
-            '<a class="skip" href="#cases">Skip to the cases</a>',
-            _head(report),
-            '<main><h2 id="summary">Summary</h2><div class="tables">',
-            *(_table(table) for table in summary_tables(report)),
-            '</div><h2 id="figures">Figures</h2><div class="figures">',
-            *(_figure(figure) for figure in report_figures(report.records)),
-            "</div>",
-            _gallery(listed),
-            _cases(report, listed),
-            "</main></body></html>\n",
-        ]
-    )
+    parts = [
+        '<a class="skip" href="#cases">Skip to the cases</a>',
+        _head(report),
+        '<main><h2 id="summary">Summary</h2><div class="tables">',
+        *(_table(table) for table in summary_tables(report)),
+        '</div><h2 id="figures">Figures</h2><div class="figures">',
+        *(
+            f"<figure><h3>{escape(title)}</h3>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+            for title, caption, svg in report_figures(report.records)
+        ),
+        "</div>",
+        _gallery(listed),
+        _cases(report, listed),
+        "</main>",
+    ]
+    return whole_page("CPOR-Grasp report", parts, "report")
 
 
 def telling_first(records: tuple[CaseRecord, ...]) -> list[tuple[int, CaseRecord]]:
@@ -86,25 +85,18 @@ def _head(report: Report) -> str:
         chosen.append(("model", settings.model[:16]))
     if settings.shift is not None:
         chosen.append(("prior shift", f"{settings.shift:g}"))
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in chosen)
     links = "".join(
         f'<a href="#{name.lower()}">{name}</a>' for name in ("Summary", "Figures", "Gallery", "Cases")
     )
     return (
-        f"<header><h1>What came of {len(report.records)} cases</h1><dl>{rows}</dl><nav>{links}</nav></header>"
+        f"<header><h1>What came of {len(report.records)} cases</h1><dl>{facts_list(chosen)}</dl>"
+        f"<nav>{links}</nav></header>"
     )
 
 
 def _table(table: SummaryTable) -> str:
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     return f'<div class="wide">{html_table(table.columns, table.rows, table.title)}{note}</div>'
-
-
-def _figure(figure: ReportFigure) -> str:
-    return (
-        f"<figure><h3>{escape(figure.title)}</h3>{figure.svg}"
-        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
-    )
 
 
 def _gallery(listed: list[tuple[int, CaseRecord]]) -> str:
@@ -170,3 +162,123 @@ def _cases(report: Report, listed: list[tuple[int, CaseRecord]]) -> str:
         f'<h2 id="cases">Cases</h2><p class="note">{escape(note)}</p><div>{buttons}'
         f'<div class="cases">{cases}</div></div>'
     )
+
+
+def case_marks(record: CaseRecord) -> tuple[str, ...]:
+    """What a case can be filtered by: its outcome, and whether its relations can contradict."""
+    return (record.outcome, *(("cyclic",) if is_cyclic(record) else ()))
+
+
+def say_decision(record: CaseRecord) -> str:
+    """What was done, in words."""
+    if record.decision is None:
+        return "no decision"
+    action = record.decision.action
+    return f"defer ({action.reason})" if action.type == "defer" else f"{action.type} {action.object}"
+
+
+def case_details(record: CaseRecord, anchor: str) -> str:
+    """A case that opens; `anchor` lies inside, so that following a link to it opens it."""
+    where = [record.case, *(f"image {record.image}" for _ in (1,) if record.image not in (None, record.case))]
+    where += [record.tier] if record.tier is not None else []
+    marks = case_marks(record)
+    shown = "".join(f'<span class="mark {mark}">{mark}</span>' for mark in marks)
+    asked = "" if record.target is None else f"asked for {record.target}: "
+    return (
+        f'<details class="case {" ".join(marks)}"><summary>{shown}<b>{escape(" · ".join(where))}</b> '
+        f"{escape(asked + say_decision(record))}</summary>"
+        f'<div class="inside" id="{anchor}">{_inside(record)}</div></details>'
+    )
+
+
+def _inside(record: CaseRecord) -> str:
+    if record.target is None:
+        return _error(record)
+    drawn = len(record.objects) <= MOST_DRAWN
+    graph = f"<figure>{draw_graph(record)}</figure>" if drawn else "<p>Too many objects to draw.</p>"
+    return (
+        f'{_error(record)}<div class="sides">{graph}<div>{_decision(record)}{_scores(record)}</div></div>'
+        + (f"{_relations(record)}{_graphs(record)}")
+    )
+
+
+def _error(record: CaseRecord) -> str:
+    if record.error is None:
+        return ""
+    said = escape(f"{record.error.type}: {record.error.message}")
+    return f'<p class="said">No decision, which is not "free to grasp". {said}</p>'
+
+
+def _decision(record: CaseRecord) -> str:
+    decision, truth = record.decision, record.truth
+    lines = []
+    if decision is not None:
+        proof = decision.certificate
+        lines.append(("decision", f"{say_decision(record)}, tau {decision.tau:g}"))
+        bound = "" if proof.exact else f", within {proof.epsilon:.3g} after {proof.k} graphs"
+        lines.append(("certificate", f"{proof.kind}{bound} ({decision.method})"))
+        if decision.mu is not None:
+            lines.append(("contradiction (mu)", f"{decision.mu:.4f}"))
+        if record.p_success is not None:
+            lines.append(("success rate at this score", f"{record.p_success:.3f}"))
+        if decision.blockers:
+            lines.append(("blockers", ", ".join(str(label) for label in decision.blockers)))
+    if truth is None:
+        lines.append(("truth", "not known"))
+    else:
+        right = ", ".join(str(label) for label in truth.right) or "nothing: the truth contradicts itself"
+        lines.append(("right next", right))
+    return f"<dl>{facts_list(lines)}</dl>"
+
+
+def _scores(record: CaseRecord) -> str:
+    decision = record.decision
+    if decision is None:
+        return ""
+    order = sorted(record.objects, key=lambda label: -decision.scores[str(label)])
+    rows = []
+    for label in order[:12]:
+        verb = "grasp" if label == record.target else "remove"
+        point = (decision.scores[str(label)],) * 2
+        low, high = decision.score_ranges[str(label)] if decision.score_ranges else point
+        number = f"{low:.4f}" if high - low < 5e-5 else f"{low:.4f} to {high:.4f}"
+        right = "" if record.truth is None else "✓" if label in record.truth.right else ""
+        rows.append((f"{verb} {label}", number, right))
+    more = f"<p>{len(order) - 12} more with lower scores.</p>" if len(order) > 12 else ""
+    return html_table(("action", "score", "right"), rows) + more
+
+
+def _relations(record: CaseRecord) -> str:
+    if not record.relations:
+        return "<p>No candidate relation: nothing is believed to obstruct anything.</p>"
+    cyclic = edges_on_cycles(record)
+    known = None if record.truth is None else record.truth.relations
+    true = {(pair.blocked, pair.blocker) for pair in known or ()}
+    rows = [
+        (
+            str(relation.blocked),
+            str(relation.blocker),
+            "no answer" if relation.p is None else f"{relation.p:.4f}",
+            "yes" if k in cyclic else "",
+            "" if known is None else "✓" if (relation.blocked, relation.blocker) in true else "",
+        )
+        for k, relation in enumerate(record.relations)
+    ]
+    missed = true - {(relation.blocked, relation.blocker) for relation in record.relations}
+    rows += [
+        (str(blocked), str(blocker), "no candidate", "", "✓") for blocked, blocker in sorted(missed, key=str)
+    ]
+    return html_table(("blocked", "blocker", "probability", "on a cycle", "true"), rows)
+
+
+def _graphs(record: CaseRecord) -> str:
+    graphs = () if record.decision is None else record.decision.top_graphs
+    if not graphs:
+        return ""
+    items = "".join(f"<li>{graph.share:.4f}: {escape(_say_graph(graph))}</li>" for graph in graphs)
+    return f"<p>Likeliest arrangements, with their share of the belief:</p><ol>{items}</ol>"
+
+
+def _say_graph(graph: GraphRecord) -> str:
+    said = ", ".join(f"{pair.blocker} on {pair.blocked}" for pair in graph.relations)
+    return said or "nothing obstructs anything"

@@ -7,36 +7,40 @@ decision/scores              a bar for every object, by its id
 decision/words               the decision, why, every relation and, in a run, what came of it
 score/object_7, score/tau    the same scores along the turns of a run
 log                          what was decided and what came of it, line by line
+
+Rerun comes with the extra `viz`. It is imported only where a recording is asked for.
 """
 
-import io
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
-from PIL import Image
 
-from cpor.decision import Action, Decision, Defer
+from cpor.decision import Decision, Defer
+from cpor.errors import InputFileError, InvalidSettingError, MissingExtraError
+from cpor.io.images import encode_png
 from cpor.perception.object_list import list_objects
 from cpor.pipeline import UNSEEN
 from cpor.robot.cycle import Cycle, Ended
-from cpor.scene import BlockedBy, Observation, Scene
+from cpor.scene import Observation, Scene
 from cpor.sim.dataset.recognition import Verdict
 from cpor.viz.mask_outlines import trace_mask
-from cpor.viz.overlay import LEAST_P, Marks, acted_on
+from cpor.viz.overlay import LEAST_P, Marks, acted_on, marks_of
 from cpor.viz.overlay_marks import BLUE, ORANGE, SKY
-from cpor.viz.rerun_file import RerunFile
 from cpor.viz.words import (
     ENDS,
-    OUTCOMES,
     namer,
     percent,
     ranked_scores,
+    say_all,
     say_certificate,
+    say_outcome,
     say_step,
-    say_success,
-    say_why,
     with_names,
 )
 
@@ -46,6 +50,59 @@ MOST_POINTS = 100_000
 _GREY = (190, 190, 190)
 
 
+TIMELINE = "cycle"
+"""Counts the turns of the loop; a single scene is at 0."""
+
+SUFFIX = ".rrd"
+
+
+def check_recording(path: Path) -> None:
+    """Say what is wrong with a recording that is to be made before any work is done for it.
+
+    Raises:
+        MissingExtraError: Rerun is not installed.
+        InvalidSettingError: The file cannot be there.
+    """
+    if find_spec("rerun") is None:
+        raise MissingExtraError(
+            "a recording needs Rerun, which is not installed; get it with: pip install 'cpor-grasp[viz]'"
+        )
+    if path.suffix != SUFFIX:
+        raise InvalidSettingError(f"--rerun is {path}; give a file name that ends with {SUFFIX}")
+    if path.is_dir():
+        raise InvalidSettingError(f"--rerun is {path}, which is a folder; give a file")
+    if not path.parent.is_dir():
+        raise InvalidSettingError(f"there is no folder {path.parent}; make it, or choose another --rerun")
+
+
+@contextmanager
+def open_recording(path: Path, name: str) -> Iterator[Any]:
+    """A stream of Rerun's into a file, like run.rrd, with a name for the viewer's list.
+
+    The file is there under its name once the block ends, with an error or without: what was recorded up to an
+    error helps to understand it. Nothing is sent anywhere, and no viewer is started.
+    """
+    check_recording(path)
+    import rerun
+
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    stream: Any = rerun.RecordingStream("cpor-grasp")
+    try:
+        stream.save(scratch, default_blueprint=_layout(rerun))
+    except RuntimeError as error:
+        raise InputFileError(f"cannot write {path}: {error}; choose another --rerun") from None
+    stream.send_recording_name(name)
+    try:
+        yield stream
+    finally:
+        stream.flush()
+        stream.disconnect()
+        try:
+            scratch.replace(path)
+        except OSError as problem:
+            raise InputFileError(f"cannot write {path}: {problem.strerror}") from None
+
+
 def write_scene(
     path: Path,
     scene: Scene,
@@ -53,88 +110,71 @@ def write_scene(
     decision: Decision | None = None,
     p_success: float | None = None,
 ) -> None:
-    """Write the recording of one scene.
-
-    Args:
-        path: The file, like scene.rrd.
-        scene: What was seen.
-        marks: Target, action and relations.
-        decision: What was decided, where anything was.
-        p_success: How often such an action succeeds, where known.
-    """
+    """Write the recording of one scene, and of a decision where one was made."""
     marks = marks or Marks()
-    with RerunFile(path, "scene" if decision is None else "decision") as file:
-        file.at_cycle(0)
-        log_scene(file, scene, marks)
+    with open_recording(path, "scene" if decision is None else "decision") as stream:
+        stream.set_time(TIMELINE, sequence=0)
+        log_scene(stream, scene, marks)
         if decision is not None:
-            log_decision(file, scene, marks, decision, p_success)
+            log_decision(stream, scene, marks, decision, p_success)
 
 
-def log_scene(file: RerunFile, scene: Scene, marks: Marks) -> None:
+def log_scene(stream: Any, scene: Scene, marks: Marks) -> None:
     """Log what was seen: colour, depth, points, masks, outlines."""
-    rr, seen = file.rerun, scene.observation
+    import rerun as rr
+
+    seen = scene.observation
     height, width = seen.shape
     k, pose = seen.camera.intrinsics, seen.camera.T_world_camera
     if pose is not None:
-        file.log("world/camera", rr.Transform3D(translation=pose[:3, 3], mat3x3=pose[:3, :3]))
+        stream.log("world/camera", rr.Transform3D(translation=pose[:3, 3], mat3x3=pose[:3, :3]))
     if k is not None:
         matrix = [[k.fx, 0.0, k.cx], [0.0, k.fy, k.cy], [0.0, 0.0, 1.0]]
-        camera = rr.Pinhole(
-            image_from_camera=matrix,
-            resolution=(width, height),
-            camera_xyz=rr.ViewCoordinates.RDF,
-            image_plane_distance=0.1,
+        size, axes = (width, height), rr.ViewCoordinates.RDF
+        pinhole = rr.Pinhole(
+            image_from_camera=matrix, resolution=size, camera_xyz=axes, image_plane_distance=0.1
         )
-        file.log("world/camera", camera)
-    file.log("world/camera/colour", rr.EncodedImage(contents=_png(seen.rgb), media_type="image/png"))
+        stream.log("world/camera", pinhole)
+    stream.log("world/camera/colour", rr.EncodedImage(contents=encode_png(seen.rgb), media_type="image/png"))
     if seen.depth is not None:
         steps = np.rint(np.nan_to_num(seen.depth, nan=0.0).astype(np.float64) / seen.camera.depth_unit_m)
         depth = np.clip(steps, 0, 65535).astype(np.uint16)  # 0: no reading, as in a scene folder
-        file.log("world/camera/depth", rr.DepthImage(depth, meter=1.0 / seen.camera.depth_unit_m))
+        stream.log("world/camera/depth", rr.DepthImage(depth, meter=1.0 / seen.camera.depth_unit_m))
         if k is not None:
             points, colours = _points(seen)
-            file.log("world/points", rr.Points3D(points, colors=colours, radii=0.0006))
+            stream.log("world/points", rr.Points3D(points, colors=colours, radii=0.0006))
     if scene.visible_ids is not None:
         names = [(o.id, f"{o.id} {o.title or ''}".strip()) for o in scene.objects]
-        file.log("world/camera", rr.AnnotationContext([(0, "", (0, 0, 0, 0)), *names]))
-        file.log(
-            "world/camera/segmentation",
-            rr.SegmentationImage(scene.visible_ids.astype(np.uint16), opacity=0.4),
-        )
-        _log_outlines(file, scene, marks)
+        stream.log("world/camera", rr.AnnotationContext([(0, "", (0, 0, 0, 0)), *names]))
+        ids = scene.visible_ids.astype(np.uint16)
+        stream.log("world/camera/segmentation", rr.SegmentationImage(ids, opacity=0.4))
+        _log_outlines(stream, scene, marks)
 
 
 def log_decision(
-    file: RerunFile,
+    stream: Any,
     scene: Scene,
     marks: Marks,
     decision: Decision,
     p_success: float | None = None,
     came: tuple[str, ...] = (),
 ) -> None:
-    """Log a decision: graph, bars, words.
+    """Log a decision and what came of it: graph, bars, words; the action of `marks` may be another one."""
+    import rerun as rr
 
-    Args:
-        file: Where to.
-        scene: What it is about.
-        marks: Target, action and relations.
-        decision: What was decided; the action of `marks` may be another one.
-        p_success: How often such an action succeeds, where known.
-        came: What came of it, in sentences.
-    """
-    rr = file.rerun
-    _log_graph(file, scene, marks)
+    _log_graph(stream, scene, marks)
     ids = sorted(int(obj) for obj in decision.scores)  # type: ignore[call-overload]
     scores = np.array([decision.scores[obj] for obj in ids], dtype=np.float64)
-    file.log("decision/scores", rr.BarChart(scores, abscissa=np.array(ids, dtype=np.int64), color=BLUE))
+    stream.log("decision/scores", rr.BarChart(scores, abscissa=np.array(ids, dtype=np.int64), color=BLUE))
     for obj, score in zip(ids, scores, strict=True):
-        file.log(f"score/object_{obj}", rr.Scalars(float(score)))
-    file.log("score/tau", rr.Scalars(decision.tau))
+        stream.log(f"score/object_{obj}", rr.Scalars(float(score)))
+    stream.log("score/tau", rr.Scalars(decision.tau))
     words = say_decision(scene, marks, decision, p_success, came)
-    file.log("decision/words", rr.TextDocument(words, media_type="text/markdown"))
+    stream.log("decision/words", rr.TextDocument(words, media_type="text/markdown"))
     name = namer(scene)
     action = marks.action if marks.action is not None else decision.action
-    file.log("log", rr.TextLog(say_step(action, name), level=_level(action)))
+    level = "WARN" if isinstance(action, Defer) else "INFO"
+    stream.log("log", rr.TextLog(say_step(action, name), level=level))
 
 
 def say_decision(
@@ -146,10 +186,7 @@ def say_decision(
     target = marks.target
     lines = [f"# {say_step(action, name)}", ""]
     if target is not None and action == decision.action:
-        lines += [
-            " ".join(filter(None, (say_why(decision, target, name), say_success(p_success, decision)))),
-            "",
-        ]
+        lines += [say_all(decision, target, name, p_success), ""]
     lines += [*(f"{sentence}\n" for sentence in came), f"*{say_certificate(decision)}*", ""]
     lines += [f"| action | P(right) (it acts above {percent(decision.tau)}) |", "|---|---|"]
     for obj, low, high in ranked_scores(decision):
@@ -162,7 +199,7 @@ def say_decision(
     return "\n".join(lines) + "\n"
 
 
-def _log_outlines(file: RerunFile, scene: Scene, marks: Marks) -> None:
+def _log_outlines(stream: Any, scene: Scene, marks: Marks) -> None:
     """Amodal outlines, the visible one where the hidden part is not known; target and action stand out."""
     name, chosen = namer(scene), acted_on(marks.action)
     strips, colours, labels, radii = [], [], [], []
@@ -178,13 +215,16 @@ def _log_outlines(file: RerunFile, scene: Scene, marks: Marks) -> None:
             colours.append(ORANGE if o.id == marks.target else SKY if o.id == chosen else _GREY)
             labels.append(f"{o.id} {name(o.id)}")
             radii.append(-2.5 if stands_out else -1.0)  # below 0: points of the screen, whatever the zoom
-    rr = file.rerun
+    import rerun as rr
+
     drawn = rr.LineStrips2D(strips, colors=colours, labels=labels, radii=radii, show_labels=False)
-    file.log("world/camera/outlines", drawn)
+    stream.log("world/camera/outlines", drawn)
 
 
-def _log_graph(file: RerunFile, scene: Scene, marks: Marks) -> None:
-    rr, name, chosen = file.rerun, namer(scene), acted_on(marks.action)
+def _log_graph(stream: Any, scene: Scene, marks: Marks) -> None:
+    import rerun as rr
+
+    name, chosen = namer(scene), acted_on(marks.action)
     listed = list_objects(scene)
     places = [each["point"] or [0, 0] for each in listed]
     colours = [
@@ -195,14 +235,10 @@ def _log_graph(file: RerunFile, scene: Scene, marks: Marks) -> None:
     ids = [str(each["id"]) for each in listed]
     nodes = rr.GraphNodes(ids, positions=places, colors=colours, labels=labels)
     # What was not segmented has no place in the picture; the text names it.
-    shown = [b for b in _likely(marks.p_obstructs) if b.blocker != UNSEEN]
+    likely = sorted(pair for pair, p in marks.p_obstructs.items() if p is None or p >= LEAST_P)
+    shown = [pair for pair in likely if pair.blocker != UNSEEN]
     edges = rr.GraphEdges([(str(b.blocker), str(b.blocked)) for b in shown], graph_type="directed")
-    file.log("decision/graph", nodes, edges)
-
-
-def _likely(p_obstructs: Mapping[BlockedBy, float | None]) -> list[BlockedBy]:
-    """Relations worth an arrow: likely enough, as in our own pictures, or without an answer."""
-    return sorted(pair for pair, p in p_obstructs.items() if p is None or p >= LEAST_P)
+    stream.log("decision/graph", nodes, edges)
 
 
 def _points(seen: Observation) -> tuple[Float[np.ndarray, "n 3"], UInt8[np.ndarray, "n 3"]]:
@@ -219,57 +255,56 @@ def _points(seen: Observation) -> tuple[Float[np.ndarray, "n 3"], UInt8[np.ndarr
     return points, seen.rgb[rows, columns]
 
 
-def _level(action: Action) -> str:
-    return "WARN" if isinstance(action, Defer) else "INFO"
+def log_cycle(stream: Any, cycle: Cycle, verdict: Verdict | None = None) -> None:
+    """Log a cycle that is over."""
+    import rerun as rr
 
-
-def _png(rgb: UInt8[np.ndarray, "h w 3"]) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(rgb).save(buffer, format="PNG", compress_level=3)
-    return buffer.getvalue()
-
-
-def log_cycle(file: RerunFile, cycle: Cycle, verdict: Verdict | None = None) -> None:
-    """Log a cycle that is over.
-
-    Args:
-        file: Where to.
-        cycle: What was seen, decided and done.
-        verdict: Judgement of its action by the truth.
-    """
-    rr, name = file.rerun, namer(cycle.scene)
-    file.at_cycle(cycle.index)
-    p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
-    marks = Marks(cycle.target, cycle.action, p_obstructs)
-    log_scene(file, cycle.scene, marks)
+    name = namer(cycle.scene)
+    stream.set_time(TIMELINE, sequence=cycle.index)
+    marks = marks_of(cycle)
+    log_scene(stream, cycle.scene, marks)
     outcome = cycle.outcome
-    came = "Nothing was moved." if outcome is None else f"{OUTCOMES[outcome.kind]}: {outcome.detail}."
-    said = [with_names(each, name) for each in (came, *cycle.notes)]
+    said = [say_outcome(cycle, name), *(with_names(each, name) for each in cycle.notes)]
     if verdict is not None:
         why = f": {verdict.because}" if verdict.because else ""
         said.append(f"In truth this was {'wrong' if verdict.is_wrong else 'right'}{why}.")
     if cycle.decision is None:
         for stale in ("decision/graph", "decision/scores"):
-            file.clear(stale)
+            stream.log(stale, rr.Clear(recursive=True))
         headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
         words = "\n\n".join([f"# {headline}", *said])
-        file.log("decision/words", rr.TextDocument(words, media_type="text/markdown"))
+        stream.log("decision/words", rr.TextDocument(words, media_type="text/markdown"))
     else:
-        log_decision(file, cycle.scene, marks, cycle.decision, cycle.p_success, tuple(said))
+        log_decision(stream, cycle.scene, marks, cycle.decision, cycle.p_success, tuple(said))
     right = outcome is None or outcome.kind == "done"
     for sentence in said:
-        file.log("log", rr.TextLog(sentence, level="INFO" if right else "WARN"))
+        stream.log("log", rr.TextLog(sentence, level="INFO" if right else "WARN"))
 
 
-def log_end(file: RerunFile, request: str, ended: Ended, detail: str) -> None:
-    """Log how a run ended, with the last cycle.
+def log_end(stream: Any, request: str, ended: Ended, detail: str) -> None:
+    """Log how a run ended, with the last cycle."""
+    import rerun as rr
 
-    Args:
-        file: Where to.
-        request: What was asked for: "the red mug".
-        ended: How it ended.
-        detail: The same as a sentence.
-    """
     words = f"{request[:1].upper()}{request[1:]} was {ENDS[ended]}: {detail}."
     level = "INFO" if ended == Ended.RETRIEVED else "WARN"
-    file.log("log", file.rerun.TextLog(words, level=level))
+    stream.log("log", rr.TextLog(words, level=level))
+
+
+def _layout(rerun: Any) -> Any:
+    """Initial layout of the viewer."""
+    views = rerun.blueprint
+    return views.Blueprint(
+        views.Horizontal(
+            views.Vertical(
+                views.Spatial2DView(origin="world/camera", name="What was seen"),
+                views.Spatial3DView(origin="world", name="In space"),
+            ),
+            views.Vertical(
+                views.TextDocumentView(origin="decision/words", name="Decision"),
+                views.BarChartView(origin="decision/scores", name="How likely each action is right"),
+                views.GraphView(origin="decision/graph", name="What lies in the way of what"),
+                views.TextLogView(origin="log", name="Log"),
+            ),
+        ),
+        collapse_panels=True,
+    )

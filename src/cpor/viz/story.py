@@ -13,9 +13,9 @@ from cpor.io.whole_files import write_text
 from cpor.relations import Label
 from cpor.robot.cycle import Cycle, Ended
 from cpor.robot.run_folder import read_run
-from cpor.scene import BlockedBy, Scene
+from cpor.scene import Scene
 from cpor.sim.dataset.recognition import Verdict
-from cpor.viz.overlay import Marks, Window, draw_scene, encode_picture, window_around
+from cpor.viz.overlay import Marks, Window, draw_scene, encode_picture, marks_of, window_around
 from cpor.viz.page_parts import data_url, image, score_bars, whole_page
 from cpor.viz.words import (
     ENDS,
@@ -155,8 +155,7 @@ def _step(
 ) -> str:
     name, decision, target = namer(cycle.scene), cycle.decision, cycle.target
     headline = "No decision" if cycle.action is None else say_step(cycle.action, name)
-    p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
-    picture = draw_scene(cycle.scene, Marks(target, cycle.action, p_obstructs), window=window)
+    picture = draw_scene(cycle.scene, marks_of(cycle), window=window)
     shown = image(encode_picture(picture), f"Before step {cycle.index + 1}: {headline}")
     parts = [f"<h2>{cycle.index + 1}. {escape(headline)}</h2>"]
     if decision is not None and target is not None:

@@ -1,8 +1,16 @@
 """Plots as inline SVG: colours come from the page's style sheet, so that they follow light and dark."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped
+
+from cpor.fitting import ReliabilityData
+from cpor.learn.reliability import reliability_bins, summarise_reliability
 
 _WIDTH, _HEIGHT = 340, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 14, 14, 42
@@ -56,13 +64,16 @@ class Plot:
             f'text-anchor="{anchor}">{escape(text)}</text>'
         )
 
-    def render(self) -> str:
-        """The SVG."""
+    def render(self, style: str = "") -> str:
+        """The SVG; with a style of its own it is a file that needs no page."""
         bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+        alone = ' xmlns="http://www.w3.org/2000/svg"' if style else ""
         parts = [
-            f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+            f'<svg{alone} class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
             f'aria-label="{escape(self.title)}">'
         ]
+        if style:
+            parts.append(f"<style>{style}</style>")
         for tick in self.y_ticks:
             y = self._y(tick)
             parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
@@ -102,3 +113,44 @@ def even_ticks(highest: float, most: int = 5) -> list[float]:
     while ticks[-1] < highest - 1e-12:
         ticks.append(round(ticks[-1] + step, 9))
     return ticks
+
+
+def reliability_plot(title: str, p: Shaped[np.ndarray, " n"], right: Shaped[np.ndarray, " n"]) -> Plot:
+    """How often what was given probability p came true; the dashed line is perfect."""
+    plot = Plot(title, "probability given", "share that was right")
+    bins = reliability_bins(p, right)
+    plot.line([(0.0, 0.0), (1.0, 1.0)], "reference")
+    most = max(int(bins.count.max()), 1)
+    for k in np.flatnonzero(bins.count):
+        rate, mean, count = float(bins.rate[k]), float(bins.p_mean[k]), int(bins.count[k])
+        hint = f"{count} given {mean:.3f} on average, {rate:.3f} right"
+        plot.bar(float(bins.edge[k]), float(bins.edge[k + 1]), rate, "bar", hint)
+        plot.dot(mean, rate, "dot", hint, 2.5 + 4.0 * (count / most) ** 0.5)
+    return plot
+
+
+def reliability_svg(name: str, p: Shaped[np.ndarray, " n"], label: Shaped[np.ndarray, " n"]) -> str:
+    """The same as an SVG file of its own, with its figures; NaN (no answer) is left out and counted."""
+    summary = summarise_reliability(p, label)
+    answered = ~np.isnan(np.asarray(p, np.float64))
+    plot = reliability_plot(name, np.asarray(p)[answered], np.asarray(label)[answered])
+    area = "" if summary.auroc is None else f" · AUROC {summary.auroc:.3f}"
+    said = f"n {summary.n} · ECE {summary.ece:.4f} · Brier {summary.brier:.4f}{area}"
+    plot.label(0.02, 0.93, name, "title")
+    plot.label(0.02, 0.86, said, "title")
+    return plot.render(_STANDALONE)
+
+
+_STANDALONE = (
+    "svg{background:#fff;font:11px sans-serif}.bar{fill:#4477aa}.dot{fill:#cc6677}.grid{stroke:#ddd}"
+    ".axis{stroke:#222}.reference{fill:none;stroke:#222;stroke-dasharray:4 3}"
+)
+"""Colours of a plot outside of a page."""
+
+
+def write_reliability_plots(stages: Sequence[ReliabilityData], folder: Path) -> None:
+    """One SVG a stage, named after it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for data in stages:
+        name = re.sub(r"[^a-z0-9]+", "_", data.name.lower()).strip("_")
+        (folder / f"{name}.svg").write_text(reliability_svg(data.name, data.p, data.label), encoding="utf-8")

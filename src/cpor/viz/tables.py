@@ -1,7 +1,7 @@
 """Results of calibrating, fitting, perceiving and of robot runs: tables for people, JSON for programs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,17 @@ from cpor.paper.methods import MethodName
 from cpor.paper.robot_table import METHOD_NAMES, RobotRow
 from cpor.paper.segmentation import KINDS
 from cpor.sim.dataset.manifest import TIERS
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, box: bool = True) -> Table:
+    """A table whose first column is text, and whose others are numbers."""
+    table = Table(title=title, title_justify="left")
+    table.box = table.box if box else None
+    for k, name in enumerate(columns):
+        table.add_column(name, justify="right" if k else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def calibration_to_json(found: LogCalibration) -> dict[str, Any]:
@@ -48,12 +59,8 @@ def calibration_to_json(found: LogCalibration) -> dict[str, Any]:
 def calibration_table(found: LogCalibration) -> Group:
     """The same for people."""
     title = f"{found.method}, n = {found.before.n} (fitted to these very rows)"
-    table = Table(title=title, title_justify="left")
-    for column in ("", "NLL", "Brier", "ECE", "AUROC"):
-        table.add_column(column, justify="left" if not column else "right")
-    for name, summary in (("before", found.before), ("after", found.after)):
-        table.add_row(name, *_cells(summary))
-    parts: list[Any] = [table]
+    rows = [("before", *_cells(found.before)), ("after", *_cells(found.after))]
+    parts: list[Any] = [_table(title, ("", "NLL", "Brier", "ECE", "AUROC"), rows)]
     numbers = {name: value for name, value in found.parameters.items() if not isinstance(value, list)}
     if numbers:
         parts.append(Text("  ".join(f"{name} {value:.5f}" for name, value in numbers.items())))
@@ -82,11 +89,11 @@ def fit_to_json(report: FitReport) -> dict[str, Any]:
 
 def fit_table(report: FitReport, out: Path, plots: Path) -> Group:
     """The same for people."""
-    table = Table(title="On scenes each stage was not fitted to", title_justify="left")
-    for column in ("stage", "n", "NLL", "Brier", "ECE", "AUROC"):
-        table.add_column(column, justify="left" if column == "stage" else "right")
-    for data in report.reliability:
-        table.add_row(data.name, str(data.summary.n), *_cells(data.summary))
+    table = _table(
+        "On scenes each stage was not fitted to",
+        ("stage", "n", "NLL", "Brier", "ECE", "AUROC"),
+        [(each.name, str(each.summary.n), *_cells(each.summary)) for each in report.reliability],
+    )
     promise = report.model.promise
     if promise.tau is not None:
         said = (
@@ -120,12 +127,11 @@ def lab_to_json(report: LabReport) -> dict[str, Any]:
 def lab_table(report: LabReport, out: Path) -> Group:
     """The same for people."""
     title = f"On {report.n_held_out} photographs that nothing was fitted to"
-    table = Table(title=title, title_justify="left")
-    for column in ("model", "right first actions", "NLL", "ECE"):
-        table.add_column(column, justify="left" if column == "model" else "right")
+    rows = []
     for name, it in (("started from", report.prior), ("yours", report.own)):
         low, high = it.right_interval
-        table.add_row(name, f"{it.right:.0%} ({low:.0%} to {high:.0%})", f"{it.nll:.3f}", f"{it.ece:.3f}")
+        rows.append((name, f"{it.right:.0%} ({low:.0%} to {high:.0%})", f"{it.nll:.3f}", f"{it.ece:.3f}"))
+    table = _table(title, ("model", "right first actions", "NLL", "ECE"), rows)
     change, promise = report.change, report.model.promise
     said = [
         f"Right first actions change by {100 * change.delta:+.1f} points (95 % interval "
@@ -163,27 +169,27 @@ _PAPER = (
 
 def robot_table(rows: Mapping[MethodName, RobotRow]) -> Group:
     """Success and retrieval by tier, what went wrong, and how CPOR compares on the same scenarios."""
-    columns = (*TIERS, "all")
-    table = Table(title="Success: retrieved, and every action right [95% interval]", title_justify="left")
-    retrieved = Table(title="Retrieved, whatever was moved on the way", title_justify="left")
-    for each in (table, retrieved):
-        for name in ("", *columns):
-            each.add_column(name, justify="right" if name else "left")
-    causes = Table(title="Why not (causes); mean actions per scenario", title_justify="left", box=None)
+    tiers = (*TIERS, "all")
     sorts = ("perception", "reasoning", "grasp", "physics")
-    for name in ("", *sorts, "wrong", "deferrals", "asked", "needless", "pointed", "actions"):
-        causes.add_column(name, justify="right" if name else "left")
-    paired = []
+    right, retrieved, causes, paired = [], [], [], []
     for method, row in rows.items():
         name = METHOD_NAMES[method]
-        table.add_row(name, *(_rate(row.success[c]) for c in columns))
-        retrieved.add_row(name, *(_rate(row.retrieved[c]) for c in columns))
-        counts = [str(row.causes.get(c, 0)) for c in sorts]
-        counts += [str(n) for n in (row.wrong, row.deferrals, row.asked, row.needless, row.pointed)]
-        causes.add_row(name, *counts, f"{row.mean_actions:.1f}")
+        right.append((name, *(_rate(row.success[tier]) for tier in tiers)))
+        retrieved.append((name, *(_rate(row.retrieved[tier]) for tier in tiers)))
+        counts = [row.causes.get(sort, 0) for sort in sorts]
+        counts += [row.wrong, row.deferrals, row.asked, row.needless, row.pointed]
+        causes.append((name, *map(str, counts), f"{row.mean_actions:.1f}"))
         if row.paired is not None:
             paired.append(Text(f"CPOR against {name}: {_paired(row.paired)}."))
-    return Group(table, retrieved, causes, *paired, Text(_PAPER, style="dim"))
+    others = ("wrong", "deferrals", "asked", "needless", "pointed", "actions")
+    why = "Why not (causes); mean actions per scenario"
+    return Group(
+        _table("Success: retrieved, and every action right [95% interval]", ("", *tiers), right),
+        _table("Retrieved, whatever was moved on the way", ("", *tiers), retrieved),
+        _table(why, ("", *sorts, *others), causes, box=False),
+        *paired,
+        Text(_PAPER, style="dim"),
+    )
 
 
 def first_decisions_table(found: FirstDecisions) -> Group:
@@ -193,13 +199,11 @@ def first_decisions_table(found: FirstDecisions) -> Group:
     for kind, by_method in found.rsr.items():
         counts = ", ".join(f"{n} {tier}" for tier, n in found.n.items())
         title = f"First action right by {TRUTH_NAMES[kind]} ({counts}) [95% interval]"
-        table = Table(title=title, title_justify="left")
-        for name in ("", *columns):
-            table.add_column(name, justify="right" if name else "left")
-        for method, by_tier in by_method.items():
-            cells = (_show(by_tier[c]) for c in columns)
-            table.add_row(METHOD_NAMES[method], *cells)
-        parts.append(table)
+        rows = [
+            (METHOD_NAMES[method], *(_show(by_tier[c]) for c in columns))
+            for method, by_tier in by_method.items()
+        ]
+        parts.append(_table(title, ("", *columns), rows))
         for method, compared in found.paired[kind].items():
             parts.append(
                 Text(f"{METHOD_NAMES[REFERENCE]} against {METHOD_NAMES[method]}: {_paired(compared)}.")
@@ -230,16 +234,15 @@ _FIGURE_NAMES = {
 
 def mask_table(figures: Mapping[str, Mean], n: int, masks: str) -> Group:
     """Overlap, boundary and F@.75 by kind of mask, and the figures over objects below."""
-    table = Table(title=f"Masks of {masks}, {n} frames [95% interval]", title_justify="left")
-    columns = ["overlap P / R", "overlap F", "boundary P / R", "boundary F", "F@.75"]
-    for name in ("", *columns):
-        table.add_column(name, justify="right" if name else "left")
+    columns = ["", "overlap P / R", "overlap F", "boundary P / R", "boundary F", "F@.75"]
+    rows = []
     for kind in KINDS:
-        cells = []
+        cells = [kind]
         for part in ("overlap", "boundary"):
             both = (figures[f"{kind} {part} {figure}"] for figure in ("precision", "recall"))
             cells += [" / ".join(_number(each.value) for each in both), _show(figures[f"{kind} {part} f1"])]
-        table.add_row(kind, *cells, _show(figures[f"{kind} f@.75"]))
+        rows.append([*cells, _show(figures[f"{kind} f@.75"])])
+    table = _table(f"Masks of {masks}, {n} frames [95% interval]", columns, rows)
     rest = [name for name in figures if name.split()[0] not in KINDS]
     return Group(table, *(Text(f"{name.replace('_', ' ')}: {_show(figures[name])}") for name in rest))
 
@@ -248,14 +251,16 @@ def chain_table(found: ChainTable) -> Group:
     """A column for each step, so that it fits into 80 columns; relation probabilities below."""
     scorer = found.scorer or "none"
     title = f"From raw scores to CPOR, scores of {scorer}: {found.n} cases, {found.n_lost} targets not found"
-    table = Table(title=title, title_justify="left")
-    for name in ("", *STEPS):
-        table.add_column(name, justify="right" if name else "left")
-    rows = [found.rows[step] for step in STEPS]
-    for figure in FIGURES:
-        table.add_row(_FIGURE_NAMES[figure], *(_show(row.figures[figure].get("all")) for row in rows))
-    for name in ("ece", "nll", "auroc"):
-        table.add_row(f"relation {name.upper()}", *(_number((row.relations or {}).get(name)) for row in rows))
+    steps = [found.rows[step] for step in STEPS]
+    rows = [
+        (_FIGURE_NAMES[figure], *(_show(each.figures[figure].get("all")) for each in steps))
+        for figure in FIGURES
+    ]
+    rows += [
+        (f"relation {name.upper()}", *(_number((each.relations or {}).get(name)) for each in steps))
+        for name in ("ece", "nll", "auroc")
+    ]
+    table = _table(title, ("", *STEPS), rows)
     note = (
         "Truth: occlusion or sweep, by what objects truly are. A target that was not found counts as wrong."
     )

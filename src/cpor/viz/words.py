@@ -4,18 +4,46 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from cpor.decision import Action, Decision, Defer, Grasp
 from cpor.pipeline import UNSEEN
 from cpor.relations import Label
-from cpor.robot.cycle import Ended
-from cpor.robot.protocol import OutcomeKind
 from cpor.scene import Scene
-from cpor.viz.card import NOBODY_SEGMENTED, clean
-from cpor.viz.card import percent as percent
-from cpor.viz.card import say_success as say_success
 
-OUTCOMES: dict[OutcomeKind, str] = {
+if TYPE_CHECKING:
+    from cpor.robot.cycle import Cycle
+    from cpor.robot.protocol import OutcomeKind
+
+
+def clean(label: object) -> str:
+    """A label as it can be shown: control characters would act on the terminal, so they are replaced."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(label))
+
+
+NOBODY_SEGMENTED = "something that nobody segmented"
+"""What is called so may lie there, and has no place in the picture."""
+
+NameOf: TypeAlias = Callable[[Label], str]
+"""From an object's label to what it is called, such as `4 red box`."""
+
+
+def say_success(p_success: float | None, decision: Decision) -> str:
+    """How often such an action is right, where that was measured, and what that means for its score."""
+    if p_success is None:
+        return ""
+    rate = percent(p_success)
+    said = f"Checked on labelled scenes, actions with such a score were right {rate} of the time."
+    score = 0.0 if isinstance(decision.action, Defer) else decision.scores.get(decision.action.obj, 0.0)
+    return f"{said} So count on {rate}: the score promises too much." if score - p_success > 0.1 else said
+
+
+def percent(p: float) -> str:
+    """A probability in words; never 0% or 100%, which few things are."""
+    return ">99%" if p > 0.99 else "<1%" if p < 0.01 else f"{p:.0%}"
+
+
+OUTCOMES: "dict[OutcomeKind, str]" = {
     "done": "It worked",
     "missed": "The fingers closed on nothing",
     "dropped": "It was lost on the way",
@@ -26,15 +54,15 @@ OUTCOMES: dict[OutcomeKind, str] = {
 }
 """What came of an attempt."""
 
-ENDS: dict[Ended, str] = {
-    Ended.RETRIEVED: "retrieved",
-    Ended.UNCONFIRMED: "perhaps not retrieved: the robot says so, but no picture proves it",
-    Ended.BUDGET: "not retrieved: the allowed number of actions is spent",
-    Ended.DEFERRED: "not retrieved: the robot was unsure too often and asks for help",
-    Ended.STOPPED: "not retrieved: the robot was stopped",
-    Ended.FAULT: "not retrieved: the robot or its camera failed",
-    Ended.TARGET_LOST: "not retrieved: it is not visible",
-    Ended.EMPTY: "not retrieved: no object is visible",
+ENDS: dict[str, str] = {
+    "retrieved": "retrieved",
+    "unconfirmed": "perhaps not retrieved: the robot says so, but no picture proves it",
+    "budget": "not retrieved: the allowed number of actions is spent",
+    "deferred": "not retrieved: the robot was unsure too often and asks for help",
+    "stopped": "not retrieved: the robot was stopped",
+    "fault": "not retrieved: the robot or its camera failed",
+    "target_lost": "not retrieved: it is not visible",
+    "empty": "not retrieved: no object is visible",
 }
 """How a run ended, after the name of the target."""
 
@@ -44,18 +72,13 @@ def names_in(scene: Scene) -> dict[Label, str]:
     return {o.id: f"the {clean(o.title)}" for o in scene.objects if o.title}
 
 
-def namer(scene: Scene, earlier: Mapping[Label, str] = MappingProxyType({})) -> Callable[[Label], str]:
-    """A function that gives an object's name, or `object 7` where it has none.
-
-    Args:
-        scene: What is seen now.
-        earlier: Names of objects that may not be in it any more.
-    """
+def namer(scene: Scene, earlier: Mapping[Label, str] = MappingProxyType({})) -> NameOf:
+    """A function that gives an object's name, also an earlier one, or `object 7` where it has none."""
     names = {**earlier, **names_in(scene), UNSEEN: NOBODY_SEGMENTED}
     return lambda obj: names[obj] if obj in names else f"object {clean(obj)}"
 
 
-def with_names(words: str, name: Callable[[Label], str]) -> str:
+def with_names(words: str, name: NameOf) -> str:
     """A sentence of the robot's, which knows objects by number, with their names."""
 
     def named(found: re.Match[str]) -> str:
@@ -70,18 +93,19 @@ def sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:].rstrip('.')}{'' if words.endswith('?') else '.'}" if words else ""
 
 
-def say_step(action: Action, name: Callable[[Label], str]) -> str:
+def say_step(action: Action, name: NameOf) -> str:
     """What was decided, as a headline."""
     if isinstance(action, Defer):
         return "Do not act"
     return f"{'Grasp' if isinstance(action, Grasp) else 'Remove'} {name(action.obj)}"
 
 
-def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> str:
+def say_why(decision: Decision, target: Label, name: NameOf) -> str:
     """Why, in a sentence or two."""
     action = decision.action
     if isinstance(action, Defer):
-        return f"Not sure enough to act: {decision.why_deferred}.{_say_likeliest(decision, target, name)}"
+        best = say_likeliest(decision, target, name, _say_probability, percent(decision.tau))
+        return f"Not sure enough to act: {decision.why_deferred}.{best}"
     score = _say_probability(decision, action.obj)
     if isinstance(action, Grasp):
         return f"With probability {score} nothing lies in the way of {name(target)}."
@@ -94,7 +118,9 @@ def say_why(decision: Decision, target: Label, name: Callable[[Label], str]) -> 
     )
 
 
-def _say_likeliest(decision: Decision, target: Label, name: Callable[[Label], str]) -> str:
+def say_likeliest(
+    decision: Decision, target: Label, name: NameOf, show: Callable[[Decision, Label], str], tau: str
+) -> str:
     """Which action would be taken, and what it lacks, where that alone is why nothing is done."""
     action = decision.action
     doable = [obj for obj in decision.scores if obj != UNSEEN]
@@ -104,7 +130,7 @@ def _say_likeliest(decision: Decision, target: Label, name: Callable[[Label], st
     verb = "grasp" if best == target else "remove"
     return (
         f" The likeliest, to {verb} {name(best)}, is right with probability "
-        f"{_say_probability(decision, best)}; it acts above {percent(decision.tau)}."
+        f"{show(decision, best)}; it acts above {tau}."
     )
 
 
@@ -117,6 +143,18 @@ def _say_probability(decision: Decision, obj: Label) -> str:
     if percent(low) == percent(high):
         return percent(low)
     return f"between {math.floor(100.0 * low)}% and {math.ceil(100.0 * high)}%"
+
+
+def say_all(decision: Decision, target: Label, name: NameOf, p_success: float | None) -> str:
+    """Why, and how often such an action is right."""
+    return f"{say_why(decision, target, name)} {say_success(p_success, decision)}".rstrip()
+
+
+def say_outcome(cycle: "Cycle", name: NameOf) -> str:
+    """What came of a cycle."""
+    if cycle.outcome is None:
+        return "Nothing was moved."
+    return sentence(f"{OUTCOMES[cycle.outcome.kind]}: {with_names(cycle.outcome.detail, name)}")
 
 
 def say_certificate(decision: Decision) -> str:

@@ -4,7 +4,6 @@ The camera is opened at the start, closed when no request has come for a while, 
 """
 
 import asyncio
-import io
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,11 +16,13 @@ from starlette.responses import Response
 from cpor.errors import CameraError
 from cpor.robot.cameras import FrameCamera, close_camera, open_camera, parse_camera
 from cpor.scene import Observation
+from cpor.serve.api.answered import SceneReply
 from cpor.serve.api.look_jobs import Seen, look_at_frame
-from cpor.serve.api.messages import SceneReply
+from cpor.serve.http.openapi import gives
 from cpor.serve.http.refusals import NotKept
 from cpor.serve.jobs.workers import WorkerPool
 from cpor.system import System
+from cpor.viz.overlay import encode_picture
 
 _LOG = logging.getLogger("cpor.serve")
 
@@ -30,16 +31,9 @@ _IDLE_S = 20.0
 
 
 class LiveCamera:
-    """A camera that several clients may use.
+    """A camera that several clients may use; frames of a folder are shown again and again.
 
-    Args:
-        name: As `open_camera` takes it; frames of a folder are shown again and again.
-
-    Attributes:
-        kind: What replies may call it: a folder's path stays on this machine.
-
-    Raises:
-        CameraError: It cannot be used.
+    `kind` is what replies may call it: a folder's path stays on this machine.
     """
 
     def __init__(self, name: str) -> None:
@@ -88,16 +82,11 @@ def add_camera_routes(
         idle.append(asyncio.get_running_loop().call_later(_IDLE_S, camera.release))
         return found
 
-    @app.get(
-        "/v1/camera/view.jpg",
-        response_class=Response,
-        responses={200: {"content": {"image/jpeg": {}}, "description": "The colour picture."}},
-    )
+    @app.get("/v1/camera/view.jpg", **gives("image/jpeg", "The colour picture."))
     async def view() -> Response:
         """What the camera of the service sees now."""
-        seen = io.BytesIO()
-        Image.fromarray((await frame()).rgb).save(seen, "JPEG", quality=80)
-        return Response(seen.getvalue(), media_type="image/jpeg")
+        seen = Image.fromarray((await frame()).rgb)
+        return Response(encode_picture(seen, 80, "JPEG"), media_type="image/jpeg")
 
     @app.post("/v1/camera/look", response_model=SceneReply)
     async def look_now() -> Response:

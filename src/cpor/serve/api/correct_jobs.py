@@ -8,15 +8,14 @@ import numpy as np
 
 from cpor.corrections import CorrectionError, Corrections, correct_view, label_scene
 from cpor.errors import InvalidSceneError, TooLargeError
-from cpor.io.images import encode_png
 from cpor.io.scene_folder import encode_scene
 from cpor.scene import Intrinsics
-from cpor.serve.api.kept_views import KeptView
+from cpor.serve.api.asked import MOST_OBJECTS, CorrectRequest, FolderRequest, SceneDecideRequest
+from cpor.serve.api.kept_views import KeptView, answer_on_view, decide_on_view
 from cpor.serve.api.look_jobs import Seen, believe_all, describe
-from cpor.serve.api.messages import MOST_OBJECTS, CorrectRequest, FolderRequest, SceneDecideRequest
-from cpor.serve.api.view_decisions import answer_on_view, decide_on_view
 from cpor.system import System
 from cpor.viz.answer_page import answer_page, draw_answer
+from cpor.viz.overlay import encode_picture
 
 
 def correct(system: System, kept: KeptView, request: CorrectRequest) -> tuple[Seen, dict[str, Any] | None]:
@@ -36,16 +35,6 @@ def correct(system: System, kept: KeptView, request: CorrectRequest) -> tuple[Se
     return Seen(describe(system, after), after), decision
 
 
-def describe_kept(system: System, kept: KeptView) -> Seen:
-    """What is said of a scene that is kept."""
-    return Seen(describe(system, kept), kept)
-
-
-def encode_picture(_: System, kept: KeptView) -> bytes:
-    """The photograph as it was analysed, a PNG file."""
-    return encode_png(kept.view.scene.observation.rgb)
-
-
 MOST_POINTS = 60_000
 """Points sent for the view in three dimensions."""
 
@@ -55,7 +44,7 @@ GUESSED_FOCAL = 1.1
 _POINT = np.dtype([("xyz", "<f4", 3), ("rgb0", "u1", 4), ("id", "<u2")])
 
 
-def encode_points(_: System, kept: KeptView) -> bytes:
+def encode_points(kept: KeptView) -> bytes:
     """What the depth camera saw, as records of position, colour and object; see the route.
 
     Raises:
@@ -80,17 +69,15 @@ def encode_points(_: System, kept: KeptView) -> bytes:
     return points.tobytes()
 
 
-def encode_decision(_: System, kept: KeptView, request: SceneDecideRequest, kind: str) -> bytes:
+def encode_decision(kept: KeptView, request: SceneDecideRequest, kind: str) -> bytes:
     """A decision to keep: a PNG picture, or one HTML page that needs nothing else."""
     answer = answer_on_view(kept, request)
     if kind == "html":
         return answer_page(answer).encode()
-    content = io.BytesIO()
-    draw_answer(answer).save(content, format="PNG")
-    return content.getvalue()
+    return encode_picture(draw_answer(answer), kind="PNG")
 
 
-def encode_folder(_: System, kept: KeptView, request: FolderRequest) -> bytes:
+def encode_folder(kept: KeptView, request: FolderRequest) -> bytes:
     """The scene as a zip of its labelled scene folder; without relations.json where some are not known."""
     view, beliefs = kept.view, kept.view.beliefs
     assert beliefs is not None

@@ -1,68 +1,65 @@
-"""From questions on the wire to the library's calls and back: decide, explain, plan."""
+"""From questions on the wire to the library's calls and back: decide, explain, plan.
+
+The costly parts of a reply that decide nothing, likeliest graphs and posteriors of relations, are kept for
+the scenes asked about last. None of them depends on tau, so nothing is summed again while that is dragged.
+"""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
 
 from cpor.answer import Answer, DecideSettings, decide_given
-from cpor.infer.explain import RelationEffect, explain
+from cpor.errors import TooLargeError
+from cpor.infer.allowance import Allowance
+from cpor.infer.exact import WORK_LIMIT
+from cpor.infer.explain import NO_ANSWER, RelationEffect, explain
+from cpor.infer.graphs import GraphShare, edge_posteriors, likeliest_graphs
+from cpor.infer.local import cyclic_parts
 from cpor.infer.plan import plan
+from cpor.infer.warm_up import warm_up
 from cpor.io.scene_file import parse_scene
 from cpor.learn.modes import DEFAULT_MODE, mode_tau
 from cpor.records import PairRecord, record_action
 from cpor.relations import Label, ObstructionPosterior
-from cpor.serve.api.kept_sums import Sum, describe_edges, find_graphs
-from cpor.serve.api.messages import (
-    DecideReply,
-    DecideRequest,
-    EffectMessage,
-    ExplainReply,
-    ExplainRequest,
-    GivenScene,
-    PlanReply,
-    PlanRequest,
-    PlanStepMessage,
-)
-from cpor.viz.card import clean
-from cpor.viz.words import percent, say_certificate, say_step, say_success, say_why
+from cpor.serve.api.answered import DecideReply, EffectMessage, ExplainReply, PlanReply, PlanStepMessage
+from cpor.serve.api.asked import DecideRequest, ExplainRequest, GivenScene, PlanRequest
+from cpor.viz.words import clean, percent, say_all, say_certificate, say_step
 
 LEFT_OUT = "Not all likeliest arrangements and posteriors of relations are listed: the time was up."
 """Said in `proof` where the deadline came before the parts that decide nothing."""
 
+MOST_EDGES_FOR_POSTERIORS = 400
+"""Relations up to which the posterior of each is computed: beyond, it takes longer than a person waits."""
+
+_T = TypeVar("_T")
+
+_kept: dict[Hashable, Any] = {}
+_MOST_KEPT = 32
+
 
 def read_scene(request: GivenScene) -> ObstructionPosterior:
     """Objects, target and relations of a request, checked as those of a scene file are."""
-    relations = [{"blocked": r.blocked, "blocker": r.blocker, "p": r.p} for r in request.relations]
-    return parse_scene(
-        {
-            "objects": request.objects,
-            "target": request.target,
-            "relations": relations,
-            "unseen": request.unseen,
-        }
-    )
+    return parse_scene(request.model_dump(include={"objects", "target", "relations", "unseen"}))
 
 
-def answer_decide(
-    request: DecideRequest, deadline_ms: float | None, posterior: ObstructionPosterior | None = None
-) -> dict[str, Any]:
-    """Decide, and say why; `posterior` is the request's scene, where it was read already."""
+def answer_decide(request: DecideRequest, deadline_ms: float | None) -> dict[str, Any]:
+    """Decide, and say why."""
     until = None if deadline_ms is None else time.perf_counter() + deadline_ms / 1e3
-    return describe_answer(_decide(request, deadline_ms, posterior), request.graphs, until)
+    return describe_answer(_decide(request, deadline_ms), request.graphs, until)
 
 
-def answer_explain(
-    request: ExplainRequest, deadline_ms: float | None, posterior: ObstructionPosterior | None = None
-) -> ExplainReply:
-    """Decide, and say what would change it; `posterior` as in `answer_decide`."""
-    answer = _decide(request, deadline_ms, posterior)
+def answer_explain(request: ExplainRequest, deadline_ms: float | None) -> ExplainReply:
+    """Decide, and say what would change it."""
+    answer = _decide(request, deadline_ms)
     assert answer.posterior is not None
     explanation = explain(answer.posterior, answer.decision, k=0, prior=request.prior)
-    ask = explanation.ask_next
+    ask: Any = explanation.ask_next
     return ExplainReply(
         decision=DecideReply.model_validate(describe_answer(answer, request.graphs)),
         effects=[_describe_effect(effect) for effect in explanation.relations],
-        ask_next=None if ask is None else PairRecord.model_validate(_pair(ask)),
+        ask_next=None if ask is None else PairRecord(blocked=ask.blocked, blocker=ask.blocker),
         not_examined=explanation.not_examined,
     )
 
@@ -103,11 +100,7 @@ def describe_answer(
 ) -> dict[str, Any]:
     """An answer as `DecideReply` has it: its one JSON form, and what the page shows besides.
 
-    Args:
-        answer: The answer.
-        graphs: How many of the likeliest graphs to list.
-        until: Moment of `time.perf_counter` after which graphs and posteriors of relations are left out. [s]
-        name: What an object is called in sentences.
+    After `until`, on `time.perf_counter`, graphs and posteriors of relations are left out. [s]
     """
     if answer.decision is None or answer.posterior is None:
         words = {"headline": "Which object do you mean?", "why": answer.question or "", "proof": ""}
@@ -116,16 +109,67 @@ def describe_answer(
     # The posteriors of relations come after the graphs, which get half of the time.
     half = None if until is None else 0.5 * (time.perf_counter() + until)
     known = answer.posterior.with_prior(answer.prior)
-    listed, all_graphs = ((), True) if known.has_unanswered else find_graphs(Sum(known, half), graphs)
-    edges, all_edges = describe_edges(Sum(answer.posterior, until), answer.prior)
-    why = say_why(decision, answer.posterior.target, name)
-    success = say_success(answer.p_success, decision)
+    listed, all_graphs = ((), True) if known.has_unanswered else find_graphs(known, graphs, half)
+    edges, all_edges = _describe_edges(answer.posterior, answer.prior, until)
     words = {
         "headline": say_step(decision.action, name),
-        "why": f"{why} {success}" if success else why,
+        "why": say_all(decision, answer.posterior.target, name, answer.p_success),
         "proof": say_certificate(decision) + ("" if all_graphs and all_edges else f" {LEFT_OUT}"),
     }
     return answer.to_json(listed) | {"words": words, "edges": edges}
+
+
+def find_graphs(
+    scene: ObstructionPosterior, k: int, until: float | None = None
+) -> tuple[tuple[GraphShare, ...], bool]:
+    """The `k` likeliest graphs of a scene without missing answers; fewer, and False, where the time is up."""
+    if k == 0:
+        return (), True
+    if until is not None and time.perf_counter() >= until:
+        return (), False
+    key = scene, k
+    if (graphs := _kept.get(key)) is None:
+        allowance = Allowance(WORK_LIMIT, until)
+        try:
+            graphs = likeliest_graphs(scene, k, allowance=allowance)
+        except TooLargeError:
+            return (), True  # as an answer lists none where finding them is too much work
+        if allowance.late:
+            return graphs, False
+        _keep(key, graphs)
+    return graphs, True
+
+
+def _describe_edges(
+    posterior: ObstructionPosterior, prior: float | None, until: float | None
+) -> tuple[list[dict[str, object]], bool]:
+    """Every candidate relation as `EdgeMessage` has it; False where the time was up for their posteriors."""
+    known = posterior.with_prior(prior)
+    table, in_time, key = None, True, ("edges", known)
+    if not known.has_unanswered and np.count_nonzero(known.p_obstructs) <= MOST_EDGES_FOR_POSTERIORS:
+        allowance = Allowance(until=until)
+        try:
+            if (table := _kept.get(key)) is None:
+                table = _keep(key, edge_posteriors(known, allowance=allowance))
+        except TooLargeError:
+            in_time = not allowance.late
+    part = cyclic_parts(posterior.with_prior(NO_ANSWER).p_obstructs)
+    index = {label: k for k, label in enumerate(posterior.objects)}
+    edges: list[dict[str, object]] = []
+    for blocked, blocker, p in posterior.relations():
+        i, j = index[blocked], index[blocker]
+        p_posterior = None if table is None else min(max(float(table[i, j]), 0.0), 1.0)
+        pair = {"blocked": blocked, "blocker": blocker, "p": p}
+        edges.append(pair | {"p_posterior": p_posterior, "in_cycle": bool(part[i] == part[j])})
+    return edges, in_time
+
+
+def _keep(key: Hashable, found: _T) -> _T:
+    """Keep what was summed over a scene; the oldest goes."""
+    _kept[key] = found
+    if len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return found
 
 
 def say_label(label: Label) -> str:
@@ -133,16 +177,10 @@ def say_label(label: Label) -> str:
     return clean(label) if isinstance(label, str) else f"object {label}"
 
 
-def _decide(
-    request: DecideRequest, deadline_ms: float | None, posterior: ObstructionPosterior | None
-) -> Answer:
+def _decide(request: DecideRequest, deadline_ms: float | None) -> Answer:
     settings = DecideSettings(request.method, deadline_ms, request.require_certificate, request.prior)
     mode = request.mode or DEFAULT_MODE
-    return decide_given(posterior or read_scene(request), mode=mode, tau=request.tau, settings=settings)
-
-
-def _pair(effect: RelationEffect) -> dict[str, Label]:
-    return {"blocked": effect.blocked, "blocker": effect.blocker}
+    return decide_given(read_scene(request), mode=mode, tau=request.tau, settings=settings)
 
 
 def _describe_effect(effect: RelationEffect) -> EffectMessage:
@@ -178,3 +216,14 @@ def say_effect(effect: RelationEffect, name: Callable[[Label], str]) -> str:
 
 def _lower(words: str) -> str:
     return words[:1].lower() + words[1:]
+
+
+def prepare_deciding() -> None:
+    """Compile or load everything, so that no caller waits for it."""
+    warm_up()
+    plan(ObstructionPosterior(("a", "b"), "a", {("a", "b"): 0.5}))
+
+
+def work(_: object, job: Callable[..., _T], /, *args: object) -> _T:
+    """A job of a worker that needs none of its tools."""
+    return job(*args)

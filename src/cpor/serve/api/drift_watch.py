@@ -34,13 +34,7 @@ def drift_features(model: FittedModel, beliefs: PairBeliefs, rng: np.random.Gene
 
 @dataclass
 class DriftWatch:
-    """Watches the pictures of a service.
-
-    Attributes:
-        model: What they are compared with.
-        rng: Draws targets and permutations.
-        warning: What to tell people; empty while nothing fires.
-    """
+    """Watches the pictures of a service; `warning` is empty while nothing fires."""
 
     model: FittedModel
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))

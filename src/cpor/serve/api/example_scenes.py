@@ -1,6 +1,5 @@
 """Scenes that come with the service, to try it on."""
 
-import io
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,9 +7,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from cpor.serve.api.messages import ExampleMessage
+from cpor.serve.api.answered import ExampleMessage
 from cpor.serve.http.refusals import NotKept
 from cpor.serve.http.uploads import Upload
+from cpor.viz.overlay import encode_picture
 
 FOLDER = Path(__file__).parents[1] / "examples"
 
@@ -20,11 +20,7 @@ SMALL = (320, 320)
 
 @dataclass(frozen=True)
 class Examples:
-    """The scene folders of a folder, listed in its `examples.json`.
-
-    Attributes:
-        folder: Where they are.
-    """
+    """The scene folders of a folder, listed in its `examples.json`."""
 
     folder: Path = FOLDER
 
@@ -43,9 +39,7 @@ class Examples:
         with Image.open(self._find(name) / "rgb.png") as picture:
             small = picture.convert("RGB")
         small.thumbnail(SMALL)
-        buffer = io.BytesIO()
-        small.save(buffer, format="JPEG", quality=80)
-        return buffer.getvalue()
+        return encode_picture(small, 80, "JPEG")
 
     def upload(self, name: str, with_masks: bool) -> Upload:
         """An example in the form of an upload, with or without its masks."""

@@ -17,15 +17,10 @@ from cpor.gate.check import Check
 from cpor.io.frame_files import read_input
 from cpor.learn.modes import DEFAULT_MODE
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
-from cpor.serve.api.kept_views import KeptView
-from cpor.serve.api.messages import (
-    MOST_RELATIONS,
-    RelationMessage,
-    SceneDecideRequest,
-    SceneReply,
-)
+from cpor.serve.api.answered import SceneReply
+from cpor.serve.api.asked import MOST_RELATIONS, RelationMessage, SceneDecideRequest
+from cpor.serve.api.kept_views import KeptView, asked_of, decide_on_view
 from cpor.serve.api.object_outlines import describe_objects
-from cpor.serve.api.view_decisions import asked_of, decide_on_view
 from cpor.serve.http.uploads import (
     ANALYSED_PIXELS,
     Received,

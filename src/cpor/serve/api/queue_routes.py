@@ -8,10 +8,11 @@ from starlette.responses import Response
 from cpor.apps.label_queue import LabelQueue
 from cpor.corrections import label_scene
 from cpor.io.scene_folder import write_scene_folder
+from cpor.serve.api.answered import QueueReply
+from cpor.serve.api.asked import AcceptRequest
 from cpor.serve.api.decide_routes import as_json
 from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.api.look_jobs import look_at_input
-from cpor.serve.api.messages import AcceptRequest, QueueReply
 from cpor.serve.http.refusals import NotKept
 from cpor.serve.jobs.workers import WorkerPool
 from cpor.system import System

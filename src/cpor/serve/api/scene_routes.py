@@ -7,25 +7,18 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from cpor.errors import InvalidSettingError
+from cpor.serve.api.answered import DecideReply, ExampleMessage, SceneDecideReply, SceneReply
+from cpor.serve.api.asked import SceneDecideRequest
 from cpor.serve.api.camera_routes import LiveCamera, add_camera_routes
-from cpor.serve.api.decide_routes import as_json
+from cpor.serve.api.decide_routes import DecidingPool, as_json, run_decide_on_view
 from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.example_scenes import Examples
-from cpor.serve.api.kept_views import KeptView, ViewShelf
+from cpor.serve.api.kept_views import KeptView, ViewShelf, asked_of, points_at_nothing
 from cpor.serve.api.look_jobs import Seen, look, look_and_decide, look_closer
-from cpor.serve.api.messages import (
-    DecideReply,
-    ExampleMessage,
-    SceneDecideReply,
-    SceneDecideRequest,
-    SceneReply,
-)
-from cpor.serve.api.view_decisions import asked_of, points_at_nothing
 from cpor.serve.http.form import ASK_PARTS, SCENE_PARTS, read_form
-from cpor.serve.http.openapi import multipart_body
+from cpor.serve.http.openapi import gives, multipart_body
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.uploads import UploadLimits
-from cpor.serve.jobs.quick_or_queued import DecidingPool, run_decide_on_view
 from cpor.serve.jobs.workers import WorkerPool
 from cpor.system import System
 
@@ -58,11 +51,11 @@ def add_scene_routes(
         return as_json(seen.reply.model_copy(update={"id": shelf.put(seen.kept), "notes": notes}))
 
     async def decide_seen(http: HttpRequest, masks_needed: bool) -> Response:
-        form = await read_form(http, SCENE_PARTS + ASK_PARTS)
-        if masks_needed and form.upload.instances is None:
+        upload, request = await read_form(http, SCENE_PARTS + ASK_PARTS)
+        if masks_needed and upload.instances is None:
             raise InvalidSettingError("the part instances is missing: a PNG of the id that each pixel shows")
-        asked_of(form.request)
-        said, kept = await looking.run(look_and_decide, form.upload, limits, form.request)
+        asked_of(request)
+        said, kept = await looking.run(look_and_decide, upload, limits, request)
         return as_json(said | {"id": shelf.put(kept), "notes": warn(kept) + said["notes"]})
 
     if camera is not None:
@@ -73,20 +66,12 @@ def add_scene_routes(
         """Scenes that come with the service."""
         return list(examples.listed)
 
-    @app.get(
-        "/v1/examples/{name}/rgb.png",
-        response_class=Response,
-        responses={200: {"content": {"image/png": {}}, "description": "The picture."}},
-    )
+    @app.get("/v1/examples/{name}/rgb.png", **gives("image/png", "The picture."))
     async def example_picture(name: _Name) -> Response:
         """The photograph of an example."""
         return Response(examples.picture(name), media_type="image/png")
 
-    @app.get(
-        "/v1/examples/{name}/small.jpg",
-        response_class=Response,
-        responses={200: {"content": {"image/jpeg": {}}, "description": "The picture, at most 320 px wide."}},
-    )
+    @app.get("/v1/examples/{name}/small.jpg", **gives("image/jpeg", "The picture, at most 320 px wide."))
     async def small_example_picture(name: _Name) -> Response:
         """The photograph of an example for a list of them: a hundredth of the bytes."""
         return Response(examples.small_picture(name), media_type="image/jpeg")
@@ -101,8 +86,8 @@ def add_scene_routes(
     @app.post("/v1/scenes", response_model=SceneReply, openapi_extra=multipart_body(SCENE_PARTS, ("rgb",)))
     async def look_at_scene(http: HttpRequest) -> Response:
         """Find the objects of a picture, and say what is believed of every pair."""
-        form = await read_form(http, SCENE_PARTS)
-        return keep(await looking.run(look, form.upload, limits))
+        upload, _ = await read_form(http, SCENE_PARTS)
+        return keep(await looking.run(look, upload, limits))
 
     @app.post("/v1/scenes/{id}/decide", response_model=DecideReply)
     async def decide_scene(id: _Name, request: SceneDecideRequest) -> Response:

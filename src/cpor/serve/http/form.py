@@ -11,7 +11,7 @@ from starlette.requests import Request as HttpRequest
 
 from cpor.errors import InvalidSettingError
 from cpor.learn.modes import parse_mode
-from cpor.serve.api.messages import LONGEST_TEXT, SceneDecideRequest
+from cpor.serve.api.asked import LONGEST_TEXT, SceneDecideRequest
 from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported
 from cpor.serve.http.uploads import Upload
 from cpor.words.grounding import parse_point
@@ -26,21 +26,14 @@ ASK_PARTS = ("target", "point", "request", "mode", "tau")
 """Parts that ask for a decision besides."""
 
 _FILES = frozenset({"rgb", "depth", "instances", "amodal"})
+_TEXTS = ("camera", "objects", "scores", "sources")
 _LONGEST_FIELD = 16_384
 _LONGEST = {"objects": 2**18, "scores": 2**20}
 """These grow with the number of objects and pairs."""
 
 
-@dataclass(frozen=True)
-class AskedForm:
-    """A scene, and what is asked about it."""
-
-    upload: Upload
-    request: SceneDecideRequest
-
-
-async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> AskedForm:
-    """The parts of a multipart request.
+async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> tuple[Upload, SceneDecideRequest]:
+    """A scene, and what is asked about it, from a multipart request.
 
     Raises:
         Unsupported: It is not multipart.
@@ -52,19 +45,10 @@ async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> AskedForm:
     given = _split(await http.body(), options.get(b"boundary", b""), parts)
     if not given.get("rgb"):
         raise Refusal("the part rgb is missing: the picture, as PNG, JPEG or WebP")
+    texts = {name: _text(given, name, _LONGEST.get(name, _LONGEST_FIELD)) for name in _TEXTS}
     files = {name: given[name] for name in _FILES if given.get(name)}
-    upload = Upload(
-        rgb=files["rgb"],
-        depth=files.get("depth"),
-        instances=files.get("instances"),
-        amodal=files.get("amodal"),
-        camera=_text(given, "camera", _LONGEST_FIELD),
-        depth_unit_m=_number(given, "depth_unit_m", 1e-7, 1.0),
-        objects=_text(given, "objects", _LONGEST["objects"]),
-        scores=_text(given, "scores", _LONGEST["scores"]),
-        sources=_text(given, "sources", _LONGEST_FIELD),
-    )
-    return AskedForm(upload, _read_request(given))
+    upload = Upload(**files, **texts, depth_unit_m=_number(given, "depth_unit_m", 1e-7, 1.0))  # type: ignore[arg-type]
+    return upload, _read_request(given)
 
 
 @dataclass

@@ -1,11 +1,13 @@
-"""The application: routes, what stands before them, and what runs beside them."""
+"""The application: routes, the page, the metrics, what stands before them, and what runs beside them."""
 
 import asyncio
+import importlib.util
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,14 +16,16 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request as HttpRequest
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 import cpor
 from cpor.apps.label_queue import LabelQueue
 from cpor.errors import CporError, SceneFileError
 from cpor.io.whole_files import parse_strict
 from cpor.model import FittedModel
+from cpor.serve.api.answered import HealthReply
 from cpor.serve.api.camera_routes import LiveCamera
+from cpor.serve.api.decide_jobs import prepare_deciding
 from cpor.serve.api.decide_routes import add_decide_routes
 from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.example_scenes import Examples
@@ -32,12 +36,10 @@ from cpor.serve.api.queue_routes import add_queue_routes
 from cpor.serve.api.scene_routes import add_scene_routes
 from cpor.serve.http.metrics import Counting, Metrics
 from cpor.serve.http.openapi import ERRORS
-from cpor.serve.http.page_routes import add_page_routes
-from cpor.serve.http.refusals import FAILED, Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
+from cpor.serve.http.refusals import FAILED, Busy, Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
 from cpor.serve.http.request_limits import guarded
 from cpor.serve.http.security import refuse
 from cpor.serve.http.settings import ServeSettings
-from cpor.serve.jobs.quick_or_queued import prepare_deciding
 from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 from cpor.serve.live.routes import add_run_routes
 
@@ -52,11 +54,8 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     settings = settings or ServeSettings()
     camera = None if settings.camera is None else LiveCamera(settings.camera)
     waiting, limit = settings.most_waiting, settings.time_limit_s
-    looking = WorkerPool(
-        PoolSettings(
-            "looking", settings.analysis_workers, waiting, limit, partial(load_system, settings.model)
-        )
-    )
+    load = partial(load_system, settings.model)
+    looking = WorkerPool(PoolSettings("looking", settings.analysis_workers, waiting, limit, load))
     deciding, explaining = (
         WorkerPool(PoolSettings(name, settings.deciding_workers, waiting, limit, prepare_deciding))
         for name in ("deciding", "explaining")
@@ -100,9 +99,63 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     keeper = add_run_routes(app, settings.runs)
     if queue is not None:
         add_queue_routes(app, looking, shelf, queue)
-    pools = (looking, deciding, explaining)
-    add_page_routes(app, metrics, pools, queue is not None, "" if camera is None else camera.kind, watch)
+    for path, name in PAGES.items():
+        _add_page(app, path, name)
+
+    @app.get("/healthz")
+    async def health() -> HealthReply:
+        """Alive, and what there is; 503 while there is no worker of some kind."""
+        pools = looking, deciding, explaining
+        if missing := [pool.settings.name for pool in pools if not pool.able]:
+            raise Busy(f"no worker is ready for: {', '.join(missing)}; they are being started")
+        return HealthReply(
+            status="ok",
+            version=cpor.__version__,
+            perception=importlib.util.find_spec("onnxruntime") is not None,
+            simulator=importlib.util.find_spec("mujoco") is not None,
+            labelling=queue is not None,
+            camera="" if camera is None else camera.kind,
+            drift=watch.warning if watch is not None else "",
+        )
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def show_metrics() -> Response:
+        """Counters in Prometheus' text format."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static_file(name: str) -> Response:
+        return _serve_file(name)
+
     return app
+
+
+PAGES = {"/": "index.html", "/live": "live.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
+"""Files of the page that have an address of their own."""
+
+_FOLDER = Path(__file__).parents[1] / "static"
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+def _add_page(app: FastAPI, path: str, name: str) -> None:
+    @app.get(path, include_in_schema=False)
+    async def page() -> Response:
+        return _serve_file(name)
+
+
+def _serve_file(name: str) -> Response:
+    """A file of the page; the name is looked up among those there are, so no path of a caller's is opened."""
+    for path in _FOLDER.iterdir():
+        if path.name == name and path.suffix in _TYPES:
+            headers = {"Cache-Control": "no-cache"}
+            return Response(path.read_bytes(), media_type=_TYPES[path.suffix], headers=headers)
+    raise NotKept("there is no such file of the page")
 
 
 def _answer_errors(app: FastAPI) -> None:
@@ -117,11 +170,11 @@ def _answer_errors(app: FastAPI) -> None:
 
     async def invalid(request: HttpRequest, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return refuse(_InvalidBody(_say_invalid(error)))
+        return refuse(Refusal(_say_invalid(error), 422))
 
     async def of_the_framework(request: HttpRequest, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return refuse(_FRAMEWORK.get(error.status_code, _BadRequest)(), error.headers)
+        return refuse(_FRAMEWORK.get(error.status_code, _BAD_REQUEST), error.headers)
 
     async def fault(request: HttpRequest, error: Exception) -> Response:
         return refuse(Failed(FAILED))
@@ -141,38 +194,13 @@ def _say_invalid(error: RequestValidationError) -> str:
     return f"{place}: {first['msg']}"
 
 
-class _InvalidBody(Refusal):
-    status = 422
-
-
-class _BadRequest(Refusal):
-    def __init__(self) -> None:
-        super().__init__("the request cannot be read; see /openapi.json for what is expected")
-
-
-class _NoSuchPage(NotKept):
-    def __init__(self) -> None:
-        super().__init__("there is nothing at this address; see /openapi.json for what there is")
-
-
-class _NotAllowed(Refusal):
-    status = 405
-
-    def __init__(self) -> None:
-        super().__init__("this address takes another method; see /openapi.json")
-
-
-class _TooLong(TooMuch):
-    def __init__(self) -> None:
-        super().__init__("the request is too large")
-
-
-class _OtherType(Unsupported):
-    def __init__(self) -> None:
-        super().__init__("the content type is not one that this address takes")
-
-
-_FRAMEWORK: dict[int, type[Refusal]] = {404: _NoSuchPage, 405: _NotAllowed, 413: _TooLong, 415: _OtherType}
+_BAD_REQUEST = Refusal("the request cannot be read; see /openapi.json for what is expected")
+_FRAMEWORK = {
+    404: NotKept("there is nothing at this address; see /openapi.json for what there is"),
+    405: Refusal("this address takes another method; see /openapi.json", 405),
+    413: TooMuch("the request is too large"),
+    415: Unsupported("the content type is not one that this address takes"),
+}
 
 
 class _StrictRequest(HttpRequest):

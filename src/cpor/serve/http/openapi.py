@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from starlette.responses import Response
+
 from cpor.learn.modes import MODES
-from cpor.serve.api.messages import ErrorReply
+from cpor.serve.api.answered import ErrorReply
 
 _SAID = {
     400: "Not a scene, a picture or a setting that can be used.",
@@ -57,3 +59,11 @@ def multipart_body(parts: tuple[str, ...], required: tuple[str, ...]) -> dict[st
         "additionalProperties": False,
     }
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+def gives(kind: str, what: str) -> dict[str, Any]:
+    """Arguments of a route that answers with a file of this media type."""
+    return {
+        "response_class": Response,
+        "responses": {200: {"content": {each: {} for each in kind.split()}, "description": what}},
+    }

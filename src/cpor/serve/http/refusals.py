@@ -11,86 +11,67 @@ from cpor.errors import (
     SceneFileError,
     TooLargeError,
 )
-from cpor.serve.api.messages import ErrorCode, ErrorReply
+from cpor.serve.api.answered import ErrorCode, ErrorReply
 
 
 class Refusal(CporError):  # noqa: N818
     """A request that is not answered as asked; the message goes to the caller."""
 
-    status: ClassVar[int] = 400
+    status: int = 400
     code: ClassVar[ErrorCode] = "invalid"
     retry_after_s: ClassVar[int | None] = None
 
+    def __init_subclass__(cls, status: int, code: ErrorCode, retry_after_s: int | None = None) -> None:
+        super().__init_subclass__()
+        cls.status, cls.code, cls.retry_after_s = status, code, retry_after_s
 
-class TooMuch(Refusal):
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status or self.status
+
+
+class TooMuch(Refusal, status=413, code="too_large"):
     """More bytes, pixels or objects than are taken."""
 
-    status = 413
-    code = "too_large"
 
-
-class Unsupported(Refusal):
+class Unsupported(Refusal, status=415, code="unsupported"):
     """A file that is not of a kind we read."""
 
-    status = 415
-    code = "unsupported"
 
-
-class Unauthorised(Refusal):
+class Unauthorised(Refusal, status=401, code="unauthorised"):
     """No token, or a wrong one."""
 
-    status = 401
-    code = "unauthorised"
 
-
-class Forbidden(Refusal):
+class Forbidden(Refusal, status=403, code="unauthorised"):
     """Asked by a page of another site."""
 
-    status = 403
-    code = "unauthorised"
 
-
-class NotKept(Refusal):
+class NotKept(Refusal, status=404, code="not_found"):
     """Something that is not there, or not any more."""
 
-    status = 404
-    code = "not_found"
 
-
-class Conflict(Refusal):
+class Conflict(Refusal, status=409, code="conflict"):
     """What is asked does not go with the present state."""
 
-    status = 409
-    code = "conflict"
 
-
-class Busy(Refusal):
+class Busy(Refusal, status=503, code="busy", retry_after_s=1):
     """The queue is full."""
 
-    status = 503
-    code = "busy"
-    retry_after_s = 1
+
+class RunsBusy(Refusal, status=503, code="busy", retry_after_s=15):
+    """As many runs go on as may; one takes a minute or so."""
 
 
-class TooSlow(Refusal):
+class TooSlow(Refusal, status=504, code="timeout"):
     """Not answered within the time limit."""
 
-    status = 504
-    code = "timeout"
 
-
-class Failed(Refusal):
+class Failed(Refusal, status=500, code="failed"):
     """A fault of the service."""
 
-    status = 500
-    code = "failed"
 
-
-class NotInstalled(Refusal):
+class NotInstalled(Refusal, status=501, code="not_installed"):
     """Asked for a part of the package that this service does not have."""
-
-    status = 501
-    code = "not_installed"
 
 
 FAILED = "the service failed at this request; its log says more"

@@ -4,12 +4,12 @@ A body is read whole, and counted while it comes, before the application sees th
 """
 
 import asyncio
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cpor.serve.http.refusals import Busy, Refusal, TooMuch, TooSlow
-from cpor.serve.http.request_time import begin_request
 from cpor.serve.http.security import Gate, refuse
 from cpor.serve.http.settings import ServeSettings
 
@@ -32,13 +32,7 @@ def most_mcp_bytes(settings: ServeSettings) -> int:
 
 @dataclass
 class BodyLimit:
-    """Reads bodies, and refuses those that are too long, or too many at once.
-
-    Attributes:
-        app: The application.
-        settings: The limits.
-        in_flight: Bytes of all bodies that are held now.
-    """
+    """Reads bodies, and refuses those that are too long, or too many at once."""
 
     app: ASGIApp
     settings: ServeSettings
@@ -116,3 +110,18 @@ async def _close_after(refusal: Refusal, scope: Scope, receive: Receive, send: S
     response = refuse(refusal)
     response.headers["Connection"] = "close"
     await response(scope, receive, send)
+
+
+_UNTIL: ContextVar[float] = ContextVar("cpor_request_until")
+
+
+def begin_request(limit_s: float) -> float:
+    """The time by which the request of this task must be answered; on the loop's clock, in s."""
+    until = asyncio.get_running_loop().time() + limit_s
+    _UNTIL.set(until)
+    return until
+
+
+def answer_by(limit_s: float) -> float:
+    """The same for a request that has begun; for whatever is no request, `limit_s` from now."""
+    return _UNTIL.get(asyncio.get_running_loop().time() + limit_s)

@@ -32,14 +32,7 @@ def serve(
     open_page: bool = False,
     queue: LabelQueue | None = None,
 ) -> None:
-    """Serve the page and the REST service until interrupted.
-
-    Args:
-        settings: Settings of the service.
-        tell: Prints a line for the person who started the service.
-        open_page: Whether to open the page in a browser once the service is ready.
-        queue: Photographs to label.
-    """
+    """Serve the page and the REST service until interrupted; `tell` prints a line for the person."""
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # damaged bodies are refused, not news
 
     def ready(address: str) -> None:
@@ -74,10 +67,8 @@ def listening(settings: ServeSettings) -> Iterator[socket.socket]:
 def run_server(app: ASGIApp, listener: socket.socket, ready: Callable[[str], None]) -> None:
     """Run an application until interrupted, within the limits of every server of ours.
 
-    Args:
-        app: The application, behind `cpor.serve.http.request_limits.guarded`.
-        listener: Where it listens.
-        ready: Called with the address as soon as requests are answered.
+    The application is behind `cpor.serve.http.request_limits.guarded`. `ready` gets the address as soon as
+    requests are answered.
     """
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"

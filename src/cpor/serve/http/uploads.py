@@ -17,7 +17,7 @@ from cpor.io import images
 from cpor.io.frame_files import make_observation
 from cpor.io.scene_folder import make_camera, make_scores
 from cpor.scene import Camera, DetectedObject, Intrinsics, MaskCrop, PixelPoint, Scene, Sources
-from cpor.serve.api.messages import MOST_OBJECTS
+from cpor.serve.api.asked import MOST_OBJECTS
 from cpor.serve.http.refusals import TooMuch, Unsupported
 
 ANALYSED_PIXELS = 2_500_000

@@ -7,6 +7,7 @@ in a process of its own. The one that answers requests stays free to say that it
 import asyncio
 import multiprocessing
 import multiprocessing.connection
+import signal
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +17,19 @@ from multiprocessing.context import SpawnProcess
 from typing import Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from cpor.errors import CporError
+from cpor.io.pool import end_with_parent
 from cpor.serve.http.refusals import FAILED, Busy, Failed, TooSlow
-from cpor.serve.http.request_time import answer_by
-from cpor.serve.jobs.worker_process import do_jobs
+from cpor.serve.http.request_limits import answer_by
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Tools = TypeVar("_Tools")
+
+_ALARM_S = 2.0
+"""How much longer than its limit a worker runs when the service is gone and cannot end it. [s]"""
+
+BEGUN = "begun"
+"""What a worker says before it works, so that a job which it never got can be given to another."""
 
 _START_LIMIT_S = 600.0
 """For the first start on a machine, which compiles. [s]"""
@@ -279,3 +286,30 @@ class _Worker:
 
 def _has_ended(process: SpawnProcess) -> bool:
     return bool(multiprocessing.connection.wait([process.sentinel], 0))
+
+
+def do_jobs(pipe: Connection, prepare: Callable[[], object], limit_s: float) -> None:
+    """Do job after job: an error that is not ours ends the process, and its traceback goes to the log."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service ends its workers itself
+    end_with_parent()
+    tools = prepare()
+    answer: object = True
+    while True:
+        try:
+            pipe.send(answer)
+            job, args, kwargs = pipe.recv()
+            pipe.send(BEGUN)
+        except (EOFError, OSError):  # the service is gone
+            return
+        _set_alarm(limit_s + _ALARM_S)
+        try:
+            answer = (True, job(tools, *args, **kwargs))
+        except CporError as error:
+            answer = (False, error)
+        _set_alarm(0.0)
+
+
+def _set_alarm(seconds: float) -> None:
+    """End this process after so long; compiled code keeps threads from running, but not the system."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -3,17 +3,12 @@
 import threading
 from collections.abc import Callable
 
-from cpor.serve.api.messages import RunState
-from cpor.serve.live.pipe_messages import RunOrder
+from cpor.serve.api.answered import RunState
+from cpor.serve.api.asked import ControlRequest
 
 
 class RunControls:
-    """Pause, resume, step, stop, another target, an answer.
-
-    Args:
-        paused: Whether to wait before the first action.
-        on_state: Called whenever the run begins to wait or goes on.
-    """
+    """Pause, resume, step, stop, another target, an answer; `on_state` hears when it waits or goes on."""
 
     def __init__(self, paused: bool, on_state: Callable[[RunState], None]) -> None:
         self.stop = threading.Event()
@@ -26,7 +21,7 @@ class RunControls:
         self._on_state = on_state
         self._change = threading.Condition()
 
-    def obey(self, order: RunOrder) -> str | None:
+    def obey(self, order: ControlRequest) -> str | None:
         """Carry out an order; why not, where it is refused."""
         with self._change:
             refused = self._obey(order)
@@ -37,7 +32,7 @@ class RunControls:
             self._change.notify_all()
         return refused
 
-    def _obey(self, order: RunOrder) -> str | None:
+    def _obey(self, order: ControlRequest) -> str | None:
         if order.do == "stop":
             self.stop.set()
         elif order.do == "pause":
@@ -47,8 +42,6 @@ class RunControls:
         elif order.do == "step":
             self._paused, self._steps = True, self._steps + 1
         elif order.do == "retarget":
-            if order.obj is None:
-                return "say which object is asked for instead: `obj`"
             self._wanted = order.obj
         elif self._waits_for != "asking":
             return "the run asks nothing at the moment"

@@ -6,9 +6,9 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from cpor.serve.api.messages import RunEvent
+from cpor.serve.api.answered import RunEvent
 from cpor.serve.http.refusals import Busy
-from cpor.serve.live.run_limits import RunLimits
+from cpor.serve.http.settings import RunLimits
 
 
 class Event(NamedTuple):
@@ -19,11 +19,7 @@ class Event(NamedTuple):
 
 
 class RunListener:
-    """One follower of a run; `offer` never waits.
-
-    Args:
-        most: Events that may wait; one more, and the listener is dropped.
-    """
+    """One follower of a run; `offer` never waits. Of more than `most` events that wait, it is dropped."""
 
     def __init__(self, most: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -60,11 +56,7 @@ class RunListener:
 
 
 class EventLog:
-    """What happened in a run, as far as it is kept; every method may be called from any thread.
-
-    Args:
-        limits: How much is kept.
-    """
+    """What happened in a run, as far as it is kept; every method may be called from any thread."""
 
     def __init__(self, limits: RunLimits) -> None:
         self._limits = limits
@@ -111,7 +103,8 @@ class EventLog:
             Busy: Too many follow already.
         """
         with self._lock:
-            missed = [event for event in self._all() if event.number > after]
+            kept = [*self._kept, *(() if self._last_frame is None else (self._last_frame,))]
+            missed = sorted(event for event in kept if event.number > after)
             if self._closed and not missed:
                 return None
             if len(self._listeners) >= self._limits.most_listeners:
@@ -137,31 +130,20 @@ class EventLog:
         ):
             self._bytes -= len(self._kept.popleft().text)
 
-    def _all(self) -> list[Event]:
-        kept = [*self._kept, self._last_frame] if self._last_frame is not None else list(self._kept)
-        return sorted(kept)
-
 
 class Pictures:
-    """The last pictures of a run by name, of each kind at most so many; safe from any thread.
-
-    Args:
-        most: How many are kept.
-    """
+    """The last `most` pictures by name; safe from any thread."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
 
     def add(self, name: str, picture: bytes) -> None:
         """Keep a picture; the oldest goes where there are too many."""
-        with self._lock:
-            self._kept[name] = picture
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+        self._kept[name] = picture
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
 
     def get(self, name: str) -> bytes | None:
         """The picture, if it is kept."""
-        with self._lock:
-            return self._kept.get(name)
+        return self._kept.get(name)

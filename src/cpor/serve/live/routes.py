@@ -8,9 +8,11 @@ from typing import Annotated, TypeVar
 from fastapi import FastAPI, Header, Path, Response
 from fastapi.responses import StreamingResponse
 
-from cpor.serve.api.messages import ControlRequest, ErrorReply, RunReply, RunRequest
+from cpor.serve.api.answered import ErrorReply, RunReply
+from cpor.serve.api.asked import ControlRequest, RunRequest
 from cpor.serve.http.refusals import NotInstalled
-from cpor.serve.live.run_limits import RunLimits
+from cpor.serve.http.settings import RunLimits
+from cpor.serve.live.events import RunListener
 from cpor.serve.live.runs import Run, RunKeeper
 
 RunId = Annotated[str, Path(max_length=64, description="As the run was named when it began.")]
@@ -25,15 +27,7 @@ _NEEDS = {"mujoco": ("the simulator", "sim"), "onnxruntime": ("eyes of our netwo
 
 
 def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
-    """Add the routes of live runs.
-
-    Args:
-        app: The service; it must answer a `Refusal` with its status and an `ErrorReply`.
-        limits: Limits of runs.
-
-    Returns:
-        The runs; close them when the service ends.
-    """
+    """Add the routes of live runs; close what it returns when the service ends."""
     keeper = RunKeeper(limits)
     app.state.runs = keeper
     gone: dict[int | str, dict[str, object]] = {404: {"model": ErrorReply, "description": "Not kept."}}
@@ -103,37 +97,27 @@ def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
         after = (
             int(last_event_id) if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else 0
         )
-        stream = _Stream(run, after)
-        if not stream.has_events:
+        listener = run.events.subscribe(after)
+        if listener is None:
             return Response(status_code=204)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(stream.lines(keeper.limits), media_type="text/event-stream", headers=headers)
+        stream = _stream(run, listener, limits.heartbeat_s)
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     return keeper
 
 
-class _Stream:
+async def _stream(run: Run, listener: RunListener, heartbeat_s: float) -> AsyncIterator[bytes]:
     """The events of a run as text, for one listener."""
-
-    def __init__(self, run: Run, after: int) -> None:
-        self._run = run
-        self._listener = run.listen(after)
-
-    @property
-    def has_events(self) -> bool:
-        return self._listener is not None
-
-    async def lines(self, limits: RunLimits) -> AsyncIterator[bytes]:
-        assert self._listener is not None
-        try:
-            yield b"retry: 1000\n\n"
-            async for event in self._listener.events(limits.heartbeat_s):
-                if event is None:
-                    yield b": still here\n\n"
-                else:
-                    yield b"id: %d\ndata: %s\n\n" % (event.number, event.text)
-        finally:
-            self._run.leave(self._listener)
+    try:
+        yield b"retry: 1000\n\n"
+        async for event in listener.events(heartbeat_s):
+            if event is None:
+                yield b": still here\n\n"
+            else:
+                yield b"id: %d\ndata: %s\n\n" % (event.number, event.text)
+    finally:
+        run.leave(listener)
 
 
 def _check_installed(request: RunRequest) -> None:

@@ -1,19 +1,22 @@
 """Live runs of the simulated arm, each in a process of its own: begun, followed, controlled, forgotten."""
 
 import multiprocessing
+import os
 import secrets
+import signal
 import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from typing import NamedTuple, TypeAlias
 
 from cpor.robot.cycle import Ended
-from cpor.serve.api.messages import ControlRequest, FilmMessage, RunEvent, RunReply, RunRequest
-from cpor.serve.http.refusals import Busy, Conflict, NotKept, Refusal, TooSlow
+from cpor.serve.api.answered import CycleMessage, FilmMessage, RunEvent, RunReply
+from cpor.serve.api.asked import ControlRequest, RunRequest
+from cpor.serve.http.refusals import Busy, Conflict, NotKept, Refusal, RunsBusy, TooSlow
+from cpor.serve.http.settings import RunLimits
 from cpor.serve.live.events import EventLog, Pictures, RunListener
-from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, RunOrder, StateTold
-from cpor.serve.live.process import live
-from cpor.serve.live.run_limits import RunLimits
 
 _LOOK_S = 0.25
 """How often is looked whether a run was abandoned. [s]"""
@@ -27,14 +30,62 @@ _MOST_ORDERS = 16
 _OVER = ("ended", "failed")
 
 
-class Run:
-    """One run; every method may be called from any thread.
+class CycleTold(NamedTuple):
+    """A cycle; `picture` is a JPEG under the name that the message has, None where it was sent before."""
 
-    Args:
-        run_id: Names it to clients.
-        request: What to run.
-        limits: Bounds.
+    message: CycleMessage
+    picture: bytes | None
+
+
+class OrderDone(NamedTuple):
+    """An order was carried out, or refused for a reason."""
+
+    number: int
+    refused: str | None
+
+
+RunNews: TypeAlias = RunReply | CycleTold | OrderDone | bytes
+"""What the process of a run sends: how it stands, a cycle, an order done, or a frame of the arm, a JPEG."""
+
+
+def pictures_of(run_id: str) -> str:
+    """Path of the pictures of a run, relative to the service."""
+    return f"/v1/runs/{run_id}/pictures"
+
+
+def live(pipe: Connection, run_id: str, request: RunRequest, limits: RunLimits) -> None:
+    """The process of a run: run to the end, obey orders from the pipe, and send what happens through it.
+
+    Where the other end of the pipe is closed, the process ends at once.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service ends its runs itself
+    from cpor.serve.live.show import Show  # here, since the service itself never needs the simulator
+
+    lock = threading.Lock()
+
+    def tell(told: RunNews) -> None:
+        try:
+            with lock:
+                pipe.send(told)
+        except OSError:
+            os._exit(0)
+
+    show = Show(run_id, request, limits, tell)
+
+    def obey() -> None:
+        while True:
+            try:
+                number, order = pipe.recv()
+            except (EOFError, OSError):
+                os._exit(0)  # the service is gone
+            tell(OrderDone(number, show.controls.obey(order)))
+
+    threading.Thread(target=obey, name="cpor-orders", daemon=True).start()
+    show.run()
+
+
+class Run:
+    """One run; every method may be called from any thread."""
 
     def __init__(self, run_id: str, request: RunRequest, limits: RunLimits) -> None:
         self.run_id = run_id
@@ -52,21 +103,18 @@ class Run:
         self._stop_by_s: float | None = None
         self._why_stopped: str | None = None
         self._is_abandoned = False
-        self._reply = self._say(StateTold("preparing", 0, None, None))
+        self._reply = RunReply(
+            run_id=run_id, state="preparing", cycle=0, target=None, target_name=None, ended=None, detail=None
+        )
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=live, args=(theirs, request, limits, self.pictures_path), name="cpor-run", daemon=True
+            target=live, args=(theirs, run_id, request, limits), name="cpor-run", daemon=True
         )
         self._process.start()
         theirs.close()  # so that its death is seen as the end of the pipe
         self._thread = threading.Thread(target=self._listen, name="cpor-run-listener", daemon=True)
         self._thread.start()
-
-    @property
-    def pictures_path(self) -> str:
-        """Where the pictures are, relative to the service."""
-        return f"/v1/runs/{self.run_id}/pictures"
 
     @property
     def is_over(self) -> bool:
@@ -91,10 +139,6 @@ class Run:
             raise NotKept("this picture is not kept, or not any more; events name the newest ones")
         return found
 
-    def listen(self, after: int) -> RunListener | None:
-        """Follow the events after a number; None where no more will come."""
-        return self.events.subscribe(after)
-
     def leave(self, listener: RunListener) -> None:
         """Follow no longer."""
         self.events.leave(listener)
@@ -118,7 +162,7 @@ class Run:
                 raise Refusal(f"object {request.obj} was not seen in the last cycle, which has: {known}")
         if request.do == "stop":
             self._must_end("stopped on request")
-        self._order(request.do, request.obj)
+        self._order(request)
         return self.reply()
 
     def kill(self) -> None:
@@ -127,22 +171,22 @@ class Run:
         self._process.kill()
         self._thread.join()
 
-    def _order(self, do: str, obj: int | None) -> None:
+    def _order(self, request: ControlRequest) -> None:
         with self._change:
             if self._orders - self._obeyed >= _MOST_ORDERS:
                 raise Conflict(f"the run has not yet obeyed the last {_MOST_ORDERS} orders; wait for it")
             self._orders += 1
-            order = RunOrder(self._orders, do, obj)  # type: ignore[arg-type]
+            number = self._orders
             try:
-                self._pipe.send(order)
+                self._pipe.send((number, request))
             except OSError:
                 raise Conflict("this run is over") from None
             until = time.monotonic() + _ORDER_S
             # While the process still starts, the order waits in the pipe, and is not lost.
-            while order.number not in self._done and self._reply.state not in (*_OVER, "preparing"):
+            while number not in self._done and self._reply.state not in (*_OVER, "preparing"):
                 if not self._change.wait(until - time.monotonic()):
                     raise TooSlow("the run has not said that it obeyed; see how it stands and try again")
-            refused = self._done.pop(order.number, None)
+            refused = self._done.pop(number, None)
         if refused is not None:
             raise Conflict(refused)
 
@@ -166,17 +210,15 @@ class Run:
             self._take_down(self._end_unheard())
         self._pipe.close()
 
-    def _end_unheard(self) -> StateTold:
+    def _end_unheard(self) -> RunReply:
         """The state of a process that ended without a word."""
-        last = self._reply
         if self._why_stopped is not None:
-            return StateTold(
-                "ended", last.cycle, last.target, last.target_name, Ended.STOPPED, self._why_stopped
-            )
+            ended = {"state": "ended", "ended": Ended.STOPPED, "detail": self._why_stopped}
+            return self._reply.model_copy(update=ended)
         code = self._process.exitcode or 0
         how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         detail = f"the simulation ended unexpectedly ({how}); start another run"
-        return StateTold("failed", last.cycle, last.target, last.target_name, None, detail)
+        return self._reply.model_copy(update={"state": "failed", "ended": None, "detail": detail})
 
     def _look_after(self) -> None:
         """Stop runs without a follower; kill those that do not stop."""
@@ -187,17 +229,17 @@ class Run:
             if unheeded and self._why_stopped is None and self._reply.state not in _OVER:
                 self._is_abandoned = True
                 self._must_end(f"stopped, since it had no follower for {self._limits.abandoned_s:g} s")
-                self._pipe.send(RunOrder(0, "stop"))
+                self._pipe.send((0, ControlRequest(do="stop")))
             late = self._stop_by_s is not None and now > self._stop_by_s
         if late:
             self._process.kill()
 
-    def _take_down(self, told: PipeMessage) -> None:
-        if isinstance(told, FrameTold):
+    def _take_down(self, told: RunNews) -> None:
+        if isinstance(told, bytes):
             self._frame += 1
             name = f"film_{self._frame:06d}"
-            self._frames.add(name, told.picture)
-            film = FilmMessage(frame=self._frame, picture=f"{self.pictures_path}/{name}.jpg")
+            self._frames.add(name, told)
+            film = FilmMessage(frame=self._frame, picture=f"{pictures_of(self.run_id)}/{name}.jpg")
             self.events.add(RunEvent(number=0, film=film))
         elif isinstance(told, CycleTold):
             if told.picture is not None:
@@ -206,49 +248,29 @@ class Run:
             with self._change:
                 self._ids = frozenset(o.id for o in told.message.objects)
             self.events.add(RunEvent(number=0, cycle=told.message))
-        elif isinstance(told, StateTold):
-            reply = self._say(told)
+        elif isinstance(told, OrderDone):
             with self._change:
-                changed, self._reply = reply != self._reply, reply
-                self._change.notify_all()
-            if changed:
-                self.events.add(RunEvent(number=0, run=reply))
-            if reply.state in _OVER:
-                self.events.close()  # the process itself may take a while to end
-                with self._change:
-                    self._stop_by_s = self._stop_by_s or time.monotonic() + self._limits.stop_s
-        else:
-            with self._change:
-                self._obeyed += told.order > 0
-                self._done[told.order] = told.refused
+                self._obeyed += told.number > 0
+                self._done[told.number] = told.refused
                 while len(self._done) > 64:
                     self._done.popitem(last=False)
                 self._change.notify_all()
-
-    def _say(self, told: StateTold) -> RunReply:
-        detail = told.detail
-        if told.ended == Ended.STOPPED and self._is_abandoned:
-            detail = self._why_stopped
-        return RunReply(
-            run_id=self.run_id,
-            state=told.state,
-            cycle=told.cycle,
-            target=told.target,
-            target_name=told.target_name,
-            ended=told.ended,
-            detail=detail,
-        )
+        else:
+            if told.ended == Ended.STOPPED and self._is_abandoned:
+                told = told.model_copy(update={"detail": self._why_stopped})
+            with self._change:
+                changed, self._reply = told != self._reply, told
+                self._change.notify_all()
+            if changed:
+                self.events.add(RunEvent(number=0, run=told))
+            if told.state in _OVER:
+                self.events.close()  # the process itself may take a while to end
+                with self._change:
+                    self._stop_by_s = self._stop_by_s or time.monotonic() + self._limits.stop_s
 
 
 class RunKeeper:
-    """All runs of the service.
-
-    Args:
-        limits: How many there may be.
-
-    Attributes:
-        threads: For whatever of a run may wait.
-    """
+    """All runs of the service; `threads` are for whatever of a run may wait."""
 
     def __init__(self, limits: RunLimits) -> None:
         self.limits = limits
@@ -259,11 +281,7 @@ class RunKeeper:
         self.threads = ThreadPoolExecutor(_MOST_ORDERS * limits.most_running + 4, "cpor-runs")
 
     def begin(self, request: RunRequest) -> Run:
-        """Begin a run.
-
-        Raises:
-            Busy: As many run already as may.
-        """
+        """Begin a run, unless as many run already as may."""
         with self._lock:
             if self._closed:
                 raise Busy("the service is being shut down")
@@ -308,9 +326,3 @@ class RunKeeper:
         for run in runs:
             run.kill()
         self.threads.shutdown(wait=True, cancel_futures=True)
-
-
-class RunsBusy(Busy):
-    """As many runs go on as may; one takes a minute or so."""
-
-    retry_after_s = 15

@@ -1,6 +1,5 @@
 """One live run, inside its own process: the stage, the loop, and everything told of it on the way."""
 
-import io
 import logging
 import threading
 import time
@@ -16,32 +15,28 @@ from cpor.learn.modes import Mode
 from cpor.records import record_action
 from cpor.relations import ObstructionPosterior, Relation
 from cpor.robot.cycle import Cycle, Ended
-from cpor.scene import BlockedBy
+from cpor.serve.api.answered import CycleMessage, CycleMoment, DecideReply, RunReply, RunState
+from cpor.serve.api.asked import RunRequest
 from cpor.serve.api.decide_jobs import describe_answer
-from cpor.serve.api.messages import CycleMessage, CycleMoment, DecideReply, RunRequest, RunState
 from cpor.serve.api.object_outlines import describe_objects
+from cpor.serve.http.settings import RunLimits
 from cpor.serve.live.controls import RunControls
-from cpor.serve.live.pipe_messages import CycleTold, FrameTold, PipeMessage, StateTold
-from cpor.serve.live.run_limits import RunLimits
+from cpor.serve.live.runs import CycleTold, RunNews, pictures_of
 from cpor.sim.arm.film import Projector, close_camera
 from cpor.sim.dataset.recognition import Verdict
 from cpor.sim.physics.world import World
 from cpor.sim.staged_run import Demonstration, DemoSettings, Stage, demonstrate, set_stage
-from cpor.viz.overlay import Marks, Window, draw_scene, window_around
-from cpor.viz.words import OUTCOMES, namer, with_names
+from cpor.viz.overlay import Window, draw_scene, encode_picture, marks_of, window_around
+from cpor.viz.words import namer, say_outcome, sentence, with_names
 
 _LATE_S = 0.3
 """A motion this late begins its own time anew: the film does not hurry after a pause. [s]"""
 
 
 class LiveFilm:
-    """Watches the arm; give `watch` to the stage, then `begin`.
+    """Watches the arm, which moves at most `speed` times as fast as its own clock; give `watch` to the stage.
 
-    Args:
-        speed: How many times as fast as its own clock the arm may move.
-        frames_per_s: Pictures, on the clock on the wall. [1/s]
-        stop: Ends the wait when set.
-        on_frame: Called with each JPEG, in the film's own thread.
+    `on_frame` gets each JPEG, in the film's own thread, `frames_per_s` on the clock on the wall. [1/s]
     """
 
     def __init__(
@@ -102,14 +97,8 @@ class LiveFilm:
             if pose is None:
                 return
             began = time.monotonic()
-            self._on_frame(encode_jpeg(Image.fromarray(projector.picture(pose)), 75))
+            self._on_frame(encode_picture(Image.fromarray(projector.picture(pose)), 75, "JPEG"))
             self._cost_s = time.monotonic() - began
-
-
-def draw_cycle(cycle: Cycle, window: Window) -> bytes:
-    """The overlay picture of a cycle, of a part of the frame; a JPEG."""
-    p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
-    return encode_jpeg(draw_scene(cycle.scene, Marks(cycle.target, cycle.action, p_obstructs), window=window))
 
 
 def describe_cycle(
@@ -120,18 +109,8 @@ def describe_cycle(
     verdict: Verdict | None = None,
     moment: CycleMoment = "decided",
 ) -> CycleMessage:
-    """A cycle as it goes over the wire.
-
-    Args:
-        cycle: What was seen, decided and, where it is over, done.
-        picture: Path of its picture.
-        window: Part of the frame that it shows.
-        mode: The risk setting of the run.
-        verdict: What the truth says of its action.
-        moment: Before the arm moves, when the cycle is over, or a last look without a decision.
-    """
-    name, done = namer(cycle.scene), moment == "done"
-    verdict = verdict if done else None
+    """A cycle as it goes over the wire; see `CycleMessage`."""
+    name = namer(cycle.scene)
     return CycleMessage(
         index=cycle.index,
         moment=moment,
@@ -142,10 +121,10 @@ def describe_cycle(
         retargeted=cycle.retargeted,
         decision=_describe_decision(cycle, mode),
         action=None if cycle.action is None else record_action(cycle.action),
-        outcome=_say_outcome(cycle) if done else None,
+        outcome=say_outcome(cycle, name) if moment == "done" else None,
         verdict=None if verdict is None else _say_verdict(verdict),
         right=None if verdict is None else not verdict.is_wrong,
-        notes=[_sentence(with_names(note, name)) for note in cycle.notes],
+        notes=[sentence(with_names(note, name)) for note in cycle.notes],
         times_ms={step: round(1e3 * value, 1) for step, value in cycle.times_s.items()},
     )
 
@@ -160,22 +139,10 @@ def _describe_decision(cycle: Cycle, mode: Mode) -> DecideReply | None:
     return DecideReply.model_validate(describe_answer(answer, 0, name=namer(cycle.scene)))
 
 
-def _say_outcome(cycle: Cycle) -> str:
-    outcome = cycle.outcome
-    if outcome is None:
-        return "Nothing was moved."
-    said = with_names(outcome.detail, namer(cycle.scene))
-    return f"{OUTCOMES[outcome.kind]}: {said}."
-
-
 def _say_verdict(verdict: Verdict) -> str:
     if not verdict.is_wrong:
         return "In truth, which the robot does not see, this was right."
     return f"In truth, which the robot does not see, this was wrong: {verdict.because}."
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:].removesuffix('.')}."
 
 
 _FAILED = "the run failed; the log of the service says more"
@@ -183,19 +150,12 @@ _log = logging.getLogger(__name__)
 
 
 class Show:
-    """A run, from the heap to its end.
-
-    Args:
-        request: What to run.
-        limits: How many frames of the film.
-        pictures: Path of the run's pictures, relative to the service.
-        tell: Called with everything there is to tell; safe from any thread.
-    """
+    """A run, from the heap to its end; `tell` is called with what happens, from any thread."""
 
     def __init__(
-        self, request: RunRequest, limits: RunLimits, pictures: str, tell: Callable[[PipeMessage], None]
+        self, run_id: str, request: RunRequest, limits: RunLimits, tell: Callable[[RunNews], None]
     ) -> None:
-        self._request, self._pictures, self._tell = request, pictures, tell
+        self._run_id, self._request, self._tell = run_id, request, tell
         self._cycle = 0
         self._target: int | None = None
         self._target_name: str | None = None
@@ -203,12 +163,7 @@ class Show:
         self._drawings = 0
         self._window: Window | None = None  # one for all cycles, so that the eye can compare them
         self.controls = RunControls(request.paused, self._say_state)
-        self._film = LiveFilm(
-            request.speed,
-            limits.frames_per_s,
-            self.controls.stop,
-            lambda picture: tell(FrameTold(picture)),
-        )
+        self._film = LiveFilm(request.speed, limits.frames_per_s, self.controls.stop, tell)
 
     def run(self) -> None:
         """Everything; the last thing told is that it ended, or failed."""
@@ -222,17 +177,23 @@ class Show:
             self._film.end()
 
     def _perform(self) -> Demonstration:
-        settings = _demo_settings(self._request)
+        asked = self._request
+        settings = DemoSettings(tier=asked.tier, eyes=asked.eyes, mode=asked.mode)
         stage = set_stage(self._request.seed, settings, self._film.watch)
         if stage.ids_are_kept:  # else the first look says what the robot calls it
             self._target_name, self._target = stage.target_name, stage.heap.target
         self._film.begin(stage)
         self._say_state("running")
+
+        def over(cycle: Cycle, verdict: Verdict | None) -> None:
+            self._film.show(stage.world)
+            self._show(cycle, verdict, "done")
+
         done = demonstrate(
             stage,
             settings,
             on_decision=self._decided,
-            on_cycle=lambda cycle, verdict: self._over(stage, cycle, verdict),
+            on_cycle=over,
             ask=self._ask,
             stop=self.controls.stop,
             retarget=self.controls.take_target,
@@ -251,10 +212,6 @@ class Show:
             return None
         return Grasp(obj) if cycle.target in (obj, None) else Remove(obj)
 
-    def _over(self, stage: Stage, cycle: Cycle, verdict: Verdict | None) -> None:
-        self._film.show(stage.world)
-        self._show(cycle, verdict, "done")
-
     def _show(self, cycle: Cycle, verdict: Verdict | None = None, moment: CycleMoment = "decided") -> None:
         changed = cycle.index != self._cycle or cycle.target not in (None, self._target)
         self._cycle = cycle.index
@@ -267,15 +224,25 @@ class Show:
         if self._drawn != (cycle.index, cycle.action):
             self._drawn = cycle.index, cycle.action
             self._drawings += 1
-            picture = draw_cycle(cycle, self._window)
-        path = f"{self._pictures}/cycle_{self._drawings:03d}.jpg"
+            drawn = draw_scene(cycle.scene, marks_of(cycle), window=self._window)
+            picture = encode_picture(drawn, 82, "JPEG")
+        path = f"{pictures_of(self._run_id)}/cycle_{self._drawings:03d}.jpg"
         said = describe_cycle(cycle, path, self._window, self._request.mode, verdict, moment)
         self._tell(CycleTold(said, picture))
         if changed:
             self._say_state("running")
 
     def _say_state(self, state: RunState, ended: Ended | None = None, detail: str | None = None) -> None:
-        self._tell(StateTold(state, self._cycle, self._target, self._target_name, ended, detail))
+        reply = RunReply(
+            run_id=self._run_id,
+            state=state,
+            cycle=self._cycle,
+            target=self._target,
+            target_name=self._target_name,
+            ended=ended,
+            detail=detail,
+        )
+        self._tell(reply)
 
     def _say_end(self, done: Demonstration) -> None:
         result = done.result
@@ -289,18 +256,6 @@ class Show:
         self._say_state("ended", ended, detail)
 
 
-def _demo_settings(request: RunRequest) -> DemoSettings:
-    """What the stage is told of a request."""
-    return DemoSettings(tier=request.tier, eyes=request.eyes, mode=request.mode)
-
-
 def _say_error(error: CporError) -> str:
     """What may be told of an error: messages about files of this machine may not."""
     return str(error) if isinstance(error, SimulationError | CameraError | RobotError) else _FAILED
-
-
-def encode_jpeg(picture: Image.Image, quality: int = 82) -> bytes:
-    """Bytes of a JPEG image."""
-    buffer = io.BytesIO()
-    picture.convert("RGB").save(buffer, format="JPEG", quality=quality)
-    return buffer.getvalue()

@@ -1,27 +1,63 @@
-"""Requests."""
+"""Requests over the wire, and what all messages share.
 
-from typing import Annotated, Literal, Self, TypeAlias
+Numbers are probabilities in [0, 1], lengths are pixels, times are milliseconds. A probability of null is no
+answer, never "does not obstruct". Objects keep the labels the caller gave them.
+"""
 
-from pydantic import Field, StrictBool, model_validator
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 
 from cpor.answer import N_GRAPHS
 from cpor.corrections.history import Correction
 from cpor.corrections.replies import LONGEST_REPLY, MOST_REPLIES
 from cpor.decision import COST_ASK
+from cpor.errors import InvalidSettingError
 from cpor.learn.modes import DEFAULT_MODE, Mode
-from cpor.serve.api.messages.base import (
-    LONGEST_TEXT,
-    MOST_OBJECTS,
-    MOST_RELATIONS,
-    Message,
-    Point,
-    Probability,
-    WireLabel,
+
+MOST_OBJECTS = 200
+MOST_RELATIONS = 4_000
+LONGEST_TEXT = 200
+
+WireLabel: TypeAlias = (
+    Annotated[str, Field(max_length=LONGEST_TEXT, strict=True)]
+    | Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
 )
+"""What a caller calls an object: a short text or a whole number."""
+
+# Strict throughout: `false` would pass for "known not to obstruct", and "yes" for a number or a switch.
+Probability: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
+Cost: TypeAlias = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)]
+_Coordinate: TypeAlias = Annotated[float, Field(strict=True)]
+Point: TypeAlias = tuple[_Coordinate, _Coordinate]
+"""x and y. [px]"""
 
 GraphCount: TypeAlias = Annotated[int, Field(ge=0, le=20, strict=True)]
 ObjectId: TypeAlias = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
 Reply: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_REPLY)]
+
+
+class Message(BaseModel):
+    """Base of all: unknown fields are refused, so that a misspelt setting cannot pass in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_Message = TypeVar("_Message", bound=BaseModel)
+
+
+def validated(kind: type[_Message], content: dict[str, Any]) -> _Message:
+    """A message from its content; the first fault is one sentence.
+
+    Raises:
+        InvalidSettingError: A field is wrong.
+    """
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise InvalidSettingError(f"{where}: {first['msg']}") from None
 
 
 class RelationMessage(Message):
@@ -32,13 +68,18 @@ class RelationMessage(Message):
     p: Probability | None
 
 
-class RiskSetting(Message):
-    """How sure it must be before it acts: a mode, or a threshold; `cautious` where neither is given.
+class OverrideMessage(RelationMessage):
+    """A relation changed by hand: use `p` in place of what is believed; null is no answer."""
 
-    Attributes:
-        mode: `robust`, `cautious`, `balanced` or `bold`.
-        tau: Act only above this probability of being right.
-    """
+    blocked: ObjectId
+    blocker: ObjectId
+
+
+Overrides: TypeAlias = Annotated[list[OverrideMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)]
+
+
+class RiskSetting(Message):
+    """How sure it must be before it acts: a mode, or a threshold `tau`; `cautious` where neither is given."""
 
     mode: Mode | None = None
     tau: Probability | None = None
@@ -54,8 +95,6 @@ class GivenScene(RiskSetting):
     """Objects and probabilities that the caller gives.
 
     Attributes:
-        objects: Labels of all objects.
-        target: The one asked for.
         relations: Every pair that may obstruct; one that is left out is known not to.
         unseen: The label of what was not segmented and cannot be removed; null: there is no such label.
         prior: Probability to assume where there was no answer; null defers instead.
@@ -90,24 +129,15 @@ class PlanRequest(GivenScene):
     """The removals, in order, that lead to the target; as `cpor.plan` has it."""
 
     max_steps: Annotated[int, Field(ge=0, le=MOST_OBJECTS, strict=True)] | None = None
-    cost_removal: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 0.05
-    cost_wrong: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 1.0
-    cost_ask: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = COST_ASK
-
-
-class OverrideMessage(Message):
-    """A relation changed by hand: use `p` in place of what is believed; null is no answer."""
-
-    blocked: ObjectId
-    blocker: ObjectId
-    p: Probability | None
+    cost_removal: Cost = 0.05
+    cost_wrong: Cost = 1.0
+    cost_ask: Cost = COST_ASK
 
 
 class SceneDecideRequest(RiskSetting):
     """Decide for an object of a picture, asked for in one way: by id, by a point, or in words.
 
     Attributes:
-        target: Its id.
         point: A pixel that shows it, in the picture as it was sent.
         request: What it looks like, in words.
         relations: Relations changed by hand; nothing is promised then.
@@ -122,12 +152,8 @@ class SceneDecideRequest(RiskSetting):
     target: ObjectId | None = None
     point: Point | None = None
     request: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)] | None = None
-    relations: Annotated[list[OverrideMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)] = Field(
-        default_factory=list
-    )
-    answers: Annotated[list[Reply], Field(max_length=MOST_REPLIES, fail_fast=True)] = Field(
-        default_factory=list
-    )
+    relations: Overrides = Field(default_factory=list)
+    answers: Annotated[list[Reply], Field(max_length=MOST_REPLIES)] = Field(default_factory=list)
     ask: StrictBool = False
     graphs: GraphCount = N_GRAPHS
     ignore_checks: StrictBool = False
@@ -156,9 +182,7 @@ class CorrectRequest(Message):
 class FolderRequest(Message):
     """Save a scene as a labelled scene folder; `relations` are those changed by hand besides."""
 
-    relations: Annotated[list[OverrideMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)] = Field(
-        default_factory=list
-    )
+    relations: Overrides = Field(default_factory=list)
 
 
 class AcceptRequest(FolderRequest):
@@ -174,7 +198,6 @@ class RunRequest(Message):
         seed: Random seed for the heap.
         tier: How deep the target lies.
         eyes: What finds the objects: our networks, or the simulator's truth.
-        mode: The risk setting.
         paused: Wait before every action until told to go on.
         speed: How many times as fast as its own clock the arm moves at most.
     """

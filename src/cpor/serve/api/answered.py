@@ -1,13 +1,12 @@
-"""Replies; decisions are the records that every surface writes, see `cpor.records`."""
+"""Replies, and events of live runs; decisions are the records that every surface writes, `cpor.records`."""
 
 from typing import Literal, TypeAlias
 
 from cpor.corrections.replies import OpenQuestion
 from cpor.gate.check import Check
 from cpor.learn.modes import Mode
-from cpor.records import ActionRecord, AnswerRecord, PairBelief, PairRecord, Promise
-from cpor.serve.api.messages.asked import RelationMessage
-from cpor.serve.api.messages.base import Message, Point, Probability, WireLabel
+from cpor.records import ActionRecord, AnswerRecord, ObjectRecord, PairBelief, PairRecord, Promise
+from cpor.serve.api.asked import Message, Point, Probability, RelationMessage, WireLabel
 
 
 class WordsMessage(Message):
@@ -24,18 +23,14 @@ class WordsMessage(Message):
     proof: str
 
 
-class EdgeMessage(Message):
+class EdgeMessage(RelationMessage):
     """A relation as it entered the decision.
 
     Attributes:
-        p: What was given.
         p_posterior: Given that all relations together admit a removal order; null where unknown.
         in_cycle: Whether it lies on a cycle of candidate relations.
     """
 
-    blocked: WireLabel
-    blocker: WireLabel
-    p: Probability | None
     p_posterior: Probability | None
     in_cycle: bool
 
@@ -60,16 +55,13 @@ class SceneDecideReply(DecideReply):
     id: str
 
 
-class EffectMessage(Message):
+class EffectMessage(RelationMessage):
     """What one relation means for the decision; as `cpor.infer.explain.RelationEffect`.
 
     Attributes:
         words: Such as "If the box obstructed the mug with 62 % instead of 35 %: remove the box".
     """
 
-    blocked: WireLabel
-    blocker: WireLabel
-    p: Probability
     assumed: bool
     p_posterior: Probability
     flips_at: Probability | None
@@ -111,29 +103,16 @@ class PlanReply(Message):
     note: str | None
 
 
-class ObjectMessage(Message):
+class ObjectMessage(ObjectRecord):
     """One object of a picture.
 
     Attributes:
-        name: What it is called, such as "red, round"; null where it has no name.
-        point: A pixel well inside of what shows.
-        box: Left, top, right and bottom of what shows, the last two exclusive.
         visible: Outlines of what shows, each a closed polygon.
         amodal: Outlines with the hidden part; empty where unknown.
-        score: Confidence of the segmenter.
-        occluded: Whether it says that part is hidden.
-        hidden_share: Share of the whole that does not show; null where unknown.
     """
 
-    id: int
-    name: str | None
-    point: Point | None
-    box: tuple[int, int, int, int] | None
     visible: list[list[Point]]
     amodal: list[list[Point]]
-    score: Probability | None
-    occluded: bool | None
-    hidden_share: Probability | None
 
 
 class SceneReply(Message):
@@ -141,17 +120,13 @@ class SceneReply(Message):
 
     Attributes:
         id: Names the scene to `/v1/scenes/{id}/decide` for a while.
-        width, height: Size of the picture.
-        has_depth: Whether depth came with it.
         masks: Source of the masks: `given`, or a segmenter's name.
         scorer: Scorer of the relations; null where geometry alone decides.
-        objects: What was found, by id.
         evidence: Every pair that may obstruct.
         relations: The same as `DecideRequest` wants them; what a person said counts.
         done, undone: Corrections in force, and such as can be redone.
         checks: What was found about the input.
-        mode: The risk setting where none is asked for.
-        tau: Its threshold.
+        mode, tau: The risk setting where none is asked for, and its threshold.
         modes: Threshold of each mode.
         promise: The promised error rate in that mode; null where none is made, and `notes` say why.
         notes: What a person should know, in sentences.
@@ -211,18 +186,10 @@ class ExampleMessage(Message):
     height: int
 
 
-ErrorCode: TypeAlias = Literal[
-    "invalid",
-    "too_large",
-    "unsupported",
-    "unauthorised",
-    "not_found",
-    "busy",
-    "timeout",
-    "conflict",
-    "failed",
-    "not_installed",
-]
+ErrorCode: TypeAlias = (
+    Literal["invalid", "too_large", "unsupported", "unauthorised", "not_found"]
+    | Literal["busy", "timeout", "conflict", "failed", "not_installed"]
+)
 
 
 class ErrorReply(Message):
@@ -248,3 +215,73 @@ class HealthReply(Message):
     labelling: bool
     camera: str
     drift: str
+
+
+RunState: TypeAlias = Literal["preparing", "running", "paused", "asking", "ended", "failed"]
+
+
+class RunReply(Message):
+    """How a run stands; `ended` and `detail` as `cpor.robot.cycle.RunResult` has them."""
+
+    run_id: str
+    state: RunState
+    cycle: int
+    target: int | None
+    target_name: str | None
+    ended: str | None
+    detail: str | None
+
+
+CycleMoment: TypeAlias = Literal["decided", "done", "last"]
+
+
+class CycleMessage(Message):
+    """One cycle of a run, before or after the arm moved.
+
+    Attributes:
+        index: From 0.
+        moment: `decided`: the arm has not moved yet; `done`: the cycle is over; `last`: a look after the last
+            action, with nothing decided.
+        picture: Path of the overlay picture, relative to the service.
+        window: Left, top, right and bottom of the part of the frame that the picture shows, enlarged, above a
+            line that says what its signs mean; in pixels of the frame, as those of `objects`.
+        target: The object asked for; null where it is not seen.
+        retargeted: Whether another object than before is asked for from this cycle on.
+        decision: null where there was nothing to decide.
+        action: What is done: the decision's action unless `notes` say why another one.
+        outcome: What came of it, in words.
+        verdict, right: What the simulator's truth says of the action, in words and as yes or no.
+        notes: What else happened.
+        times_ms: Time of each step.
+    """
+
+    index: int
+    moment: CycleMoment
+    picture: str
+    window: tuple[int, int, int, int]
+    objects: list[ObjectMessage]
+    target: int | None
+    retargeted: bool
+    decision: DecideReply | None
+    action: ActionRecord | None
+    outcome: str | None
+    verdict: str | None
+    right: bool | None
+    notes: list[str]
+    times_ms: dict[str, float]
+
+
+class FilmMessage(Message):
+    """A new frame of the moving arm."""
+
+    frame: int
+    picture: str
+
+
+class RunEvent(Message):
+    """What the event stream carries; one of the three is set, `run` at every change of state."""
+
+    number: int
+    run: RunReply | None = None
+    cycle: CycleMessage | None = None
+    film: FilmMessage | None = None
