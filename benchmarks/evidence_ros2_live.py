@@ -16,13 +16,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 from evidence_page import keep
 
 import cpor.bridges
-from cpor.bridges.ros2_messages import WireError, new
+from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.ros2_parameters import NodeSettings, ParameterServer
 from cpor.bridges.ros2_transport import DdsTransport, Transport
 
@@ -105,10 +104,10 @@ def measure(name: str, frames: int) -> list[tuple[str, str, str, str]]:
     say = transport.publish(ECHO, "diagnostic_msgs/KeyValue")
     lock, infos, heard, garbled = threading.Lock(), set[int](), set[int](), [0]
 
-    def came(kept: set[int], echo: bool, message: SimpleNamespace | WireError) -> None:
-        if isinstance(message, WireError):
-            garbled[0] += 1
-            return
+    def bad(why: str) -> None:
+        garbled[0] += 1
+
+    def came(kept: set[int], echo: bool, message: RosMessage) -> None:
         k = message.header.stamp.nanosec
         good = (message.height, message.width, message.header.stamp.sec) == (HEIGHT, WIDTH, k + 1)
         if echo:
@@ -119,8 +118,12 @@ def measure(name: str, frames: int) -> list[tuple[str, str, str, str]]:
         if echo:
             say(new("diagnostic_msgs/KeyValue", key=f"{k:03d}", value=f"{k:03d}"))
 
-    transport.subscribe(COLOR, "sensor_msgs/Image", lambda message, _: came(heard, True, message))
-    transport.subscribe(INFO, "sensor_msgs/CameraInfo", lambda message, _: came(infos, False, message))
+    transport.subscribe(
+        COLOR, "sensor_msgs/Image", lambda message, _: came(heard, True, message), garbled=bad
+    )
+    transport.subscribe(
+        INFO, "sensor_msgs/CameraInfo", lambda message, _: came(infos, False, message), garbled=bad
+    )
     settings = NodeSettings(COLOR, "/live/depth", request="the red mug")
     ParameterServer(transport, PREFIX, lambda: settings, lambda changed: None)
     profile = {"FASTDDS_DEFAULT_PROFILES_FILE": str(PROFILE)} if name == PLAIN_TYPES else {}

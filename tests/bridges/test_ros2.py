@@ -127,13 +127,14 @@ class InMemory:
     """A transport without a wire."""
 
     heard: dict = field(default_factory=dict)
+    garbled: dict = field(default_factory=dict)
     topics: set = field(default_factory=set)
     said: dict = field(default_factory=dict)
     services: dict = field(default_factory=dict)
     nobody_hears: bool = False
 
-    def subscribe(self, topic, kind, heard):
-        self.heard[topic] = heard
+    def subscribe(self, topic, kind, heard, garbled):
+        self.heard[topic], self.garbled[topic] = heard, garbled
         return lambda: self.heard.pop(topic)
 
     def publish(self, topic, kind, latched=False):
@@ -267,7 +268,7 @@ def test_a_lost_publisher_is_no_answer_and_never_a_stale_one():
         wait_for(lambda: any("too old to act on" in each.reason for each in decisions[before:]))
         assert {each.state for each in decisions[before:]} == {"no_answer"}
         garbled = fed.node.counts.garbled
-        fed.wire.heard[COLOR](WireError("garbage"), time.monotonic())
+        fed.wire.garbled[COLOR]("garbage")
         short, depth, _ = frame(fed.table, 3)
         short.data = short.data[:100]
         before = len(decisions)

@@ -5,7 +5,7 @@ import pytest
 from support.arm_cell import named
 
 from cpor.errors import InvalidSettingError
-from cpor.sim.objects.catalogue import catalogue, extents
+from cpor.sim.objects.catalogue import bounds, catalogue
 from cpor.sim.physics.build import build_world
 
 GRASPABLE_WIDTH = 0.070
@@ -23,9 +23,9 @@ def test_forty_objects_of_six_kinds_with_names_of_their_own(evidence):
 
 @pytest.mark.parametrize("model", catalogue(), ids=lambda model: model.name)
 def test_every_object_can_be_gripped_and_picked_up(model):
-    small, _, large = np.sort(extents(model))
+    small, _, large = np.sort(np.ptp(bounds(model), axis=0))
     # The middle side: on whichever side the object lies, one of its horizontal extents is at most this.
-    assert sorted(extents(model))[1] < GRASPABLE_WIDTH
+    assert sorted(np.ptp(bounds(model), axis=0))[1] < GRASPABLE_WIDTH
     assert small >= 0.012
     assert large <= 0.17
     assert 0.02 < model.mass < 0.4
@@ -41,7 +41,7 @@ def test_the_box_is_that_of_the_compiled_geoms():
         half = np.einsum("gij,gj->gi", np.abs(R), box[:, 3:])
         # The boxes of MuJoCo's turned geoms are never smaller than the geoms.
         outer = (centre + half).max(axis=0) - (centre - half).min(axis=0)
-        assert (extents(model) <= outer + 1e-6).all(), model.name
+        assert (np.ptp(bounds(model), axis=0) <= outer + 1e-6).all(), model.name
 
 
 def test_masses_are_those_of_the_catalogue():

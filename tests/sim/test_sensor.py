@@ -31,7 +31,7 @@ LOSSLESS = replace(
 def frame(world, sensor, rng, camera=None, look=None):
     camera, look = camera or overhead_camera(320, 240), look or plain_look()
     views = cast_views(world, camera)
-    rgb = render_rgb(world, camera, views, look)
+    rgb = render_rgb(world, views, look)
     return sense(views, rgb, camera, sensor, rng, shine_image(world, views, look)), views, rgb
 
 

@@ -30,9 +30,9 @@ HUES = {
 BOX = (0.03, 0.03, 0.01)
 
 
-def picture(world, look=None, camera=CAMERA, **options):
+def picture(world, look=None, camera=CAMERA):
     views = cast_views(world, camera)
-    return render_rgb(world, camera, views, look or plain_look(), **options), views
+    return render_rgb(world, views, look or plain_look()), views
 
 
 def hue(pixels):
@@ -179,24 +179,10 @@ def test_exposure_brightens_and_white_balance_tints():
     assert bluer[2] > base[2] + 5 and np.allclose(bluer[:2], base[:2])
 
 
-def test_supersampling_softens_edges_and_keeps_the_rest():
-    world = on_table((single("box", BOX), at(0, 0, 0.01, (0.97, 0.0, 0.0, 0.24))))
-    coarse, views = picture(world)
-    fine, _ = picture(world, supersample=2)
-    inside = np.zeros(views.visible_ids.shape, bool)
-    inside[112:128, 152:168] = True
-    difference = np.abs(fine.astype(int) - coarse).max(axis=2)
-    assert fine.shape == coarse.shape and difference[inside].max() < 12
-    assert difference.max() > 30
-    with pytest.raises(SimulationError):
-        picture(world, supersample=0)
-
-
-def test_threads_and_repetition_change_nothing(rng):
+def test_repetition_changes_nothing(rng):
     world, look = thrown(1), random_look(rng)
     first, _ = picture(world, look)
     assert np.array_equal(first, picture(world, look)[0])
-    assert np.array_equal(first, picture(world, look, threads=3)[0])
 
 
 def test_the_same_seed_gives_the_same_look():

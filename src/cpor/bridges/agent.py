@@ -71,8 +71,7 @@ class AgentTools:
         self._root = None if root is None else root.resolve()
         s = self.settings
         self.shelf = ViewShelf(s.most_scenes, s.most_scene_bytes, s.keep_scenes_s)
-        self._work, self._count = threading.Lock(), threading.Lock()
-        self._waiting = 0
+        self._work, self._places = threading.Lock(), threading.Semaphore(1 + s.most_waiting)
 
     def look(
         self,
@@ -301,10 +300,8 @@ class AgentTools:
     @contextmanager
     def one_at_a_time(self) -> Iterator[None]:
         """Wait for one's turn, no longer than the time limit and no more than may wait."""
-        with self._count:
-            if self._waiting > self.settings.most_waiting:
-                raise Busy("too many calls at once; try again in a moment")
-            self._waiting += 1
+        if not self._places.acquire(blocking=False):
+            raise Busy("too many calls at once; try again in a moment")
         try:
             if not self._work.acquire(timeout=self.settings.time_limit_s):
                 raise Busy("the calls before this one take too long; try again in a moment")
@@ -313,8 +310,7 @@ class AgentTools:
             finally:
                 self._work.release()
         finally:
-            with self._count:
-                self._waiting -= 1
+            self._places.release()
 
 
 def _as_request(

@@ -87,6 +87,13 @@ def _is_aligned(
     return T is not None or said
 
 
+def first_message(reader: Any, connection: Any, **times: int) -> Any:
+    """The first message of a connection, within `start` and `stop` where given; None without one. [ns]."""
+    for _, _, raw in reader.messages([connection], **times):
+        return reader.deserialize(raw, connection.msgtype)
+    return None
+
+
 def _camera(reader: Any, topic: str) -> CameraModel | None:
     """The camera info that belongs to an image topic: `camera_info` in the longest namespace of its own."""
     infos = {
@@ -97,10 +104,11 @@ def _camera(reader: Any, topic: str) -> CameraModel | None:
     fitting = [space for space in infos if topic.startswith(f"{space}/")]
     if fitting == [""] and len(infos) > 1 and topic.count("/") > 1:
         return None  # the bag does not say which one is at the root
-    for space in sorted(fitting, key=len)[-1:]:
-        for connection, _, raw in reader.messages([infos[space]]):
-            return read_camera(reader.deserialize(raw, connection.msgtype), connection.topic)
-    return None
+    if not fitting:
+        return None
+    info = infos[max(fitting, key=len)]
+    message = first_message(reader, info)
+    return None if message is None else read_camera(message, info.topic)
 
 
 def _between(reader: Any, color: str, depth: str, frames: tuple[str, str]) -> np.ndarray | None:
@@ -148,12 +156,8 @@ def _stream_pose(reader: Any, topic: str) -> np.ndarray | None:
         for each in reader.connections
         if each.msgtype == _TRANSFORM and each.topic.startswith(f"{stream}/tf/")
     ]
-    if not near or stream == topic:
-        return None
-    for connection, _, raw in reader.messages(near[:1]):
-        transform = reader.deserialize(raw, connection.msgtype)
-        return pose_matrix(transform.translation, transform.rotation)
-    return None
+    transform = first_message(reader, near[0]) if near and stream != topic else None
+    return None if transform is None else pose_matrix(transform.translation, transform.rotation)
 
 
 def _depth_unit(reader: Any, topic: str) -> float | None:
@@ -161,9 +165,9 @@ def _depth_unit(reader: Any, topic: str) -> float | None:
     sensor = "/".join(topic.split("/")[:3])
     for connection in reader.connections:
         if connection.msgtype == _FLOAT and connection.topic == f"{sensor}/option/Depth Units/value":
-            for _, _, raw in reader.messages([connection]):
-                # A float32 of 0.001 is not 0.001.
-                return float(f"{float(reader.deserialize(raw, connection.msgtype).data):.6g}")
+            unit = first_message(reader, connection)
+            # A float32 of 0.001 is not 0.001.
+            return None if unit is None else float(f"{float(unit.data):.6g}")
     return None
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cpor.bridges.bag_cameras import Alignment, BagError, align, size
+from cpor.bridges.bag_cameras import Alignment, BagError, align, first_message, size
 from cpor.bridges.ros_images import CameraModel, is_colour, is_depth, read_colour, read_depth
 from cpor.errors import CporError, MissingExtraError, list_labels
 from cpor.io.depth import DepthCamera
@@ -240,9 +240,9 @@ def _first_images(reader: Any) -> dict[str, Any]:
     found = {}
     for connection in reader.connections:
         if connection.msgtype in _IMAGES and connection.topic not in found:
-            for _, _, raw in reader.messages([connection]):
-                found[connection.topic] = reader.deserialize(raw, connection.msgtype)
-                break
+            message = first_message(reader, connection)
+            if message is not None:
+                found[connection.topic] = message
     return found
 
 
@@ -313,7 +313,9 @@ def _pair(
 
 
 def _message(reader: Any, path: Path, topic: str, recorded: int) -> Any:
-    chosen = [each for each in reader.connections if each.topic == topic]
-    for connection, _, raw in reader.messages(chosen, start=recorded, stop=recorded + 1):
-        return reader.deserialize(raw, connection.msgtype)
+    for connection in reader.connections:
+        if connection.topic == topic:
+            message = first_message(reader, connection, start=recorded, stop=recorded + 1)
+            if message is not None:
+                return message
     raise BagError(f"{path} has changed: no message on {topic} where one was")

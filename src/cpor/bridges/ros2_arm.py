@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from cpor.bridges.ros2_camera import Ros2Camera, open_transport
 from cpor.bridges.ros2_clients import FIND_S, ActionClient, GuardedGoals, PickRobot, wait_until
-from cpor.bridges.ros2_messages import RosMessage, WireError, new
+from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.ros2_transport import Transport
 from cpor.errors import InvalidSettingError, RobotError
 from cpor.robot.arm import ARRIVED_RAD, Arm, ArmFaultError, unreachable
@@ -138,9 +138,7 @@ class JointStates:
         """Whether states sent later than a time say that nothing moves any more. [s]."""
         return min(self._sent_s - since_s, time.monotonic() - self._moved_s) > REST_S
 
-    def _hear(self, message: RosMessage | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            return
+    def _hear(self, message: RosMessage, sent_s: float) -> None:
         self._sent_s = sent_s
         with self._lock:
             for name, position in zip(message.name, message.position, strict=False):
@@ -361,11 +359,7 @@ def _made(make: Callable[..., Any], options: Mapping[str, Any] | None, table: st
 def _description(wire: Transport, topic: str) -> str:
     came: list[str] = []
 
-    def heard(message: RosMessage | WireError, sent_s: float) -> None:
-        if not isinstance(message, WireError):
-            came.append(str(message.data))
-
-    end = wire.subscribe(topic, "std_msgs/String", heard, latched=True)
+    end = wire.subscribe(topic, "std_msgs/String", lambda told, _: came.append(str(told.data)), latched=True)
     lacking = f"no robot description came on {topic}; start robot_state_publisher, or mend arm.description"
     wait_until(lambda: bool(came), lacking)
     end()

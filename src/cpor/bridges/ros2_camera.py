@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from cpor.answer import View
 from cpor.bridges.bag_cameras import pose_between
-from cpor.bridges.ros2_messages import RosMessage, WireError
+from cpor.bridges.ros2_messages import RosMessage
 from cpor.bridges.ros2_transport import DdsTransport, Transport
 from cpor.bridges.ros_images import (
     CameraModel,
@@ -75,22 +75,20 @@ class TransformTree:
                 parents[frame] = (parent, pose)
         return parents
 
-    def _hear_fixed(self, message: RosMessage | WireError, sent_s: float) -> None:
+    def _hear_fixed(self, message: RosMessage, sent_s: float) -> None:
         for frame, _, parent, pose in _poses(message):
             with self._change:
                 self._fixed[frame] = (parent, pose)
                 self._change.notify_all()
 
-    def _hear_moving(self, message: RosMessage | WireError, sent_s: float) -> None:
+    def _hear_moving(self, message: RosMessage, sent_s: float) -> None:
         for frame, at_ns, parent, pose in _poses(message):
             with self._change:
                 self._moving.setdefault(frame, deque(maxlen=KEPT)).append((at_ns, parent, pose))
                 self._change.notify_all()
 
 
-def _poses(message: RosMessage | WireError) -> list[tuple[str, int, str, np.ndarray]]:
-    if isinstance(message, WireError):
-        return []
+def _poses(message: RosMessage) -> list[tuple[str, int, str, np.ndarray]]:
     found = []
     for each in message.transforms:
         try:
@@ -147,12 +145,16 @@ class FrameTopics:
         self.whole = self.passed = 0
         self.ended = False
         color, depth, info = topics
-        self._ends = []
-        if info is not None:
-            self._ends.append(transport.subscribe(info, "sensor_msgs/CameraInfo", self._hear_info))
-        if depth is not None:
-            self._ends.append(transport.subscribe(depth, _image_kind(depth), self._hear_depth))
-        self._ends.append(transport.subscribe(color, _image_kind(color), self._hear_color))
+        hear = {
+            info: ("sensor_msgs/CameraInfo", self._hear_info),
+            depth: (_image_kind(depth or ""), self._hear_depth),
+            color: (_image_kind(color), self._hear_color),
+        }
+        self._ends = [
+            transport.subscribe(topic, kind, heard, garbled=garbled)
+            for topic, (kind, heard) in hear.items()
+            if topic is not None
+        ]
 
     def unsubscribe(self) -> None:
         """Hear other topics from now on; a transport that is about to close needs no such call."""
@@ -194,28 +196,19 @@ class FrameTopics:
             frame, self._waiting = self._waiting, None
             return frame
 
-    def _hear_info(self, message: RosMessage | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._garbled(f"camera info: {message}")
-            return
+    def _hear_info(self, message: RosMessage, sent_s: float) -> None:
         try:
             self._model = read_camera(message, self.topics[2] or "")
         except RosImageError as error:
             self._garbled(str(error))
 
-    def _hear_color(self, message: RosMessage | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._garbled(f"colour: {message}")
-        else:
-            self._colors.append((message, sent_s))
-            self._pair()
+    def _hear_color(self, message: RosMessage, sent_s: float) -> None:
+        self._colors.append((message, sent_s))
+        self._pair()
 
-    def _hear_depth(self, message: RosMessage | WireError, sent_s: float) -> None:
-        if isinstance(message, WireError):
-            self._garbled(f"depth: {message}")
-        else:
-            self._depths.append(message)
-            self._pair()
+    def _hear_depth(self, message: RosMessage, sent_s: float) -> None:
+        self._depths.append(message)
+        self._pair()
 
     def _pair(self) -> None:
         """The newest photograph that has its depth, if it is newer than what was whole before."""

@@ -29,9 +29,9 @@ from cpor.bridges.ros2_messages import (
 )
 from cpor.errors import MissingExtraError
 
-Heard: TypeAlias = Callable[[RosMessage | WireError, float], None]
-"""Told each message, or what is wrong with what came, and when it was sent, as near as can be told, on this
-machine's `time.monotonic`. Called in the transport's thread; it must not block. [s]"""
+Heard: TypeAlias = Callable[[RosMessage, float], None]
+"""Takes each message, and when it was sent, as near as can be known, on `time.monotonic` of here. Called
+in the transport's thread; it must not block. [s]"""
 
 CameRaw: TypeAlias = Callable[[bytes, int], None]
 """Takes the bytes of each message, and the sender's stamp; 0: none. [ns]"""
@@ -86,17 +86,28 @@ class ServiceClient:
 class Transport(ABC):
     """Subscribe, publish, serve and call by ROS names."""
 
-    def subscribe(self, topic: str, kind: str, heard: Heard, latched: bool = False) -> Callable[[], None]:
-        """Hear a topic, best effort, the newest few; `latched`: reliably, and kept messages too."""
+    def subscribe(
+        self,
+        topic: str,
+        kind: str,
+        heard: Heard,
+        latched: bool = False,
+        garbled: Callable[[str], None] = lambda why: None,
+    ) -> Callable[[], None]:
+        """Hear a topic, best effort, the newest few; `latched`: reliably, and kept messages too.
+
+        What cannot be read goes to `garbled`, as a sentence. Returns a function that ends it.
+        """
         times = SentTimes()
 
         def came(raw: bytes, source_ns: int) -> None:
             sent_s = times.estimate(source_ns, time.monotonic())
             try:
-                message: RosMessage | WireError = decode(raw, kind)
+                message = decode(raw, kind)
             except WireError as error:
-                message = error
-            heard(message, sent_s)
+                garbled(f"{topic}: {error}")
+            else:
+                heard(message, sent_s)
 
         return self._hear_raw(topic, kind, came, latched)
 

@@ -65,7 +65,7 @@ class Projector:
         stage = self._stage
         stage.data.qpos[:] = pose
         mujoco.mj_kinematics(stage.model, stage.data)
-        return render_rgb(stage, self._camera, cast_views(stage, self._camera), self._look)
+        return render_rgb(stage, cast_views(stage, self._camera), self._look)
 
 
 def film_camera(width: int = 480, height: int = 360) -> CameraSetup:

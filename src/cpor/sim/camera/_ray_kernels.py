@@ -162,9 +162,9 @@ def _normal(kind, size, planes, first, end, x, y, z):
 @njit(cache=True, nogil=True)
 def cast_geoms(
     kinds, positions, rotations, sizes, planes, plane_range, boxes, owners,
-    origin, T_rotation, focal, first_row, end_row, far, depth, geoms, alone, alone_start, alone_box,
+    origin, T_rotation, focal, far, depth, geoms, alone, alone_start, alone_box,
 ):  # fmt: skip
-    """Nearest geom of each pixel in some rows, and what is there at all.
+    """Nearest geom of each pixel, and what is there at all.
 
     Args:
         kinds: Type of each geom. Shape (n,).
@@ -178,8 +178,6 @@ def cast_geoms(
         origin: Position of the camera. Shape (3,). [m]
         T_rotation: From camera to world. Shape (3, 3).
         focal: fx, fy, cx, cy. Shape (4,). [px]
-        first_row: First row to do.
-        end_row: Row before which to end.
         far: Nothing beyond is seen. [m]
         depth: Filled where something is nearer than what it holds. Shape (h, w). [m]
         geoms: Filled likewise. Shape (h, w).
@@ -213,7 +211,7 @@ def cast_geoms(
         kind = kinds[g]
         size = sizes[g]
         owner = owners[g]
-        for r in range(max(boxes[g, 0], first_row), min(boxes[g, 1], end_row)):
+        for r in range(boxes[g, 0], boxes[g, 1]):
             for c in range(boxes[g, 2], boxes[g, 3]):
                 t = _hit(
                     kind, size, planes, plane_range[g, 0], plane_range[g, 1],
@@ -236,26 +234,9 @@ def finish_images(
     kinds, positions, rotations, sizes, planes, plane_range, objects, numbers,
     origin, T_rotation, focal, depth, geoms, depth_out, ids, numbers_out, normals,
 ):  # fmt: skip
-    """Ids and normals of what was hit.
+    """Fill depth (NaN for none), object ids (0), MuJoCo's numbers (-1) and unit normals in the world (0).
 
-    Args:
-        kinds: As in `cast_geoms`, up to `plane_range`.
-        positions: Shape (n, 3). [m]
-        rotations: Shape (n, 3, 3).
-        sizes: Shape (n, 3). [m]
-        planes: Shape (m, 4).
-        plane_range: Shape (n, 2).
-        objects: Object id of each geom. Shape (n,).
-        numbers: MuJoCo's number of each geom. Shape (n,).
-        origin: Position of the camera. Shape (3,). [m]
-        T_rotation: From camera to world. Shape (3, 3).
-        focal: fx, fy, cx, cy. Shape (4,). [px]
-        depth: Shape (h, w). [m]
-        geoms: Index of the geom hit, -1 for none. Shape (h, w).
-        depth_out: Filled: depth, NaN for none. Shape (h, w). [m]
-        ids: Filled: object ids, 0 for none. Shape (h, w).
-        numbers_out: Filled: MuJoCo's numbers, -1 for none. Shape (h, w).
-        normals: Filled: unit normals in the world, zeros for none. Shape (h, w, 3).
+    Args as in `cast_geoms`; `objects` and `numbers` are id and MuJoCo's number of each geom, shape (n,).
     """
     h, w = depth.shape
     for r in range(h):

@@ -40,14 +40,9 @@ def smooth_noise(x, y, z):
 @no_type_check
 @njit(cache=True, nogil=True)
 def pattern_weight(pattern, x, y, z, scale):
-    """Share of the second colour at a point whose z runs along the longest axis of its part.
+    """Share of the second colour at a point whose z runs along the longest axis of its part. [m].
 
-    Args:
-        pattern: Code, see `textures.PATTERN_CODES`.
-        x: In the part's frame. [m]
-        y: In the part's frame. [m]
-        z: In the part's frame. [m]
-        scale: Size of one repetition. [m]
+    `pattern` is a code of `textures.PATTERN_CODES`, `scale` the size of one repetition. [m].
     """
     # The shift keeps faces, which lie at round numbers, off the borders between cells.
     p, q, s = x / scale + 0.2631, y / scale + 0.2317, z / scale + 0.2503
@@ -128,9 +123,9 @@ def _lit_share(px, py, pz, n, lamps, rotations, focals, shadow_maps, reach, shif
 def shade(
     depth, geoms, normals, openness, origin, T_rotation, focal,
     positions, rotations, colours, patterns, scales, shines, axes,
-    lamps, lamp_colours, lamp_rotations, lamp_focals, shadow_maps, reaches, ambient, first_row, end_row, out,
+    lamps, lamp_colours, lamp_rotations, lamp_focals, shadow_maps, reaches, ambient, out,
 ):  # fmt: skip
-    """Light that comes from each pixel in some rows.
+    """Light that comes from each pixel.
 
     Args:
         depth: NaN for nothing. Shape (h, w). [m]
@@ -142,7 +137,7 @@ def shade(
         focal: fx, fy, cx, cy. Shape (4,). [px]
         positions: Positions of all geoms. Shape (ngeom, 3). [m]
         rotations: Shape (ngeom, 3, 3).
-        colours: See `textures.SurfaceTable`, as the next four. Shape (ngeom, 2, 3).
+        colours: See `textures.list_surfaces`, as the next four. Shape (ngeom, 2, 3).
         patterns: Shape (ngeom,).
         scales: Shape (ngeom,). [m]
         shines: Shape (ngeom,).
@@ -154,12 +149,10 @@ def shade(
         shadow_maps: Depth images of the lamps. Shape (k, s, s). [m]
         reaches: Distance between looks into them. Shape (k,). [px]
         ambient: Shape (3,).
-        first_row: First row to do.
-        end_row: Row before which to end.
         out: Filled. Shape (h, w, 3).
     """
-    w = depth.shape[1]
-    for r in range(first_row, end_row):
+    h, w = depth.shape
+    for r in range(h):
         for c in range(w):
             g = geoms[r, c]
             if g < 0:
@@ -233,23 +226,3 @@ def shade(
                 tint = 1.0 - metal + metal * albedo
                 glare = tint * (gloss[k] + mirrored * openness[r, c] * ambient[k])
                 out[r, c, k] = matt * albedo * (light[k] + sky * ambient[k]) + glare
-
-
-@no_type_check
-@njit(cache=True, nogil=True)
-def develop(light, gains, curve, out):
-    """Turn linear light into bytes.
-
-    Args:
-        light: Shape (h, w, 3).
-        gains: Exposure times white balance. Shape (3,).
-        curve: Byte of each step of light, from 0 to twice white. Shape (n,).
-        out: Filled. Shape (h, w, 3).
-    """
-    h, w, _ = light.shape
-    last = curve.size - 1
-    for r in range(h):
-        for c in range(w):
-            for k in range(3):
-                step = np.int64(light[r, c, k] * gains[k] * (0.5 * last) + 0.5)
-                out[r, c, k] = curve[min(max(step, 0), last)]

@@ -17,13 +17,11 @@ def photograph(
     sensor: SensorModel | None,
     rng: np.random.Generator,
     views: Views | None = None,
-    supersample: int = 1,
-    threads: int = 1,
 ) -> Scene:
     """The scene a camera records, with true masks and names, without true relations; sensor None: perfect."""
     if views is None:
-        views = cast_views(world, camera, threads)
-    rgb = render_rgb(world, camera, views, look, supersample, threads)
+        views = cast_views(world, camera)
+    rgb = render_rgb(world, views, look)
     shine = None if sensor is None else shine_image(world, views, look)
     lit = lit_image(world, views, sensor.baseline_m) if sensor is not None and sensor.baseline_m else None
     observation = sense(views, rgb, camera, sensor, rng, shine, lit)

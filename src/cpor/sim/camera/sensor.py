@@ -169,7 +169,7 @@ def lit_image(world: World, views: Views, baseline_m: float) -> Bool[np.ndarray,
 
 def shine_image(world: World, views: Views, look: SceneLook) -> Float32[np.ndarray, "h w"]:
     """How shiny what each pixel shows is, 0 for nothing. Shape (h, w)."""
-    shines = np.append(list_surfaces(world, look).shines, 0.0).astype(np.float32)
+    shines = np.append(list_surfaces(world, look)[3], 0.0).astype(np.float32)
     shown: np.ndarray = shines[views.geoms]
     return shown
 

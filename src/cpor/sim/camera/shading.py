@@ -1,16 +1,13 @@
 """The colour picture: patterns, lamps with soft shadows, gloss, and darker corners, from the rays' hits."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
 from scipy import ndimage
 
-from cpor.errors import SimulationError
 from cpor.scene import Intrinsics
 from cpor.sim.camera import _shade_kernels as kernels
 from cpor.sim.camera.look import Light, SceneLook
-from cpor.sim.camera.views import CameraSetup, Geometry, Views, cast_depth, cast_views, gather_geometry
+from cpor.sim.camera.views import Geometry, Views, cast_depth, gather_geometry
 from cpor.sim.objects.textures import list_surfaces
 from cpor.sim.physics.world import World
 
@@ -22,66 +19,31 @@ _OPEN_STEP = 4
 _DARKEST_CORNER = 0.35
 
 
-def render_rgb(
-    world: World, camera: CameraSetup, views: Views, look: SceneLook, supersample: int = 1, threads: int = 1
-) -> UInt8[np.ndarray, "h w 3"]:
-    """The picture of a world without noise.
-
-    Args:
-        world: As it stood when `views` were cast.
-        camera: The camera of `views`.
-        views: What it sees.
-        look: Light, table and bin.
-        supersample: 2 casts four rays a pixel, for smooth edges at four times the price.
-        threads: How many to use; the result does not depend on it.
-
-    Raises:
-        SimulationError: `supersample` is not positive.
-    """
-    if supersample < 1:
-        raise SimulationError(f"supersample is {supersample}; give 1 for one ray a pixel, 2 for four")
-    geometry = gather_geometry(world)
-    if supersample == 1:
-        light = _gather_light(world, geometry, views, look, threads)
-    else:
-        finer = cast_views(world, _finer(camera, supersample), threads)
-        light = _gather_light(world, geometry, finer, look, threads)
-        shape = (camera.height, supersample, camera.width, supersample, 3)
-        # Clipped first, as a sensor is: one gleam shall not outshine its whole pixel.
-        light = np.minimum(light, 1.5).reshape(shape).mean(axis=(1, 3)).astype(np.float32)
+def render_rgb(world: World, views: Views, look: SceneLook) -> UInt8[np.ndarray, "h w 3"]:
+    """The picture of a world without noise, as it stood when `views` were cast. Shape (h, w, 3)."""
+    light = _gather_light(world, gather_geometry(world), views, look)
     gains = look.exposure * np.array(look.white_balance)
-    picture = np.empty(light.shape, np.uint8)
-    kernels.develop(light, gains, _film_curve(), picture)
-    return picture
+    steps = (light * gains * (0.5 * (_CURVE_STEPS - 1)) + 0.5).astype(np.int64)
+    return _film_curve()[np.clip(steps, 0, _CURVE_STEPS - 1)]
 
 
 def _gather_light(
-    world: World, geometry: Geometry, views: Views, look: SceneLook, threads: int
+    world: World, geometry: Geometry, views: Views, look: SceneLook
 ) -> Float32[np.ndarray, "h w 3"]:
     """Linear light of each pixel. Shape (h, w, 3)."""
     count = world.model.ngeom
     positions, rotations = np.zeros((count, 3)), np.zeros((count, 3, 3))
     positions[geometry.numbers], rotations[geometry.numbers] = geometry.positions, geometry.rotations
-    surfaces = list_surfaces(world, look)
     pose = views.camera.T_world_camera
     out = np.empty((*views.depth.shape, 3), np.float32)
     arrays = (
         views.depth, views.geoms, views.normals, _openness(views),
         pose[:3, 3].copy(), pose[:3, :3].copy(), np.array(views.camera.intrinsics, dtype=np.float64),
-        positions, rotations, surfaces.colours, surfaces.patterns, surfaces.scales,
-        surfaces.shines, surfaces.axes,
+        positions, rotations, *list_surfaces(world, look),
         *_place_lamps(geometry, views, look), np.array(look.ambient, dtype=np.float64),
     )  # fmt: skip
 
-    def shade_rows(first: int, end: int) -> None:
-        kernels.shade(*arrays, first, end, out)
-
-    if threads <= 1:
-        shade_rows(0, out.shape[0])
-    else:
-        edges = np.linspace(0, out.shape[0], 4 * threads + 1).astype(int).tolist()
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(shade_rows, edges[:-1], edges[1:]))
+    kernels.shade(*arrays, out)
     return out
 
 
@@ -161,11 +123,3 @@ def _film_curve() -> UInt8[np.ndarray, " n"]:
     soft = np.where(light > knee, knee + (1.0 - knee) * (1.0 - np.exp(-(light - knee) / (1.0 - knee))), light)
     srgb = np.where(soft <= 0.0031308, 12.92 * soft, 1.055 * np.maximum(soft, 1e-9) ** (1.0 / 2.4) - 0.055)
     return np.clip(np.round(255.0 * srgb), 0, 255).astype(np.uint8)
-
-
-def _finer(camera: CameraSetup, times: int) -> CameraSetup:
-    """The same camera with more, smaller pixels."""
-    fx, fy, cx, cy = camera.intrinsics
-    middle = 0.5 * (times - 1)
-    intrinsics = Intrinsics(times * fx, times * fy, times * cx + middle, times * cy + middle)
-    return CameraSetup(times * camera.width, times * camera.height, intrinsics, camera.T_world_camera)

@@ -9,7 +9,6 @@ frame has x to the right, y down and z forward.
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import mujoco
@@ -226,20 +225,14 @@ def cast_depth(
     no_owner = np.full(geometry.kinds.shape, -1)
     nothing, no_start, no_box = np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, 4), np.int64)
     kernels.cast_geoms(
-        *_arrays(geometry), boxes, no_owner, *_pinhole(T_world_camera, intrinsics), 0, shape[0], FAR,
+        *_arrays(geometry), boxes, no_owner, *_pinhole(T_world_camera, intrinsics), FAR,
         depth, geoms, nothing, no_start, no_box,
     )  # fmt: skip
     return depth
 
 
-def cast_views(world: World, camera: CameraSetup, threads: int = 1) -> Views:
-    """Look at a world as it stands, one ray a pixel; neither its model nor its data is touched.
-
-    Args:
-        world: What to look at; `data.qpos` says where things are.
-        camera: From where.
-        threads: How many to use, each for some rows; the result does not depend on it.
-    """
+def cast_views(world: World, camera: CameraSetup) -> Views:
+    """Look at a world as it stands, one ray a pixel; neither its model nor its data is touched."""
     geometry, ids = gather_geometry(world), sorted(world.objects)
     height, width = shape = (camera.height, camera.width)
     boxes = _pixel_boxes(geometry, camera.T_world_camera, camera.intrinsics, shape)
@@ -255,19 +248,10 @@ def cast_views(world: World, camera: CameraSetup, threads: int = 1) -> Views:
     hits = np.full(shape, -1, np.int32)
     pinhole = _pinhole(camera.T_world_camera, camera.intrinsics)
 
-    def cast_rows(first: int, end: int) -> None:
-        kernels.cast_geoms(
-            *_arrays(geometry), boxes, owners, *pinhole, first, end, FAR,
-            depth, hits, alone, alone_start, alone_box,
-        )  # fmt: skip
-
-    if threads <= 1:
-        cast_rows(0, height)
-    else:
-        edges = np.linspace(0, height, 4 * threads + 1).astype(int).tolist()
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(cast_rows, edges[:-1], edges[1:]))
-
+    kernels.cast_geoms(
+        *_arrays(geometry), boxes, owners, *pinhole, FAR,
+        depth, hits, alone, alone_start, alone_box,
+    )  # fmt: skip
     views = Views(
         camera,
         depth=np.empty(shape, np.float32),

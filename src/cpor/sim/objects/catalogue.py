@@ -82,12 +82,6 @@ def bounds(model: ObjectModel) -> Float[np.ndarray, "2 3"]:
     return np.stack((np.min(low, axis=0), np.max(high, axis=0)))
 
 
-def extents(model: ObjectModel) -> Float[np.ndarray, " 3"]:
-    """Size of the object's bounding box along its own axes. Shape (3,). [m]."""
-    low, high = bounds(model)
-    return np.asarray(high - low)
-
-
 def _bounds(part: Part) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest corner of a part in the object's frame."""
     R = rotation(part.quaternion)

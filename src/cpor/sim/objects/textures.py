@@ -1,10 +1,7 @@
 """Surfaces as numbers: what each geom of a world looks like, pattern by pattern, for the shading kernel."""
 
-from dataclasses import dataclass
-
 import mujoco
 import numpy as np
-from jaxtyping import Float, Int64
 
 from cpor.errors import SimulationError
 from cpor.sim.camera.look import SceneLook
@@ -18,27 +15,13 @@ ARM_SHINE = 0.4
 """The arm is of painted and brushed aluminium."""
 
 
-@dataclass(frozen=True, eq=False)
-class SurfaceTable:
-    """The surface of each geom of a model.
+def list_surfaces(world: World, look: SceneLook) -> tuple[np.ndarray, ...]:
+    """What each geom looks like: objects as their parts say, table and bin as `look` says, others by rgba.
 
-    Attributes:
-        colours: Linear RGB of main colour and colour of the pattern. Shape (ngeom, 2, 3).
-        patterns: Code of the pattern. Shape (ngeom,).
-        scales: Size of one repetition. Shape (ngeom,). [m]
-        shines: Shape (ngeom,).
-        axes: Longest axis of the geom, along which stripes, labels and grain are laid. Shape (ngeom,).
+    Returns:
+        Linear RGB of main and second colour, shape (ngeom, 2, 3); and, shape (ngeom,), code of the
+        pattern, size of one repetition [m], shine, and longest axis, along which the pattern is laid.
     """
-
-    colours: Float[np.ndarray, "ngeom 2 3"]
-    patterns: Int64[np.ndarray, " ngeom"]
-    scales: Float[np.ndarray, " ngeom"]
-    shines: Float[np.ndarray, " ngeom"]
-    axes: Int64[np.ndarray, " ngeom"]
-
-
-def list_surfaces(world: World, look: SceneLook) -> SurfaceTable:
-    """What each geom looks like: objects as their parts say, table and bin as `look` says, others by rgba."""
     model = world.model
     surfaces = [_surface_of_static(model, number, look) for number in range(model.ngeom)]
     for obj, thing in world.objects.items():
@@ -50,12 +33,12 @@ def list_surfaces(world: World, look: SceneLook) -> SurfaceTable:
                 "build the world with one geom a part"
             )
         surfaces[first : first + count] = [part.surface for part in thing.parts]
-    return SurfaceTable(
-        colours=np.array([(each.colour, each.second) for each in surfaces], dtype=np.float64),
-        patterns=np.array([PATTERN_CODES[each.pattern] for each in surfaces], dtype=np.int64),
-        scales=np.array([each.scale for each in surfaces], dtype=np.float64),
-        shines=np.array([each.shine for each in surfaces], dtype=np.float64),
-        axes=_longest_axes(model),
+    return (
+        np.array([(each.colour, each.second) for each in surfaces], dtype=np.float64),
+        np.array([PATTERN_CODES[each.pattern] for each in surfaces], dtype=np.int64),
+        np.array([each.scale for each in surfaces], dtype=np.float64),
+        np.array([each.shine for each in surfaces], dtype=np.float64),
+        _longest_axes(model),
     )
 
 

@@ -53,6 +53,9 @@ MAX_TIDYINGS = 3
 GAP = 0.002
 """Between two objects before they fall. [m]"""
 
+MIN_VISIBLE_PX, MIN_VISIBLE_SHARE = 150, 0.08
+"""A target shows so many pixels at 640 x 480, in proportion elsewhere, and this share of its own pixels."""
+
 TABLE_REACH = 0.17
 """How far from the middle an object may end up on a bare table. [m]"""
 
@@ -87,8 +90,6 @@ class HeapSettings:
         container: A bin, or the bare table.
         density: How crowded.
         tier: How deep the target must be buried, by occlusion; None takes any target that can be seen.
-        min_visible_px: The target shows at least so many pixels at 640 x 480, and in proportion elsewhere.
-        min_visible_share: It shows at least this share of its own pixels.
         objects: What to draw from; None for the whole catalogue.
         count: How many objects; None draws from the range of the density.
         camera: From where tiers and visibility are judged; None for the usual camera overhead.
@@ -98,8 +99,6 @@ class HeapSettings:
     container: Container = "bin"
     density: Density = "dense"
     tier: Tier | None = None
-    min_visible_px: int = 150
-    min_visible_share: float = 0.08
     objects: tuple[ObjectModel, ...] | None = None
     count: int | None = None
     camera: CameraSetup | None = None
@@ -334,9 +333,9 @@ def _inside(world: World) -> list[int]:
 def _targets(world: World, views: Views, truth: TrueRelations, settings: HeapSettings) -> Iterator[int]:
     """The objects one can ask for: they show enough of themselves and lie as deep as wanted."""
     shown = np.bincount(views.visible_ids.reshape(-1), minlength=max(world.objects) + 1)
-    pixels = settings.min_visible_px * views.visible_ids.size / (640 * 480)
+    pixels = MIN_VISIBLE_PX * views.visible_ids.size / (640 * 480)
     for obj in sorted(truth.objects):
         whole = int(views.amodal[obj].pixels.sum())
-        seen_enough = shown[obj] >= max(pixels, settings.min_visible_share * whole)
+        seen_enough = shown[obj] >= max(pixels, MIN_VISIBLE_SHARE * whole)
         if seen_enough and settings.tier in (None, tier_of(obj, truth)):
             yield obj
