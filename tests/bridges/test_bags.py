@@ -94,7 +94,7 @@ def every_variant(root):
     packed = depth_png(metres, "32FC1")
     maker.compressed(f"{DEPTH}/compressedDepth", packed, "32FC1; compressedDepth png", FIRST_NS)
     maker.info("/camera/color/camera_info", SHAPE, K, FIRST_NS)
-    lossy = decode_photograph(jpeg(rgb), "jpeg").pixels
+    lossy = decode_photograph(jpeg(rgb), "jpeg")[0]
     sent = expected(0, metres, 1.0, lossy)
     yield "JPEG and 32FC1 compressedDepth (to 1 mm)", maker.write(), 0, sent
 
@@ -257,7 +257,7 @@ def test_a_run_as_mcap_and_as_lerobot_is_read_back(tmp_path):
     assert [row[0] for row in table["action"].to_pylist()] == [1.0, 1.0, 0.0] * 2  # remove, remove, grasp
     seen = run.cycles[0].scene.observation
     picture = table["observation.images.camera"][3].as_py()["bytes"]  # the first of the second episode
-    assert np.array_equal(decode_photograph(picture, "first").pixels, seen.rgb)
+    assert np.array_equal(decode_photograph(picture, "first")[0], seen.rgb)
     deep = decode_grey(table["observation.images.depth"][3].as_py()["bytes"], "depth", GREY_DEPTH)
     assert np.array_equal(deep, np.rint(np.nan_to_num(seen.depth) * 1000.0))
     rows = parquet.read_table(made / "meta" / "episodes" / "chunk-000" / "file-000.parquet").to_pylist()

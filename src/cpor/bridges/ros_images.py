@@ -78,7 +78,7 @@ def read_colour(message: Any, name: str) -> UInt8[np.ndarray, "h w 3"]:
     """The photograph of an Image or CompressedImage; errors call it `name`. Shape (h, w, 3)."""
     if not hasattr(message, "encoding"):
         # What is decoded says itself how its channels lie; `format` only repeats what was encoded.
-        return images.decode_photograph(bytes(message.data), name).pixels
+        return images.decode_photograph(bytes(message.data), name)[0]
     encoding = str(message.encoding).lower()
     if encoding not in _COLOURS:
         raise RosImageError(

@@ -102,11 +102,6 @@ def grow_object(
 
     Of 110 objects of 44 table-top photographs, clicked in the middle, depth alone gives 58 % with an IoU of
     at least .8, the sharpest border 40 %.
-
-    Args:
-        frame: The frame.
-        point: Where it was clicked. [px]
-        barred: Pixels that belong to others. Shape (H, W).
     """
     if frame.depth is not None:
         cut = DepthSegmenter().segment(frame).visible_ids
@@ -125,11 +120,6 @@ def grow_region(
 
     Of all regions that hold the point and end where edges exceed some strength, the one is taken around which
     edges are strongest on average.
-
-    Args:
-        edges: Edges of the frame.
-        point: Where the region grows from. [px]
-        barred: Pixels it must not take. Shape (H, W).
     """
     here = edges.place(point)
     free = ~edges.shrink(barred)

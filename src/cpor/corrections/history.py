@@ -149,11 +149,7 @@ class Corrections:
 
     @classmethod
     def replay(cls, scene: Scene, history: Sequence[Correction] | str) -> "Corrections":
-        """A history on a scene; a text is JSON as `to_json` gives it.
-
-        Raises:
-            CorrectionError: The text is no history, or a correction does not fit the scene.
-        """
+        """A history on a scene; a text is JSON as `to_json` gives it."""
         if isinstance(history, str):
             try:
                 history = _HISTORY.validate_json(history)
@@ -173,22 +169,14 @@ class Corrections:
         return replace(self, scene=_apply(correction, self.scene), done=(*self.done, correction), undone=())
 
     def undo(self) -> "Corrections":
-        """The last one taken back.
-
-        Raises:
-            CorrectionError: There is none.
-        """
+        """The last one taken back."""
         if not self.done:
             raise CorrectionError("nothing was corrected that could be undone")
         before = Corrections.replay(self.first, self.done[:-1])
         return replace(before, undone=(self.done[-1], *self.undone))
 
     def redo(self) -> "Corrections":
-        """The last one undone made again.
-
-        Raises:
-            CorrectionError: There is none.
-        """
+        """The last one undone made again."""
         if not self.undone:
             raise CorrectionError("nothing was undone that could be redone")
         return replace(self.make(self.undone[0]), undone=self.undone[1:])
@@ -254,10 +242,6 @@ def correct_view(seen: View, corrections: Corrections) -> View:
 
     New masks are checked anew and count as a person's; the next decision scores their pairs. What was said of
     which object lies on which is decided from in place of beliefs.
-
-    Args:
-        seen: The view before any correction.
-        corrections: Corrections of its scene.
     """
     scene, relations = corrections.scene, corrections.relations
     if not corrections.changes_masks:
@@ -269,11 +253,6 @@ def label_scene(
     scene: Scene, beliefs: PairBeliefs, relations: Mapping[tuple[int, int], float | None] | None = None
 ) -> Scene:
     """The scene with relations as truth: what was said of them, else what is believed and was accepted.
-
-    Args:
-        scene: As it was corrected.
-        beliefs: Beliefs about this scene.
-        relations: What a person said, by `(blocked, blocker)`.
 
     Raises:
         CorrectionError: Nothing is known of a pair: then it must not pass for one that does not obstruct.

@@ -28,11 +28,7 @@ class CorrectionError(InvalidSceneError):
 
 
 def add_object(scene: Scene, point: PixelPoint, name: str | None = None) -> Scene:
-    """Add the object at a point; what it takes from the object clicked on, that one loses.
-
-    Raises:
-        CorrectionError: The point lies outside, nothing can be told apart there, or the object is known.
-    """
+    """Add the object at a point; what it takes from the object clicked on, that one loses."""
     ids = _ids(scene)
     _check_inside(scene, point)
     clicked = int(ids[int(point.y), int(point.x)])
@@ -61,12 +57,7 @@ def split_object(
 ) -> Scene:
     """Cut an object in two; the part of `a` keeps the id.
 
-    Args:
-        scene: The scene.
-        label: The object.
-        a: A point on the one, or where the line begins. [px]
-        b: A point on the other, or where it ends. [px]
-        along_line: Cut along the straight line through both, rather than along edges between them.
+    The cut runs along edges between the points, or with `along_line` along the line through both.
     """
     mine = _ids(scene) == _known(scene, label)
     for point in (a, b):
@@ -104,15 +95,7 @@ def merge_objects(scene: Scene, labels: Sequence[int]) -> Scene:
 def brush(
     scene: Scene, label: int, points: Sequence[PixelPoint], radius: float, *, erase: bool = False
 ) -> Scene:
-    """Paint a stroke onto an object, or erase it from there.
-
-    Args:
-        scene: The scene.
-        label: The object.
-        points: Where the stroke leads. [px]
-        radius: Half of its width. [px]
-        erase: Make what is painted background.
-    """
+    """Paint a stroke onto an object, or erase it there; `radius` is half of its width. [px]."""
     ids, label = _ids(scene), _known(scene, label)
     stroke = _stroke(points, radius, ids.shape)
     if not erase:

@@ -83,11 +83,6 @@ def _first_unanswered(answer: Answer) -> tuple[Label, Label] | None:
 def decide_after(decides: Decides, request: Request, replies: Sequence[str]) -> Answer:
     """The decision after all replies; each is read as an answer to the question that stood before it.
 
-    Args:
-        decides: Decides for a request.
-        request: The object that was asked for first.
-        replies: What a person said since, in order.
-
     Raises:
         InvalidSettingError: A reply is no answer to the question before it, and no correction.
     """
@@ -103,13 +98,7 @@ def decide_after(decides: Decides, request: Request, replies: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class _Said:
-    """What a person said so far.
-
-    Attributes:
-        request: The object that is asked for.
-        relations: What was said of pairs, by `(blocked, blocker)`.
-        not_meant: Objects that are not the one asked for.
-    """
+    """What a person said so far: request, relations by `(blocked, blocker)`, objects not meant."""
 
     request: Request
     relations: Relations = field(default_factory=dict)
@@ -185,11 +174,7 @@ class _Said:
 
 
 def _find(text: str, answer: Answer) -> int | None:
-    """The object that a number or a whole name stands for.
-
-    Raises:
-        InvalidSettingError: The number stands for none.
-    """
+    """The object that a number or a whole name stands for."""
     text = text.removeprefix("the ").removeprefix("object ").strip()
     view = answer.view
     ids = () if view is None else view.scene.ids

@@ -57,12 +57,7 @@ Reader: TypeAlias = Callable[[Path, str], KnownCamera | None]
 
 
 def known_camera(folder: Path, frame: str = "") -> KnownCamera:
-    """What the files of a folder say.
-
-    Args:
-        folder: Where to look.
-        frame: The frame's name without the word for colour, such as its number.
-    """
+    """What the files of a folder say of a frame, whose name has no word for colour in it."""
     found = (read(folder, frame) for read in READERS)
     return next((known for known in found if known is not None), KnownCamera())
 

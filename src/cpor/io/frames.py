@@ -80,20 +80,14 @@ def decode_any_photograph(
     if data.startswith(EXR):
         raise images.ImageKindError(f"{path} is an EXR file, which holds no photograph; save it as PNG")
     if not data.startswith((NPY, ZIP)):
-        return images.decode_photograph(data, path, companions, kinds=images.FROM_FILES).pixels
+        return images.decode_photograph(data, path, companions, kinds=images.FROM_FILES)[0]
     return as_photograph(_pick(data, path, "colour"), path)
 
 
 def decode_any_depth(
     data: bytes, path: Path, raw_shape: tuple[int, int] | None = None
 ) -> Shaped[np.ndarray, "h w"]:
-    """Depth of any kind of file, in its own steps.
-
-    Args:
-        data: Content of the file.
-        path: Its name.
-        raw_shape: Height and width of a file that holds nothing but 16-bit numbers. [px]
-    """
+    """Depth of any kind of file, in its own steps. A raw file needs its height and width. [px]."""
     if data.startswith(EXR):
         from cpor.io.exr import decode_exr_depth
 
@@ -175,11 +169,7 @@ class FrameFiles:
 
 
 def find_frames(folder: Path) -> list[FrameFiles]:
-    """The frames of a folder in the order of their names; none where it holds no photograph.
-
-    Raises:
-        SceneFileError: There are photographs and depth, but nothing says which belong together.
-    """
+    """The frames of a folder in the order of their names; none where it holds no photograph."""
     listed = _associated(folder)
     if listed:
         return listed

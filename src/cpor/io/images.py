@@ -86,21 +86,6 @@ DEPTH_FILE = GreyImage(("I;16", "I;16B", "I", "F"), DEPTH.remedy)
 IDS = GreyImage(("L", "P", "I;16"), "save ids as 8- or 16-bit grey")
 
 
-@dataclass(frozen=True, eq=False)
-class Photograph:
-    """A photograph that was read.
-
-    Attributes:
-        pixels: Upright, and shrunk where it was too large. Shape (h, w, 3).
-        shape: Height and width of the whole picture, upright. [px]
-        step: Pixels of the picture to one of `pixels`, along each side.
-    """
-
-    pixels: UInt8[np.ndarray, "h w 3"]
-    shape: tuple[int, int]
-    step: int
-
-
 def decode_photograph(
     data: bytes,
     name: Path | str,
@@ -108,7 +93,7 @@ def decode_photograph(
     most_pixels: int = MAX_PIXELS,
     shrink_above: int | None = None,
     kinds: tuple[str, ...] = IN_BROWSERS,
-) -> Photograph:
+) -> tuple[UInt8[np.ndarray, "h w 3"], tuple[int, int], int]:
     """Read the bytes of a photograph.
 
     Args:
@@ -118,6 +103,10 @@ def decode_photograph(
         most_pixels: That it may have.
         shrink_above: A picture with more pixels shrinks before it becomes an array; None: none does.
         kinds: Accepted file types: `IN_BROWSERS`, or `FROM_FILES`.
+
+    Returns:
+        The picture, upright, and shrunk where it was too large; height and width of the whole picture [px];
+        and its pixels to one of those returned, along each side.
 
     Raises:
         ImageKindError: Another kind of file or of pixels.
@@ -143,7 +132,7 @@ def decode_photograph(
         step = 1
         while shrink_above is not None and shape[0] * shape[1] > shrink_above * step**2:
             step += 1
-        return Photograph(np.array(_as_rgb(image).reduce(step)), shape, step)
+        return np.array(_as_rgb(image).reduce(step)), shape, step
 
 
 def decode_grey(

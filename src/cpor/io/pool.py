@@ -60,15 +60,7 @@ class Pool:
     def do_all(
         self, work: Callable[[_Item], _Result], items: Sequence[_Item]
     ) -> Iterator[tuple[_Item, _Result]]:
-        """Each item with what came of it, in any order.
-
-        Args:
-            work: A function of a module, so that another process can find it.
-            items: What to do.
-
-        Raises:
-            CporError: Workers died again and again at one item; what was finished is kept.
-        """
+        """Each item with what came of it, in any order; `work` must be a function of a module."""
         if self.engine == "ray":
             yield from _do_on_ray(self.cores, work, items)
         elif self.workers > 1:

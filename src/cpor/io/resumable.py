@@ -17,13 +17,7 @@ from cpor.io.whole_files import held_alone, write_bytes
 
 
 class ResumableFolder:
-    """A folder with a single writer; use `open_resumable`.
-
-    Attributes:
-        path: The folder.
-        claim_file: Name of the file that says what is made there.
-        pieces: Folder of the finished pieces.
-    """
+    """A folder with a single writer, a file that says what is made there, and finished pieces."""
 
     def __init__(self, path: Path, claim_file: str, pieces: str) -> None:
         self.path = path
@@ -31,14 +25,7 @@ class ResumableFolder:
         self.pieces = path / pieces
 
     def claim(self, wanted: Mapping[str, Any]) -> None:
-        """Begin, or check that what was begun here is the same.
-
-        Args:
-            wanted: Everything that changes the result, as JSON values in named parts.
-
-        Raises:
-            InputFileError: Another run or other files are in the folder.
-        """
+        """Begin, or check that what was begun here is the same."""
         if self.claim_file.is_file():
             try:
                 there = json.loads(self.claim_file.read_bytes())
@@ -79,16 +66,7 @@ class ResumableFolder:
 
 @contextmanager
 def open_resumable(path: Path, claim_file: str, pieces: str) -> Iterator[ResumableFolder]:
-    """Make a folder, or open one that is there; what a killed process left half written is dropped.
-
-    Args:
-        path: The folder; made with its parents if absent.
-        claim_file: Name of the file that says what is made there.
-        pieces: Name of the folder of finished pieces.
-
-    Raises:
-        InputFileError: It cannot be made, or another process holds it.
-    """
+    """Make a folder, or open one that is there; what a killed process left half written is dropped."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -104,13 +82,7 @@ def open_resumable(path: Path, claim_file: str, pieces: str) -> Iterator[Resumab
 
 
 def refuse_other(place: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuse to go on with what was begun otherwise; the message names the first difference.
-
-    Args:
-        place: Where it was begun.
-        there: What was begun.
-        wanted: What is asked for now.
-    """
+    """Refuse to go on with what was begun otherwise; the message names the first difference."""
     for part, new in json.loads(json.dumps(wanted)).items():
         old = there.get(part)
         if old == new:

@@ -12,11 +12,7 @@ _SHAPE = '{"objects": [...], "target": ..., "relations": [{"blocked": ..., "bloc
 
 
 def read_scene_file(path: Path) -> ObstructionPosterior:
-    """Read objects, target and relation probabilities; `"p": null` is no answer.
-
-    Raises:
-        SceneFileError: With the file, what is wrong in it and what is expected.
-    """
+    """Read objects, target and relation probabilities; `"p": null` is no answer."""
     content = parse_strict(read_bytes(path), name=path, remedy=f"expected {_SHAPE}")
     try:
         return parse_scene(content)
@@ -25,11 +21,7 @@ def read_scene_file(path: Path) -> ObstructionPosterior:
 
 
 def parse_scene(content: object) -> ObstructionPosterior:
-    """A scene from parsed JSON; "unseen", which may be left out, labels what was not segmented.
-
-    Raises:
-        InvalidSceneError: With what is wrong.
-    """
+    """A scene from parsed JSON; "unseen", which may be left out, labels what was not segmented."""
     if not isinstance(content, dict):
         raise InvalidSceneError(f"a scene is a JSON object; expected {_SHAPE}")
     for key in ("objects", "target", "relations"):

@@ -77,8 +77,7 @@ def read_scene_folder(folder: str | Path, depth_unit_m: float | None = None) -> 
         raise SceneFileError(f"{folder} has no rgb.png; a scene folder holds at least the photograph")
     companions = sorted(name for name in there if name in _LIKE_RGB)
     picture = there["rgb.png"]
-    photograph = images.decode_photograph(read_bytes(picture), picture, companions)
-    rgb, shape = photograph.pixels, photograph.shape
+    rgb, shape, _ = images.decode_photograph(read_bytes(picture), picture, companions)
 
     named: dict[int, files.ObjectEntry] = {}
     if path := there.get("objects.json"):

@@ -34,11 +34,7 @@ class ScoreLog:
 
 
 def read_score_log(path: str | Path) -> ScoreLog:
-    """Read a CSV with the columns image, prob_edge, N_cand and label; others are ignored.
-
-    Raises:
-        InputFileError: With the file, the line and what is wrong in it.
-    """
+    """Read a CSV with the columns image, prob_edge, N_cand and label; others are ignored."""
     path = Path(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

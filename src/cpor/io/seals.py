@@ -63,12 +63,7 @@ def seal_here(digest: str) -> Seal | None:
 
 
 def sign(digest: str, key_file: Path) -> Seal:
-    """Sign with an Ed25519 key.
-
-    Args:
-        digest: Digest of the content.
-        key_file: As `ssh-keygen -t ed25519 -N '' -f FILE` writes it.
-    """
+    """Sign a digest with an Ed25519 key, as `ssh-keygen -t ed25519 -N '' -f FILE` writes it."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -89,12 +84,7 @@ def sign(digest: str, key_file: Path) -> Seal:
 
 
 def why_unknown(seal: Seal | None, digest: str) -> str | None:
-    """Why a seal proves nothing about a content; None where this account or a known signer vouches for it.
-
-    Args:
-        seal: The seal that came with the content.
-        digest: Digest of the content as it is.
-    """
+    """Why a seal proves nothing about a content; None where this account or a known signer vouches for it."""
     if seal is None:
         return "nothing says who made it"
     if seal.digest != digest:

@@ -40,11 +40,7 @@ class DepthSegmenter:
     seed: int = 0
 
     def segment(self, observation: Observation) -> Scene:
-        """The objects of a frame, the largest first; ids from 1.
-
-        Raises:
-            InvalidSceneError: The frame has no depth.
-        """
+        """The objects of a frame, the largest first; ids from 1."""
         if observation.depth is None:
             raise InvalidSceneError("the depth segmenter needs depth; use another segmenter for this frame")
         stride = max(1, round(observation.shape[1] / self.work_width))

@@ -74,11 +74,7 @@ class FileMasks:
     image_id: int | str | None = None
 
     def segment(self, observation: Observation) -> Scene:
-        """The objects in the file, on this frame, which must be the one they were found in.
-
-        Raises:
-            SceneFileError: The file cannot be read as masks of this frame.
-        """
+        """The objects in the file, on this frame, which must be the one they were found in."""
         path = Path(self.path)
         if path.suffix.lower() == ".npz":
             found = _read_npz(path, observation.shape)

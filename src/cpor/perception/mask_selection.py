@@ -85,14 +85,10 @@ class Letterbox:
     def spread(
         self, coarse: Float32[np.ndarray, "h w"], at_least: float
     ) -> tuple[int, int, Float32[np.ndarray, "rows cols"]] | None:
-        """A coarse map brought to the size of the frame, inside the box where it may reach a value.
-
-        Args:
-            coarse: A map of the whole input. Shape (h, w).
-            at_least: The value; None comes back where the map stays below it.
+        """A coarse map of the input at the size of the frame, inside the box where it may reach a value.
 
         Returns:
-            First row and column of the box, and the values in it.
+            First row and column of the box, and the values in it; None where the map stays below the value.
         """
         above = coarse >= at_least
         rows, cols = np.flatnonzero(above.any(axis=1)), np.flatnonzero(above.any(axis=0))
@@ -207,13 +203,6 @@ def add_faint(
     """The scene with the best detection at a point too, faint as it may be; None where there is none.
 
     It takes no pixel of the objects that are there.
-
-    Args:
-        scene: The frame with masks; none holds the point.
-        found: What the network found in it.
-        frame: How the frame lies on the network's input.
-        settings: What counts as an object.
-        point: Where something is. [px]
     """
     assert scene.visible_ids is not None
     free, row, col = scene.visible_ids == 0, int(point.y), int(point.x)
@@ -269,12 +258,9 @@ def select_detections(found: Detections, frame: Letterbox, settings: MaskSetting
 
 
 def drop_crumbs(mask: Bool[np.ndarray, "h w"], least: int, least_share: float) -> Bool[np.ndarray, "h w"]:
-    """The mask without its small fragments; a fragment of fair size stays, since things lie across others.
+    """The mask without fragments of fewer pixels than `least`, or than a share of the largest.
 
-    Args:
-        mask: Any mask.
-        least: Fragments with fewer pixels go. [px]
-        least_share: So do those smaller than this share of the largest.
+    A fragment of fair size stays, since things lie across others.
     """
     labels, count = ndimage.label(mask, structure=np.ones((3, 3), dtype=bool))
     if count == 0:

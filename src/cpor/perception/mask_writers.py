@@ -47,10 +47,7 @@ def write_coco(scene: Scene, path: str | Path) -> None:
 def write_bop(scene: Scene, folder: str | Path, image_id: int = 0) -> None:
     """Write masks as BOP has them: `mask_visib/` and, where the whole object is known, `mask/`.
 
-    Args:
-        scene: With masks.
-        folder: Folder of a BOP scene; made if absent.
-        image_id: Number of the image; objects are numbered from 0 by ascending id.
+    Objects are numbered from 0 by ascending id.
     """
     ids = _ids(scene)
     for name in ("mask_visib", "mask"):

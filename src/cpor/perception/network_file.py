@@ -40,9 +40,6 @@ def read_network(path: Path) -> bytes:
     """Content of a network file that agrees with its checksum.
 
     A packaged file must have one; a file of the user's own is compared where a list lies beside it.
-
-    Raises:
-        InputFileError: It is missing or damaged; the message names it.
     """
     try:
         content = path.read_bytes()
@@ -65,11 +62,7 @@ def read_network(path: Path) -> bytes:
 
 
 def parse_device(name: str) -> str:
-    """The device of a name: one of `DEVICES`, or `auto` for the best one that is installed.
-
-    Raises:
-        InvalidSettingError: There is no such device.
-    """
+    """The device of a name: one of `DEVICES`, or `auto` for the best one that is installed."""
     return one_of("device", name, ("auto", *DEVICES))
 
 
@@ -78,16 +71,7 @@ def open_network(
 ) -> Session:
     """Open a network that has the given inputs and outputs.
 
-    Args:
-        path: The file.
-        inputs: Names of the inputs.
-        outputs: Names of the outputs.
-        device: See `parse_device`. Where onnxruntime cannot use it the CPU runs the network, and a logged
-            warning says so.
-
-    Raises:
-        MissingExtraError: onnxruntime is not installed.
-        InputFileError: The file is missing, damaged, or of another kind.
+    Where onnxruntime cannot use the device (`parse_device`), the CPU runs it, and a logged warning says so.
     """
     try:
         ort = importlib.import_module("onnxruntime")

@@ -41,12 +41,6 @@ def join_sizes(first: Detections, second: Detections, frame: Letterbox, settings
 
     Without depth a print on a box looks like a thing of its own, the more so the larger the box is in the
     picture. Seen at the size that the network learnt with, the box stays whole; small things get lost there.
-
-    Args:
-        first: Found in the picture as large as it goes.
-        second: Found in the smaller one.
-        frame: How the frame lies on the input in the first.
-        settings: What counts as an object.
     """
     height, width = second.visible.shape[1:]
     cell = frame.size[0] * frame.size[1] / (height * width)

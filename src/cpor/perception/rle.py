@@ -16,9 +16,6 @@ def decode_mask(written: object, shape: tuple[int, int], where: str) -> Bool[np.
             true and false, as SAM's `binary_mask` mode gives them.
         shape: Height and width of the image. [px]
         where: File and entry, for the error.
-
-    Raises:
-        SceneFileError: It is none of these, or of another size.
     """
     if isinstance(written, dict):
         return _decode_runs(written, shape, where)

@@ -35,10 +35,6 @@ class PointSegmenter(Segmenter, Protocol):
     def segment_at(self, scene: Scene, point: PixelPoint) -> Scene | None:
         """A scene of its own with one more object, the one that shows at a point.
 
-        Args:
-            scene: What `segment` made of the frame; no mask holds the point.
-            point: Where. [px]
-
         Returns:
             The same objects and the new one with the next free id; None where it sees none there.
         """
@@ -46,15 +42,7 @@ class PointSegmenter(Segmenter, Protocol):
 
 
 def make_segmenter(name: str = DEFAULT, **options: object) -> Segmenter:
-    """The segmenter of a name, or of `module:attribute`.
-
-    Args:
-        name: As its entry point in `cpor.segmenters` is called, or `module:attribute`.
-        **options: Its parameters, such as `path` of the segmenter `file`.
-
-    Raises:
-        InvalidSettingError: No such segmenter, or other options than it takes.
-    """
+    """The segmenter of a name, or of `module:attribute`."""
     return cast(Segmenter, make_plugin(SEGMENTERS, name, **options))
 
 
@@ -74,10 +62,6 @@ def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scen
 
     Most segmenters find what shows, not what is hidden behind others, and what obstructs what cannot be told
     from that alone. An object that this one does not see stays as it is: nothing is known of it.
-
-    Args:
-        scene: What was found.
-        own: Gives a segmenter with amodal masks; it is asked only where one is lacking.
     """
     if scene.visible_ids is None or all(o.amodal is not None for o in scene.objects):
         return scene, ""

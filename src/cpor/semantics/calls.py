@@ -48,6 +48,7 @@ class PatientCaller:
     Attributes:
         purse: Pays.
         cache: Remembers; None remembers nothing.
+        on_reply: Sees the key of each question that was put, and the reply; a recording does.
         sleep: Waits between attempts; another one in tests. [s]
         clock: Tells the time; another one in tests. [s]
     """
@@ -58,6 +59,7 @@ class PatientCaller:
         self.purse = Purse(config.budget, config.prices)
         file = default_cache_file() if config.cache is None else config.cache
         self.cache = ReplyCache(Path(file).expanduser()) if file else None
+        self.on_reply: Callable[[str, Completion], None] = lambda key, reply: None
         self.sleep: Callable[[float], None] = time.sleep
         self.clock: Callable[[], float] = time.monotonic
         self._lock = threading.Lock()
@@ -104,6 +106,7 @@ class PatientCaller:
             retry_after_s = None
             try:
                 last = self._call(question, reserved)
+                self.on_reply(key, last)
                 is_useful = useful(place, last)
             except ScorerError:
                 stop.set()

@@ -132,11 +132,7 @@ class ScorerConfig(_Table):
 
 
 def read_config(path: str | Path) -> ScorerConfig:
-    """Read a configuration.
-
-    Raises:
-        ScorerError: The file cannot be read, or says something it must not; values are not repeated.
-    """
+    """Read a configuration."""
     path = Path(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -174,11 +170,7 @@ def holds_secret(content: object, name: str = "") -> bool:
 
 
 def read_key(config: ScorerConfig) -> str | None:
-    """The key, or None where the configuration names no variable.
-
-    Raises:
-        ScorerError: The variable is not set, or holds what cannot be a key; the message names it.
-    """
+    """The key, or None where the configuration names no variable."""
     if config.api_key_env is None:
         return None
     key = os.environ.get(config.api_key_env, "").strip()

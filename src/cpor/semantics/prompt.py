@@ -62,14 +62,7 @@ def scene_prompt(
     pairs: Sequence[BlockedBy],
     hypotheses: GeometricEvidence | None = None,
 ) -> str:
-    """One prompt for all pairs of a scene.
-
-    Args:
-        scene: The scene.
-        number: Badge number by object id.
-        pairs: What to judge.
-        hypotheses: What geometry measured, to be shown as hints; None to leave them out.
-    """
+    """One prompt for all pairs of a scene, with badge numbers by object id and hints from geometry."""
     parts = [_MEANING, "Objects:\n" + "\n".join(_object_line(scene, number, label) for label in scene.ids)]
     if hypotheses is not None:
         parts.append(_hypotheses_table(number, pairs, hypotheses))

@@ -36,11 +36,7 @@ UNREADABLE = (AttributeError, TypeError, KeyError, IndexError, RecursionError)
 
 @dataclass(frozen=True, eq=False)
 class EncodedPicture:
-    """An image to send. It is encoded once, however often it is sent.
-
-    Attributes:
-        rgb: Shape (h, w, 3), not written to.
-    """
+    """An image to send, of shape (h, w, 3). It is encoded once, however often it is sent."""
 
     rgb: UInt8[np.ndarray, "h w 3"]
 
@@ -259,14 +255,7 @@ class HttpProvider(Provider):
     def _explain_status(
         self, status: int, said: str, question: Question, wait_s: float | None
     ) -> ProviderFailure | ScorerError:
-        """What a status means. An error of the scorer ends the asking, another one concerns this question.
-
-        Args:
-            status: HTTP status of the reply.
-            said: What the server says, without secrets.
-            question: What was asked.
-            wait_s: How long the server asks to wait. [s]
-        """
+        """What a status means. An error of the scorer ends the asking, another one concerns this question."""
         scorer = f"scorer {self.config.name}"
         if status in (401, 403):
             named = self.config.api_key_env or "no key is set: name its variable in api_key_env"

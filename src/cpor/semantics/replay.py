@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cpor.semantics.config import ScorerConfig, config_from, holds_secret
-from cpor.semantics.provider import Completion, Provider, ProviderFailure, Question, Readiness
+from cpor.semantics.provider import Completion, ProviderFailure, Question, Readiness
 from cpor.semantics.scorer import RelationScorer, ScorerError
 from cpor.semantics.unograsp import UnoGraspScorer
 from cpor.semantics.vlm import ModelScorer, VlmScorer
@@ -69,54 +69,28 @@ class RecordedProvider:
         return reply
 
 
-class RecordingProvider:
-    """Asks another provider and writes down what it says."""
+def record(scorer: RelationScorer, path: Path) -> RelationScorer:
+    """The same scorer, which also writes a recording; it remembers nothing, so that all replies are in it."""
+    if not isinstance(scorer, ModelScorer):
+        raise ScorerError(f"scorer {scorer.name} asks no model; there is nothing to record")
+    settings = scorer.config.model_dump(exclude_defaults=True)
+    if holds_secret(settings | {"api_key_env": None}):
+        raise ScorerError(
+            f"scorer {scorer.name} is configured with a key, which the recording would hold; take it out"
+        )
+    lock = threading.Lock()
 
-    def __init__(self, provider: Provider, config: ScorerConfig, path: Path) -> None:
-        self._provider = provider
-        self._path = path
-        self._lock = threading.Lock()
-        settings = config.model_dump(exclude_defaults=True)
-        if holds_secret(settings | {"api_key_env": None}):
-            raise ScorerError(
-                f"scorer {config.name} is configured with a key, which the recording would hold; take it out"
-            )
-        head = {"config": settings, "identity": dict(provider.identity())}
+    def write(mode: str, content: dict[str, object]) -> None:
         try:
-            path.write_text(json.dumps(head) + "\n", encoding="utf-8")
+            with lock, path.open(mode, encoding="utf-8") as file:
+                file.write(json.dumps(content) + "\n")
         except OSError as problem:
             raise ScorerError(f"cannot write the recording {path}: {problem.strerror}") from None
 
-    def identity(self) -> Mapping[str, object]:
-        """See `Provider`."""
-        return self._provider.identity()
-
-    def readiness(self) -> Readiness:
-        """See `Provider`."""
-        return self._provider.readiness()
-
-    def complete(self, question: Question) -> Completion:
-        """See `Provider`."""
-        reply = self._provider.complete(question)
-        line = json.dumps({"key": question.key(self.identity()), "reply": json.loads(reply.to_json())})
-        try:
-            with self._lock, self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        except OSError as problem:
-            raise ScorerError(f"cannot write the recording {self._path}: {problem.strerror}") from None
-        return reply
-
-
-def record(scorer: RelationScorer, path: Path) -> RelationScorer:
-    """The same scorer, which also writes a recording; it remembers nothing, so that all replies are in it.
-
-    Raises:
-        ScorerError: The scorer asks no model, so there is nothing to record.
-    """
-    if not isinstance(scorer, ModelScorer):
-        raise ScorerError(f"scorer {scorer.name} asks no model; there is nothing to record")
-    provider = RecordingProvider(scorer.provider, scorer.config, path)
-    return type(scorer)(scorer.config.model_copy(update={"cache": False}), provider)
+    write("w", {"config": settings, "identity": dict(scorer.provider.identity())})
+    scorer.caller.cache = None
+    scorer.caller.on_reply = lambda key, reply: write("a", {"key": key, "reply": json.loads(reply.to_json())})
+    return scorer
 
 
 def _reply(line: str) -> tuple[str, Completion]:

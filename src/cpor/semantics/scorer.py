@@ -133,12 +133,7 @@ class RelationScorer(Protocol):
 def score_new_pairs(
     scene: Scene, scorer: RelationScorer, known: Mapping[BlockedBy, float]
 ) -> tuple[ScoredPairs, bool, str, frozenset[BlockedBy]]:
-    """Ask a scorer about every pair of a scene whose score is not known.
-
-    Args:
-        scene: The scene.
-        scorer: The scorer.
-        known: Scores from earlier looks.
+    """Ask a scorer about every pair of a scene whose score is not known from earlier looks.
 
     Returns:
         The scores, whether every pair has been asked about, a sentence on what that took, and the pairs

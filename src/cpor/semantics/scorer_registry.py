@@ -33,11 +33,7 @@ def load_scorer(name: str, **changes: Any) -> RelationScorer:
 
 
 def make_scorer(config: ScorerConfig) -> RelationScorer:
-    """Make the scorer of a configuration.
-
-    Raises:
-        ScorerError: The kind is unknown, or its module cannot be imported.
-    """
+    """Make the scorer of a configuration."""
     try:
         made = load_plugin(SCORERS, config.kind)
     except InvalidSettingError as problem:
@@ -69,11 +65,7 @@ def _takes_config(make: object) -> bool:
 
 
 def find_config(name: str) -> ScorerConfig:
-    """The configuration of a name, a file or `module:attribute`.
-
-    Raises:
-        ScorerError: There is none, or several fit; those there are get listed.
-    """
+    """The configuration of a name, a file or `module:attribute`."""
     if ":" in name and not name.endswith(".toml"):
         return ScorerConfig(kind=name, name=name)
     return read_config(find_config_file(name))

@@ -144,11 +144,6 @@ def read_chains(text: str, marks: NumberedMarks, target: int) -> dict[int, froze
 
     A reply counts only if all its paths begin at the target and name objects of the scene, and "not
     occluded" only if the answer is the target itself: otherwise an omission would pass for "free".
-
-    Args:
-        text: The reply.
-        marks: What the numbers mean.
-        target: Id of the object asked about.
     """
     try:
         answer, _ = parse_reply(text)

@@ -189,14 +189,7 @@ class VlmScorer(ModelScorer):
         read: Callable[[Pairs, Completion], tuple[Scores, tuple[str, ...]]],
         watch: Callable[[Completion], None] = lambda _: None,
     ) -> tuple[Scores, tuple[RawReply, ...]]:
-        """Ask about each group of pairs.
-
-        Args:
-            groups: Pairs that one question is about.
-            questions: One for each group.
-            read: Scores of a group from a reply, and what is wrong with it.
-            watch: Sees each reply as it comes.
-        """
+        """Ask about each group of pairs: `watch` sees each reply, `read` gives scores and problems."""
 
         def useful(place: int, reply: Completion) -> bool:
             watch(reply)

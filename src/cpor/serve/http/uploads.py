@@ -86,10 +86,9 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
     """
     companions = [name for name in ("depth", "instances", "amodal", "camera") if getattr(upload, name)]
     with _refusing():
-        photograph = images.decode_photograph(
+        pixels, shape, step = images.decode_photograph(
             upload.rgb, "rgb", companions, limits.pixels, shrink_above=ANALYSED_PIXELS
         )
-    shape, step = photograph.shape, photograph.step
     camera, unit = _read_camera(upload, shape)
     steps = None
     if upload.depth is not None:
@@ -120,7 +119,7 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
         raise TooMuch(
             f"instances, amodal and objects list {len(ids)} objects; at most {MOST_OBJECTS} are taken"
         )
-    observation, notes = make_observation(photograph.pixels, steps, shrink_camera(camera, step), unit)
+    observation, notes = make_observation(pixels, steps, shrink_camera(camera, step), unit)
     entries = [named.get(k, files.ObjectEntry(id=k)) for k in sorted(ids)]
     objects = tuple(
         DetectedObject(e.id, amodal.get(e.id), e.name, e.score, e.occluded, e.called) for e in entries
