@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cpor.decision import Action, Decision, settle
 from cpor.errors import TooLargeError
-from cpor.infer.decide import MethodChoice, decide
+from cpor.infer.decide import decide
 from cpor.infer.graphs import GraphShare, likeliest_graphs
+from cpor.infer.policy import MethodChoice
 from cpor.infer.robust import LARGEST_FACTOR, allow_cycles, odds_factor, only_robust
 from cpor.learn.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode
 from cpor.records import Promise, record_decision, record_relations
@@ -300,8 +301,16 @@ def decide_given(
     level = mode_tau(chosen) if chosen is not None else tau
     assert level is not None
     start = time.perf_counter()
-    limits = settings.deadline_ms, settings.require_certificate
-    decision = settle(decide(posterior, level, settings.method, *limits, prior=settings.prior))
+    decision = settle(
+        decide(
+            posterior,
+            level,
+            settings.method,
+            deadline_ms=settings.deadline_ms,
+            require_certificate=settings.require_certificate,
+            prior=settings.prior,
+        )
+    )
     if chosen == "robust":
         decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR)
     decision = allow_cycles(decision, settings.cycles)

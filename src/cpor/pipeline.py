@@ -25,7 +25,8 @@ from cpor.errors import InvalidSceneError, list_labels, say_known
 from cpor.evidence import GeometricEvidence, GeometrySettings, geometric_evidence
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
 from cpor.evidence.source import GEOMETRY, SEMANTIC, PairScores, Source, score_with, semantic_pair_scores
-from cpor.infer.decide import MethodChoice, decide
+from cpor.infer.decide import decide
+from cpor.infer.policy import MethodChoice
 from cpor.learn.action import ActionCalibrator
 from cpor.learn.coverage import CandidateCoverage
 from cpor.learn.gated import AnyFusion, Guard, NaiveFusion
@@ -267,8 +268,15 @@ class Pipeline:
         require_certificate: bool = False,
     ) -> Decision:
         """The decision."""
-        limits = deadline_ms, require_certificate
-        return self.settle(decide(posterior, self.tau, self.method, *limits, prior=self.prior))
+        decision = decide(
+            posterior,
+            self.tau,
+            self.method,
+            deadline_ms=deadline_ms,
+            require_certificate=require_certificate,
+            prior=self.prior,
+        )
+        return self.settle(decision)
 
     def over_readings(
         self,

@@ -9,14 +9,10 @@ from oracles.brute_force import enumerate_dags
 from support.scenes import nearest_matrix, random_matrix, random_scene
 
 from cpor import ObstructionPosterior, decide
-from cpor.infer import exact
-from cpor.infer._kernels.frontier import DONE, sweep
-from cpor.infer._kernels.logsubset import log_scores
+from cpor.infer import exact, subset
 from cpor.infer._kernels.weak_orders import add_up, order_numbers
-from cpor.infer.allowance import Allowance
-from cpor.infer.exact import solve_elimination
-from cpor.infer.graphs import log_acyclic_mass
-from cpor.infer.local import LocalScores, cut_local, reachable
+from cpor.infer.exact import log_acyclic_mass, solve_elimination
+from cpor.infer.local import Allowance, cut_local, reachable
 from cpor.infer.subset import solve_subset
 
 
@@ -118,13 +114,9 @@ def test_hand_computed_reciprocal_pair():
 
 def _every_way(p):
     graph = cut_local(p, reachable(p, 0))
-    yield solve_subset(graph, Allowance(), True)
+    yield solve_subset(graph, Allowance())
     yield solve_elimination(graph, Allowance(), True)
-    size = len(graph)
-    scores, reach = np.empty(size), np.empty(size)
-    masks = graph.out_mask, graph.in_mask
-    log_z = log_scores(graph.absent, *masks, 0, np.empty(1 << size), np.zeros(1 << size), scores, reach)
-    yield LocalScores(scores, log_z, -np.expm1(log_z), reach)
+    yield subset._solve_in_logs(graph)
 
 
 @pytest.mark.parametrize(("n", "density"), [(2, 1.0), (5, 0.6), (7, 1.0), (11, 0.25), (13, 0.2)])
@@ -281,7 +273,7 @@ def test_elimination_gives_the_scores_with_and_without_sinks(rng, n):
         p = nearest_matrix(rng, n, 2) if k % 2 else random_matrix(rng, n, 0.3)
         p[rng.permutation(np.arange(1, n))[: rng.integers(0, 3)]] = 0.0  # nothing obstructs these
         graph = cut_local(p, reachable(p, 0))
-        found, truth = solve_elimination(graph, Allowance(), True), solve_subset(graph, Allowance(), True)
+        found, truth = solve_elimination(graph, Allowance(), True), solve_subset(graph, Allowance())
         assert found.scores == pytest.approx(truth.scores, abs=1e-13)
         assert found.reach == pytest.approx(truth.reach, abs=1e-13)
         assert found.log_z == pytest.approx(truth.log_z, abs=1e-13)
@@ -317,21 +309,3 @@ def test_wide_scenes_of_twenty_four_and_a_hundred_objects(rng):
         free = np.prod(1 - p[target]) * np.exp(rest - whole)
         assert solved.scores[target] == pytest.approx(free, rel=1e-9)
         assert solved.log_z == pytest.approx(whole, rel=1e-10)
-
-
-def test_a_frontier_wider_than_eight_slots(rng):
-    # Two rows of five, each linked to the other's, and a line behind them: nine slots and more.
-    p = np.zeros((18, 18))
-    for k in range(1, 9):
-        p[0, k] = 0.5
-        p[k, k + 9] = p[k + 9, k] = rng.uniform(0.1, 0.6)
-    p[9:17, 17] = 0.3
-    p[17, 0] = 0.2
-    graph = cut_local(p, reachable(p, 0))
-    order = np.empty(18, np.int64)
-    order[:] = [0, *range(1, 10), *range(10, 18)]
-    status, log_z, cyclic, _ = sweep(graph.present, graph.absent, order, 10, 1 << 40)
-    truth = solve_subset(graph, Allowance(), False)
-    assert status == DONE
-    assert log_z == pytest.approx(truth.log_z, abs=1e-12)
-    assert cyclic == pytest.approx(truth.mu, abs=1e-12)

@@ -27,7 +27,7 @@ def test_edge_posteriors_of_a_large_sparse_scene(rng):
     higher, lower = p.copy(), p.copy()
     higher[i, j] += step
     lower[i, j] -= step
-    from cpor.infer.graphs import log_acyclic_mass
+    from cpor.infer.exact import log_acyclic_mass
     from cpor.infer.local import cut_local
 
     slope = sum(

@@ -1,5 +1,6 @@
 """The policy acts on lower ends: no action is taken whose exact score may lie at tau or below."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -9,9 +10,10 @@ from support.scenes import scenes
 from support.sizes import sized
 
 from cpor import Costs, Defer, Grasp, ObstructionPosterior, TopKSettings, decide, decide_many
-from cpor.infer.allowance import Allowance
 from cpor.infer.certificate import judge
-from cpor.infer.decide import Policy, infer_bounds, infer_many
+from cpor.infer.decide import infer_bounds, infer_many
+from cpor.infer.local import Allowance
+from cpor.infer.policy import Policy
 from cpor.learn.action import ActionCalibrator
 from cpor.pipeline import Pipeline
 
@@ -56,12 +58,11 @@ def test_a_large_scene_without_conflict_defers_as_not_proven():
     assert deferred.interval(0)[0] <= 0.5 < max(high for _, high in deferred.bounds.values())
 
 
-def judge_bounds(scene, tau, k_max, steps, blocker_threshold=None, require_certificate=False):
+def judge_bounds(scene, tau, k_max, steps, costs=None):
     """As `auto` decides a scene that is too large to be summed."""
-    policy = Policy(tau, topk=TopKSettings(k_max=k_max))
+    policy = Policy(tau, costs=costs, topk=TopKSettings(k_max=k_max))
     inference = infer_bounds(scene.p_obstructs, scene.target_index, policy, Allowance(steps))
-    threshold = tau if blocker_threshold is None else blocker_threshold
-    return judge(scene, inference, tau, threshold, require_certificate)
+    return judge(scene, inference, policy)
 
 
 def check_against_exact(decision, truth):
@@ -91,7 +92,7 @@ def check_against_exact(decision, truth):
 def test_no_action_from_bounds_has_an_exact_score_at_tau_or_below(scene, tau, threshold, k_max, steps):
     costs = Costs(1.0 - tau, threshold, 1.0 - threshold)
     truth = decide(scene, method="exact", costs=costs)
-    decision = judge_bounds(scene, costs.tau, k_max, steps, costs.blocker_threshold)
+    decision = judge_bounds(scene, 0.5, k_max, steps, costs)
     check_against_exact(decision, truth)
 
 
@@ -100,9 +101,9 @@ def test_no_action_from_bounds_has_an_exact_score_at_tau_or_below(scene, tau, th
 def test_algorithm_1_judged_by_lower_ends_never_acts_at_tau_or_below(scene, tau, k_max):
     policy = Policy(tau, "topk", topk=TopKSettings(k_max=k_max))
     (inference,) = infer_many([scene.p_obstructs], [scene.target_index], policy)
-    decision = judge(scene, inference, tau, tau, False)
+    decision = judge(scene, inference, policy)
     check_against_exact(decision, decide(scene, tau, "exact"))
-    proven = judge(scene, inference, tau, tau, True)
+    proven = judge(scene, inference, replace(policy, require_certificate=True))
     assert isinstance(proven.action, Defer) or proven.certificate.certified
 
 

@@ -9,11 +9,9 @@ from support.scenes import nearest_matrix, random_matrix, random_scene
 from support.sizes import sized
 
 from cpor import Grasp, ObstructionPosterior, TopKSettings, decide, decide_many
-from cpor.infer.allowance import Allowance
 from cpor.infer.bounds import local_score_bounds, log_block_bound, log_pair_bound
-from cpor.infer.exact import solve_exact
-from cpor.infer.graphs import log_acyclic_mass, restrict
-from cpor.infer.local import cut_local
+from cpor.infer.exact import log_acyclic_mass, solve_exact
+from cpor.infer.local import Allowance, cut_local, restrict
 from cpor.infer.topk import GraphSearch, iterate_graphs
 
 

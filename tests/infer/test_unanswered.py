@@ -17,6 +17,7 @@ from cpor import (
 )
 from cpor.infer import decide as decide_module
 from cpor.infer import unanswered
+from cpor.infer.policy import Policy
 from cpor.infer.unanswered import decide_unanswered
 
 
@@ -120,7 +121,7 @@ def test_corners_that_are_too_many_cost_no_work():
     p = np.full((15, 15), np.nan)
     np.fill_diagonal(p, 0.0)
     scene = ObstructionPosterior(range(15), 0, p)
-    decision = decide_unanswered(scene, 0.5, 0.5, False, lambda *_: pytest.fail("no corner need be solved"))
+    decision = decide_unanswered(scene, Policy(), lambda *_: pytest.fail("no corner need be solved"))
     assert decision.action == Defer("no_evidence")
     assert decision.interval(0) == pytest.approx((0.0, 1.0))
 

@@ -5,8 +5,8 @@ import pytest
 from support.scenes import nearest_matrix, random_scene
 
 from cpor import ObstructionPosterior, decide, decide_many
-from cpor.infer.allowance import Allowance
 from cpor.infer.bounds import log_block_bound
+from cpor.infer.local import Allowance
 from cpor.infer.topk import GraphSearch, TopKSettings
 
 

@@ -113,7 +113,7 @@ class InferOptions:
     def settings(self, pipeline: str) -> "DecideSettings":
         """How to decide, in a pipeline."""
         from cpor.answer import DecideSettings
-        from cpor.infer.decide import parse_method
+        from cpor.infer.policy import parse_method
 
         method = parse_method(cli.choose_pipeline(pipeline, None, self.method)[1])
         limits = self.deadline_ms, self.require_certificate, self.prior

@@ -57,7 +57,7 @@ def run(
 
     The exit code is 1 if some cases failed. The run folder lists them as errors.
     """
-    from cpor.infer.decide import parse_method
+    from cpor.infer.policy import parse_method
     from cpor.io.pool import Pool
     from cpor.learn.modes import DEFAULT_MODE, parse_mode
     from cpor.paper.runs.questions import Deciding, QuestionSettings, parse_missing

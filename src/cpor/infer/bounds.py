@@ -8,9 +8,8 @@ blocks of two objects.
 import numpy as np
 from jaxtyping import Float
 
-from cpor.infer.allowance import Allowance
-from cpor.infer.local import ZETA, cut_local, cyclic_parts
-from cpor.infer.subset import acyclic_tables
+from cpor.infer.local import ZETA, Allowance, cut_local, cyclic_parts
+from cpor.infer.subset import acyclic_table
 
 BLOCK = 9
 """Objects a block may have: 3^9 steps each."""
@@ -44,10 +43,10 @@ def log_block_bound(
             if allowance.chunk() == 0:
                 return log_bound + log_pair_bound(left, zeta)
             block = _gather(left, np.flatnonzero(label == c))
-            tables = acyclic_tables(cut_local(left, block, zeta), Allowance())
-            if tables is not None:
+            table = acyclic_table(cut_local(left, block, zeta), Allowance())
+            if table is not None:
                 # Where a block's probability underflows, the least normal number still bounds it.
-                log_bound += float(np.log(max(tables[0][-1], np.finfo(float).tiny)))
+                log_bound += float(np.log(max(table[-1], np.finfo(float).tiny)))
             left[np.ix_(block, block)] = 0.0
 
 

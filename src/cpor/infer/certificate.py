@@ -19,6 +19,8 @@ from cpor.decision import (
     Method,
     Remove,
 )
+from cpor.infer.policy import Policy
+from cpor.infer.subset import ExactScores
 from cpor.infer.topk import TopKScores
 from cpor.relations import ObstructionPosterior
 
@@ -57,9 +59,10 @@ class Inference(NamedTuple):
     conflict: float
 
 
-def exact_inference(scores: Sequence[float], mu: float | None, mu_target: float | None) -> Inference:
+def exact_inference(found: ExactScores) -> Inference:
     """Wrap exact scores."""
-    return Inference(scores, scores, scores, "exact", 0.0, None, "exact", mu, mu_target, mu_target or 0.0)
+    scores, conflict = found.scores.tolist(), found.mu_target
+    return Inference(scores, scores, scores, "exact", 0.0, None, "exact", found.mu, conflict, conflict)
 
 
 def topk_inference(result: TopKScores, method: Method = "topk") -> Inference:
@@ -225,28 +228,21 @@ def reason_to_defer(
 
 
 def judge(
-    posterior: ObstructionPosterior,
-    inference: Inference,
-    tau: float,
-    blocker_threshold: float,
-    require_certificate: bool,
-    paper_rule: bool = False,
+    posterior: ObstructionPosterior, inference: Inference, policy: Policy, paper_rule: bool = False
 ) -> Decision:
     """The decision that scores, thresholds and certificate give.
 
     Args:
         posterior: The scene.
         inference: Its scores and their intervals.
-        tau: An action is taken when the lower end of its interval exceeds this.
-        blocker_threshold: A blocker is named when the lower end of its interval exceeds this.
-        require_certificate: Defer where the action is not proven to be that of exact inference.
+        policy: Thresholds, and whether to defer where the action is not proven.
         paper_rule: Act on scores however wide their intervals are, as the paper does. For comparison only.
     """
-    scores = inference.scores
+    scores, tau, blocker_threshold = inference.scores, policy.threshold, policy.blocker_threshold
     relied_on = scores if paper_rule else inference.low
     certificate = certify(inference, posterior, tau, blocker_threshold)
     action = choose(posterior, relied_on, tau)
-    if action is None or (require_certificate and not certificate.certified):
+    if action is None or (policy.require_certificate and not certificate.certified):
         undecided = max(inference.high) > tau + ROUNDING
         action = Defer(reason_to_defer(posterior, scores, inference.conflict, undecided))
     objects = posterior.objects

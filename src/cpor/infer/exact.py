@@ -1,16 +1,17 @@
 """Exact inference over all acyclic graphs (eq. graph-posterior, marginals), without listing them.
 
-Three ways to the same numbers, chosen by counted work: the subset recursion in one batch for small
-scenes, elimination of one object after another for larger ones, the subset recursion for what is left.
+Two ways to the same numbers, chosen by counted work: the subset recursion in one batch for small scenes,
+elimination of one object after another for larger ones, and the recursion for large ones that are dense.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from cpor.infer._kernels.batch import LOG_FLOOR, MU_UNKNOWN, SOLVED, peel, solve_batch
+from cpor.errors import TooLargeError
+from cpor.infer._kernels.batch import LOG_FLOOR, solve_batch
 from cpor.infer._kernels.elimination import (
     Tree,
     count_lookups,
@@ -18,13 +19,12 @@ from cpor.infer._kernels.elimination import (
     elimination_order,
     fill_links,
     grow_tree,
+    log_z_of_tree,
 )
-from cpor.infer._kernels.frontier import DONE, graph_log_z
-from cpor.infer._kernels.subset import TINY, log_z_floor
+from cpor.infer._kernels.subset import BELOW_ONE, log_z_floor
 from cpor.infer._kernels.weak_orders import order_numbers
-from cpor.infer.allowance import STEPS_PER_STATE, Allowance
-from cpor.infer.local import ZETA, LocalGraph, LocalScores, cut_local, has_cycle, reachable
-from cpor.infer.subset import acyclic_tables, solve_subset
+from cpor.infer.local import STEPS_PER_STATE, ZETA, Allowance, LocalGraph, cut_local, reachable
+from cpor.infer.subset import LARGEST_TABLE, ExactScores, log_acyclic_table, solve_subset
 
 SMALL = 12
 """Objects up to which the subset recursion is cheap (3^12 steps, a millisecond): nothing is weighed."""
@@ -38,41 +38,19 @@ _CHEAP_STEPS = 2_000_000
 """… and where many scenes wait or a deadline is near."""
 
 
-@dataclass(frozen=True)
-class ExactScores:
-    """What exact inference says about one scene.
-
-    Attributes:
-        scores: q of eq. marginals; 0 for objects the target cannot reach. Shape (n,).
-        log_z: Log probability that the relations the target depends on are acyclic, log A(C).
-        mu: 1 - Z over all candidate relations. None where it was too much work.
-        mu_target: 1 - A(C).
-        reach: P(the target reaches o | acyclic), where it was asked for. Shape (n,).
-    """
-
-    scores: Float[np.ndarray, " n"]
-    log_z: float
-    mu: float | None
-    mu_target: float
-    reach: Float[np.ndarray, " n"] | None = None
-
-
-@dataclass(frozen=True)
-class BatchScores:
+class BatchScores(NamedTuple):
     """What exact inference says about many scenes; `solved` is False where a scene was too large.
 
     Attributes:
         scores: Every scene's scores, one after another.
         log_z: log A(C). Shape (k,).
-        mu: NaN where unknown. Shape (k,).
-        mu_target: Shape (k,).
+        log_z_all: log Z over all candidate relations; NaN where unknown. Shape (k,).
         solved: Shape (k,).
     """
 
     scores: Float[np.ndarray, " total"]
     log_z: Float[np.ndarray, " k"]
-    mu: Float[np.ndarray, " k"]
-    mu_target: Float[np.ndarray, " k"]
+    log_z_all: Float[np.ndarray, " k"]
     solved: Bool[np.ndarray, " k"]
 
 
@@ -82,9 +60,7 @@ def solve_small(
     """Exact scores of many scenes in one call, those apart whose reachable part exceeds SMALL."""
     k = len(matrices)
     flat, first, size, first_score = pack(matrices)
-    scores = np.zeros(int(size.sum()))
-    log_z, mu, mu_target = np.zeros(k), np.zeros(k), np.zeros(k)
-    state = np.zeros(k, np.int64)
+    found = BatchScores(np.zeros(int(size.sum())), np.zeros(k), np.zeros(k), np.zeros(k, np.bool_))
     solve_batch(
         flat,
         first,
@@ -92,18 +68,15 @@ def solve_small(
         np.asarray(targets, np.int64),
         zeta,
         SMALL,
-        scores,
+        found.scores,
         first_score,
-        log_z,
-        mu,
-        mu_target,
-        state,
+        found.log_z,
+        found.log_z_all,
+        found.solved,
     )
-    if not state.any():  # the common case, kept quick: SOLVED is 0
-        return BatchScores(scores, log_z, mu, mu_target, np.ones(k, np.bool_))
-    for s in np.flatnonzero(state == MU_UNKNOWN).tolist():
-        mu[s] = _mu_beyond(matrices[s], targets[s], mu_target[s], zeta, _CHEAP_STEPS)
-    return BatchScores(scores, log_z, mu, mu_target, (state == SOLVED) | (state == MU_UNKNOWN))
+    for s in np.flatnonzero(np.isnan(found.log_z_all)).tolist():
+        found.log_z_all[s] = _log_z_all(matrices[s], targets[s], found.log_z[s], zeta, _CHEAP_STEPS)
+    return found
 
 
 def pack(
@@ -140,8 +113,7 @@ def solve_exact(
     if not want_reach:
         small = solve_small([p], [target], zeta)
         if small.solved[0]:
-            mu = None if np.isnan(small.mu[0]) else float(small.mu[0])
-            return ExactScores(small.scores, float(small.log_z[0]), mu, float(small.mu_target[0]))
+            return ExactScores(small.scores, float(small.log_z[0]), float(small.log_z_all[0]))
     graph = cut_local(p, reachable(p, target), zeta)
     solved = None
     if len(graph) > SMALL or log_z_floor(graph.absent) < LOG_FLOOR:
@@ -149,36 +121,66 @@ def solve_exact(
         attempt = Allowance(min(allowance.steps, as_subset), allowance.until)
         solved = solve_elimination(graph, attempt, want_reach)
         allowance.spend(min(allowance.steps, as_subset) - attempt.steps)
-    if solved is None:
-        solved = solve_subset(graph, allowance, want_reach)
+    solved = solved or solve_subset(graph, allowance)
     if solved is None:
         return None
-    scores = np.zeros(len(p))
+    scores, reach = np.zeros(len(p)), np.zeros(len(p))
     scores[graph.members] = solved.scores
-    reach = None
     if solved.reach is not None:
-        reach = np.zeros(len(p))
         reach[graph.members] = solved.reach
-    mu = _mu_beyond(p, target, solved.mu, zeta, _MU_STEPS if allowance.until is None else _CHEAP_STEPS)
-    return ExactScores(scores, solved.log_z, None if np.isnan(mu) else mu, solved.mu, reach)
+    steps = _MU_STEPS if allowance.until is None else _CHEAP_STEPS
+    log_z_all = _log_z_all(p, target, solved.log_z, zeta, steps)
+    return ExactScores(scores, solved.log_z, log_z_all, reach if want_reach else None)
 
 
-def _mu_beyond(p: Float[np.ndarray, "n n"], target: int, mu_target: float, zeta: float, steps: int) -> float:
-    """mu over all candidate relations: what lies outside C is independent of C. NaN where too much work."""
+def _log_z_all(p: Float[np.ndarray, "n n"], target: int, log_z: float, zeta: float, steps: int) -> float:
+    """log Z over all candidate relations; what lies outside C is independent of C. NaN: too much work."""
     outside = np.ones(len(p), np.bool_)
     outside[reachable(p, target)] = False
-    if peel(np.array(p), outside) == 0:
-        return mu_target
     rest = cut_local(p, np.flatnonzero(outside), zeta)
-    status, _, cyclic, _ = graph_log_z(rest.present, rest.absent, steps // STEPS_PER_STATE)
-    if status != DONE:
-        if 3 ** len(rest) > steps:
-            return float("nan")
-        tables = acyclic_tables(rest, Allowance())
-        if tables is None:
-            return float("nan")
-        cyclic = tables[1]
-    return min(mu_target + (1.0 - mu_target) * float(cyclic), 1.0)
+    try:
+        return log_z + log_acyclic_mass(rest, Allowance(steps))
+    except TooLargeError:
+        return np.nan
+
+
+def log_acyclic_mass(graph: LocalGraph, allowance: Allowance | None = None) -> float:
+    """log P(acyclic) of a graph, one strongly connected component at a time.
+
+    Args:
+        graph: Certain relations, p = 1, may close a cycle: -inf.
+        allowance: WORK_LIMIT steps by default.
+
+    Raises:
+        TooLargeError: The allowance does not suffice.
+    """
+    allowance = allowance or Allowance(WORK_LIMIT)
+    log_z = 0.0
+    for part in graph.strong_parts():
+        log_part = _log_mass_of_part(part, allowance)
+        if log_part is None:
+            raise TooLargeError(
+                f"{len(part)} objects obstruct each other in cycles; that many cannot be summed exactly"
+            )
+        log_z += log_part
+    return log_z
+
+
+def _log_mass_of_part(part: LocalGraph, allowance: Allowance) -> float | None:
+    """log P(acyclic) of one strongly connected component, by whichever way takes fewer steps."""
+    as_subset = 3 ** len(part)
+    if len(part) > _NO_TREE:
+        linked = part.present > 0.0
+        tree, order, lookups = _plan(linked | linked.T)
+        steps = _STEPS_PER_LOOKUP * lookups // 8  # only one of eight passes
+        if 0 <= steps < min(as_subset, STEPS_PER_STATE * allowance.sweep_states()):
+            allowance.spend(steps)
+            present, absent = (_between(each, order, order) for each in (part.present, part.absent))
+            return min(float(log_z_of_tree(tree, present, absent, *order_numbers())), _LEAST_CONFLICT)
+    if len(part) > LARGEST_TABLE or as_subset > allowance.steps:
+        return None
+    table = log_acyclic_table(part, allowance)
+    return None if table is None else float(table[-1])
 
 
 _STARTS = 4
@@ -190,11 +192,14 @@ _STEPS_PER_LOOKUP = 2
 _DEAR = 100_000
 """Table entries beyond which a second way to eliminate is looked for."""
 
-_CLEAR = 1e-3
-"""A conflict below this is summed on its own, as 1 - Z would lose its digits."""
+_LEAST_CONFLICT = float(np.log(BELOW_ONE))
+"""log Z is at most this where a cycle is possible, however unlikely."""
+
+_NO_TREE = 8
+"""Objects up to which the subset recursion is done before a tree of eliminations is found."""
 
 
-def solve_elimination(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> LocalScores | None:
+def solve_elimination(graph: LocalGraph, allowance: Allowance, want_reach: bool) -> ExactScores | None:
     """All scores of a target by eliminating objects; None where the allowance does not suffice.
 
     Objects that nothing can obstruct lie on no cycle: they enter as factors of the others' scores, and their
@@ -204,17 +209,7 @@ def solve_elimination(graph: LocalGraph, allowance: Allowance, want_reach: bool)
     linked = graph.present > 0.0
     is_inner = linked.any(axis=1) | (np.arange(c) == 0)
     inner, sinks = np.flatnonzero(is_inner), np.flatnonzero(~is_inner)
-    links = _between(linked | linked.T, inner, inner)
-    chordal = fill_links(links, _STARTS)
-    tree, order, lookups = _plan(chordal)
-    if len(inner) > 1 and (
-        lookups < 0 or lookups > _DEAR
-    ):  # the target is in every bag anyway: fill without it
-        chordal = np.ones_like(links)
-        chordal[1:, 1:] = fill_links(np.ascontiguousarray(links[1:, 1:]), _STARTS)
-        other = _plan(chordal)
-        if other[2] >= 0 and (lookups < 0 or other[2] < lookups):
-            tree, order, lookups = other
+    tree, order, lookups = _plan(_between(linked | linked.T, inner, inner))
     inner, lookups = inner[order], lookups * (1 + want_reach)
     steps = _STEPS_PER_LOOKUP * (lookups + lookups * len(sinks) // 8)
     if lookups < 0 or steps > STEPS_PER_STATE * allowance.sweep_states():
@@ -232,11 +227,27 @@ def solve_elimination(graph: LocalGraph, allowance: Allowance, want_reach: bool)
         reach = scores.copy()
         shares = eliminate(tree, present, absent, sink_gap[:0], False, *order_numbers())[1]
         reach[inner] = np.clip(shares, 0.0, 1.0)
-    return LocalScores(np.clip(scores, 0.0, 1.0), float(log_z), _conflict(graph, log_z), reach)
+    if any(graph.strong_parts()):
+        log_z = min(log_z, _LEAST_CONFLICT)
+    return ExactScores(np.clip(scores, 0.0, 1.0), float(log_z), float(log_z), reach)
 
 
-def _plan(chordal: Bool[np.ndarray, "n n"]) -> tuple[Tree, Int[np.ndarray, " n"], int]:
-    """The tree of eliminations with the target at its root, the order of the objects in it, and its cost."""
+def _plan(links: Bool[np.ndarray, "n n"]) -> tuple[Tree, Int[np.ndarray, " n"], int]:
+    """The tree of eliminations with object 0 at its root, the order of the objects in it, and its cost.
+
+    The cost is -1 where too many objects are linked at once.
+    """
+    found = _grow(fill_links(links, _STARTS))
+    if len(links) > 1 and not 0 <= found[2] <= _DEAR:  # the root is in every bag anyway: fill without it
+        chordal = np.ones_like(links)
+        chordal[1:, 1:] = fill_links(np.ascontiguousarray(links[1:, 1:]), _STARTS)
+        other = _grow(chordal)
+        if other[2] >= 0 and not 0 <= found[2] <= other[2]:
+            return other
+    return found
+
+
+def _grow(chordal: Bool[np.ndarray, "n n"]) -> tuple[Tree, Int[np.ndarray, " n"], int]:
     np.fill_diagonal(chordal, False)
     order = elimination_order(chordal, 0)
     tree = grow_tree(_between(chordal, order, order))
@@ -247,12 +258,3 @@ def _between(
     table: Shaped[np.ndarray, "n m"], rows: Int[np.ndarray, " r"], columns: Int[np.ndarray, " c"]
 ) -> Shaped[np.ndarray, "r c"]:
     return np.ascontiguousarray(table[np.ix_(rows, columns)])
-
-
-def _conflict(graph: LocalGraph, log_z: float) -> float:
-    """1 - A(C) with its digits, where these can be had quickly."""
-    mu = -float(np.expm1(log_z))
-    if mu < _CLEAR:
-        status, _, cyclic, _ = graph_log_z(graph.present, graph.absent, _CHEAP_STEPS // STEPS_PER_STATE)
-        mu = float(cyclic) if status == DONE else mu
-    return min(max(mu, TINY if has_cycle(graph) else 0.0), 1.0)

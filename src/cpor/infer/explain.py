@@ -12,12 +12,11 @@ from jaxtyping import Bool, Float
 
 from cpor.decision import Action, Decision, Defer
 from cpor.errors import TooLargeError
-from cpor.infer.allowance import Allowance
 from cpor.infer.certificate import choose
 from cpor.infer.decide import decide
 from cpor.infer.exact import WORK_LIMIT, solve_exact, solve_small
 from cpor.infer.graphs import GraphShare, edge_posterior_matrix, likeliest_graphs
-from cpor.infer.local import ZETA, reachable
+from cpor.infer.local import ZETA, Allowance, reachable
 from cpor.infer.robust import odds_factor
 from cpor.relations import Label, ObstructionPosterior
 

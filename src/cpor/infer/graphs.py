@@ -1,24 +1,18 @@
 """The posterior over acyclic graphs itself: edge posteriors, exact samples, the likeliest graphs."""
 
-import math
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from cpor.errors import InvalidSceneError, InvalidSettingError, TooLargeError
-from cpor.infer._kernels.frontier import DONE, graph_log_z
-from cpor.infer.allowance import Allowance
-from cpor.infer.exact import WORK_LIMIT, solve_elimination
-from cpor.infer.local import ZETA, LocalGraph, cut_local, cyclic_parts
-from cpor.infer.subset import LARGEST_TABLE, acyclic_tables
+from cpor.infer.exact import WORK_LIMIT, log_acyclic_mass
+from cpor.infer.local import ZETA, Allowance, LocalGraph, cut_local, restrict
+from cpor.infer.subset import acyclic_table
 from cpor.infer.topk import iterate_graphs
 from cpor.relations import ObstructionPosterior, Relation
-
-_STATES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -32,53 +26,6 @@ class GraphShare:
 
     share: float | None
     relations: tuple[Relation, ...]
-
-
-def log_acyclic_mass(graph: LocalGraph, allowance: Allowance | None = None) -> float:
-    """log P(acyclic) of a graph, by whichever exact way is within the allowance.
-
-    Raises:
-        TooLargeError: Where neither is.
-    """
-    allowance = allowance or Allowance(WORK_LIMIT)
-    limit = min(_STATES, 3 ** len(graph))
-    status, log_z, _, _ = graph_log_z(graph.present, graph.absent, limit)
-    if status == DONE:
-        return float(log_z)
-    log_z = 0.0
-    for part in _strong_parts(graph):
-        solved = solve_elimination(part, allowance, False)
-        if solved is not None:
-            log_z += solved.log_z
-            continue
-        fits = len(part) <= LARGEST_TABLE and 3 ** len(part) <= allowance.steps
-        tables = acyclic_tables(part, allowance) if fits else None
-        if tables is None:
-            raise TooLargeError(
-                f"{len(part)} objects obstruct each other in cycles; that many cannot be summed exactly"
-            )
-        mass = tables[0][-1]
-        log_z += math.log(mass) if mass > 0.0 else -math.inf  # certain edges may close a cycle
-    return log_z
-
-
-def _strong_parts(graph: LocalGraph) -> Iterator[LocalGraph]:
-    """The strongly connected components that can hold a cycle, `members` counted within `graph`."""
-    label = cyclic_parts(graph.present)
-    for c in range(label.max(initial=-1) + 1):
-        inside = np.flatnonzero(label == c)
-        if len(inside) > 1:
-            yield restrict(graph, inside)
-
-
-def restrict(graph: LocalGraph, inside: Int[np.ndarray, " k"]) -> LocalGraph:
-    """The part of a graph on some of its vertices; certain edges (p = 1) stay certain."""
-    present = np.ascontiguousarray(graph.present[np.ix_(inside, inside)])
-    absent = np.ascontiguousarray(graph.absent[np.ix_(inside, inside)])
-    small = len(inside) <= 62
-    bits = np.int64(1) << np.arange(len(inside)) if small else np.zeros(len(inside), np.int64)
-    linked = present > 0.0
-    return LocalGraph(inside, present, absent, linked @ bits, linked.T @ bits)
 
 
 def edge_posteriors(
@@ -107,12 +54,12 @@ def edge_posterior_matrix(
     _refuse_unanswered(p)
     graph = cut_local(p, np.arange(len(p)), zeta)
     posterior = graph.present.copy()
-    for part in _strong_parts(graph):
+    for part in graph.strong_parts():
         where = np.ix_(part.members, part.members)
-        tables = acyclic_tables(part, allowance) if 3 ** len(part) <= WORK_LIMIT else None
-        if tables is not None and tables[0][-1] > 0.0:
+        table = acyclic_table(part, allowance) if 3 ** len(part) <= WORK_LIMIT else None
+        if table is not None and table[-1] > 0.0:
             gradient = np.zeros_like(part.absent)
-            acyclic_gradient(part.absent, part.out_mask, part.in_mask, tables[0], gradient)
+            acyclic_gradient(part.absent, part.out_mask, part.in_mask, table, gradient)
             posterior[where] = np.clip(part.present * (1.0 - gradient), 0.0, 1.0)
             continue
         _refuse_late(allowance)
@@ -154,7 +101,7 @@ def sample_graphs(
     _refuse_unanswered(p)
     graph = cut_local(p, np.arange(len(p)), zeta)
     samples = rng.random((size, len(p), len(p))) < graph.present
-    for part in _strong_parts(graph):
+    for part in graph.strong_parts():
         drawn = _sample_part(part, size, rng)
         # Samples that agree lie next to each other: shuffle, so that parts stay independent.
         samples[np.ix_(rng.permutation(size), part.members, part.members)] = drawn

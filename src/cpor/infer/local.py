@@ -1,13 +1,16 @@
-"""The part of a scene that the target's decision depends on, as the exact ways work on it."""
+"""The part of a scene that the target's decision depends on, and how much work may be spent on it.
 
-from dataclasses import dataclass
+Work is counted, so that every machine does the same; a deadline is opt-in.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from cpor.infer._kernels.batch import peel
-from cpor.infer._kernels.structure import strong_components
-from cpor.infer._kernels.subset import local_graph, reachable_from
+from cpor.infer._kernels.subset import local_graph, reachable_from, strong_components
 
 ZETA = 1e-9
 """Probabilities of candidate relations are clipped to [ZETA, 1 - ZETA] (the paper's zeta)."""
@@ -33,6 +36,14 @@ class LocalGraph:
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def strong_parts(self) -> "Iterator[LocalGraph]":
+        """The strongly connected components that can hold a cycle, `members` counted within this graph."""
+        label = cyclic_parts(self.present)
+        for c in range(label.max(initial=-1) + 1):
+            inside = np.flatnonzero(label == c)
+            if len(inside) > 1:
+                yield restrict(self, inside)
 
 
 def cut_local(p: Float[np.ndarray, "n n"], members: Int[np.ndarray, " c"], zeta: float = ZETA) -> LocalGraph:
@@ -64,23 +75,56 @@ def cyclic_parts(p: Float[np.ndarray, "n n"]) -> Int[np.ndarray, " n"]:
     return part
 
 
-def has_cycle(graph: LocalGraph) -> bool:
-    """Whether the candidate relations can form a cycle at all."""
-    return bool(peel(graph.present, np.ones(len(graph), np.bool_)))
+def restrict(graph: LocalGraph, inside: Int[np.ndarray, " k"]) -> LocalGraph:
+    """The part of a graph on some of its vertices; certain edges (p = 1) stay certain."""
+    present = np.ascontiguousarray(graph.present[np.ix_(inside, inside)])
+    absent = np.ascontiguousarray(graph.absent[np.ix_(inside, inside)])
+    small = len(inside) <= 62
+    bits = np.int64(1) << np.arange(len(inside)) if small else np.zeros(len(inside), np.int64)
+    linked = present > 0.0
+    return LocalGraph(inside, present, absent, linked @ bits, linked.T @ bits)
 
 
-@dataclass(frozen=True)
-class LocalScores:
-    """What an exact way says about the objects of a local graph.
+UNLIMITED = 1 << 60
+
+STEPS_PER_STATE = 16
+"""One state update of a sweep takes about as long as this many terms of the subset recursion."""
+
+_CHUNK = 400_000
+"""Counted steps between two looks at the clock: a millisecond or so on a laptop."""
+
+_STATES_PER_SECOND = 8_000_000
+"""State updates that even a slow machine does in a second."""
+
+
+@dataclass
+class Allowance:
+    """Counted steps left, and the moment by which to stop where the caller set a deadline.
 
     Attributes:
-        scores: q of eq. marginals. Shape (c,).
-        log_z: log A(C).
-        mu: 1 - A(C).
-        reach: P(the target reaches o | acyclic), where it was asked for. Shape (c,).
+        steps: Steps left.
+        until: Stop at this reading of `time.perf_counter`. None: no deadline. [s]
     """
 
-    scores: Float[np.ndarray, " c"]
-    log_z: float
-    mu: float
-    reach: Float[np.ndarray, " c"] | None
+    steps: int = UNLIMITED
+    until: float | None = None
+    late: bool = field(default=False, init=False)
+
+    def chunk(self) -> int:
+        """Steps to do before asking again; 0 when the allowance is spent."""
+        if self.until is not None and time.perf_counter() >= self.until:
+            self.late = True
+        if self.late or self.steps <= 0:
+            return 0
+        return self.steps if self.until is None else min(self.steps, _CHUNK)
+
+    def sweep_states(self) -> int:
+        """State updates a sweep, which cannot pause, may do; under a deadline, what surely fits into it."""
+        states = self.steps // STEPS_PER_STATE
+        if self.until is None:
+            return max(states, 0)
+        return max(min(states, int((self.until - time.perf_counter()) * _STATES_PER_SECOND)), 0)
+
+    def spend(self, steps: int) -> None:
+        """Take note of steps done."""
+        self.steps -= steps

@@ -23,13 +23,11 @@ from jaxtyping import Bool, Float
 from cpor.decision import COST_ASK, Action, Decision, Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.infer._kernels.plan import best_orders, best_set
-from cpor.infer.allowance import Allowance
 from cpor.infer.bounds import log_block_bound
 from cpor.infer.certificate import unseen_index
 from cpor.infer.decide import decide
-from cpor.infer.exact import WORK_LIMIT, solve_exact
-from cpor.infer.graphs import log_acyclic_mass
-from cpor.infer.local import cut_local, reachable
+from cpor.infer.exact import WORK_LIMIT, log_acyclic_mass, solve_exact
+from cpor.infer.local import Allowance, cut_local, reachable
 from cpor.infer.subset import log_acyclic_table
 from cpor.infer.topk import WORK_LIMIT as SEARCH_LIMIT
 from cpor.infer.topk import WeightedGraph, iterate_graphs
@@ -328,9 +326,7 @@ class _Events:
             mass = log_acyclic_mass(graph, Allowance(WORK_LIMIT))
         except TooLargeError:
             return None
-        if np.isfinite(mass):
-            return mass
-        return float(log_acyclic_table(graph)[-1]) if len(graph) <= LARGEST_PLAN else None
+        return mass if np.isfinite(mass) else None
 
 
 def _describe(

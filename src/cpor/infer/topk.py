@@ -24,7 +24,6 @@ from cpor.infer._kernels.algorithm1 import (
     count_edges,
     order_edges,
     record_graph,
-    run_batch,
     test_exit,
 )
 from cpor.infer._kernels.topk import (
@@ -38,9 +37,7 @@ from cpor.infer._kernels.topk import (
     next_graph,
     start_search,
 )
-from cpor.infer.allowance import Allowance
-from cpor.infer.exact import pack
-from cpor.infer.local import ZETA
+from cpor.infer.local import ZETA, Allowance
 
 WORK_LIMIT = 50_000_000
 """Steps that `auto` allows the search for graphs: a quarter of a second or so."""
@@ -276,45 +273,6 @@ def run_algorithm1(
     return GraphSearch(p, zeta).run(
         target, tau, settings or TopKSettings(), allowance or Allowance(WORK_LIMIT), log_bound
     )
-
-
-def run_algorithm1_many(
-    matrices: list[Float[np.ndarray, "_ _"]],
-    targets: list[int],
-    tau: float,
-    settings: TopKSettings | None = None,
-    zeta: float = ZETA,
-) -> list[TopKScores]:
-    """Algorithm 1 on many scenes, the small ones in one call."""
-    settings = settings or TopKSettings()
-    flat, first, size, first_score = pack(matrices)
-    k = len(matrices)
-    scores, sums = np.zeros(int(size.sum())), np.zeros((k, 4))
-    retained, exits = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    run_batch(
-        flat,
-        first,
-        size,
-        np.asarray(targets, np.int64),
-        zeta,
-        tau,
-        settings.tolerance,
-        settings.k_max,
-        _ROOM,
-        scores,
-        first_score,
-        sums,
-        retained,
-        exits,
-    )
-    results = []
-    for s in range(k):
-        if exits[s] == NEEDS_ROOM:
-            results.append(run_algorithm1(matrices[s], targets[s], tau, settings, zeta))
-            continue
-        part = scores[first_score[s] : first_score[s] + size[s]]
-        results.append(topk_scores(part, sums[s], int(retained[s]), int(exits[s])))
-    return results
 
 
 def topk_scores(

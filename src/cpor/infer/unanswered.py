@@ -20,11 +20,12 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from cpor.decision import CERTIFIED, Certificate, CertificateKind, Decision, Defer
+from cpor.decision import CERTIFIED, Action, Certificate, CertificateKind, Decision, Defer
 from cpor.infer.bounds import local_score_bounds
 from cpor.infer.certificate import Inference, choose, judge, narrow, settled_action, unseen_index
 from cpor.infer.exact import SMALL
 from cpor.infer.local import reachable
+from cpor.infer.policy import Policy
 from cpor.relations import ObstructionPosterior
 
 MOST_CORNERS = 4096
@@ -45,40 +46,32 @@ Solve: TypeAlias = Callable[[list[Float[np.ndarray, "n n"]], int], list[Inferenc
 """(matrices, how many are left with them) -> their scores, or None where a deadline has passed."""
 
 
-def decide_unanswered(
-    posterior: ObstructionPosterior,
-    tau: float,
-    blocker_threshold: float,
-    require_certificate: bool,
-    solve: Solve,
-) -> Decision:
+def decide_unanswered(posterior: ObstructionPosterior, policy: Policy, solve: Solve) -> Decision:
     """Decide a scene in which answers are missing and no prior stands in for them.
 
     Args:
         posterior: The scene.
-        tau: Threshold of the policy.
-        blocker_threshold: Threshold of the blocker set.
-        require_certificate: Defer on uncertified scores.
+        policy: Thresholds, and whether to defer on uncertified scores.
         solve: Scores of matrices without missing answers.
     """
-    p, target = posterior.p_obstructs, posterior.target_index
+    p, target, tau = posterior.p_obstructs, posterior.target_index, policy.threshold
     members = reachable(np.where(np.isnan(p), 1.0, p), target)
     unseen = unseen_index(posterior)
     whole = not np.isnan(np.delete(p, unseen, axis=1)).any()
     if not np.isnan(p[members]).any():
         solved = solve([np.where(np.isnan(p), 0.0, p)], 1)
         if solved is None:
-            return _decide_from_bounds(posterior, tau, blocker_threshold, "deadline")
+            return _decide_from_bounds(posterior, policy, "deadline")
         # What lies out of the target's reach has no known conflict while answers are missing there.
         known = solved[0] if whole else solved[0]._replace(mu=None)
-        return judge(posterior, known, tau, blocker_threshold, require_certificate)
+        return judge(posterior, known, policy)
     if len(members) <= SMALL and len(_first(_cases(posterior, None))) > RANGE_CORNERS:
         # No ranges are told for so many cases: the first that disagree settle it.
         cases = _first(_cases(posterior, tau))
         if len(cases) > RANGE_CORNERS:
             solved, late = _solve_cases(posterior, cases, tau, solve)
             if len(solved) < len(cases):
-                return _decide_from_bounds(posterior, tau, blocker_threshold, "deadline" if late else "k_max")
+                return _decide_from_bounds(posterior, policy, "deadline" if late else "k_max")
     own = np.isnan(p[target])
     own[unseen] = False
     most = MOST_CORNERS if len(members) <= SMALL else MOST_LARGE_CORNERS
@@ -87,11 +80,11 @@ def decide_unanswered(
     if too_many or len(cases) > most:
         cases = list(islice(_cases(posterior, tau), most + 1))
     if len(cases) > most:
-        return _decide_from_bounds(posterior, tau, blocker_threshold, "k_max")
+        return _decide_from_bounds(posterior, policy, "k_max")
     solved, late = _solve_cases(posterior, cases, tau, solve)
     if len(solved) < len(cases):
-        return _decide_from_bounds(posterior, tau, blocker_threshold, "deadline" if late else "k_max")
-    return _combine(posterior, solved, tau, blocker_threshold, require_certificate, whole)
+        return _decide_from_bounds(posterior, policy, "deadline" if late else "k_max")
+    return _combine(posterior, solved, policy, whole)
 
 
 def _cases(posterior: ObstructionPosterior, tau: float | None) -> Iterator[FilledCase]:
@@ -228,28 +221,24 @@ def _settle(posterior: ObstructionPosterior, case: Inference, tau: float) -> str
 
 
 def _combine(
-    posterior: ObstructionPosterior,
-    cases: list[Inference],
-    tau: float,
-    blocker_threshold: float,
-    require_certificate: bool,
-    whole: bool,
+    posterior: ObstructionPosterior, cases: list[Inference], policy: Policy, whole: bool
 ) -> Decision:
     """One decision for all cases: it acts where all agree, each with a certificate."""
+    tau, blocker_threshold = policy.threshold, policy.blocker_threshold
     low = np.array([case.low for case in cases]).min(axis=0)
     high = np.array([case.high for case in cases]).max(axis=0)
     weakest = max(cases, key=_weakness)
     known = weakest if whole else weakest._replace(mu=None, mu_target=None)
     least = known._replace(scores=low.tolist(), low=low.tolist())
-    decision = judge(posterior, least, tau, blocker_threshold, require_certificate)
+    decision = judge(posterior, least, policy)
     actions = {_settle(posterior, case, tau) for case in cases}
     settled = len(actions) == 1 and None not in actions
     epsilon = max(case.epsilon for case in cases)
     same_side = (low > blocker_threshold) | (high <= blocker_threshold)
     same_side[posterior.target_index] = True
-    action = (
-        judge(posterior, weakest, tau, blocker_threshold, True).action if settled else Defer("no_evidence")
-    )
+    action: Action = Defer("no_evidence")
+    if settled:
+        action = judge(posterior, weakest, replace(policy, require_certificate=True)).action
     certificate = replace(decision.certificate, epsilon=epsilon, blockers_certified=bool(same_side.all()))
     ranges = zip(low.tolist(), high.tolist(), strict=True)
     return replace(
@@ -261,10 +250,9 @@ def _combine(
     )
 
 
-def _decide_from_bounds(
-    posterior: ObstructionPosterior, tau: float, blocker_threshold: float, kind: CertificateKind
-) -> Decision:
+def _decide_from_bounds(posterior: ObstructionPosterior, policy: Policy, kind: CertificateKind) -> Decision:
     """Too many answers are missing, or too little time is left: what bounds on the scores say."""
+    tau = policy.threshold
     bounds = _bound(posterior.p_obstructs, posterior.target_index, tau)
     is_settled, action = settled_action(posterior, bounds.low, bounds.high, tau)
     acts = is_settled and action is not None and not isinstance(action, Defer)
@@ -275,7 +263,7 @@ def _decide_from_bounds(
         Certificate("action" if acts else kind, 1.0, None, False, False),
         "exact",
         tau,
-        blocker_threshold,
+        policy.blocker_threshold,
         None,
         None,
         dict(zip(posterior.objects, zip(bounds.low, bounds.high, strict=True), strict=True)),

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from cpor.errors import InvalidSceneError, TooLargeError
-from cpor.infer.graphs import log_acyclic_mass
+from cpor.infer.exact import log_acyclic_mass
 from cpor.infer.local import ZETA, cut_local, reachable
 from cpor.infer.topk import iterate_graphs
 from cpor.paper.decoding import map_graph, object_ids

@@ -10,12 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.decision import ROUNDING, Action
-from cpor.infer.allowance import Allowance
 from cpor.infer.certificate import choose
 from cpor.infer.decide import decide
-from cpor.infer.exact import solve_small
-from cpor.infer.graphs import log_acyclic_mass
-from cpor.infer.local import ZETA, cut_local
+from cpor.infer.exact import log_acyclic_mass, solve_small
+from cpor.infer.local import ZETA, Allowance, cut_local
 from cpor.infer.topk import WORK_LIMIT, GraphSearch, TopKSettings
 from cpor.paper.table import Figures, Table, paper_rows
 from cpor.relations import ObstructionPosterior
@@ -83,7 +81,7 @@ def solve_all(scenes: Sequence[ObstructionPosterior]) -> ExactAnswers:
     even = solve_small([np.where(p > 0.0, 0.5, 0.0) for p in matrices], targets)
     edges = np.array([np.count_nonzero(p) for p in matrices], np.float64)
     scores, at = [], 0
-    mu, even_mu = batch.mu.copy(), even.mu.copy()
+    mu, even_mu = -np.expm1(batch.log_z_all), -np.expm1(even.log_z_all)
     for k, scene in enumerate(scenes):
         scores.append(batch.scores[at : at + len(scene)])
         at += len(scene)

@@ -8,7 +8,7 @@ import numpy as np
 from cpor.answer import Answer
 from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CameraError, InvalidSettingError
-from cpor.infer.decide import LISTING
+from cpor.infer.policy import LISTING
 from cpor.robot.choose import choose
 from cpor.robot.confirm import Delivery, confirm_delivery, label_at_place, why_unbalanced
 from cpor.robot.cycle import Cycle, LoopSettings, as_recorded

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from cpor.decision import Action, Decision, Defer, Grasp
 from cpor.errors import say_count
-from cpor.infer.decide import LISTING
 from cpor.infer.explain import Explanation, RelationEffect
 from cpor.infer.graphs import GraphShare
+from cpor.infer.policy import LISTING
 from cpor.infer.robust import LARGEST_FACTOR
 from cpor.relations import Label
 from cpor.viz.score_bar import say_score, score_table

@@ -13,7 +13,6 @@ from cpor.infer._kernels.topk import (
     WORK_SPENT,
     mark_actions,
     next_graph,
-    start_search,
 )
 
 # How a run ends. Below 0: it can go on.
@@ -189,76 +188,3 @@ def advance(
         if status != NEEDS_WORK:
             return status
     return EXIT_K_MAX
-
-
-@no_type_check
-@njit(cache=True)
-def run_batch(
-    flat_p, first, size, target, zeta, tau, tolerance, k_max, room, scores, first_score, sums, k, exits
-):
-    """Algorithm 1 with the pair bound on many scenes; a scene that needs more room gets NEEDS_ROOM.
-
-    Args:
-        flat_p: The probability matrices, one after another.
-        first: Where each scene's matrix starts. Shape (k,).
-        size: Objects of each scene. Shape (k,).
-        target: Index of each scene's target. Shape (k,).
-        zeta: See `order_edges`.
-        tau: See `advance`, as for the next two.
-        tolerance: See `advance`.
-        k_max: See `advance`.
-        room: Search nodes to allow a scene.
-        scores: Filled; every scene's scores, one after another.
-        first_score: Where each scene's scores start. Shape (k,).
-        sums: Filled. Shape (k, 4).
-        k: Filled with the number of retained graphs. Shape (k,).
-        exits: Filled. Shape (k,).
-    """
-    nodes = (
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.bool_),
-        np.empty(room),
-        np.empty(room),
-    )
-    heap = np.empty(room, np.int64)
-    counters = np.zeros(4, np.int64)
-    for s in range(size.shape[0]):
-        n = size[s]
-        p = flat_p[first[s] : first[s] + n * n].reshape(n, n)
-        totals = scores[first_score[s] : first_score[s] + n]
-        totals[:] = 0.0
-        sums[s] = 0.0
-        m = count_edges(p)
-        blocked = np.empty(m, np.int64)
-        blocker = np.empty(m, np.int64)
-        weight = np.empty(m)
-        reverse = np.empty(m, np.int64)
-        log_empty, log_bound = order_edges(p, zeta, blocked, blocker, weight, reverse)
-        if room < 4 * weight.shape[0] + 8:
-            exits[s] = NEEDS_ROOM
-            continue
-        start_search(blocked, blocker, weight, reverse, n, nodes, heap, counters)
-        exits[s] = advance(
-            blocked,
-            blocker,
-            weight,
-            reverse,
-            n,
-            target[s],
-            log_empty,
-            log_bound,
-            tau,
-            tolerance,
-            k_max,
-            nodes,
-            heap,
-            counters,
-            totals,
-            sums[s],
-            room * 1000,
-        )
-        if exits[s] == NEEDS_WORK:
-            exits[s] = NEEDS_ROOM
-        k[s] = counters[N_FOUND]
-        totals /= sums[s, MASS]

@@ -14,10 +14,6 @@ from cpor.infer._kernels.subset import (
     reachable_from,
 )
 
-SOLVED = 0
-TOO_LARGE = 1
-MU_UNKNOWN = 2
-
 LOG_FLOOR = -600.0
 """Below this, products of absence probabilities may underflow a double (log of 1e-308 is -708)."""
 
@@ -51,7 +47,7 @@ def peel(p, inside):
 @no_type_check
 @njit(cache=True)
 def solve_batch(
-    flat_p, first, size, target, zeta, max_bits, scores, first_score, log_z, mu, mu_target, state
+    flat_p, first, size, target, zeta, max_bits, scores, first_score, log_z, log_z_all, is_solved
 ):
     """Exact scores of scenes whose reachable part has at most `max_bits` objects.
 
@@ -65,17 +61,14 @@ def solve_batch(
         scores: Filled; every scene's scores, one after another.
         first_score: Where each scene's scores start. Shape (k,).
         log_z: Filled; log A(C). Shape (k,).
-        mu: Filled; 1 - Z over all candidate edges. Shape (k,).
-        mu_target: Filled; 1 - A(C). Shape (k,).
-        state: Filled; SOLVED, TOO_LARGE (nothing computed) or MU_UNKNOWN (all but mu). Shape (k,).
+        log_z_all: Filled; log P(acyclic) over all candidate edges, NaN where that is too much. Shape (k,).
+        is_solved: Filled; False where the scene is too large. Shape (k,).
     """
     table = 1 << max_bits
     acyclic = np.empty(table)
-    cyclic = np.empty(table)
     reached = np.empty(table)
     weight = np.empty(table)
     spread = np.empty(table, np.int64)
-    terms = np.empty(max_bits)
     largest = 1
     for s in range(size.shape[0]):
         largest = max(largest, size[s])
@@ -87,9 +80,9 @@ def solve_batch(
         p = flat_p[first[s] : first[s] + n * n].reshape(n, n)
         out = scores[first_score[s] : first_score[s] + n]
         out[:] = 0.0
+        is_solved[s] = False
         count = reachable_from(p, target[s], keep, seen)
         if count > max_bits:
-            state[s] = TOO_LARGE
             continue
         present = np.empty((count, count))
         absent = np.empty((count, count))
@@ -97,11 +90,9 @@ def solve_batch(
         in_mask = np.empty(count, np.int64)
         local_graph(p, zeta, keep, present, absent, out_mask, in_mask)
         if log_z_floor(absent) < LOG_FLOOR:
-            state[s] = TOO_LARGE
             continue
-        fill_acyclic(
-            present, absent, out_mask, in_mask, acyclic, cyclic, weight, spread, terms, True, 0, no_limit
-        )
+        is_solved[s] = True
+        fill_acyclic(absent, out_mask, in_mask, acyclic, weight, spread, 0, no_limit)
         reached[: 1 << count] = 0.0
         missed = np.zeros(count)
         met = np.zeros(count)
@@ -110,11 +101,8 @@ def solve_batch(
         finish_scores(absent, 0, acyclic, missed, met, local, met)
         for a in range(count):
             out[keep[a]] = local[a]
-        full = (1 << count) - 1
-        log_z[s] = np.log(acyclic[full])
-        mu_target[s] = cyclic[full]
-        mu[s] = mu_target[s]
-        state[s] = SOLVED
+        log_z[s] = np.log(acyclic[(1 << count) - 1])
+        log_z_all[s] = log_z[s]
         if count == n:
             continue
         for v in range(n):
@@ -123,7 +111,7 @@ def solve_batch(
         if count == 0:
             continue
         if count > max_bits:
-            state[s] = MU_UNKNOWN
+            log_z_all[s] = np.nan
             continue
         k = 0
         for v in range(n):
@@ -135,7 +123,8 @@ def solve_batch(
         out_mask = np.empty(count, np.int64)
         in_mask = np.empty(count, np.int64)
         local_graph(p, zeta, keep, present, absent, out_mask, in_mask)
-        fill_acyclic(
-            present, absent, out_mask, in_mask, acyclic, cyclic, weight, spread, terms, True, 0, no_limit
-        )
-        mu[s] = min(mu[s] + (1.0 - mu[s]) * cyclic[(1 << count) - 1], 1.0)
+        if log_z_floor(absent) < LOG_FLOOR:
+            log_z_all[s] = np.nan
+            continue
+        fill_acyclic(absent, out_mask, in_mask, acyclic, weight, spread, 0, no_limit)
+        log_z_all[s] += np.log(acyclic[(1 << count) - 1])

@@ -322,6 +322,29 @@ def _missed_share(tree, tables, present, absent, numbers, gap):
 
 @no_type_check
 @njit(cache=True)
+def _sum_up(tree, tables, present, absent, plain, numbers):
+    """Fill the tables `up`; returns log P(acyclic)."""
+    for v in range(tree.parent.shape[0] - 1, 0, -1):
+        out = tree.neighbours[v, : tree.n_neighbours[v]]
+        log_total = _join(tree, tables, present, absent, plain, v, -1, False, out, tables.up[v], numbers)
+        tables.log_up[v] = log_total + _scale(tables.pool, tables.up[v], COUNT[len(out)])
+    log_z = 0.0
+    for c in range(tree.n_children[0]):
+        log_z += tables.log_up[tree.children[0, c]]
+    return log_z
+
+
+@no_type_check
+@njit(cache=True)
+def log_z_of_tree(tree, present, absent, first, start):
+    """log P(acyclic); arguments as for `eliminate`."""
+    n = present.shape[0]
+    plain = Question(-1, np.ones(n), np.zeros(n, np.bool_), 0)
+    return _sum_up(tree, make_tables(tree), present, absent, plain, (first, start))
+
+
+@no_type_check
+@njit(cache=True)
 def eliminate(tree, present, absent, sink_gap, only_free, first, start):
     """P(acyclic) and the sums of all objects, the target and sinks among them.
 
@@ -344,13 +367,7 @@ def eliminate(tree, present, absent, sink_gap, only_free, first, start):
     shares = np.ones(n + n_sinks)
     tables = make_tables(tree)
     plain = Question(-1, np.ones(n), np.zeros(n, np.bool_), 0)
-    for v in range(n - 1, 0, -1):
-        out = tree.neighbours[v, : tree.n_neighbours[v]]
-        log_total = _join(tree, tables, present, absent, plain, v, -1, False, out, tables.up[v], numbers)
-        tables.log_up[v] = log_total + _scale(tables.pool, tables.up[v], COUNT[len(out)])
-    log_z = 0.0
-    for c in range(tree.n_children[0]):
-        log_z += tables.log_up[tree.children[0, c]]
+    log_z = _sum_up(tree, tables, present, absent, plain, numbers)
     if log_z == -np.inf:
         return log_z, shares
     kept = np.empty(tree.n_neighbours.max() + 1, np.int64)

@@ -3,14 +3,12 @@
 Sets of vertices are bit masks. `absent[i, j]` is 1 - p_ij, the probability that there is no edge from
 i to j (1 where the pair is no candidate). `out_mask[i]` and `in_mask[i]` are the candidate neighbours.
 
-A(S) is the probability that the subgraph on S is acyclic, M(S) = 1 - A(S) that it is not. Each is
-summed from its own events, so that either keeps its relative precision where it is tiny:
+A(S) is the probability that the subgraph on S is acyclic:
 
-    A(S) =                        sum_{0 != T subset S} (-1)^(|T|+1) prod_{t in T} N_t(S) A(S \\ T)
-    M(S) = prod_s (1 - N_s(S)) +  sum_{0 != T subset S} (-1)^(|T|+1) prod_{t in T} N_t(S) M(S \\ T)
+    A(S) = sum_{0 != T subset S} (-1)^(|T|+1) prod_{t in T} N_t(S) A(S \\ T)
 
-with N_t(S) = prod_{v in S} absent[t, v] (T: vertices without an edge into S, i.e. sinks of S; the first
-term of M: no sink at all). Both factorise over the strongly connected components of the subgraph on S.
+with N_t(S) = prod_{v in S} absent[t, v] (T: vertices without an edge into S, i.e. sinks of S). It factorises
+over the strongly connected components of the subgraph on S.
 """
 
 from typing import no_type_check
@@ -18,8 +16,8 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-TINY = 5e-324
-"""The least positive double."""
+BELOW_ONE = 1.0 - 2.0**-53
+"""The largest double below 1."""
 
 
 @no_type_check
@@ -73,24 +71,18 @@ def list_members(s, members):
 
 @no_type_check
 @njit(cache=True)
-def fill_acyclic(
-    present, absent, out_mask, in_mask, acyclic, cyclic, signed, spread, terms, want_cyclic, first, work_limit
-):
-    """Fill A(S), and M(S) where wanted, from S = first on.
+def fill_acyclic(absent, out_mask, in_mask, acyclic, signed, spread, first, work_limit):
+    """Fill A(S) from S = first on.
 
     Subsets of S are smaller numbers than S, so counting upwards meets every part before the whole.
 
     Args:
-        present: Edge probabilities p. Shape (n, n).
         absent: 1 - p. Shape (n, n).
         out_mask: Candidate blockers of each vertex. Shape (n,).
         in_mask: Vertices each vertex may block. Shape (n,).
         acyclic: A(S), filled here. Shape (2^n,).
-        cyclic: M(S), filled here where wanted. Shape (2^n,).
         signed: Scratch. Shape (2^n,).
         spread: Scratch, int64. Shape (2^n,).
-        terms: Scratch. Shape (n,).
-        want_cyclic: Whether to fill M.
         first: Where to go on.
         work_limit: Stop once this many terms were summed.
 
@@ -102,7 +94,6 @@ def fill_acyclic(
     work = 0
     if first == 0:
         acyclic[0] = 1.0
-        cyclic[0] = 0.0
         first = 1
     members = np.empty(n, np.int64)
     for s in range(first, n_sets):
@@ -112,29 +103,20 @@ def fill_acyclic(
         component = component_of_lowest(s, out_mask, in_mask)
         if component != s:
             acyclic[s] = acyclic[component] * acyclic[s ^ component]
-            if want_cyclic:
-                cyclic[s] = cyclic[component] + (1.0 - cyclic[component]) * cyclic[s ^ component]
             continue
         size = list_members(s, members)
         if size == 1:
             acyclic[s] = 1.0
-            cyclic[s] = 0.0
             continue
-        no_sink = 1.0
-        for a in range(size):
-            none, some = 1.0, 0.0
-            for b in range(size):
-                none *= absent[members[a], members[b]]
-                some += (1.0 - some) * present[members[a], members[b]]
-            terms[a] = none
-            no_sink *= some
         signed[0] = -1.0
         spread[0] = 0
         total = 0.0
-        total_cyclic = no_sink
         for a in range(size):
+            none = 1.0
+            for b in range(size):
+                none *= absent[members[a], members[b]]
             half = 1 << a
-            factor = -terms[a]
+            factor = -none
             bit = 1 << members[a]
             for k in range(half):
                 weight = signed[k] * factor
@@ -142,13 +124,8 @@ def fill_acyclic(
                 signed[half + k] = weight
                 spread[half + k] = subset
                 total += weight * acyclic[s ^ subset]
-            if want_cyclic:
-                for k in range(half, 2 * half):
-                    total_cyclic += signed[k] * cyclic[s ^ spread[k]]
         work += 1 << size
-        acyclic[s] = total
-        # Some cycle is possible here, so the mass is above 0 even where it underflows.
-        cyclic[s] = min(max(total_cyclic, TINY), 1.0)
+        acyclic[s] = min(total, BELOW_ONE)  # some cycle is possible here
     return n_sets, work
 
 
@@ -350,3 +327,43 @@ def count_acyclic_work(out_mask, in_mask, limit):
             if work > limit:
                 break
     return work
+
+
+@no_type_check
+@njit(cache=True)
+def strong_components(present, label):
+    """Number the strongly connected components of the candidate digraph; returns how many.
+
+    Args:
+        present: Edge probabilities; an edge where above 0. Shape (n, n).
+        label: Filled with the component of each vertex. Shape (n,).
+    """
+    n = present.shape[0]
+    label[:] = -1
+    forward = np.empty(n, np.bool_)
+    backward = np.empty(n, np.bool_)
+    stack = np.empty(n, np.int64)
+    count = 0
+    for v in range(n):
+        if label[v] >= 0:
+            continue
+        for direction in range(2):
+            seen = forward if direction == 0 else backward
+            seen[:] = False
+            seen[v] = True
+            stack[0] = v
+            height = 1
+            while height:
+                height -= 1
+                a = stack[height]
+                for b in range(n):
+                    edge = present[a, b] if direction == 0 else present[b, a]
+                    if edge > 0.0 and not seen[b] and label[b] < 0:
+                        seen[b] = True
+                        stack[height] = b
+                        height += 1
+        for u in range(n):
+            if forward[u] and backward[u]:
+                label[u] = count
+        count += 1
+    return count

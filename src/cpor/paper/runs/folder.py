@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.errors import InputFileError
-from cpor.infer.decide import MethodChoice
+from cpor.infer.policy import MethodChoice
 from cpor.io.resumable import ResumableFolder, open_resumable
 from cpor.learn.modes import Mode
 from cpor.learn.versioned import VersionedModel

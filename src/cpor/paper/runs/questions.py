@@ -19,7 +19,7 @@ from cpor.errors import (
     SceneFileError,
     one_of,
 )
-from cpor.infer.decide import MethodChoice
+from cpor.infer.policy import MethodChoice
 from cpor.io.scene_file import parse_scene
 from cpor.io.whole_files import parse_strict
 from cpor.learn.modes import DEFAULT_MODE, Mode

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from cpor import __version__
 from cpor.errors import InvalidSettingError
-from cpor.infer.decide import Policy
+from cpor.infer.policy import Policy
 from cpor.io.pool import Pool
 from cpor.io.scene_folder import Progress
 from cpor.paper.runs.answer_items import Shard, answer_shard

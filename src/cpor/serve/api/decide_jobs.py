@@ -12,11 +12,10 @@ import numpy as np
 
 from cpor.answer import Answer, DecideSettings, decide_given
 from cpor.errors import TooLargeError
-from cpor.infer.allowance import Allowance
 from cpor.infer.exact import WORK_LIMIT
 from cpor.infer.explain import NO_ANSWER, RelationEffect, explain
 from cpor.infer.graphs import GraphShare, edge_posteriors, likeliest_graphs
-from cpor.infer.local import cyclic_parts
+from cpor.infer.local import Allowance, cyclic_parts
 from cpor.infer.plan import plan
 from cpor.infer.warm_up import warm_up
 from cpor.io.scene_file import parse_scene
