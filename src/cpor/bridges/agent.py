@@ -81,15 +81,7 @@ class AgentTools:
         depth_unit_m: float | None = None,
         scene: str | None = None,
     ) -> Told:
-        """Find the objects of a picture.
-
-        Args:
-            rgb: PNG, JPEG or WebP, base64.
-            depth: 16-bit PNG registered to it, base64.
-            camera: JSON as `camera.json` of a scene folder has it.
-            depth_unit_m: Metres of one step of depth; None: as `camera` says, else guessed. [m]
-            scene: Name of a scene folder instead of pictures.
-        """
+        """Find the objects of a picture (base64: PNG, JPEG or WebP; depth as 16-bit PNG) or scene folder."""
         if (rgb is None) == (scene is None):
             raise InvalidSettingError("give a picture as `rgb`, or the name of a `scene`; one of the two")
         if scene is not None:

@@ -4,6 +4,7 @@ Each is given to an object by our masks, and refused where its approach meets wh
 robot takes `PlannedGrasps` in place of our own finder: `UniversalRobot(..., grasps=PlannedGrasps(planner))`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -50,9 +51,6 @@ def from_graspnet(array: Float[np.ndarray, "n 17"], seen: Observation) -> list[G
     Args:
         array: One grasp a row. Shape (n, 17). [m]
         seen: The frame they were found in, with `T_world_camera`.
-
-    Raises:
-        InvalidSceneError: Another shape, numbers that are no pose, or a camera without pose.
     """
     table = np.asarray(array, np.float64)
     if table.ndim != 2 or table.shape[1] != GRASPNET_COLUMNS or not np.isfinite(table).all():
@@ -185,15 +183,13 @@ class PlannedGrasps:
         assert beliefs is not None
         row = beliefs.p_fused[beliefs.ids.index(obj)]
         p_blocks = dict(zip(beliefs.ids, row.tolist(), strict=True))
-        points, ids = _labelled(scene)
-        kept = []
-        for grasp in found:
-            why = self._why_refused(grasp, obj, p_blocks, points, ids)
-            if why is None:
-                kept.append(grasp)
-            else:
-                self.refused[why] = self.refused.get(why, 0) + 1
-        return kept
+        points = points_of(scene)
+        assert scene.visible_ids is not None
+        known = np.isfinite(points[..., 0])
+        points, ids = points[known], scene.visible_ids[known]
+        why = [self._why_refused(grasp, obj, p_blocks, points, ids) for grasp in found]
+        self.refused = dict(Counter(each for each in why if each is not None))
+        return [grasp for grasp, each in zip(found, why, strict=True) if each is None]
 
     def _why_refused(
         self,
@@ -216,13 +212,7 @@ class PlannedGrasps:
 
 
 def owner(grasp: GraspPose, local: Float[np.ndarray, "n 3"], ids: np.ndarray) -> int | None:
-    """The object that has most points between the fingers; None without one.
-
-    Args:
-        grasp: The grasp.
-        local: Points in the gripper's frame: x the closing, z the approach. Shape (n, 3). [m]
-        ids: The object of each, 0 for none. Shape (n,).
-    """
+    """The object with most points between the fingers; points in the gripper's frame, with ids. [m]."""
     x, y, z = local.T
     between = (np.abs(x) < grasp.width / 2) & (np.abs(y) < 0.012) & (np.abs(z + 0.01) < 0.03) & (ids > 0)
     counts = np.bincount(ids[between])
@@ -256,13 +246,6 @@ def points_of(scene: Scene) -> Float[np.ndarray, "h w 3"]:
     points = np.stack([(u - k.cx) / k.fx * z, (v - k.cy) / k.fy * z, z], axis=-1)
     T = _camera_pose(seen)
     return np.asarray(points @ T[:3, :3].T + T[:3, 3])
-
-
-def _labelled(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
-    points = points_of(scene)
-    assert scene.visible_ids is not None
-    known = np.isfinite(points[..., 0])
-    return points[known], scene.visible_ids[known]
 
 
 def _camera_pose(seen: Observation) -> Float[np.ndarray, "4 4"]:

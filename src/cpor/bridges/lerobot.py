@@ -43,12 +43,13 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
         runs: As `cpor.robot.run_folder.read_run` reads them; cycles without a decision are left out, and so
             is all depth where a frame has none.
         folder: To write; it must not exist.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        InvalidSettingError: The folder is there already, or there is no decision in the runs.
     """
-    arrow, parquet = _import_pyarrow()
+    try:
+        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError(
+            "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
+        ) from None
     folder = Path(folder)
     if folder.exists():
         raise InvalidSettingError(f"{folder} is there already; choose another folder")
@@ -88,16 +89,6 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
     together = {name: _together([stats[name] for stats in each_stats]) for name in schema.names}
     write_text(meta / "stats.json", json.dumps(together, indent=2) + "\n")
     return total
-
-
-def _import_pyarrow() -> tuple[Any, Any]:
-    """The modules `pyarrow` and `pyarrow.parquet`."""
-    try:
-        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingExtraError(
-            "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
-        ) from None
 
 
 def _kind_of_pictures(seen: list[Observation]) -> tuple[tuple[int, int], list[str]]:

@@ -296,21 +296,7 @@ def build(
     graph: Mapping[str, Any] | None = None,
     dry_run: bool = True,
 ) -> Robot:
-    """The robot `ros2` of `cpor.robots`, from plain values.
-
-    Args:
-        arm: Fields of `ArmTopics`.
-        camera: Options of `Ros2Camera`: topics and frame.
-        gripper: Fields of `GripperTopics`.
-        limits: Fields of `Limits`.
-        station: Fields of `Station`; T_world_base comes from TF, T_world_look from look_joints.
-        world: Frame of the world.
-        graph: `transport`: dds or rclpy; `domain`; `name` of the node with rclpy.
-        dry_run: Move nothing.
-
-    Raises:
-        RobotError: The arm is not there, or something that has to watch over it.
-    """
+    """The robot `ros2` of `cpor.robots`, from the tables of a TOML file; see docs/ros2.md."""
     topics, fingers = fill(ArmTopics, arm or {}, "arm"), fill(GripperTopics, gripper or {}, "gripper")
     if topics.heartbeat is True:
         raise InvalidSettingError("arm.heartbeat is true; name the topic, or say false")

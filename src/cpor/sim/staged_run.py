@@ -121,13 +121,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """The truth when a cycle decided, before the arm moved.
-
-    Attributes:
-        truth: What obstructed what, by the world's ids.
-        recognition: The true object that each one was in the cycle's scene.
-        target: What was truly asked for, by the world's ids; None: it is no object.
-    """
+    """The truth when a cycle decided, by the world's ids; `moved`: whether anything did since the frame."""
 
     truth: frozenset[BlockedBy]
     recognition: Recognition

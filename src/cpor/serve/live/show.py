@@ -22,7 +22,7 @@ from cpor.serve.api.object_outlines import describe_objects
 from cpor.serve.http.settings import RunLimits
 from cpor.serve.live.controls import RunControls
 from cpor.serve.live.runs import CycleTold, RunNews, pictures_of
-from cpor.sim.arm.film import Projector, close_camera
+from cpor.sim.arm.film import close_camera, make_projector
 from cpor.sim.dataset.recognition import Verdict
 from cpor.sim.physics.world import World
 from cpor.sim.staged_run import Demonstration, DemoSettings, Stage, demonstrate, set_stage
@@ -75,7 +75,7 @@ class LiveFilm:
 
     def begin(self, stage: Stage) -> None:
         """Make pictures from now on."""
-        projector = Projector(stage.world, stage.look, close_camera())
+        projector = make_projector(stage.world, stage.look, close_camera())
         self._thread = threading.Thread(target=self._develop, args=(projector,), daemon=True)
         self._thread.start()
         self.show(stage.world)
@@ -88,7 +88,7 @@ class LiveFilm:
         if self._thread is not None:
             self._thread.join()
 
-    def _develop(self, projector: Projector) -> None:
+    def _develop(self, projector: Callable[[np.ndarray], np.ndarray]) -> None:
         while True:
             with self._ready:
                 while self._pose is None and not self._over:
@@ -97,7 +97,7 @@ class LiveFilm:
             if pose is None:
                 return
             began = time.monotonic()
-            self._on_frame(encode_picture(Image.fromarray(projector.picture(pose)), 75, "JPEG"))
+            self._on_frame(encode_picture(Image.fromarray(projector(pose)), 75, "JPEG"))
             self._cost_s = time.monotonic() - began
 
 

@@ -44,28 +44,27 @@ class Film:
         """
         count = min(most, len(self._poses))
         chosen = np.unique(np.linspace(0, len(self._poses) - 1, count).round().astype(int)).tolist()
-        projector = Projector(world, look, camera)
+        picture = make_projector(world, look, camera)
         frames = []
         for done, k in enumerate(chosen, 1):
-            frames.append(projector.picture(self._poses[k]))
+            frames.append(picture(self._poses[k]))
             progress("film", done, len(chosen))
         shown_s = self.every_s * (len(self._poses) - 1) / max(1, len(frames) - 1)
         return frames, shown_s
 
 
-class Projector:
-    """Makes pictures of poses of a world, which may go on moving meanwhile."""
+def make_projector(
+    world: World, look: SceneLook, camera: CameraSetup
+) -> Callable[[Float[np.ndarray, " nq"]], UInt8[np.ndarray, "h w 3"]]:
+    """A function that makes a picture of a pose (`data.qpos`) of a world, which may move meanwhile."""
+    stage = replace(world, data=mujoco.MjData(world.model))
 
-    def __init__(self, world: World, look: SceneLook, camera: CameraSetup) -> None:
-        self._stage = replace(world, data=mujoco.MjData(world.model))
-        self._look, self._camera = look, camera
-
-    def picture(self, pose: Float[np.ndarray, " nq"]) -> UInt8[np.ndarray, "h w 3"]:
-        """The world in a pose, as `data.qpos` has it. Shape (h, w, 3)."""
-        stage = self._stage
+    def picture(pose: Float[np.ndarray, " nq"]) -> UInt8[np.ndarray, "h w 3"]:
         stage.data.qpos[:] = pose
         mujoco.mj_kinematics(stage.model, stage.data)
-        return render_rgb(stage, cast_views(stage, self._camera), self._look)
+        return render_rgb(stage, cast_views(stage, camera), look)
+
+    return picture
 
 
 def film_camera(width: int = 480, height: int = 360) -> CameraSetup:

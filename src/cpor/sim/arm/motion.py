@@ -53,17 +53,7 @@ class MotionEndedError(RobotError):
 
 
 class Motion:
-    """The arm of a world in motion; every call steps the physics of the whole world.
-
-    Args:
-        world: With an arm.
-        stop: Set from anywhere to end a motion at the next control step.
-        watch: Told the world after every control step, for films; it must not change it.
-        dead_man: Must be fed, or the motion ends at the next control step; None needs no feeding.
-
-    Raises:
-        SimulationError: The world has no arm.
-    """
+    """The arm of a world in motion; every call steps the physics of the whole world, and `watch` sees it."""
 
     def __init__(
         self,

@@ -124,9 +124,6 @@ def overhead_camera(
         distance: From `look_at`. [m]
         fov_deg: Angle of view from top to bottom.
         look_at: Point in the middle of the image. [m]
-
-    Raises:
-        SimulationError: An angle or the distance is out of range.
     """
     if not (0.0 < fov_deg < 170.0 and 0.0 <= tilt_deg < 90.0 and distance > 0.0):
         asked = f"fov_deg {fov_deg}, tilt_deg {tilt_deg}, distance {distance}"

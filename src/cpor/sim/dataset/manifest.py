@@ -60,10 +60,8 @@ class DatasetSettings(BaseModel):
         return {key: value for key, value in content.items() if key != "removed" or value}
 
 
-class CasePlan(BaseModel):
+class CasePlan(NamedTuple):
     """A scene to be made in the folder `name`; its target lies as deep as `tier`, None: as it falls."""
-
-    model_config = _STRICT
 
     name: str
     seed: int

@@ -138,20 +138,9 @@ def arc(
         length = 2.0 * radius * math.sin(math.radians(step) / 2) + diameter
         heading = math.degrees(angle) + 90.0
         half = math.radians(heading) / 2
-        # First z onto x, then x along the arc.
-        turn = _multiply((math.cos(half), 0.0, 0.0, math.sin(half)), LYING_X)
+        # `LYING_X`, then a turn about z along the arc.
+        w, z = math.cos(half) * LYING_X[0], math.sin(half) * LYING_X[0]
+        turn = (w, -z, w, z)
         last = tip is not None and k in (0, len(diameters) - 1)
         parts.append(capsule(diameter, length, tip if last and tip is not None else surface, place, turn))
     return tuple(parts)
-
-
-def _multiply(a: Quaternion, b: Quaternion) -> Quaternion:
-    """The turn b followed by the turn a."""
-    aw, ax, ay, az = a
-    bw, bx, by, bz = b
-    return (
-        aw * bw - ax * bx - ay * by - az * bz,
-        aw * bx + ax * bw + ay * bz - az * by,
-        aw * by - ax * bz + ay * bw + az * bx,
-        aw * bz + ax * by - ay * bx + az * bw,
-    )
