@@ -22,10 +22,9 @@ from cpor.robot.checked import check_outcome, check_status, checked, why_it_must
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grippers import DryRunGripper
-from cpor.robot.lease import Left
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, OutcomeKind, RobotState, RobotStatus
-from cpor.robot.safe_stop import stopping
+from cpor.robot.safe_stop import Left, stopping
 from cpor.robot.ur import Station, UniversalRobot
 from cpor.scene import Scene
 

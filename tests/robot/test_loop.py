@@ -13,11 +13,11 @@ from cpor.decision import Certificate, Decision, Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.robot.choose import choose
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, Robot
 from cpor.robot.run_folder import read_run, replay
+from cpor.robot.steps import choose
 from cpor.system import System
 
 

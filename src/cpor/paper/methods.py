@@ -31,7 +31,7 @@ from cpor.parts import GIVEN, NONE, Parts
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.robot.choose import why_obstructed
+from cpor.robot.steps import why_obstructed
 from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.scorer import RelationScorer
 from cpor.system import System

@@ -293,12 +293,7 @@ class RtdeArm:
 
 
 class _Link:
-    """An interface of ur-rtde whose errors are ours: where the connection breaks it raises RuntimeError.
-
-    Args:
-        interface: An interface of ur-rtde.
-        host: Address of the controller.
-    """
+    """An interface of ur-rtde whose errors are ours: where the connection breaks it raises RuntimeError."""
 
     def __init__(self, interface: Any, host: str) -> None:
         self._interface, self._host = interface, host

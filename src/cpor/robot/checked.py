@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any, get_args
 
 from cpor.errors import CameraError, RobotError
-from cpor.robot.lease import Left
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState, RobotStatus
+from cpor.robot.safe_stop import Left
 from cpor.scene import Observation, Scene
 
 HOME_FROM: tuple[RobotState, ...] = ("ready", "stopped")

@@ -115,14 +115,7 @@ def confirm_delivery(
 
 
 def why_unbalanced(before: Memory, removed: int, scene: Scene, ids_are_kept: bool) -> str | None:
-    """Why a look after a removal may hold one thing too many; None where the things are accounted for.
-
-    Args:
-        before: What was known before the removal, with the frame it was decided on.
-        removed: The id of what was removed.
-        scene: A look after it.
-        ids_are_kept: Whether the segmenter says to give an object the same id in every frame.
-    """
+    """Why a look after a removal may hold one thing too many; None where the things are accounted for."""
     then, now = before.frame, scene.observation
     if then is None or then.visible_ids is None or scene.visible_ids is None:
         return None

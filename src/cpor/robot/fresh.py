@@ -58,10 +58,6 @@ def camera_shift(then: Observation, now: Observation) -> str | None:
     """How far a moved camera shifts what it sees, in words; None where nothing says that it was moved.
 
     The edges of both looks are correlated at every shift.
-
-    Args:
-        then: A look.
-        now: A later one; things in it may have been moved, taken away or toppled.
     """
     if then.shape != now.shape or not same_pose(then.camera, now.camera):
         return None

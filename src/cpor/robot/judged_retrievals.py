@@ -77,13 +77,7 @@ def set_up(robot: str, system: System) -> tuple[FittedModel | None, float | None
 
 
 def say_promise(robot: str, system: System, past: Iterable[Retrieval]) -> str | None:
-    """What is promised of whole retrievals before a run, or why nothing is; None: the model carries nothing.
-
-    Args:
-        robot: Its name.
-        system: Decides in the run.
-        past: Earlier runs. A run that was not judged does not count.
-    """
+    """What is promised of whole retrievals before a run, or why nothing is; None: the model says nothing."""
     model, tau, where = set_up(robot, system)
     if model is None or model.retrievals is None:
         return None

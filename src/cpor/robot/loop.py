@@ -23,10 +23,9 @@ from cpor.robot.cycle import (
     as_recorded,
 )
 from cpor.robot.fresh import MOST_CHANGES, require_still_camera
-from cpor.robot.lease import Left
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder
-from cpor.robot.safe_stop import UNABLE, is_stopped, leave_safe, stopping, wait_until_able
+from cpor.robot.safe_stop import UNABLE, Left, is_stopped, leave_safe, stopping, wait_until_able
 from cpor.scene import Scene
 from cpor.system import System
 from cpor.tracking.target import TargetFinder, Track

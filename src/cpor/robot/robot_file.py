@@ -61,11 +61,6 @@ def can_run_dry(name: str) -> bool:
 def open_robot(name: str, options: Mapping[str, Any], live: bool) -> Robot:
     """A robot by name, dry unless it is wanted live; the simulated one moves nothing real.
 
-    Args:
-        name: As `make_robot` takes it.
-        options: Its parameters, without `dry_run`.
-        live: Whether it may move.
-
     Raises:
         InvalidSettingError: It cannot run dry, and is not wanted live.
     """
@@ -147,12 +142,7 @@ def _box(written: Any) -> Box:
 
 
 def fill(kind: type[_Kind], values: Any, where: str) -> _Kind:
-    """An object of ours from a table of a file.
-
-    Args:
-        kind: Its class, a dataclass.
-        values: The table.
-        where: What messages call it.
+    """An object of ours from a table of a file, which messages call `where`.
 
     Raises:
         InvalidSettingError: It has other fields.
@@ -169,10 +159,6 @@ def fill(kind: type[_Kind], values: Any, where: str) -> _Kind:
 
 def make_robot(name: str, **options: object) -> Robot:
     """The robot of a name, or of `module:attribute`.
-
-    Args:
-        name: `simulated`, `ur`, another installed one, or `module:attribute`.
-        **options: Its parameters, such as `seed` of the simulated one.
 
     Raises:
         InvalidSettingError: No such robot, or other options than it takes.

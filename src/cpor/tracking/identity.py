@@ -234,14 +234,6 @@ def _was_one(
     The id was given to either of them with its share of the mask. Pieces of one thing look alike: in 158
     simulated looks 5 by more than 0.35, two things 6 times by less than 0.25. What came into view where the
     thing lay does not show what the mask showed there.
-
-    Args:
-        r: Row of the known object.
-        c: Column of the one found.
-        pairs: All matches.
-        shares: As `_shares` gives them.
-        odds: Log-odds of each match by itself.
-        news: The looks of those found.
     """
     own = shares[r, c, 0]
     if shares[r, c].max() < NEAR:

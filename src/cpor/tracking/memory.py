@@ -36,11 +36,6 @@ def add_still_there(
     A network names a thing in one frame and is not sure enough in the next. Its place, depth and colours say
     that it is there, so it counts with the mask it had: what was known does not become free by omission.
 
-    Args:
-        known: How each object looked in the look before; those that were taken away are not among them.
-        before: That look.
-        seen: The next one, as the segmenter made it.
-
     Returns:
         The look, and the known object that each new id of it is.
     """
@@ -67,14 +62,7 @@ def add_still_there(
 def give_numbers(
     found: Iterable[int], matches: Identities, known: frozenset[int], trusts: bool
 ) -> dict[int, int]:
-    """The id of each object of a look, by the segmenter's number.
-
-    Args:
-        found: The segmenter's numbers.
-        matches: The known object that each one is.
-        known: Ids given so far; none is ever given to another thing.
-        trusts: Whether a new object has the segmenter's number where that is free.
-    """
+    """The id of each object of a look, by the segmenter's number."""
     found = tuple(found)
     numbers = {k: matches.same[k].known for k in found if k in matches.same}
     free = max((*known, *found, 0)) + 1
@@ -150,14 +138,7 @@ def _bring_up_to_date(
     matches: Identities,
     numbers: Mapping[int, int],
 ) -> tuple[dict[int, Known], set[int]]:
-    """What is known of each object of a look, and those that did not change.
-
-    Args:
-        before: What was known.
-        looks: How each object looks, by the segmenter's number.
-        matches: The known object that each one is.
-        numbers: The id of each one.
-    """
+    """What is known of each object of a look, and those that did not change."""
     known: dict[int, Known] = {}
     unchanged: set[int] = set()
     for k, look in looks.items():
@@ -224,12 +205,7 @@ class Memory:
     numbers: Mapping[int, int] = field(default_factory=dict)
 
     def carry_to(self, seen: Scene, ids_are_kept: bool = False) -> "Memory":
-        """What still holds in the next look.
-
-        Args:
-            seen: The next look, by the segmenter's numbers.
-            ids_are_kept: Whether the segmenter says to give a thing the same number in every frame.
-        """
+        """What still holds in the next look."""
         before = {**self.lost, **self.known}
         still: dict[int, int] = {}
         if self.frame is not None and not ids_are_kept:

@@ -78,13 +78,7 @@ class Track:
         return found
 
     def accept(self, obj: int, memory: Memory, place: PixelPoint | None = None) -> Memory:
-        """What is known once a request or a person says that an object of the last look is the target.
-
-        Args:
-            obj: The object.
-            memory: What is known after that look.
-            place: Where a person pointed at it. [px]
-        """
+        """What is known once a request or a person says that an object of the last look is the target."""
         if self.target is not None and obj in memory.new and self.target not in memory.known:
             memory, obj = memory.rename(obj, self.target), self.target
         self.target, self.seen, self.doubted, self.unclear = obj, True, False, None
