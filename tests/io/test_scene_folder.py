@@ -293,7 +293,7 @@ def test_bombs_are_refused_before_they_unfold(folder):
     with zipfile.ZipFile(folder / "amodal.npz", "w") as archive:
         archive.writestr("ids.npy", npy.getvalue())
         archive.writestr("masks.npy", npy.getvalue())
-    with pytest.raises(SceneFileError, match="whole numbers"):
+    with pytest.raises(SceneFileError, match="at most 65,535 are read"):
         read_scene_folder(folder)
 
 

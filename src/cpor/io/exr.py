@@ -7,12 +7,12 @@ byte as the difference to the one before (plus 128).
 import struct
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cpor.errors import SceneFileError
-from cpor.io.images import DAMAGED, MAX_PIXELS, say_damage
+from cpor.io.images import MAX_PIXELS, reading
 
 _LONG_NAMES = 0x400
 _TYPES = (np.dtype("<u4"), np.dtype("<f2"), np.dtype("<f4"))
@@ -20,20 +20,14 @@ _CODINGS = {0: ("none", 1), 1: ("rle", 1), 2: ("zip", 1), 3: ("zip", 16)}
 _DEPTH_NAMES = ("z", "depth", "d", "v", "y")
 """Last parts of channel names that mean depth, the likeliest first: `ViewLayer.Depth.Z`, a grey `Y`."""
 
-
-class _Channel(NamedTuple):
-    name: str
-    dtype: np.dtype[Any]
+_Channel: TypeAlias = tuple[str, np.dtype[Any]]
+"""Name and type of a channel."""
 
 
 def decode_exr_depth(data: bytes, path: Path | str) -> np.ndarray:
     """The depth channel of an EXR file, which errors call `path`. Shape (h, w)."""
-    try:
+    with reading(path):
         return _decode(data, path)
-    except SceneFileError:
-        raise
-    except DAMAGED as error:
-        raise SceneFileError(f"{path} is damaged ({say_damage(error)}); write or fetch it again") from error
 
 
 def _decode(data: bytes, path: Path | str) -> np.ndarray:
@@ -43,7 +37,8 @@ def _decode(data: bytes, path: Path | str) -> np.ndarray:
         )
     header, at = _read_header(data)
     channels = _read_channels(header["channels"])
-    wanted = _choose(channels, path)
+    chosen = _choose(channels, path)
+    wanted = channels[chosen][1]
     coding = _CODINGS.get(header["compression"][0])
     if coding is None:
         raise SceneFileError(f"{path} is an EXR file of another compression; save it with ZIP or without")
@@ -52,9 +47,9 @@ def _decode(data: bytes, path: Path | str) -> np.ndarray:
     if not 0 < width * height <= MAX_PIXELS or width < 1:
         raise SceneFileError(f"{path} has {width} x {height} pixels; at most {MAX_PIXELS:,} are read")
     way, lines = coding
-    line_bytes = sum(width * each.dtype.itemsize for each in channels)
-    before = sum(width * each.dtype.itemsize for each in channels[: channels.index(wanted)])
-    depth = np.empty((height, width), wanted.dtype)
+    line_bytes = sum(width * kind.itemsize for _, kind in channels)
+    before = sum(width * kind.itemsize for _, kind in channels[:chosen])
+    depth = np.empty((height, width), wanted)
     done = 0
     for number in range(-(-height // lines)):
         place = struct.unpack_from("<Q", data, at + 8 * number)[0]
@@ -62,8 +57,8 @@ def _decode(data: bytes, path: Path | str) -> np.ndarray:
         rows = min(lines, height - (y - y0))
         block = _unpack(data[place + 8 : place + 8 + size], way, rows * line_bytes)
         both = np.frombuffer(block, np.uint8).reshape(rows, line_bytes)
-        values = both[:, before : before + width * wanted.dtype.itemsize]
-        depth[y - y0 : y - y0 + rows] = np.ascontiguousarray(values).view(wanted.dtype)
+        values = both[:, before : before + width * wanted.itemsize]
+        depth[y - y0 : y - y0 + rows] = np.ascontiguousarray(values).view(wanted)
         done += rows
     if done != height:
         raise SceneFileError(f"{path} is damaged (it lacks lines); write or fetch it again")
@@ -93,21 +88,22 @@ def _read_channels(listed: bytes) -> list[_Channel]:
         kind, _, x_step, y_step = struct.unpack_from("<iIii", listed, at)
         if (x_step, y_step) != (1, 1):
             raise ValueError("a channel is stored at another size")
-        channels.append(_Channel(name.decode("latin-1"), _TYPES[kind]))
+        channels.append((name.decode("latin-1"), _TYPES[kind]))
         at += 16
     return channels
 
 
-def _choose(channels: list[_Channel], path: Path | str) -> _Channel:
+def _choose(channels: list[_Channel], path: Path | str) -> int:
+    """Place of the channel of depth."""
+    names = [name for name, _ in channels]
     for wanted in _DEPTH_NAMES:
-        for each in channels:
-            if each.name.rpartition(".")[2].casefold() == wanted:
-                return each
+        for place, name in enumerate(names):
+            if name.rpartition(".")[2].casefold() == wanted:
+                return place
     # A grey picture that some programs store three times.
-    if len(channels) == 1 or [each.name for each in channels] == ["B", "G", "R"]:
-        return channels[-1]
-    named = ", ".join(each.name for each in channels)
-    raise SceneFileError(f"{path} has no channel Z; it has: {named}; export the depth pass")
+    if len(names) == 1 or names == ["B", "G", "R"]:
+        return len(names) - 1
+    raise SceneFileError(f"{path} has no channel Z; it has: {', '.join(names)}; export the depth pass")
 
 
 def _unpack(block: bytes, way: str, size: int) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cpor.errors import SceneFileError, TooLargeError
-from cpor.io.images import DAMAGED, read_npy_header
+from cpor.io.images import open_entry, read_array, read_npy_header, reading
 from cpor.io.whole_files import parse_strict, read_text
 from cpor.scene import MAX_OBJECT_ID, MaskCrop, Sources
 
@@ -173,60 +173,44 @@ def decode_masks(
         shape: Height and width that each mask must have. [px]
         most_pixels: Limit for all masks together; None: no limit.
     """
-    try:
-        with zipfile.ZipFile(file) as archive:
-            for name in ("ids.npy", "masks.npy"):
-                # Other methods may take gigabytes to unpack a few bytes.
-                if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise SceneFileError(
-                        f"{path} uses an unknown compression; save it with np.savez_compressed"
-                    )
-            with archive.open("ids.npy") as stream:
-                size, dtype, _ = read_npy_header(path, stream)
-                if len(size) != 1 or size[0] > MAX_OBJECT_ID or dtype.kind not in "iu":
-                    raise SceneFileError(f"{path}: ids must be a list of whole numbers; save int64 (n,)")
-                n = size[0]
-                ids = np.frombuffer(stream.read(n * dtype.itemsize), dtype).tolist()
-            if len(ids) != n or len(set(ids)) != n or not all(1 <= k <= MAX_OBJECT_ID for k in ids):
-                raise SceneFileError(f"{path}: ids must be {n} different numbers from 1 to {MAX_OBJECT_ID}")
-            with archive.open("masks.npy") as stream:
-                size, dtype, columns_first = read_npy_header(path, stream)
-                if columns_first:
-                    raise SceneFileError(f"{path} stores columns first; save np.ascontiguousarray(masks)")
-                if size != (n, *shape) or dtype != np.bool_:
-                    wanted = f"bool {(n, *shape)}, as many as ids and as large as rgb.png"
-                    raise SceneFileError(f"{path}: masks are {dtype} {size}; they must be {wanted}")
-                if most_pixels is not None and n * shape[0] * shape[1] > most_pixels:
-                    raise TooLargeError(f"{path}: {n} masks of that size are too many; send smaller images")
-                crops = {k: _read_mask(path, stream, shape) for k in ids}
-                stream.read(1)  # The checksum is only compared at the end of the stream.
-                return crops
-    except (SceneFileError, TooLargeError):
-        raise
-    except KeyError as error:
-        raise SceneFileError(f"{path} lacks an array ({error.args[0]}); it needs ids and masks") from error
-    except DAMAGED as error:
-        raise SceneFileError(f"{path} is damaged ({error}); write or fetch it again") from error
+    with reading(path), zipfile.ZipFile(file) as archive:
+        if lacking := {"ids.npy", "masks.npy"}.difference(archive.namelist()):
+            raise SceneFileError(f"{path} lacks an array ({min(lacking)}); it needs ids and masks")
+        with open_entry(archive, "ids.npy", path) as stream:
+            found = read_array(path, stream, MAX_OBJECT_ID)
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            raise SceneFileError(f"{path}: ids must be a list of whole numbers; save int64 (n,)")
+        ids = found.tolist()
+        if len(set(ids)) < len(ids) or not all(1 <= k <= MAX_OBJECT_ID for k in ids):
+            raise SceneFileError(f"{path}: ids must be {len(ids)} different numbers up to {MAX_OBJECT_ID}")
+        with open_entry(archive, "masks.npy", path) as stream:
+            size, dtype, columns_first = read_npy_header(path, stream)
+            if columns_first:
+                raise SceneFileError(f"{path} stores columns first; save np.ascontiguousarray(masks)")
+            if size != (len(ids), *shape) or dtype != np.bool_:
+                wanted = f"bool {(len(ids), *shape)}, as many as ids and as large as rgb.png"
+                raise SceneFileError(f"{path}: masks are {dtype} {size}; they must be {wanted}")
+            if most_pixels is not None and len(ids) * shape[0] * shape[1] > most_pixels:
+                raise TooLargeError(
+                    f"{path}: {len(ids)} masks of that size are too many; send smaller images"
+                )
+            crops = {k: _read_mask(path, stream, shape) for k in ids}
+            stream.read(1)  # The checksum is only compared at the end of the stream.
+            return crops
 
 
 def encode_masks(masks: Mapping[int, MaskCrop], shape: tuple[int, int]) -> bytes:
     """Bytes of an npz file of masks; the time of writing is left out."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open(_zip_entry("ids.npy"), "w") as stream:
+        with archive.open("ids.npy", "w") as stream:
             np.lib.format.write_array(stream, np.array(list(masks), dtype=np.int64))
-        with archive.open(_zip_entry("masks.npy"), "w", force_zip64=True) as stream:
+        with archive.open("masks.npy", "w", force_zip64=True) as stream:
             header = {"descr": "|b1", "fortran_order": False, "shape": (len(masks), *shape)}
             np.lib.format.write_array_header_1_0(stream, header)
             for crop in masks.values():
                 stream.write(crop.to_mask(shape).tobytes())
     return buffer.getvalue()
-
-
-def _zip_entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
 
 
 def _read_mask(path: Path | str, stream: Any, shape: tuple[int, int]) -> MaskCrop:

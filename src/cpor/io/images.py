@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -177,6 +177,17 @@ def say_damage(error: BaseException) -> str:
 
 
 @contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """What a decoder raises says that the file, which errors call `path`, is damaged."""
+    try:
+        yield
+    except (SceneFileError, Image.DecompressionBombError, UnidentifiedImageError):
+        raise
+    except DAMAGED as error:
+        raise SceneFileError(f"{path} is damaged ({say_damage(error)}); write or fetch it again") from error
+
+
+@contextmanager
 def _opened(data: bytes, name: Path | str, kinds: tuple[str, ...], most_pixels: int) -> Iterator[Image.Image]:
     """The image of some bytes, its size checked and nothing decoded yet."""
     kind = next((kind for kind in kinds if data.startswith(_STARTS[kind])), None)
@@ -188,7 +199,7 @@ def _opened(data: bytes, name: Path | str, kinds: tuple[str, ...], most_pixels: 
         width, height = struct.unpack(">II", data[16:24])
         _check_pixels(name, width, height, most_pixels)
     try:
-        with warnings.catch_warnings():
+        with reading(name), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # sizes are checked here, and what is damaged raises
             with Image.open(io.BytesIO(data), formats=(kind,)) as image:
                 # A second header would count: what is decoded must be what was checked.
@@ -196,8 +207,6 @@ def _opened(data: bytes, name: Path | str, kinds: tuple[str, ...], most_pixels: 
                     raise Image.DecompressionBombError
                 _check_pixels(name, image.width, image.height, most_pixels)
                 yield image
-    except SceneFileError:
-        raise
     except Image.DecompressionBombError:
         if kind == "PNG":
             raise SceneFileError(f"{name} is damaged (it has two sizes); write or fetch it again") from None
@@ -206,8 +215,6 @@ def _opened(data: bytes, name: Path | str, kinds: tuple[str, ...], most_pixels: 
         raise SceneFileError(
             f"{name} is damaged, or a {_KINDS[kind]} file of a kind we do not read; save it as PNG"
         ) from None
-    except DAMAGED as error:
-        raise SceneFileError(f"{name} is damaged ({say_damage(error)}); write or fetch it again") from error
 
 
 def _check_pixels(name: Path | str, width: int, height: int, most: int) -> None:
@@ -248,40 +255,35 @@ def read_npy_header(path: Path | str, stream: Any) -> tuple[tuple[int, ...], np.
 
 def decode_npy(data: bytes, path: Path | str) -> np.ndarray:
     """The array of an npy file."""
-    try:
-        return _read_array(path, io.BytesIO(data))
-    except DAMAGED as error:
-        if isinstance(error, SceneFileError):
-            raise
-        raise SceneFileError(f"{path} is damaged ({say_damage(error)}); write or fetch it again") from error
+    with reading(path):
+        return read_array(path, io.BytesIO(data))
 
 
 def decode_npz(data: bytes, path: Path | str, most: int = MOST_VALUES) -> dict[str, np.ndarray]:
     """The arrays of numbers in an npz file by name, each of at most so many."""
     arrays: dict[str, np.ndarray] = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for entry in archive.infolist():
-                if not entry.filename.endswith(".npy"):
-                    continue
-                # Other methods may take gigabytes to unpack a few bytes.
-                if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise SceneFileError(
-                        f"{path} uses an unknown compression; save it with np.savez_compressed"
-                    )
-                with archive.open(entry) as stream:
-                    found = _read_array(f"{path}: {entry.filename}", stream, most)
-                    stream.read(1)  # the checksum is only compared at the end of the stream
-                if found.dtype.kind in "biuf":
-                    arrays[entry.filename.removesuffix(".npy")] = found
-    except DAMAGED as error:
-        if isinstance(error, SceneFileError):
-            raise
-        raise SceneFileError(f"{path} is damaged ({say_damage(error)}); write or fetch it again") from error
+    with reading(path), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            if not name.endswith(".npy"):
+                continue
+            with open_entry(archive, name, path) as stream:
+                found = read_array(f"{path}: {name}", stream, most)
+                stream.read(1)  # the checksum is only compared at the end of the stream
+            if found.dtype.kind in "biuf":
+                arrays[name.removesuffix(".npy")] = found
     return arrays
 
 
-def _read_array(path: Path | str, stream: Any, most: int = MOST_VALUES) -> np.ndarray:
+def open_entry(archive: zipfile.ZipFile, name: str, path: Path | str) -> IO[bytes]:
+    """One array of an npz file."""
+    # Other methods may take gigabytes to unpack a few bytes.
+    if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise SceneFileError(f"{path} uses an unknown compression; save it with np.savez_compressed")
+    return archive.open(name)
+
+
+def read_array(path: Path | str, stream: Any, most: int = MOST_VALUES) -> np.ndarray:
+    """The array that a stream begins with, of at most so many numbers; errors call the stream `path`."""
     shape, kind, columns_first = read_npy_header(path, stream)
     count = math.prod(shape)
     if count > most:

@@ -122,9 +122,6 @@ def _checksums(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
         raise InputFileError(f"{path} is damaged ({error}); install the package again") from error
-    if not isinstance(content, dict):
-        raise InputFileError(f"{path} must hold names and checksums; install the package again")
-    return {str(name): str(value) for name, value in content.items()}

@@ -166,12 +166,8 @@ def _read_camera(upload: Upload, shape: tuple[int, int]) -> tuple[Camera, float 
 def _read_amodal(data: bytes, shape: tuple[int, int], step: int, most_pixels: int) -> dict[int, MaskCrop]:
     if not data.startswith(b"PK"):
         raise Unsupported("amodal is not an npz file; save ids and masks with np.savez_compressed")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            entries = archive.infolist()
-    except images.DAMAGED as error:
-        what = images.say_damage(error)
-        raise SceneFileError(f"amodal is damaged ({what}); write or fetch it again") from None
+    with images.reading("amodal"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
     if len(entries) > 16 or sum(entry.file_size for entry in entries) > most_pixels + 2**21:
         raise TooMuch(f"amodal unpacks to more than {most_pixels:,} pixels; send fewer or smaller masks")
     masks = files.decode_masks(io.BytesIO(data), "amodal", shape, most_pixels)
