@@ -180,20 +180,18 @@ def decode_masks(
             found = read_array(path, stream, MAX_OBJECT_ID)
         if found.ndim != 1 or found.dtype.kind not in "iu":
             raise SceneFileError(f"{path}: ids must be a list of whole numbers; save int64 (n,)")
-        ids = found.tolist()
-        if len(set(ids)) < len(ids) or not all(1 <= k <= MAX_OBJECT_ID for k in ids):
-            raise SceneFileError(f"{path}: ids must be {len(ids)} different numbers up to {MAX_OBJECT_ID}")
+        ids, n = found.tolist(), found.size
+        if len(set(ids)) < n or not all(1 <= k <= MAX_OBJECT_ID for k in ids):
+            raise SceneFileError(f"{path}: ids must be {n} different numbers from 1 to {MAX_OBJECT_ID}")
         with open_entry(archive, "masks.npy", path) as stream:
             size, dtype, columns_first = read_npy_header(path, stream)
             if columns_first:
                 raise SceneFileError(f"{path} stores columns first; save np.ascontiguousarray(masks)")
-            if size != (len(ids), *shape) or dtype != np.bool_:
-                wanted = f"bool {(len(ids), *shape)}, as many as ids and as large as rgb.png"
+            if size != (n, *shape) or dtype != np.bool_:
+                wanted = f"bool {(n, *shape)}, as many as ids and as large as rgb.png"
                 raise SceneFileError(f"{path}: masks are {dtype} {size}; they must be {wanted}")
-            if most_pixels is not None and len(ids) * shape[0] * shape[1] > most_pixels:
-                raise TooLargeError(
-                    f"{path}: {len(ids)} masks of that size are too many; send smaller images"
-                )
+            if most_pixels is not None and n * shape[0] * shape[1] > most_pixels:
+                raise TooLargeError(f"{path}: {n} masks of that size are too many; send smaller images")
             crops = {k: _read_mask(path, stream, shape) for k in ids}
             stream.read(1)  # The checksum is only compared at the end of the stream.
             return crops
