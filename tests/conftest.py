@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -32,13 +33,28 @@ FIRST = ("e2e", "paper", "perception", "validity", "")  # "": modules that are i
 SECOND = ("serve", "robot", "sim", "training", "semantics", "contracts", "bridges")
 
 
+def folder_of(item: pytest.Item) -> str:
+    folder, *_ = (*item.path.relative_to(Path(__file__).parent).parent.parts, "")
+    return folder
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first, second, short = [], [], []
     for item in items:
-        folder, *_ = (*item.path.relative_to(Path(__file__).parent).parent.parts, "")
+        folder = folder_of(item)
         (first if folder in FIRST else second if folder in SECOND else short).append(item)
     middle = max(len(items) // 2 - len(first), 0)
     items[:] = [*first, *short[:middle], *second, *short[middle:]]
+
+
+# The shapes of arrays are checked at every call of the core where the core itself is tested. Elsewhere the
+# same calls come thousands of times, and the checks would cost as much as what is tested.
+SHAPES_CHECKED = ("contracts", "corrections", "evidence", "infer", "learn", "validity", "words", "")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    jaxtyping.config.update("jaxtyping_disable", folder_of(item) not in SHAPES_CHECKED)
 
 
 @pytest.fixture
