@@ -14,7 +14,7 @@ import pytest
 from support.served import PATIENCE_S
 from support.sizes import sized
 
-N = sized(200, 500)
+N = sized(70, 500)
 TOKEN = "a-token-of-enough-letters"
 BEARER = f"Authorization: Bearer {TOKEN}"
 ASKS = [
