@@ -1,5 +1,6 @@
 """Shared fixtures."""
 
+import gc
 import json
 import os
 import tempfile
@@ -55,6 +56,10 @@ SHAPES_CHECKED = ("contracts", "corrections", "evidence", "infer", "learn", "val
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     jaxtyping.config.update("jaxtyping_disable", folder_of(item) not in SHAPES_CHECKED)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()  # thousands of tests stay to the end: the collector need not look at them each time
 
 
 @pytest.fixture
