@@ -68,23 +68,21 @@ class Cell:
     settings: LoopSettings = field(default_factory=LoopSettings)
 
 
-class _ThreadLeaf(Behaviour):
-    """A leaf whose work runs in a thread."""
+class _Leaf(Behaviour):
+    """A leaf whose work runs in a thread; it may move the robot, as long as the tree is not cancelled."""
 
     def __init__(self, name: str, cell: Cell) -> None:
         super().__init__(name)
         self.cell = cell
-        self.board: Any = self.attach_blackboard_client(name, NAMESPACE)
-        for key in KEYS:
-            self.board.register_key(key, access=Access.WRITE)
+        self.board = _open_board(self)
         self._thread: threading.Thread | None = None
-        self._done: Status | None = None
-        self._failed: BaseException | None = None
-        self._said = ""
+        self._stop = threading.Event()
 
     def initialise(self) -> None:
         """Begin."""
-        self._done, self._failed, self._said = None, None, ""
+        self._done: Status = Status.FAILURE
+        self._failed: BaseException | None = None
+        self._said, self._stop = "", threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"cpor-{self.name}", daemon=True)
         self._thread.start()
 
@@ -95,18 +93,16 @@ class _ThreadLeaf(Behaviour):
         if self._failed is not None and not isinstance(self._failed, CporError):
             raise self._failed
         self.feedback_message = str(self._failed) if self._failed is not None else self._said
-        return self._done if self._done is not None else Status.FAILURE
+        return self._done
 
     def terminate(self, new_status: Status) -> None:
-        """Where it is cancelled: end the work, and wait until it has ended."""
+        """Where it is cancelled: stop the arm at once, and wait until the work has ended."""
         if new_status == Status.INVALID and self._thread is not None:
-            self.cancel()
+            self._stop.set()
+            stop_for_sure(self.cell.robot)
             self._thread.join()
         if new_status != Status.RUNNING:
             self._thread = None
-
-    def cancel(self) -> None:
-        """Make the work end soon; what cannot be hurried is waited for."""
 
     @abstractmethod
     def work(self) -> Status:
@@ -118,33 +114,23 @@ class _ThreadLeaf(Behaviour):
         except BaseException as error:  # told by the next tick, which runs in the tree's thread
             self._failed = error
 
-
-class _RobotLeaf(_ThreadLeaf):
-    """A leaf that may move the robot, with a heartbeat as long as the tree is alive and not cancelled."""
-
-    def __init__(self, name: str, cell: Cell) -> None:
-        super().__init__(name, cell)
-        self._stop = threading.Event()
-
-    def initialise(self) -> None:
-        """Begin."""
-        self._stop = threading.Event()
-        super().initialise()
-
     @contextmanager
     def robot(self) -> Iterator[tuple[Robot, str | None]]:
-        """The robot, driven by this leaf alone, and why it must not move yet."""
+        """The robot with a heartbeat, driven by this leaf alone, and why it must not move yet."""
         robot = checked(self.cell.robot)
         with stopping(robot, self._stop) as left:
             yield robot, why_it_must_stay(robot, left, None)
 
-    def cancel(self) -> None:
-        """Stop the arm at once."""
-        self._stop.set()
-        stop_for_sure(self.cell.robot)
+
+def _open_board(behaviour: Behaviour) -> Any:
+    """The blackboard, with leave to write all of our keys."""
+    board = behaviour.attach_blackboard_client(behaviour.name, NAMESPACE)
+    for key in KEYS:
+        board.register_key(key, access=Access.WRITE)
+    return board
 
 
-class Look(_RobotLeaf):
+class Look(_Leaf):
     """Take a picture and find the objects; FAILURE where no picture comes or the target is not seen."""
 
     def work(self) -> Status:
@@ -163,7 +149,7 @@ class Look(_RobotLeaf):
         return Status.SUCCESS if board.target is not None else Status.FAILURE
 
 
-class DecideNext(_ThreadLeaf):
+class DecideNext(_Leaf):
     """Decide what is next: `next` on the blackboard is grasp, remove or ask. SUCCESS in all three."""
 
     def work(self) -> Status:
@@ -179,7 +165,7 @@ class DecideNext(_ThreadLeaf):
         return Status.SUCCESS
 
 
-class AskPerson(_ThreadLeaf):
+class AskPerson(_Leaf):
     """Ask a person what to do where `next` is ask; FAILURE without an answer."""
 
     def __init__(self, name: str, cell: Cell, ask: AskFor) -> None:
@@ -201,7 +187,7 @@ class AskPerson(_ThreadLeaf):
         return Status.SUCCESS
 
 
-class Act(_RobotLeaf):
+class Act(_Leaf):
     """Carry out `action`; SUCCESS where the robot says that it is done. One look serves one action.
 
     It looks once more right before: where something changed since the look, the robot is not sent.
@@ -230,7 +216,7 @@ class Act(_RobotLeaf):
         return Status.SUCCESS if outcome.kind == "done" else Status.FAILURE
 
 
-class CheckDelivery(_RobotLeaf):
+class CheckDelivery(_Leaf):
     """Look whether the target is out, after a grasp that the robot says is done; SUCCESS where it is."""
 
     def work(self) -> Status:
@@ -292,9 +278,8 @@ class _Rounds(py_trees.decorators.Decorator):
         super().__init__(name=name, child=child)
         self._robot = cell.robot
         self._most_actions, self._most_failures = most_actions, most_failures
-        self._board: Any = self.attach_blackboard_client(name, NAMESPACE)
+        self._board = _open_board(self)
         for key in KEYS:
-            self._board.register_key(key, access=Access.WRITE)
             self._board.set(key, None)
 
     def initialise(self) -> None:
