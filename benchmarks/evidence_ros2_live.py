@@ -22,7 +22,7 @@ from evidence_page import keep
 
 import cpor.bridges
 from cpor.bridges.ros2_messages import RosMessage, new
-from cpor.bridges.ros2_parameters import NodeSettings, ParameterServer
+from cpor.bridges.ros2_parameters import NodeSettings, serve_parameters
 from cpor.bridges.ros2_transport import DdsTransport, Transport
 
 DOMAIN, WIDTH, HEIGHT, HZ = 78, 320, 240, 20.0
@@ -125,7 +125,7 @@ def measure(name: str, frames: int) -> list[tuple[str, str, str, str]]:
         INFO, "sensor_msgs/CameraInfo", lambda message, _: came(infos, False, message), garbled=bad
     )
     settings = NodeSettings(COLOR, "/live/depth", request="the red mug")
-    ParameterServer(transport, PREFIX, lambda: settings, lambda changed: None)
+    serve_parameters(transport, PREFIX, lambda: settings, lambda changed: None)
     profile = {"FASTDDS_DEFAULT_PROFILES_FILE": str(PROFILE)} if name == PLAIN_TYPES else {}
     ran = subprocess.run(
         [sys.executable, __file__, "--peer", "--frames", str(frames)],

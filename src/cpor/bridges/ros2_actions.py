@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from cpor.bridges.ros2_answers import now
 from cpor.bridges.ros2_messages import RosMessage, new
-from cpor.bridges.ros2_transport import OnReply, Transport
+from cpor.bridges.ros2_transport import OnReply, Transport, serve_now
 
 UNKNOWN, ACCEPTED, EXECUTING, CANCELING, SUCCEEDED, CANCELED, ABORTED = range(7)
 """States of action_msgs/GoalStatus."""
@@ -58,8 +58,8 @@ class ActionServer:
         path = f"{name}/_action"
         self._say_feedback = transport.publish(f"{path}/feedback", f"{kind}_FeedbackMessage")
         self._say_status = transport.publish(f"{path}/status", "action_msgs/GoalStatusArray", latched=True)
-        transport.serve(f"{path}/send_goal", f"{kind}_SendGoal", self._take)
-        transport.serve(f"{path}/cancel_goal", "action_msgs/srv/CancelGoal", self._cancel)
+        serve_now(transport, f"{path}/send_goal", f"{kind}_SendGoal", self._take)
+        serve_now(transport, f"{path}/cancel_goal", "action_msgs/srv/CancelGoal", self._cancel)
         transport.serve(f"{path}/get_result", f"{kind}_GetResult", self._give)
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class ActionServer:
         for thread in threads:
             thread.join()
 
-    def _take(self, request: RosMessage, reply: OnReply) -> None:
+    def _take(self, request: RosMessage) -> dict[str, Any]:
         id_ = bytes(request.goal_id.uuid)
 
         def tell(feedback: RosMessage) -> None:
@@ -89,7 +89,7 @@ class ActionServer:
                 thread = threading.Thread(target=self._work, args=(goal,), name="cpor-goal", daemon=True)
                 self._threads.add(thread)
                 thread.start()
-        reply(new(f"{self._kind}_SendGoal_Response", accepted=accepted, stamp=goal.stamp))
+        return {"accepted": accepted, "stamp": goal.stamp}
 
     def _forget(self) -> None:
         done = [id_ for id_, each in self._goals.items() if each.result is not None]
@@ -112,10 +112,9 @@ class ActionServer:
             for reply in waiting:
                 reply(self._result_of(goal))
 
-    def _cancel(self, request: RosMessage, reply: OnReply) -> None:
+    def _cancel(self, request: RosMessage) -> dict[str, Any]:
         """Cancel one goal, all up to a time, or all: as GoalInfo says, where 0 means any."""
         wanted, until = bytes(request.goal_info.goal_id.uuid), _ns(request.goal_info.stamp)
-        response = new("action_msgs/srv/CancelGoal_Response")
         with self._lock:
             every = not any(wanted) and until == 0
             chosen = [
@@ -127,12 +126,11 @@ class ActionServer:
             for goal in live:
                 goal.status = CANCELING
                 goal.cancelled.set()
-                response.goals_canceling.append(_info(goal))
+        code = NONE
         if not live:
-            known = TERMINATED if chosen else UNKNOWN_GOAL
-            response.return_code = known if any(wanted) else REJECTED
+            code = REJECTED if not any(wanted) else TERMINATED if chosen else UNKNOWN_GOAL
         self._tell_status()
-        reply(response)
+        return {"return_code": code, "goals_canceling": [_info(goal) for goal in live]}
 
     def _give(self, request: RosMessage, reply: OnReply) -> None:
         with self._lock:

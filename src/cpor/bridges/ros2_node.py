@@ -17,7 +17,7 @@ from cpor.bridges import ros2_answers
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, ActionServer, Goal
 from cpor.bridges.ros2_camera import Frame, FrameTopics
 from cpor.bridges.ros2_messages import RosMessage, new
-from cpor.bridges.ros2_parameters import NodeSettings, ParameterServer
+from cpor.bridges.ros2_parameters import NodeSettings, serve_parameters
 from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.bridges.states import state_of
 from cpor.corrections.replies import Relations, decide_after, next_question
@@ -134,7 +134,7 @@ class DecideNode:
         self._say_health = say("/diagnostics", "diagnostic_msgs/DiagnosticArray")
         self._subscribe()
         transport.serve(f"{s.prefix}/decide", "cpor_msgs/srv/Decide", self._hear_call)
-        ParameterServer(transport, s.prefix, lambda: self.settings, self._set)
+        serve_parameters(transport, s.prefix, lambda: self.settings, self._set)
         decide = ActionServer(
             transport, f"{s.prefix}/decide", "cpor_msgs/action/Decide", self._run_goal, _nothing, MOST_GOALS
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from cpor.bridges.ros2_messages import RosMessage, new
-from cpor.bridges.ros2_transport import OnReply, Transport
+from cpor.bridges.ros2_transport import Transport, serve_now
 from cpor.errors import CporError, InvalidSettingError
 from cpor.learn.modes import parse_mode
 from cpor.scene import PixelPoint
@@ -112,68 +112,45 @@ class NodeSettings:
         return replace(self, **told)
 
 
-class ParameterServer:
-    """Lists, describes, gets and sets the parameters of the node `/name`; `set_` takes changed settings."""
+def serve_parameters(
+    transport: Transport,
+    node: str,
+    get: Callable[[], NodeSettings],
+    set_: Callable[[NodeSettings], None],
+) -> None:
+    """List, describe, give and set the parameters of a node as `/cpor`; `set_` takes changed settings."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        node: str,
-        settings: Callable[[], NodeSettings],
-        set_: Callable[[NodeSettings], None],
-    ) -> None:
-        self._settings, self._set = settings, set_
-        for name, answers in {
-            "ListParameters": self._list,
-            "DescribeParameters": self._describe,
-            "GetParameters": self._give,
-            "GetParameterTypes": self._give_types,
-            "SetParameters": self._take,
-            "SetParametersAtomically": self._take_at_once,
-        }.items():
-            service = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)[1:]
-            transport.serve(f"{node}/{service}", f"{_TYPES}/srv/{name}", answers)
+    def listed(prefixes: list[str]) -> RosMessage:
+        names = [each for each in PARAMETERS if not prefixes or each in prefixes]
+        return new(f"{_TYPES}/ListParametersResult", names=names)
 
-    def _list(self, request: RosMessage, reply: OnReply) -> None:
-        wanted = [each for each in PARAMETERS if not request.prefixes or each in request.prefixes]
-        result = new(f"{_TYPES}/ListParametersResult", names=wanted)
-        reply(new(f"{_TYPES}/srv/ListParameters_Response", result=result))
+    def value(name: str) -> RosMessage:
+        return _wire_value(get().parameters().get(name))
 
-    def _describe(self, request: RosMessage, reply: OnReply) -> None:
-        values, told = self._settings().parameters(), []
-        for name in request.names:
-            kind = _FIELDS[type(values[name])][0] if name in values else 0
-            text = PARAMETERS.get(name, "")
-            told.append(new(f"{_TYPES}/ParameterDescriptor", name=name, type=kind, description=text))
-        reply(new(f"{_TYPES}/srv/DescribeParameters_Response", descriptors=told))
+    def description(name: str) -> RosMessage:
+        text = PARAMETERS.get(name, "")
+        return new(f"{_TYPES}/ParameterDescriptor", name=name, type=value(name).type, description=text)
 
-    def _give(self, request: RosMessage, reply: OnReply) -> None:
-        values = self._settings().parameters()
-        told = [_wire_value(values.get(name)) for name in request.names]
-        reply(new(f"{_TYPES}/srv/GetParameters_Response", values=told))
-
-    def _give_types(self, request: RosMessage, reply: OnReply) -> None:
-        values = self._settings().parameters()
-        told = bytes(_wire_value(values.get(name)).type for name in request.names)
-        reply(new(f"{_TYPES}/srv/GetParameterTypes_Response", types=told))
-
-    def _take(self, request: RosMessage, reply: OnReply) -> None:
-        results = [self._try([each]) for each in request.parameters]
-        reply(new(f"{_TYPES}/srv/SetParameters_Response", results=results))
-
-    def _take_at_once(self, request: RosMessage, reply: OnReply) -> None:
-        result = self._try(request.parameters)
-        reply(new(f"{_TYPES}/srv/SetParametersAtomically_Response", result=result))
-
-    def _try(self, wanted: list[RosMessage]) -> RosMessage:
-        result = new(f"{_TYPES}/SetParametersResult", successful=True)
+    def changed(wanted: list[RosMessage]) -> RosMessage:
+        before = get()
+        now = before.parameters()
         try:
-            before = self._settings()
-            now = before.parameters()
-            self._set(before.with_parameters({each.name: _own_value(each, now) for each in wanted}))
+            set_(before.with_parameters({each.name: _own_value(each, now) for each in wanted}))
         except CporError as error:
-            result.successful, result.reason = False, str(error)
-        return result
+            return new(f"{_TYPES}/SetParametersResult", reason=str(error))
+        return new(f"{_TYPES}/SetParametersResult", successful=True)
+
+    answers: dict[str, Callable[[RosMessage], dict[str, Any]]] = {
+        "ListParameters": lambda asked: {"result": listed(asked.prefixes)},
+        "DescribeParameters": lambda asked: {"descriptors": [description(each) for each in asked.names]},
+        "GetParameters": lambda asked: {"values": [value(each) for each in asked.names]},
+        "GetParameterTypes": lambda asked: {"types": [value(each).type for each in asked.names]},
+        "SetParameters": lambda asked: {"results": [changed([each]) for each in asked.parameters]},
+        "SetParametersAtomically": lambda asked: {"result": changed(asked.parameters)},
+    }
+    for name, answer in answers.items():
+        service = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)[1:]
+        serve_now(transport, f"{node}/{service}", f"{_TYPES}/srv/{name}", answer)
 
 
 def _wire_value(value: Value | None) -> RosMessage:

@@ -6,6 +6,7 @@ moves, and the camera takes pictures only while it rests.
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from cpor.bridges.ros2_answers import make_camera_info, make_image, make_transfo
 from cpor.bridges.ros2_arm import GRIPPER, TRAJECTORY
 from cpor.bridges.ros2_clients import KIND as PICK
 from cpor.bridges.ros2_messages import RosMessage, new
-from cpor.bridges.ros2_transport import OnReply, Transport
+from cpor.bridges.ros2_transport import Transport, serve_now
 from cpor.bridges.ros_images import pose_matrix
 from cpor.robot.grasps import GraspPose
 from cpor.robot.protocol import Outcome
@@ -49,8 +50,8 @@ class SimulatedGraph:
         self._describe(new("std_msgs/String", data=describe_arm()))
         self.announce_poses()
         transport.subscribe("/cpor/heartbeat", "std_msgs/Empty", lambda message, sent_s: robot.heartbeat())
-        transport.serve("/arm/stop", _TRIGGER, self._stop)
-        transport.serve("/arm/resume", _TRIGGER, self._resume)
+        serve_now(transport, "/arm/stop", _TRIGGER, self._stop)
+        serve_now(transport, "/arm/resume", _TRIGGER, self._resume)
         self._actions = [
             self._offer(
                 "/arm_controller/follow_joint_trajectory", TRAJECTORY, self.follow, _trajectory_result
@@ -144,16 +145,15 @@ class SimulatedGraph:
         result.reached_goal = outcome.kind == "done" and not outcome.holding
         return result
 
-    def _stop(self, request: RosMessage, reply: OnReply) -> None:
+    def _stop(self, request: RosMessage) -> dict[str, Any]:
         self._stopped = True
         self._robot.stop()
-        reply(new(f"{_TRIGGER}_Response", success=True, message="the arm holds its position"))
+        return {"success": True, "message": "the arm holds its position"}
 
-    def _resume(self, request: RosMessage, reply: OnReply) -> None:
+    def _resume(self, request: RosMessage) -> dict[str, Any]:
         self._stopped = False
         free = self._robot.resume()
-        said = "ready" if free else "protective stop; see what the arm hit"
-        reply(new(f"{_TRIGGER}_Response", success=free, message=said))
+        return {"success": free, "message": "ready" if free else "protective stop; see what the arm hit"}
 
     def _film(self) -> None:
         """Send pictures while the arm rests and the camera is heard."""

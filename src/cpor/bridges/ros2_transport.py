@@ -25,6 +25,7 @@ from cpor.bridges.ros2_messages import (
     encode,
     fields_of,
     full_name,
+    new,
     type_store,
 )
 from cpor.errors import MissingExtraError
@@ -129,6 +130,13 @@ class Transport(ABC):
     @abstractmethod
     def close(self) -> None:
         """End; nothing is heard or sent any more."""
+
+
+def serve_now(
+    transport: Transport, name: str, kind: str, answer: Callable[[RosMessage], dict[str, Any]]
+) -> None:
+    """Answer calls of a service at once, with these fields of the response."""
+    transport.serve(name, kind, lambda asked, reply: reply(new(f"{kind}_Response", **answer(asked))))
 
 
 class SentTimes:
