@@ -27,6 +27,9 @@ CALIBRATORS = {
 SETTINGS = {"temperature": {"with_bias": False}, "scene": {"sees": "scene", "penalty": 1.0}}
 SETTINGS["graph"] = {"sees": "graph", "penalty": 0.001}
 
+of_single_pairs = pytest.mark.parametrize("kind", sorted(set(CALIBRATORS) - {"graph"}), indirect=True)
+"""Those that look at each pair by itself; a pair without answer is still an edge of the graph."""
+
 
 @dataclass
 class Data:
@@ -90,6 +93,7 @@ def test_is_a_calibrator(fitted, kind):
     assert isinstance(fitted, Calibrator)
     assert fitted.kind == kind or fitted.kind == "logistic"
     assert fitted.version == 1
+    assert fitted.monotone == (kind != "graph")
 
 
 @pytest.mark.parametrize("score", [None, EXTREMES])
@@ -127,9 +131,8 @@ def test_same_data_same_fit(fitted, kind):
     assert again.to_json() == fitted.to_json()
 
 
+@of_single_pairs
 def test_pairs_without_answer_teach_nothing(fitted, kind):
-    if kind == "graph":
-        pytest.skip("a pair without answer is still an edge of the graph its neighbours are seen in")
     data = draw_data(0, 60)
     answered = ~np.isnan(data.score)
     seen = {name: value[answered] for name, value in data.seen(kind).items() if isinstance(value, np.ndarray)}
@@ -141,9 +144,8 @@ def test_pairs_without_answer_teach_nothing(fitted, kind):
     )
 
 
+@of_single_pairs
 def test_monotone_where_promised(fitted, kind):
-    if not fitted.monotone:
-        pytest.skip("makes no such promise")
     score = np.linspace(0.0, 1.0, 501)
     for role in (True, False):
         same = Data(score, score, np.full(score.size, 4), np.full(score.size, role))
