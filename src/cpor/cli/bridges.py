@@ -25,14 +25,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def export(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders that runs of the loop were recorded to.")
-    ],
-    mcap: Annotated[
-        Path | None, cli.opt("For Foxglove, Rerun and ros2 bag play.", metavar="FILE.mcap")
-    ] = None,
+    runs: Annotated[list[Path], cli.arg("RUN...", "Folders that runs of the loop were recorded to.")],
+    mcap: Annotated[Path | None, cli.opt("For Foxglove, Rerun, ros2 bag play.", metavar="FILE.mcap")] = None,
     lerobot: Annotated[
-        Path | None, cli.opt("All runs as a LeRobot data set, one episode each.", metavar="FOLDER")
+        Path | None, cli.opt("A LeRobot data set, an episode a run.", metavar="FOLDER")
     ] = None,
 ) -> None:
     """Write recorded runs of the loop in the form of other programs."""
@@ -59,9 +55,7 @@ def mcp(
     http: Annotated[bool, cli.opt("Serve over HTTP. (default: standard input and output)", "--http")] = False,
     host: cli.Host = "127.0.0.1",
     port: cli.Port = 8322,
-    scenes: Annotated[
-        Path | None, cli.opt("Scene folders that the agent may name.", metavar="FOLDER")
-    ] = None,
+    scenes: Annotated[Path | None, cli.opt("Scene folders the agent may name.", metavar="FOLDER")] = None,
     arm: Annotated[bool, cli.opt("Also offer the simulated arm.", "--arm")] = False,
     segmenter: cli.SegmenterName = None,
     eyes: cli.EyesName = "networks",
@@ -92,21 +86,16 @@ def ros2(
     parts: cli.SystemOptions,
     color: Annotated[str, cli.opt("Photographs; .../compressed will do.", metavar="TOPIC")],
     depth: Annotated[
-        str | None, cli.opt("Depth aligned to them; .../compressedDepth will do.", metavar="TOPIC")
+        str | None, cli.opt("Aligned depth; .../compressedDepth will do.", metavar="TOPIC")
     ] = None,
     info: Annotated[str | None, cli.opt("Camera info of the photographs.", metavar="TOPIC")] = None,
     domain: Domain = 0,
-    prefix: Annotated[
-        str, cli.opt("Name of the node; its topics, services and actions begin with it.")
-    ] = "/cpor",
+    prefix: Annotated[str, cli.opt("Name of the node; its topics and services begin with it.")] = "/cpor",
     max_age_s: Annotated[float, cli.opt("Pictures older than so many seconds are not answered from.")] = 1.0,
     robot: Annotated[
-        str | None,
-        cli.opt("Offer the action retrieve with this robot, as cpor retrieve does.", metavar="NAME"),
+        str | None, cli.opt("Offer the action retrieve with this robot.", metavar="NAME")
     ] = None,
-    config: Annotated[
-        Path | None, cli.opt("Options of the robot and of the loop.", metavar="FILE.toml")
-    ] = None,
+    config: Annotated[Path | None, cli.opt("Options of robot and loop.", metavar="FILE.toml")] = None,
     live: Annotated[bool, cli.opt("Goals of retrieve move the arm. (default: a dry run)", "--live")] = False,
     transport: TransportName = "dds",
     segmenter: cli.SegmenterName = None,

@@ -50,10 +50,7 @@ class AskOptions(cli.Asked):
     ] = None
     session: Annotated[
         Path | None,
-        cli.opt(
-            "Keep the request and the replies here; the next call on this picture goes on from them.",
-            metavar="FILE",
-        ),
+        cli.opt("Keep request and replies here; the next call goes on from them.", metavar="FILE"),
     ] = None
 
     def begin(self, view: "View") -> "tuple[Request, list[str]]":
@@ -69,12 +66,8 @@ class AskOptions(cli.Asked):
 class ShowOptions:
     """Options for what is printed and written."""
 
-    out: Annotated[
-        Path | None, cli.opt("Write decision.png, decision.json and decision.html here.", metavar="DIR")
-    ] = None
-    why: Annotated[
-        bool, cli.opt("Show all scores, arrangements and what would change the decision.", "--why")
-    ] = False
+    out: Annotated[Path | None, cli.opt("Write decision.png, .json and .html here.", metavar="DIR")] = None
+    why: Annotated[bool, cli.opt("Show all scores, and what would change the decision.", "--why")] = False
     as_json: cli.AsJson = False
     graphs: Annotated[int, cli.more("List so many of the likeliest arrangements.", min=0)] = 3
     rerun: cli.RerunOption = None
@@ -86,28 +79,18 @@ class InferOptions:
 
     tau: cli.Tau = None
     questions: Annotated[
-        int | None, cli.more("Ask the scorer only what matters, at most so many questions.", min=0)
+        int | None, cli.more("Ask the scorer at most so many questions that matter.", min=0)
     ] = None
-    ignore_checks: Annotated[
-        bool, cli.more("Act although a check of the input failed.", "--ignore-checks")
-    ] = False
+    ignore_checks: Annotated[bool, cli.more("Act although a check failed.", "--ignore-checks")] = False
     method: cli.MethodName = "auto"
     deadline_ms: Annotated[float | None, cli.more("Answer within so many milliseconds.")] = None
     require_certificate: Annotated[
-        bool,
-        cli.more(
-            "Act only where the action is proven to be that of exact inference.", "--require-certificate"
-        ),
+        bool, cli.more("Act only where that is proven to be the exact answer.", "--require-certificate")
     ] = False
     prior: Annotated[float | None, cli.more("Assume this probability where there is no answer.")] = None
     cycles: Annotated[
         float,
-        cli.more(
-            "Share of their probability that arrangements without any order keep; no action is right "
-            "in them.",
-            min=0.0,
-            max=1.0,
-        ),
+        cli.more("Share of their probability that arrangements without any order keep.", min=0.0, max=1.0),
     ] = 0.0
 
     def settings(self, pipeline: str) -> "DecideSettings":
@@ -124,10 +107,10 @@ class InferOptions:
 def decide(
     source: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FOLDER | RGB [DEPTH] | BAG | camera:NAME | SCENE.json",
-            help="Folder of a scene or of frames, image files, a bag, a live camera, or a file with relation "
-            "probabilities.",
+        cli.arg(
+            "FOLDER | RGB [DEPTH] | BAG | camera:NAME | SCENE.json",
+            "Folder of a scene or of frames, image files, a bag, a live camera, or a file "
+            "with relation probabilities.",
         ),
     ],
     asks: AskOptions,
@@ -135,15 +118,11 @@ def decide(
     parts: cli.SystemOptions,
     infers: InferOptions,
     given: cli.Given,
-    follow: Annotated[
-        bool, cli.opt("Follow the object through all frames of a folder; decide in each of them.", "--follow")
-    ] = False,
+    follow: Annotated[bool, cli.opt("Follow the object through all frames of a folder.", "--follow")] = False,
     all_into: Annotated[
         Path | None,
         cli.opt(
-            "Decide in every frame of a folder: a folder for each here, and decisions.csv.",
-            "--all",
-            metavar="DIR",
+            "Decide in every frame of a folder; a folder for each, and decisions.csv.", "--all", metavar="DIR"
         ),
     ] = None,
 ) -> None:

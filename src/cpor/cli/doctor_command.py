@@ -28,19 +28,17 @@ def add_to(app: typer.Typer) -> None:
 def doctor(
     source: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[FOLDER | RGB [DEPTH] | camera:NAME]",
-            help="What to examine: a frame, a data set or a live camera. (default: this installation)",
+        cli.arg(
+            "[FOLDER | RGB [DEPTH] | camera:NAME]",
+            "What to examine: a frame, a data set or a live camera. (default: this installation)",
         ),
     ] = None,
     out: Annotated[
-        Path | None, cli.opt("Write a picture of each input with a finding, and doctor.json.", metavar="DIR")
+        Path | None, cli.opt("Write doctor.json, and pictures of findings.", metavar="DIR")
     ] = None,
     depth_unit_m: cli.DepthUnit = None,
     frame: cli.FrameNumber = None,
-    frames_only: Annotated[
-        bool, cli.more("Check picture and depth only, not masks.", "--frames-only")
-    ] = False,
+    frames_only: Annotated[bool, cli.more("Check picture and depth only.", "--frames-only")] = False,
     as_json: cli.AsJson = False,
 ) -> None:
     """Say what is wrong with an input and how to mend it; without one, what this installation lacks.

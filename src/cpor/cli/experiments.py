@@ -7,10 +7,9 @@ import typer
 
 from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError, one_of
+from cpor.viz.progress import progress_bars
 
-ModelOption = Annotated[
-    Path | None, cli.opt("Model file. (default: a bundled model, fitted on the dev split)")
-]
+ModelOption = Annotated[Path | None, cli.opt("Model file. (default: bundled, fitted on the dev split)")]
 
 
 def add_to(experiment: typer.Typer) -> None:
@@ -45,7 +44,6 @@ def perception(
     from cpor.paper.pair_log import log_pairs, write_pair_log
     from cpor.paper.perceived import SEGMENTERS, PerceptionSettings, perceive_split
     from cpor.paper.segmentation import measure_masks
-    from cpor.viz.progress import progress_bars
 
     kind = one_of("--segmenter", segmenter, SEGMENTERS)
     settings = PerceptionSettings(
@@ -71,12 +69,8 @@ def perception(
 
 def chain(
     scores: Annotated[Path, cli.opt("Log of pairs that `experiment perception` wrote.")],
-    model: Annotated[
-        Path | None, cli.opt("Model file. (default: the bundled model for our networks)")
-    ] = None,
-    any_versions: Annotated[
-        bool, cli.opt("Accept a log of other networks than the model's.", "--any-versions")
-    ] = False,
+    model: Annotated[Path | None, cli.opt("Model file. (default: bundled, for our networks)")] = None,
+    any_versions: Annotated[bool, cli.opt("Accept a log of other networks.", "--any-versions")] = False,
     as_json: cli.AsJson = False,
 ) -> None:
     """Compare raw, calibrated, fused, summed and acyclic scores (Table cpor-ablation, panel A)."""
@@ -85,7 +79,6 @@ def chain(
     from cpor.model import FittedModel, bundled_model
     from cpor.paper.chain import measure_chain
     from cpor.paper.pair_log import read_pair_log, refuse_other_versions
-    from cpor.viz.progress import progress_bars
 
     cases = read_pair_log(scores)
     fitted = FittedModel.load(model or bundled_model("embedded"))
@@ -114,9 +107,7 @@ def robot(
     budget: Annotated[int, cli.opt("Attempts on objects in each scenario.", min=1)] = 12,
     finger_friction: Annotated[float, cli.opt("Friction of the gripper's pads.")] = 0.5,
     eyes: cli.EyesName = "networks",
-    person: Annotated[
-        bool, cli.opt("Where the loop defers, take the true answer, and count the question.", "--person")
-    ] = False,
+    person: Annotated[bool, cli.opt("Where the loop defers, take the true answer.", "--person")] = False,
     workers: cli.WorkersOption = 1,
     engine: cli.EngineOption = "local",
     as_json: cli.AsJson = False,
@@ -133,7 +124,6 @@ def robot(
     from cpor.paper.robot_table import run_robot_table, summarise, table_to_json
     from cpor.paper.scenarios import ScenarioSettings
     from cpor.sim.staged_run import Eyes
-    from cpor.viz.progress import progress_bars
 
     chosen = one_of("--eyes", eyes, get_args(Eyes))
     known = METHODS if chosen == "networks" else tuple(m for m in METHODS if m not in NEED_SCORES)
@@ -169,7 +159,6 @@ def first_decisions(
     from cpor.model import FittedModel, bundled_model
     from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
     from cpor.sim.dataset.manifest import read_manifest, read_split
-    from cpor.viz.progress import progress_bars
 
     total = len(read_manifest(scenes).cases)
     scored = next(iter(read_split(scenes))).scene.semantic_scores is not None
@@ -207,7 +196,6 @@ def episodes(
     from cpor.learn.modes import DEFAULT_MODE, parse_mode
     from cpor.paper.scenarios import run_episodes
     from cpor.sim.staged_run import DemoSettings, Eyes
-    from cpor.viz.progress import progress_bars
 
     chosen = one_of("--eyes", eyes, get_args(Eyes))
     settings = DemoSettings(eyes=chosen, mode=parse_mode(mode or DEFAULT_MODE), tau=tau)

@@ -10,6 +10,7 @@ import typer
 
 from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError, one_of
+from cpor.viz.progress import progress_bars
 
 if TYPE_CHECKING:
     from cpor.fitting import FitSettings
@@ -23,16 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def calibrate(
-    scores: Annotated[
-        Path,
-        typer.Argument(metavar="SCORES.csv", help="Table with the columns image, prob_edge, N_cand, label."),
-    ],
-    method: Annotated[
-        str, cli.opt("Calibrator: adaptive-platt, platt, temperature or isotonic.")
-    ] = "adaptive-platt",
-    penalty: Annotated[
-        float | None, cli.opt("Penalty of adaptive-platt. (default: chosen by cross-validation over images)")
-    ] = None,
+    scores: Annotated[Path, cli.arg("SCORES.csv", "Table with the columns image, prob_edge, N_cand, label.")],
+    method: Annotated[str, cli.opt("adaptive-platt, platt, temperature or isotonic.")] = "adaptive-platt",
+    penalty: Annotated[float | None, cli.opt("Penalty of adaptive-platt. (default: cross-validated)")] = None,
     out: Annotated[Path | None, cli.opt("Write the calibrator to this file.")] = None,
     as_json: cli.AsJson = False,
 ) -> None:
@@ -48,33 +42,26 @@ def calibrate(
 
 
 def fit(
-    scenes: Annotated[
-        Path | None, typer.Argument(metavar="LABELLED_SCENES", help="Folder of labelled scene folders.")
-    ] = None,
+    scenes: Annotated[Path | None, cli.arg("LABELLED_SCENES", "Folder of labelled scene folders.")] = None,
     out: Annotated[Path, cli.opt("Model file to write.")] = Path("model.json"),
     alpha: Annotated[float, cli.opt("Promise at most this share of wrong actions.")] = 0.1,
     delta: Annotated[float, cli.opt("Allow this probability that the promise does not hold.")] = 0.1,
     seed: Annotated[int, cli.more("Random seed for the split and the targets.", min=0)] = 0,
     condition: Annotated[bool, cli.more("Also look at the target's chain of blockers.")] = False,
     truth: Annotated[
-        str, cli.opt("True relations to learn: occlusion, sweep, or any (either of the two).")
+        str, cli.opt("True relations to learn: occlusion, sweep, or any of both.")
     ] = "occlusion",
     coverage: Annotated[
         float | None,
         cli.more("Add candidate pairs until at most this share of scenes lacks a true relation."),
     ] = None,
-    by_kind: Annotated[
-        bool, cli.more("Promise the rate for free and for buried targets, each apart.")
-    ] = False,
+    by_kind: Annotated[bool, cli.more("Promise the rate for free and for buried targets apart.")] = False,
     worked: Annotated[
         Path | None,
-        cli.more(
-            "More labelled scenes, of heaps a robot worked on: kinds of their own, as --by-kind.",
-            metavar="FOLDER",
-        ),
+        cli.more("More labelled scenes, of heaps a robot worked on: kinds of their own.", metavar="FOLDER"),
     ] = None,
     geometry: Annotated[
-        str, cli.opt("Geometric evidence: paper (its formula), learnt (our network) or both.")
+        str, cli.opt("Geometry: paper (its formula), learnt (our network) or both.")
     ] = "both",
     prior: Annotated[
         str | None,
@@ -90,14 +77,9 @@ def fit(
     ] = None,
     sources: cli.SourceNames = None,
     episodes: Annotated[
-        Path | None,
-        cli.opt(
-            "Judged retrievals (*.jsonl) run with --prior; adds a promise over whole ones.", metavar="FOLDER"
-        ),
+        Path | None, cli.opt("Judged retrievals (*.jsonl) of --prior; promises whole ones.", metavar="FOLDER")
     ] = None,
-    plots: Annotated[
-        Path | None, cli.more("Folder for reliability plots. (default: beside the model)")
-    ] = None,
+    plots: Annotated[Path | None, cli.more("Reliability plots. (default: beside the model)")] = None,
     as_json: cli.AsJson = False,
 ) -> None:
     """Learn calibration, fusion and a promised error rate from labelled scenes.
@@ -109,7 +91,6 @@ def fit(
     from cpor.fitting import FitSettings, fit_model
     from cpor.io.scene_folder import list_scene_folders, read_scenes
     from cpor.truth import parse_truth
-    from cpor.viz.progress import progress_bars
     from cpor.viz.svg import write_reliability_plots
     from cpor.viz.tables import fit_table, fit_to_json
 
@@ -243,7 +224,6 @@ def _fit_lab(
 ) -> None:
     from cpor.apps.lab import fit_lab, read_why
     from cpor.io.scene_folder import read_scenes
-    from cpor.viz.progress import progress_bars
     from cpor.viz.tables import lab_table, lab_to_json
 
     why = read_why(scenes)
@@ -255,7 +235,7 @@ def _fit_lab(
 
 
 def drift(
-    scenes: Annotated[Path, typer.Argument(metavar="SCENES", help="Folder of scene folders.")],
+    scenes: Annotated[Path, cli.arg("SCENES", "Folder of scene folders.")],
     model: Annotated[Path, cli.opt("Model file that `cpor fit` wrote.")],
     level: Annotated[float, cli.opt("Allow this probability of a false alarm.")] = 0.01,
     seed: Annotated[int, cli.opt("Random seed for the targets and the test.", min=0)] = 0,
@@ -267,7 +247,6 @@ def drift(
     from cpor.fitting.fit import decide_random_targets
     from cpor.io.scene_folder import read_scenes
     from cpor.model import FittedModel
-    from cpor.viz.progress import progress_bars
 
     rng, fitted = np.random.default_rng(seed), FittedModel.load(model)
     with progress_bars(quiet=as_json) as progress:

@@ -39,15 +39,18 @@ def opt(text: str, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, help=text, **settings)
 
 
+def arg(metavar: str, text: str) -> Any:
+    """An argument with its help."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
 def more(text: str, *names: str, **settings: Any) -> Any:
     """An option that few calls need."""
     return opt(text, *names, rich_help_panel=MORE, **settings)
 
 
 AsJson = Annotated[bool, opt("Print JSON for programs.", "--json")]
-ModeName = Annotated[
-    str | None, opt("Risk to take: robust, cautious, balanced or bold. (default: cautious)", "--mode")
-]
+ModeName = Annotated[str | None, opt("Risk: robust, cautious, balanced, bold. (default: cautious)", "--mode")]
 Tau = Annotated[float | None, more("Act above this probability of being right, instead of --mode.")]
 Workspace = Annotated[
     str | None,
@@ -64,13 +67,9 @@ SegmenterName = Annotated[
         "--segmenter",
     ),
 ]
-MasksFile = Annotated[
-    Path | None, more("Masks that another program wrote: COCO JSON, npz, label PNG, or BOP folder.")
-]
+MasksFile = Annotated[Path | None, more("Masks of another program: COCO JSON, npz, label PNG, BOP folder.")]
 WeightsFile = Annotated[Path | None, more("ONNX network for the embedded segmenter.")]
-IgnoreGiven = Annotated[
-    bool, more("Find the objects again although the scene folder has masks.", "--ignore-given-masks")
-]
+IgnoreGiven = Annotated[bool, more("Find the objects although there are masks.", "--ignore-given-masks")]
 SourceNames = Annotated[
     list[str] | None,
     more("A further source of belief: a name, or module:attribute. Repeat it for more.", "--source"),
@@ -90,39 +89,26 @@ PipelineName = Annotated[
         "names a file of `cpor fit --pipeline paper`)."
     ),
 ]
-DepthUnit = Annotated[
-    float | None, more("Metres per step of depth. (default: as camera.json says, else guessed)")
-]
+DepthUnit = Annotated[float | None, more("Metres per step of depth. (default: camera.json, else guessed)")]
 ColorTopic = Annotated[
-    str | None, opt("Topic of the photographs in a bag. (default: found by type)", "--color", metavar="TOPIC")
+    str | None, opt("Photographs in a bag. (default: found by type)", "--color", metavar="TOPIC")
 ]
 DepthTopic = Annotated[
-    str | None,
-    opt("Topic of the depth images in a bag. (default: found by type)", "--depth", metavar="TOPIC"),
+    str | None, opt("Depth in a bag. (default: found by type)", "--depth", metavar="TOPIC")
 ]
 AtTime = Annotated[
-    float | None,
-    opt("Time of the frame since the start of the bag. (default: the first)", "--at", metavar="SECONDS"),
+    float | None, opt("Time since the start of the bag. (default: the first)", "--at", metavar="SECONDS")
 ]
 FrameNumber = Annotated[
-    int | None,
-    opt("Which frame of a folder of frames or of a bag, from 0. (default: the first)", "--frame", min=0),
+    int | None, opt("Which frame of a folder or bag, from 0. (default: the first)", "--frame", min=0)
 ]
 WorkersOption = Annotated[int, opt("Number of worker processes. The result is the same for any number.")]
-EngineOption = Annotated[
-    str, more("Where the workers run: local, or ray (the cluster that RAY_ADDRESS names).")
-]
-MethodName = Annotated[
-    str, more("Inference: auto, exact, topk (the paper's) or milp (its solver), to compare.")
-]
-RerunOption = Annotated[
-    Path | None, more("Also write a recording for the Rerun viewer.", "--rerun", metavar="FILE.rrd")
-]
+EngineOption = Annotated[str, more("Where workers run: local, or ray (the cluster of RAY_ADDRESS).")]
+MethodName = Annotated[str, more("Inference: auto, exact, topk (the paper's) or milp (its solver).")]
+RerunOption = Annotated[Path | None, more("Also write a Rerun recording.", "--rerun", metavar="FILE.rrd")]
 
 
-EyesName = Annotated[
-    str, more("What finds the objects. networks: ours, which also score; truth: true masks, no scores.")
-]
+EyesName = Annotated[str, more("networks: ours find and score; truth: true masks, no scores.")]
 Host = Annotated[str, opt("Address to listen on. Any but this machine's own needs a token.")]
 Port = Annotated[int, opt("Port to listen on; 0: any free port.")]
 OpenPage = Annotated[bool, opt("Open the page in a browser.", "--open/--no-open")]

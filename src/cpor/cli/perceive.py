@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def examples(
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write.")] = Path("cpor-examples"),
+    out: Annotated[Path, cli.arg("FOLDER", "Folder to write.")] = Path("cpor-examples"),
 ) -> None:
     """Write example frames (simulated; colour, depth, camera, request) to a folder, to try commands on."""
     if out.exists():
@@ -48,9 +48,9 @@ def examples(
 def perceive(
     source: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FOLDER | RGB [DEPTH] | BAG | camera:NAME",
-            help="Folder of a scene or of frames, image files, a bag, or a live camera.",
+        cli.arg(
+            "FOLDER | RGB [DEPTH] | BAG | camera:NAME",
+            "Folder of a scene or of frames, image files, a bag, or a live camera.",
         ),
     ],
     out: Annotated[Path, cli.opt("Scene folder to write, with masks and an overlay picture.")],
@@ -111,7 +111,7 @@ def perceive(
 
 
 def gallery(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of scene folders.")],
+    folder: Annotated[Path, cli.arg("FOLDER", "Folder of scene folders.")],
     out: Annotated[Path, cli.opt("HTML page to write; it works offline.")],
     segmenter: cli.SegmenterName = None,
     weights: cli.WeightsFile = None,

@@ -17,26 +17,18 @@ if TYPE_CHECKING:
 
 ScoresOption = Annotated[Path, cli.opt("CSV table with the columns sample_id, edge, edge_confidence, label.")]
 TruthOption = Annotated[Path, cli.opt("UNOBench ground truth: JSON lines or a JSON list.")]
-ShiftOption = Annotated[
-    float, cli.opt("Edge prior to take out of the probabilities; 0.5: none; the paper: 0.09.")
-]
+ShiftOption = Annotated[float, cli.opt("Edge prior to take out; 0.5: none; the paper: 0.09.")]
 MissingOption = Annotated[str, cli.opt("A case without an answer counts as: wrong, skip or unobstructed.")]
 
 
 def reproduce(
-    scores: Annotated[
-        Path | None, cli.opt("The released score log: CSV with sample_id, edge, edge_confidence, label.")
-    ] = None,
+    scores: Annotated[Path | None, cli.opt("Released CSV: sample_id, edge, edge_confidence, label.")] = None,
     truth: Annotated[Path | None, cli.opt("The released ground truth: JSON lines or a JSON list.")] = None,
     shift: ShiftOption = 0.09,
     missing: MissingOption = "wrong",
-    export: Annotated[
-        Path | None, cli.opt("Write predictions for UNOGrasp's evaluator to this file.")
-    ] = None,
+    export: Annotated[Path | None, cli.opt("Write predictions for UNOGrasp's evaluator here.")] = None,
     decoder: Annotated[str, cli.opt("Whose predictions to export: paper or expected.")] = "paper",
-    out: Annotated[
-        Path | None, cli.opt("Also write every figure with a verdict as a page.", metavar="FILE.html")
-    ] = None,
+    out: Annotated[Path | None, cli.opt("Also write a page of all figures.", metavar="FILE.html")] = None,
     as_json: cli.AsJson = False,
 ) -> None:
     """Compute the paper's figures from a score log, and print both side by side."""
@@ -76,12 +68,8 @@ def reproduce(
 
 
 def paper(
-    data: Annotated[
-        Path | None, cli.opt("Folder with the released files. (default: our simulated benchmark instead)")
-    ] = None,
-    scenes: Annotated[
-        Path | None, cli.opt("Labelled scene folders, for the table of geometry alone.")
-    ] = None,
+    data: Annotated[Path | None, cli.opt("Released files. (default: our simulated benchmark)")] = None,
+    scenes: Annotated[Path | None, cli.opt("Labelled scenes, for the table of geometry alone.")] = None,
     robot: Annotated[Path | None, cli.opt("Records of `cpor experiment robot`, for the robot table.")] = None,
     out: Annotated[Path, cli.opt("Page to write.", metavar="FILE.html")] = Path("paper.html"),
     as_json: cli.AsJson = False,
@@ -110,17 +98,12 @@ def paper(
 
 def evaluate(
     predictions: Annotated[
-        Path,
-        typer.Argument(metavar="PREDICTIONS", help="Predictions of UNOGrasp (JSONL), or a challenge file."),
+        Path, cli.arg("PREDICTIONS", "Predictions of UNOGrasp (JSONL), or a challenge file.")
     ],
-    truth: Annotated[Path, typer.Argument(metavar="TRUTH", help="UNOBench ground truth.")],
+    truth: Annotated[Path, cli.arg("TRUTH", "UNOBench ground truth.")],
     missing: MissingOption = "wrong",
-    tiers: Annotated[
-        str, cli.opt("Tier field: difficulty (the paper's) or new_difficulty (UNOBench's own).")
-    ] = "difficulty",
-    annotations: Annotated[
-        Path | None, cli.opt("Folder of instance maps; predictions that are points need it.")
-    ] = None,
+    tiers: Annotated[str, cli.opt("difficulty (the paper's) or new_difficulty (UNOBench's).")] = "difficulty",
+    annotations: Annotated[Path | None, cli.opt("Instance maps; predictions by points need them.")] = None,
     as_json: cli.AsJson = False,
 ) -> None:
     """Score predictions of any method; missing and unreadable ones are listed."""
@@ -139,16 +122,10 @@ def evaluate(
 
 
 def probability_ablation(
-    fit: Annotated[
-        Path | None, cli.opt("CSV table to fit to, with the columns image, prob_edge, N_cand, label.")
-    ] = None,
+    fit: Annotated[Path | None, cli.opt("CSV to fit to: image, prob_edge, N_cand, label.")] = None,
     test: Annotated[Path | None, cli.opt("CSV table of other images to measure on.")] = None,
-    pairs: Annotated[
-        Path | None, cli.opt("Log of pairs instead: every row of the table, cross-fitted by image.")
-    ] = None,
-    truth: Annotated[
-        str, cli.opt("Relations to learn from a log of pairs: occlusion, or any (or sweep).")
-    ] = "any",
+    pairs: Annotated[Path | None, cli.opt("Log of pairs instead: every row, cross-fitted.")] = None,
+    truth: Annotated[str, cli.opt("Relations of a log of pairs: occlusion, or any.")] = "any",
     as_json: cli.AsJson = False,
 ) -> None:
     """Compare calibrators and fusion, stage by stage (Table prob-ablation)."""
@@ -172,10 +149,7 @@ def probability_ablation(
 
 def cross_scorer(
     truth: TruthOption,
-    scores: Annotated[
-        list[str],
-        cli.opt("NAME=FILE: a scorer and its score log; repeat for more. The first is the reference."),
-    ],
+    scores: Annotated[list[str], cli.opt("NAME=FILE: a score log; repeat it. The first is the reference.")],
     missing: MissingOption = "wrong",
     shift: ShiftOption = 0.09,
     as_json: cli.AsJson = False,
@@ -190,9 +164,7 @@ def cross_scorer(
 
 def geometry(
     scenes: Annotated[Path, cli.opt("Folder of labelled scene folders with masks.")],
-    masks: Annotated[
-        str, cli.opt("Where masks come from: true, ours, classical, boxes; with commas, or all.")
-    ] = "true",
+    masks: Annotated[str, cli.opt("Masks: true, ours, classical, boxes; with commas, or all.")] = "true",
     as_json: cli.AsJson = False,
 ) -> None:
     """Decide every object of every scene from masks and depth alone (Table geometry)."""
@@ -211,9 +183,7 @@ def selective(
     truth: TruthOption,
     shift: ShiftOption = 0.09,
     missing: MissingOption = "unobstructed",
-    out: Annotated[
-        Path | None, cli.opt("Write the curves here: selective.csv and selective.html.", metavar="DIR")
-    ] = None,
+    out: Annotated[Path | None, cli.opt("Write selective.csv and .html here.", metavar="DIR")] = None,
     as_json: cli.AsJson = False,
 ) -> None:
     """Defer the least certain cases, and count the errors kept and caught (Fig. selective)."""

@@ -26,17 +26,12 @@ def retrieve(
     robot: Annotated[
         str, cli.opt("simulated, ur, ros2, template, another, or module:attribute.", metavar="NAME")
     ],
-    config: Annotated[
-        Path | None, cli.opt("Options of the robot and of the loop.", metavar="FILE.toml")
-    ] = None,
+    config: Annotated[Path | None, cli.opt("Options of robot and loop.", metavar="FILE.toml")] = None,
     live: Annotated[bool, cli.opt("Move the arm. (default: a dry run, one decision)", "--live")] = False,
     yes: Annotated[bool, cli.opt("Do not ask after the dry run that comes before --live.", "--yes")] = False,
     record: Annotated[Path | None, cli.opt("Record every cycle here.", metavar="FOLDER")] = None,
     judge: Annotated[
-        bool,
-        cli.opt(
-            "Ask afterwards whether an action was wrong; kept beside the record (with --live).", "--judge"
-        ),
+        bool, cli.opt("Ask afterwards whether an action was wrong (with --live).", "--judge")
     ] = False,
     segmenter: cli.SegmenterName = None,
     as_json: cli.AsJson = False,

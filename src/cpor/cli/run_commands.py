@@ -24,18 +24,14 @@ def run(
     out: Annotated[Path, cli.opt("Run folder to write. The same command resumes a stopped run.")],
     dataset: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DATASET", help="Folder of scene folders, a bag, or a JSONL file with one scene per line."
-        ),
+        cli.arg("DATASET", "Folder of scene folders, a bag, or a JSONL file with one scene per line."),
     ] = None,
     scores: Annotated[Path | None, cli.more("Score log instead of DATASET; needs --truth.")] = None,
     truth: Annotated[Path | None, cli.more("Ground truth of the score log.")] = None,
     shift: Annotated[
-        float | None, cli.more("Edge prior to take out of the log's scores. (default: none; the paper: 0.09)")
+        float | None, cli.more("Edge prior to take out. (default: none; the paper: 0.09)")
     ] = None,
-    missing: Annotated[
-        str, cli.more("A case without scores in the log counts as: error or unobstructed.")
-    ] = "error",
+    missing: Annotated[str, cli.more("A case without scores counts as: error or unobstructed.")] = "error",
     workers: cli.WorkersOption = 1,
     engine: cli.EngineOption = "local",
     mode: cli.ModeName = None,
@@ -48,9 +44,7 @@ def run(
     seed: Annotated[int, cli.more("Random seed for the target of each scene folder.")] = 0,
     color: cli.ColorTopic = None,
     depth: cli.DepthTopic = None,
-    all_targets: Annotated[
-        bool, cli.opt("Decide for every object of a scene folder, not for one.", "--all-targets")
-    ] = False,
+    all_targets: Annotated[bool, cli.opt("Decide for every object of a scene.", "--all-targets")] = False,
     as_json: cli.AsJson = False,
 ) -> None:
     """Decide every case of a data set; a stopped run can be resumed.
@@ -85,7 +79,7 @@ def run(
 
 
 def report(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that `cpor run` wrote.")],
+    run_folder: Annotated[Path, cli.arg("RUN", "Run folder that `cpor run` wrote.")],
     out: Annotated[Path | None, cli.opt("HTML page to write; it works offline.")] = None,
     csv: Annotated[Path | None, cli.opt("CSV table to write, one row per case.")] = None,
     parquet: Annotated[Path | None, cli.opt("Parquet table to write; needs pyarrow.")] = None,

@@ -24,17 +24,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def score(
-    scene: Annotated[Path, typer.Argument(metavar="SCENE", help="Scene folder.")],
-    scorer: Annotated[
-        str, cli.opt("Name of a scorer, its TOML file, or module:attribute; see `cpor scorers`.")
-    ],
+    scene: Annotated[Path, cli.arg("SCENE", "Scene folder.")],
+    scorer: Annotated[str, cli.opt("A scorer, its TOML file, or module:attribute; see `cpor scorers`.")],
     out: Annotated[
-        Path | None,
-        cli.opt("File for the scores; the replies go beside it. (default: scores.json of the scene)"),
+        Path | None, cli.opt("File for scores, replies beside it. (default: in the scene)")
     ] = None,
-    all_pairs: Annotated[
-        bool, cli.more("Ask about every pair, not only about the usual ones.", "--all-pairs")
-    ] = False,
+    all_pairs: Annotated[bool, cli.more("Ask about every pair.", "--all-pairs")] = False,
     calls: Annotated[int | None, cli.opt("Make at most so many calls.", min=0)] = None,
     cache: Annotated[bool, cli.more("Keep replies on disk.")] = True,
     record: Annotated[Path | None, cli.more("Record the replies, to replay them offline.")] = None,

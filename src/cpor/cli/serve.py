@@ -30,14 +30,9 @@ def serve(
     port: cli.Port = 8321,
     token_env: TokenEnv = None,
     token_file: TokenFile = None,
-    public_host: Annotated[
-        str | None, cli.more("Host name that a reverse proxy on this machine serves.", metavar="NAME")
-    ] = None,
+    public_host: Annotated[str | None, cli.more("Host name of a reverse proxy here.", metavar="NAME")] = None,
     workers: Annotated[int, cli.opt("Number of processes that look at pictures.", min=1, max=16)] = 1,
-    model: Annotated[
-        Path | None,
-        cli.opt("Model file of `cpor fit` to decide with; warns when pictures drift away from it."),
-    ] = None,
+    model: Annotated[Path | None, cli.opt("Model of `cpor fit`; warns when pictures drift away.")] = None,
     camera: Annotated[
         str | None,
         cli.opt(
@@ -71,14 +66,9 @@ def serve(
 
 def label(
     photographs: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER", help="Photographs with depth: scene folders, or a recording as decide reads it."
-        ),
+        Path, cli.arg("FOLDER", "Photographs with depth: scene folders, or a recording as decide reads it.")
     ],
-    out: Annotated[
-        Path, cli.opt("Folder for labelled scenes. The same command goes on where it stopped.")
-    ] = Path("labelled"),
+    out: Annotated[Path, cli.opt("Folder for labelled scenes; the same command resumes.")] = Path("labelled"),
     most: Annotated[int, cli.opt("Number of photographs to label.", min=8)] = 50,
     port: cli.Port = 8321,
     seed: Annotated[int, cli.more("Random seed for the photographs drawn.", min=0)] = 0,

@@ -22,9 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 def simulate(
     out: Annotated[Path, cli.opt("Folder to write. The same command resumes a stopped run.")],
-    split: Annotated[
-        str | None, cli.opt("Make the standard split: dev (550 cases) or test (1,800 cases).")
-    ] = None,
+    split: Annotated[str | None, cli.opt("Standard split: dev (550 cases) or test (1,800).")] = None,
     scenes: Annotated[int | None, cli.opt("Number of scenes, for a data set of your own.")] = None,
     seed: Annotated[int, cli.opt("Random seed for the scenes.", min=0)] = 0,
     tier: Annotated[str, cli.opt("How deep the target lies: easy, medium, hard, or all in turn.")] = "all",
@@ -36,12 +34,7 @@ def simulate(
     size: Annotated[str, cli.more("Image size in pixels.")] = "640x480",
     lift: Annotated[bool, cli.more("Also test what lifts what; takes seconds per scene.", "--lift")] = False,
     removed: Annotated[
-        int,
-        cli.more(
-            "Take out up to this many blockers in a right order first, as in the middle of a run.",
-            min=0,
-            max=30,
-        ),
+        int, cli.more("Take out up to so many blockers first, in a right order.", min=0, max=30)
     ] = 0,
     workers: cli.WorkersOption = 1,
     engine: cli.EngineOption = "local",
@@ -75,18 +68,12 @@ def simulate(
 
 
 def demo(
-    seed: Annotated[
-        int, cli.opt("Random seed for the heap and the camera noise. 5 ends well; not every one does.", min=0)
-    ] = 5,
+    seed: Annotated[int, cli.opt("Random seed for heap and noise. 5 ends well.", min=0)] = 5,
     tier: Annotated[str, cli.opt("How deep the target lies: easy, medium, hard or any.")] = "hard",
-    out: Annotated[
-        Path | None, cli.opt("Folder for the story and the record. (default: a new one in out/)")
-    ] = None,
+    out: Annotated[Path | None, cli.opt("Folder for story and record. (default: a new one in out/)")] = None,
     model: Annotated[Path | None, cli.more("Model file that `cpor fit` wrote. (default: bundled)")] = None,
     eyes: cli.EyesName = "networks",
-    mode: Annotated[
-        str | None, cli.opt("How much risk to take: cautious, balanced or bold. (default: balanced)")
-    ] = None,
+    mode: Annotated[str | None, cli.opt("Risk: cautious, balanced or bold. (default: balanced)")] = None,
     tau: cli.Tau = None,
     film: Annotated[bool, cli.more("Add an animation of the arm to the story.")] = True,
     rerun: cli.RerunOption = None,

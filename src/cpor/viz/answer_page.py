@@ -17,8 +17,8 @@ from cpor.io.whole_files import write_bytes, write_text
 from cpor.pipeline import UNSEEN
 from cpor.viz.card import changes_of, say_change, say_graph, say_next, say_question
 from cpor.viz.overlay import LEAST_P, WIDTH, Marks, draw_scene, encode_picture, relations_to_draw
-from cpor.viz.page_parts import image, score_bars, whole_page
-from cpor.viz.words import NameOf, namer, percent, say_certificate, say_step, say_success, say_why, sentence
+from cpor.viz.page_parts import decision_html, image, whole_page
+from cpor.viz.words import NameOf, namer, percent, say_certificate, say_step, say_success, sentence
 
 PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
 """What `write_answer` writes."""
@@ -81,10 +81,8 @@ def answer_page(answer: Answer) -> str:
         listed = "".join(f"<li>{obj}: {escape(name(obj))}</li>" for obj in meant)
         parts.append(f"<ul>{listed}</ul>" if listed else "")
     elif answer.decision is not None and target is not None:
-        parts.append(f"<p>{escape(say_why(answer.decision, target, name))}</p>")
-        parts.append(score_bars(answer.decision, target, name))
-        proven = (say_success(answer.p_success, answer.decision), say_certificate(answer.decision))
-        parts.append(f'<p class="note">{escape(" ".join(filter(None, proven)))}</p>')
+        sure = say_success(answer.p_success, answer.decision), say_certificate(answer.decision)
+        parts.append(decision_html(answer.decision, target, name, *sure))
     parts += [
         _changes(answer),
         _checks(answer),

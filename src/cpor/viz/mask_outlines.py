@@ -33,7 +33,9 @@ def trace_mask(
     """
     if not mask.any():
         return []
-    points, ends = _walk(np.pad(mask, 1).astype(np.uint8))
+    padded = np.pad(mask, 1)
+    around = padded[1:, 1:].astype(np.uint8) + padded[1:, :-1] + padded[:-1, 1:] + padded[:-1, :-1]
+    points, ends = _walk(padded.astype(np.uint8), 2 * np.count_nonzero(around % 4))
     starts = np.concatenate([[0], ends[:-1]])
     largest = np.argsort(-np.abs(_areas(points, starts, ends)), kind="stable")[:MOST_OUTLINES]
     outlines = []
@@ -62,21 +64,20 @@ def _simplify(loop: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _walk(m):  # type: ignore[no-untyped-def]
+def _walk(m, most):  # type: ignore[no-untyped-def]
     """Corners of every boundary, walked with the mask on the right, and where each boundary ends.
 
     A boundary step goes from corner to corner along a pixel edge; corner (r, c) is the upper left one of
     pixel (r, c). Where two pixels meet at a corner only, the walk turns to stay with its own pixel, so that
-    boundaries never cross.
+    boundaries never cross. At most `most` corners are passed: each corner of the boundary once or twice.
     """
     h, w = m.shape
     # Directions: 0 right, 1 down, 2 left, 3 up. seen[r, c] has bit d where the step d from (r, c) was walked.
     dr = np.array([0, 1, 0, -1])
     dc = np.array([1, 0, -1, 0])
     seen = np.zeros((h + 1, w + 1), np.uint8)
-    capacity = 1024
-    points = np.empty((capacity, 2), np.int32)
-    ends = np.empty(64, np.int64)
+    points = np.empty((most, 2), np.int32)
+    ends = np.empty(most // 4 + 1, np.int64)  # a loop has at least four corners
     n = 0
     loops = 0
     for r0 in range(1, h):
@@ -91,11 +92,6 @@ def _walk(m):  # type: ignore[no-untyped-def]
                     break
                 seen[r, c] |= 1 << d
                 if d != last:
-                    if n == capacity:
-                        capacity *= 2
-                        grown = np.empty((capacity, 2), np.int32)
-                        grown[:n] = points
-                        points = grown
                     points[n, 0] = r
                     points[n, 1] = c
                     n += 1
@@ -115,10 +111,6 @@ def _walk(m):  # type: ignore[no-untyped-def]
                     d = (d + 1) % 4
                 elif left:
                     d = (d + 3) % 4
-            if loops == len(ends):
-                more = np.empty(2 * len(ends), np.int64)
-                more[:loops] = ends
-                ends = more
             ends[loops] = n
             loops += 1
     return points[:n], ends[:loops]

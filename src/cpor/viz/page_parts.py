@@ -1,7 +1,7 @@
 """What pages that need nothing else are made of: frame, tables, pictures inside, bars of scores."""
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from cpor.decision import Decision, Defer
 from cpor.pipeline import UNSEEN
 from cpor.relations import Label
 from cpor.viz.overlay_marks import thing_colour
-from cpor.viz.words import NOBODY_SEGMENTED, percent, ranked_scores
+from cpor.viz.words import NOBODY_SEGMENTED, NameOf, percent, ranked_scores, say_why
 
 MOST_ROWS = 8
 """Bars beside that of the target."""
@@ -59,7 +59,7 @@ def _badge(obj: Label) -> str:
     return f'<span class="id" style="background:rgb({red},{green},{blue})">{escape(str(obj))}</span>'
 
 
-def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) -> str:
+def score_bars(decision: Decision, target: Label, name: NameOf) -> str:
     """The scores as bars; what is sure filled, what is possible pale, a mark at tau."""
     chosen = None if isinstance(decision.action, Defer) else decision.action.obj
     ranked = ranked_scores(decision, len(decision.scores))
@@ -92,6 +92,13 @@ def score_bars(decision: Decision, target: Label, name: Callable[[Label], str]) 
         f"How likely each action is right; several can be (the mark: it acts above {percent(decision.tau)})"
     )
     return f'<table class="bars"><caption>{head}</caption>{"".join(rows)}</table>{note}'
+
+
+def decision_html(decision: Decision, target: Label, name: NameOf, *sure: str) -> str:
+    """Why, the scores as bars, and sentences on how sure it is."""
+    why = f"<p>{escape(say_why(decision, target, name))}</p>{score_bars(decision, target, name)}"
+    said = " ".join(filter(None, sure))
+    return f'{why}<p class="note">{escape(said)}</p>' if said else why
 
 
 def image(content: bytes, words: str) -> str:

@@ -16,7 +16,7 @@ from cpor.robot.run_folder import read_run
 from cpor.scene import Scene
 from cpor.sim.dataset.recognition import Verdict
 from cpor.viz.overlay import Marks, Window, draw_scene, encode_picture, marks_of, window_around
-from cpor.viz.page_parts import data_url, image, score_bars, whole_page
+from cpor.viz.page_parts import data_url, decision_html, image, whole_page
 from cpor.viz.words import (
     ENDS,
     OUTCOMES,
@@ -25,7 +25,6 @@ from cpor.viz.words import (
     say_certificate,
     say_step,
     say_success,
-    say_why,
     sentence,
     with_names,
 )
@@ -161,10 +160,7 @@ def _step(
     if decision is not None and target is not None:
         # The action may be another than the decision's, after attempts in vain; the notes say so.
         done = replace(decision, action=cycle.action) if cycle.action else decision
-        parts.append(f"<p>{escape(say_why(done, target, name))}</p>")
-        parts.append(score_bars(done, target, name))
-        if sure := " ".join(filter(None, (say_success(cycle.p_success, done), proven))):
-            parts.append(f'<p class="note">{escape(sure)}</p>')
+        parts.append(decision_html(done, target, name, say_success(cycle.p_success, done), proven))
     parts += [_outcome(cycle, goes_on), truth]
     notes = [with_names(note, namer(cycle.scene, names)) for note in cycle.notes]
     parts += [f'<p class="note">{escape(sentence(note))}</p>' for note in notes]
