@@ -101,7 +101,7 @@ def test_every_setting_is_answered_as_the_library_does(method):
     for tau, prior, proven in itertools.product((0.2, 0.6), (None, 0.1, 0.9), (False, True)):
         request = scene(relations=relations, tau=tau, prior=prior, method=method, require_certificate=proven)
         reply = answer_decide(request, None)
-        expected = cpor.decide(posterior(request), tau, method, None, proven, prior=prior)
+        expected = cpor.decide(posterior(request), tau, method, require_certificate=proven, prior=prior)
         assert reply.action.object == getattr(expected.action, "obj", None)
         assert reply.scores == pytest.approx(named(expected.scores))
 
