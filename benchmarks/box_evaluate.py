@@ -39,8 +39,8 @@ from cpor.paper.perceived import PerceptionSettings, SegmenterKind, see
 from cpor.perception import network_file
 from cpor.pipeline import Pipeline
 from cpor.scene import DetectedObject, Observation, Scene, SemanticScores
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split, simulate_case
-from cpor.sim.dataset.manifest import CaseEntry, CasePlan
+from cpor.sim.dataset.make import plan_dataset, plan_split, simulate_case
+from cpor.sim.dataset.manifest import CaseEntry, CasePlan, DatasetSettings
 
 MASKS: dict[SegmenterKind, str] = {
     "ours": "our masks",

@@ -29,7 +29,8 @@ import numpy as np
 import cpor
 from cpor.io.scene_folder import read_scene_folder
 from cpor.sim.dataset.make import simulate_case
-from cpor.sim.dataset.make import DatasetSettings, plan_split
+from cpor.sim.dataset.make import plan_split
+from cpor.sim.dataset.manifest import DatasetSettings
 out, data, scenes, heaps = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
 system, said = cpor.System(), {}
 def say(a):

@@ -28,7 +28,8 @@ from cpor.io.scene_folder import list_scene_folders, read_scene_folder
 from cpor.learn.reliability import summarise_reliability
 from cpor.model import FittedModel, bundled_model
 from cpor.pipeline import add_unseen
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset, write_dataset
+from cpor.sim.dataset.make import plan_dataset, write_dataset
+from cpor.sim.dataset.manifest import DatasetSettings
 from cpor.system import System
 from cpor.truth import truth_of
 

@@ -26,8 +26,8 @@ from cpor.io.pool import Pool
 from cpor.io.whole_files import write_bytes
 from cpor.learn.modes import MODES
 from cpor.scene import Scene
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset, plan_split, simulate_case
-from cpor.sim.dataset.manifest import CasePlan
+from cpor.sim.dataset.make import plan_dataset, plan_split, simulate_case
+from cpor.sim.dataset.manifest import CasePlan, DatasetSettings
 from cpor.sim.dataset.recognition import Recognition
 from cpor.truth import is_wrong, truth_of
 

@@ -31,8 +31,8 @@ from cpor.paper.perceived import PerceptionSettings, see
 from cpor.pipeline import Pipeline
 from cpor.scene import Scene
 from cpor.sim.camera.views import overhead_camera
-from cpor.sim.dataset.make import DatasetSettings, photograph_heap, plan_dataset
-from cpor.sim.dataset.manifest import CasePlan
+from cpor.sim.dataset.make import photograph_heap, plan_dataset
+from cpor.sim.dataset.manifest import CasePlan, DatasetSettings
 from cpor.sim.physics.clutter import HeapSettings, make_heap, remove_blockers
 from cpor.sources import fingerprint
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from cpor.scene import Scene
 from cpor.sim.camera.look import random_look
-from cpor.sim.camera.photograph import photograph
-from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.camera.sensor import photograph, sensor_preset
 from cpor.sim.camera.views import overhead_camera
-from cpor.sim.dataset.make import CasePlan, SplitName, plan_split
+from cpor.sim.dataset.make import SplitName, plan_split
+from cpor.sim.dataset.manifest import CasePlan
 from cpor.sim.objects import model_parts as palette
 from cpor.sim.objects.catalogue import SHAPE_WORDS
 from cpor.sim.physics.clutter import HeapSettings, make_heap

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from cpor.scene import Observation
 from cpor.sim.camera.views import overhead_camera
-from cpor.sim.dataset.make import DatasetSettings, photograph_heap
+from cpor.sim.dataset.make import photograph_heap
+from cpor.sim.dataset.manifest import DatasetSettings
 from cpor.sim.physics.clutter import HeapSettings, make_heap
 from cpor.system import System
 

@@ -4,7 +4,8 @@ import sys
 
 import cpor
 from cpor.decision import Defer
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset, simulate_case
+from cpor.sim.dataset.make import plan_dataset, simulate_case
+from cpor.sim.dataset.manifest import DatasetSettings
 from cpor.sim.dataset.recognition import Recognition
 from cpor.truth import is_wrong, truth_of
 

@@ -30,7 +30,8 @@ from cpor.io.scene_folder import read_scene_folder
 from cpor.perception.mask_selection import Letterbox
 from cpor.perception.network_file import CHECKSUMS
 from cpor.scene import Observation
-from cpor.sim.dataset.make import DatasetSettings, plan_split, simulate_case
+from cpor.sim.dataset.make import plan_split, simulate_case
+from cpor.sim.dataset.manifest import DatasetSettings
 
 EXAMPLES = Path(__file__).parents[1] / "src" / "cpor" / "serve" / "examples"
 

@@ -19,8 +19,7 @@ from cpor.evidence.pair_crops import CROP_SIZE, colour_crops, geometry_crops, ne
 from cpor.evidence.shadows import fill_shadows
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Scene
 from cpor.sim.camera.look import random_look
-from cpor.sim.camera.photograph import photograph
-from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.camera.sensor import photograph, sensor_preset
 from cpor.sim.camera.views import cast_views, overhead_camera
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.dataset.recognition import Recognition

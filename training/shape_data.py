@@ -15,8 +15,7 @@ from cpor.errors import CporError, SimulationError
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.scene import Scene, TrueRelations
 from cpor.sim.camera.look import random_look
-from cpor.sim.camera.photograph import photograph
-from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.camera.sensor import photograph, sensor_preset
 from cpor.sim.camera.views import CameraSetup, overhead_camera
 from cpor.sim.objects import model_parts as piece
 from cpor.sim.objects.catalogue import SHAPE_WORDS, catalogue, scaled

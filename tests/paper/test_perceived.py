@@ -22,8 +22,8 @@ from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_fir
 from cpor.paper.pair_log import LoggedCase, log_pairs, read_pair_log, write_pair_log
 from cpor.paper.perceived import PerceptionSettings, perceive_split, read_perceived
 from cpor.paper.segmentation import measure_masks
-from cpor.sim.dataset.make import DatasetSettings, plan_dataset, write_dataset
-from cpor.sim.dataset.manifest import read_manifest, read_split
+from cpor.sim.dataset.make import plan_dataset, write_dataset
+from cpor.sim.dataset.manifest import DatasetSettings, read_manifest, read_split
 from cpor.truth import right_actions
 
 

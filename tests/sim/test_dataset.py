@@ -12,16 +12,8 @@ import pytest
 
 from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.scene_folder import read_scenes
-from cpor.sim.dataset.make import (
-    SPLIT_SIZES,
-    DatasetSettings,
-    plan_dataset,
-    plan_split,
-    read_manifest,
-    read_split,
-    simulate_case,
-    write_dataset,
-)
+from cpor.sim.dataset.make import SPLIT_SIZES, plan_dataset, plan_split, simulate_case, write_dataset
+from cpor.sim.dataset.manifest import DatasetSettings, read_manifest, read_split
 from cpor.sim.physics.true_relations import tier_of
 
 SMALL = DatasetSettings(width=160, height=120)

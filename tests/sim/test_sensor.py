@@ -10,11 +10,11 @@ from cpor.errors import SimulationError
 from cpor.evidence.shadows import find_shadow
 from cpor.io.depth import drop_strays
 from cpor.sim.camera.look import plain_look
-from cpor.sim.camera.photograph import photograph
 from cpor.sim.camera.sensor import (
     DEFAULT_SENSOR,
     HARSH_SENSOR,
     lit_image,
+    photograph,
     sense,
     sensor_preset,
     shine_image,

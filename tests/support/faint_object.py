@@ -3,7 +3,8 @@
 from functools import cache
 
 from cpor.scene import PixelPoint, Scene
-from cpor.sim.dataset.make import DatasetSettings, plan_split, simulate_case
+from cpor.sim.dataset.make import plan_split, simulate_case
+from cpor.sim.dataset.manifest import DatasetSettings
 from cpor.sim.staged_run import deepest_point
 
 FAINT = 10

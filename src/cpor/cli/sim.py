@@ -132,7 +132,8 @@ def _free_folder(parent: Path, name: str) -> Path:
 def _plan(
     split: str | None, scenes: int, seed: int, tier: str, how: tuple[str, str, str, str, bool], removed: int
 ) -> "DatasetPlan":
-    from cpor.sim.dataset.make import DatasetSettings, SplitName, plan_dataset, plan_split
+    from cpor.sim.dataset.make import SplitName, plan_dataset, plan_split
+    from cpor.sim.dataset.manifest import DatasetSettings
 
     container, density, sensor, size, lift = how
     width, height = _size(size)

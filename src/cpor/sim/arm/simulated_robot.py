@@ -21,8 +21,7 @@ from cpor.sim.arm import ur3e
 from cpor.sim.arm.motion import Motion, MotionEndedError
 from cpor.sim.arm.pick import Picker, Tray, Trays
 from cpor.sim.camera.look import SceneLook, plain_look
-from cpor.sim.camera.photograph import photograph
-from cpor.sim.camera.sensor import SensorModel, sensor_preset
+from cpor.sim.camera.sensor import SensorModel, photograph, sensor_preset
 from cpor.sim.camera.views import CameraSetup, Views, cast_views
 from cpor.sim.dataset.manifest import Tier
 from cpor.sim.physics.build import build_world

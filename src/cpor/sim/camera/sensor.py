@@ -17,9 +17,10 @@ from scipy import ndimage
 
 from cpor.errors import SimulationError
 from cpor.io.depth import resize_depth
-from cpor.scene import Intrinsics, Observation
+from cpor.scene import DetectedObject, Intrinsics, Observation, Scene
 from cpor.sim.camera.look import SceneLook
-from cpor.sim.camera.views import FAR, CameraSetup, Views, cast_depth, gather_geometry
+from cpor.sim.camera.shading import render_rgb
+from cpor.sim.camera.views import FAR, CameraSetup, Views, cast_depth, cast_views, gather_geometry
 from cpor.sim.dataset.manifest import SensorName
 from cpor.sim.objects.textures import list_surfaces
 from cpor.sim.physics.world import World
@@ -316,3 +317,24 @@ def _moved_blur(shift: float, blur: float) -> np.ndarray:
     weights = np.exp(-0.5 * (offset / blur) ** 2) if blur > 0.25 else np.maximum(1.0 - offset, 0.0)
     normed: np.ndarray = weights / weights.sum()
     return normed
+
+
+def photograph(
+    world: World,
+    camera: CameraSetup,
+    look: SceneLook,
+    sensor: SensorModel | None,
+    rng: np.random.Generator,
+    views: Views | None = None,
+) -> Scene:
+    """The scene a camera records, with true masks and names, without true relations; sensor None: perfect."""
+    if views is None:
+        views = cast_views(world, camera)
+    rgb = render_rgb(world, views, look)
+    shine = None if sensor is None else shine_image(world, views, look)
+    lit = lit_image(world, views, sensor.baseline_m) if sensor is not None and sensor.baseline_m else None
+    observation = sense(views, rgb, camera, sensor, rng, shine, lit)
+    objects = tuple(
+        DetectedObject(obj, views.amodal[obj], world.objects[obj].name) for obj in sorted(world.objects)
+    )
+    return Scene(observation, objects, views.visible_ids)

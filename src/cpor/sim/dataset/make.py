@@ -25,8 +25,7 @@ from cpor.io.scene_folder import write_scene_folder
 from cpor.io.whole_files import write_bytes
 from cpor.scene import Scene, TrueRelations
 from cpor.sim.camera.look import random_look
-from cpor.sim.camera.photograph import photograph
-from cpor.sim.camera.sensor import sensor_preset
+from cpor.sim.camera.sensor import photograph, sensor_preset
 from cpor.sim.camera.views import overhead_camera
 from cpor.sim.dataset.manifest import (
     MANIFEST,
@@ -35,11 +34,9 @@ from cpor.sim.dataset.manifest import (
     CasePlan,
     DatasetSettings,
     Manifest,
-    SplitCase,
     Tier,
     encode_manifest,
     read_manifest,
-    read_split,
 )
 from cpor.sim.physics.clutter import Heap, HeapSettings, make_heap, remove_blockers
 from cpor.sim.physics.installed import versions
@@ -50,21 +47,6 @@ _FILES = {
     "true_sweep": "relations_sweep.json",
     "true_lift": "relations_lift.json",
 }
-
-__all__ = [
-    "CasePlan",
-    "DatasetPlan",
-    "DatasetSettings",
-    "InputFileError",
-    "Manifest",
-    "SplitCase",
-    "plan_dataset",
-    "plan_split",
-    "read_manifest",
-    "read_split",
-    "simulate_case",
-    "write_dataset",
-]
 
 SplitName: TypeAlias = Literal["dev", "test"]
 Progress: TypeAlias = Callable[[str, int, int], None]
