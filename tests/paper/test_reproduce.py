@@ -377,7 +377,7 @@ def test_selective_by_hand(rng):
     rows = measure_selective(solve_cases(cases), rng)
     assert rows["dag"].forced_f1 == 0.5
     assert rows["dag"].ecr[0.5] == pytest.approx(1.0)
-    assert rows["dag"].aurc == pytest.approx((0.0 + 0.5) / 2)
+    assert rows["dag"].curve.area == pytest.approx((0.0 + 0.5) / 2)
     lines = curves_csv(rows).splitlines()
     assert lines[:3] == [
         "model,coverage,risk,ecr",

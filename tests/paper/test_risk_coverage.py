@@ -6,7 +6,7 @@ import pytest
 from cpor.errors import FittingError
 from cpor.learn.bootstrap import bootstrap_mean, compare_paired
 from cpor.paper.graph_structure import truncation_tv
-from cpor.paper.risk_coverage import aurc, ecr, risk_coverage
+from cpor.paper.risk_coverage import ecr, risk_coverage
 
 
 def total_variation(p, q):
@@ -23,7 +23,7 @@ def test_risk_coverage_by_hand():
     curve = risk_coverage(CONFIDENCE, LOSS)
     assert curve.coverage.tolist() == [0.25, 0.5, 0.75, 1.0]
     assert curve.risk == pytest.approx([0.0, 1 / 4, 1 / 6, 3 / 8])
-    assert aurc(CONFIDENCE, LOSS) == pytest.approx((1 / 4 + 1 / 6 + 3 / 8) / 4)
+    assert curve.area == pytest.approx((1 / 4 + 1 / 6 + 3 / 8) / 4)
 
 
 def test_ties_share_their_loss():
@@ -86,7 +86,7 @@ def test_the_interval_covers_as_promised():
 
 def test_bad_input_is_refused(rng):
     with pytest.raises(FittingError, match="one loss a case"):
-        aurc(np.zeros(3), np.zeros(2))
+        risk_coverage(np.zeros(3), np.zeros(2))
     with pytest.raises(FittingError, match="finite"):
         bootstrap_mean(np.array([np.nan]), np.array([1]), rng)
     with pytest.raises(FittingError, match=r"\[0, 1\]"):

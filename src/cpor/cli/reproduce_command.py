@@ -53,7 +53,7 @@ def reproduce(
         from cpor.io.whole_files import write_text
         from cpor.viz.paper_page import paper_page
 
-        write_text(out, paper_page(found.tables(), found.say_missing(), found.selective, found.pools))
+        write_text(out, paper_page(found.tables(), found.say_missing(), found.selective, found.pools[:2]))
     if as_json:
         cli.print_json(found.to_json())
         return

@@ -1,7 +1,5 @@
 """The paper's decoder: shift by the edge prior, threshold the marginals, read paths off the MAP graph."""
 
-from collections import defaultdict
-
 from cpor.decision import ROUNDING
 from cpor.errors import InvalidSceneError
 from cpor.infer.decide import decide
@@ -47,10 +45,7 @@ def decode_paper(posterior: ObstructionPosterior) -> Prediction:
 
 def assemble_paper(scores: dict[int, float], graph: frozenset[BlockedBy], target: int) -> Prediction:
     """The same from marginals and a MAP graph that are known already."""
-    blockers: dict[int, list[int]] = defaultdict(list)
-    for blocked, blocker in graph:
-        blockers[blocked].append(blocker)
-    return Prediction.from_paths(threshold_objects(scores), maximal_paths(target, blockers))
+    return Prediction.from_paths(threshold_objects(scores), maximal_paths(target, graph))
 
 
 def object_ids(posterior: ObstructionPosterior) -> list[int]:

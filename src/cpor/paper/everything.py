@@ -109,7 +109,7 @@ def _from_release(data: Path, tell: Callable[[str], None]) -> PaperTables:
     tell("scorers")
     scorers = compare_scorers({BACKBONE: scores}, truth, "unobstructed", SHIFT)
     first = f"Computed from the authors' released files in {data}. {found.say_missing()}"
-    return PaperTables(first, (*found.tables(), ablation, scorers), found.selective, found.pools)
+    return PaperTables(first, (*found.tables(), ablation, scorers), found.selective, found.pools[:2])
 
 
 def _from_simulation(tell: Callable[[str], None]) -> PaperTables:
@@ -131,4 +131,4 @@ def _from_simulation(tell: Callable[[str], None]) -> PaperTables:
     note = "Our simulated benchmark, not the paper's data. No decoding shift."
     tables = (*found.tables(stages.earlier), stages.table, scorers)
     others = tuple(table.on_other_data(note) for table in tables)
-    return PaperTables(first, others, found.selective, found.pools)
+    return PaperTables(first, others, found.selective, found.pools[:2])

@@ -8,7 +8,6 @@ it. Next objects, relations and paths depend on nothing else, and far fewer chai
 so expectations over chains are exact and cheap.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -283,10 +282,7 @@ def smallest_expected_mp_ned(
     number: dict[Path, int] = {}
 
     def path_set(relations: Sequence[BlockedBy]) -> list[int]:
-        blockers: dict[int, list[int]] = defaultdict(list)
-        for blocked, blocker in relations:
-            blockers[blocked].append(blocker)
-        return [number.setdefault(path, len(number)) for path in maximal_paths(target, blockers)]
+        return [number.setdefault(path, len(number)) for path in maximal_paths(target, relations)]
 
     first = path_set(sorted(likeliest))
     outcomes = [path_set([edges[e] for e in np.flatnonzero(row).tolist()]) for row in chains.holds]

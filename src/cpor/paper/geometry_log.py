@@ -21,7 +21,7 @@ from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.scoring import auroc
 from cpor.paper.decoding import decode_paper
 from cpor.paper.paths import NOTHING, Prediction, maximal_paths, mp_ned, object_score, relation_score
-from cpor.paper.simulated import BACKGROUND, blockers_of, is_cyclic
+from cpor.paper.simulated import BACKGROUND, is_cyclic
 from cpor.paper.table import Table, paper_rows
 from cpor.paper_model import PAPER_GEOMETRY
 from cpor.relations import ObstructionPosterior
@@ -174,7 +174,7 @@ def _judge(
         objects = sorted({target, *(obj for pair in p for obj in pair)})
         relations = [(*pair, value) for pair, value in p.items()]
         said = decode_paper(ObstructionPosterior.from_relations(objects, target, relations))
-    paths = maximal_paths(target, blockers_of(on_chain(target, truth)))
+    paths = maximal_paths(target, on_chain(target, truth))
     figures = {
         "object_f1": object_score(said.objects, right_actions(target, truth)).f1,
         "mp_ned": mp_ned(said.paths, paths),

@@ -150,15 +150,15 @@ def is_certified(scores: Float[np.ndarray, " n"], epsilon: float, tau: float = F
     return bool(acts or ranked[0] + epsilon <= tau)
 
 
-def topk_table(found: Mapping[str, TopKFigures], mean_dags: float, exact_ms: tuple[float, float]) -> Table:
+def topk_table(found: Mapping[str, TopKFigures], exact: ExactAnswers) -> Table:
     """Table topk.
 
     Args:
         found: Truncations by name.
-        mean_dags: Mean number of acyclic graphs.
-        exact_ms: Mean and largest time of exact inference on a scene. [ms]
+        exact: Exact inference on the same scenes.
     """
-    ours: dict[str, Figures] = {"reference": {"k": mean_dags, "ms_mean": exact_ms[0], "ms_max": exact_ms[1]}}
+    reference = {"k": float(exact.n_graphs.mean()), "ms_mean": exact.ms[0], "ms_max": exact.ms[1]}
+    ours: dict[str, Figures] = {"reference": reference}
     ours |= {name: row._asdict() for name, row in found.items()}
     kept = "A fixed K keeps min(K, number of acyclic graphs)."
     why = dict.fromkeys(map(str, FIXED_K), kept) | {

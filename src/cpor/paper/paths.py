@@ -1,6 +1,7 @@
 """Predictions in the terms the benchmark scores, their obstruction paths, MP-NED, and scores of sets."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
@@ -158,13 +159,16 @@ NOTHING = Prediction(frozenset(), frozenset(), ())
 """No answer, counted as wrong: every metric takes its worst value."""
 
 
-def maximal_paths(target: int, blockers: Mapping[int, Iterable[int]]) -> tuple[Path, ...]:
+def maximal_paths(target: int, graph: Iterable[BlockedBy]) -> tuple[Path, ...]:
     """All paths from the target outward that end where nothing obstructs, each turned top first.
 
     Args:
         target: X.
-        blockers: What obstructs each object, in an acyclic graph.
+        graph: The relations, without a cycle.
     """
+    blockers: dict[int, list[int]] = defaultdict(list)
+    for blocked, blocker in graph:
+        blockers[blocked].append(blocker)
     found: list[Path] = []
     todo: list[Path] = [(target,)]
     while todo:

@@ -1,16 +1,16 @@
 """Every published figure that a score log and the truth determine, computed anew."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from cpor.errors import one_of
 from cpor.fitting import ReliabilityData
 from cpor.learn.bootstrap import PairedComparison, compare_paired
-from cpor.learn.reliability import ReliabilitySummary, reliability_bins, summarise_reliability
+from cpor.learn.reliability import reliability_bins
 from cpor.paper.cases import (
     SolvedCases,
     free_where_unknown,
@@ -46,63 +46,49 @@ RELATIONS_WHY = (
 OBJECTS_WHY = "Over every object in a candidate relation and the target; the paper does not say its pool."
 
 
-@dataclass(frozen=True, eq=False)
-class Reproduction:
+class Reproduction(NamedTuple):
     """Everything `cpor reproduce` computes.
 
     Attributes:
         cases: The truth.
         shift: Edge prior that was taken out of every probability.
         missing: What cases without any candidate relation count as.
-        n_missing: How many those are.
         decoders: Evaluation of each decoder's predictions.
         predictions: What each decoder predicts, by case index; cases without candidate are absent.
-        relations: Reliability of the log's rows as they stand.
-        objects: Reliability of the marginals over every object in a candidate relation and the target.
-        actions: Reliability of the chosen actions alone, which no certain zeros pad.
-        scenes: Cases with a candidate relation.
-        mean_dags: Mean number of acyclic graphs of these.
-        exact_ms: Mean and largest time of exact inference on a scene. [ms]
+        pools: The log's rows as they stand; the marginals over every object in a candidate relation and the
+            target; the chosen actions alone, which no certain zeros pad.
         topk: What truncations keep, by K and `adaptive`.
         mu: Table mu by tier.
         paired: Next actions of exact inference against No-DAG and Single-MAP.
-        solved: The cases that count, solved; with `unobstructed` the cases without candidate too.
+        known: Cases with a candidate relation, solved.
+        solved: The cases that count, solved; with `unobstructed` those without candidate too.
         selective: Selective execution by model, over `solved`.
-        pools: What `relations` and `objects` were measured over, for Fig. reliability.
     """
 
     cases: tuple[UnobenchCase, ...]
     shift: float
     missing: Missing
-    n_missing: int
     decoders: Mapping[DecoderName, Evaluation]
     predictions: Mapping[DecoderName, Mapping[int, Prediction]]
-    relations: ReliabilitySummary
-    objects: ReliabilitySummary
-    actions: ReliabilitySummary
-    scenes: int
-    mean_dags: float
-    exact_ms: tuple[float, float]
+    pools: tuple[ReliabilityData, ...]
     topk: Mapping[str, TopKFigures]
     mu: Mapping[str, Figures]
     paired: Mapping[str, PairedComparison]
+    known: SolvedCases
     solved: SolvedCases
     selective: Mapping[str, SelectiveRow]
-    pools: tuple[ReliabilityData, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The keys that the command line promises; rates are fractions, null where there is none."""
         tiers = {tier: row for tier, row in self.mu.items() if tier != "Overall"}
         return {
             "shift": self.shift,
-            "missing": {"counted_as": self.missing, "count": self.n_missing},
+            "missing": {"counted_as": self.missing, "count": len(self.cases) - len(self.known.cases)},
             **self.decoders["paper"].to_json(),
-            "relations": asdict(self.relations),
-            "objects": asdict(self.objects),
-            "actions": asdict(self.actions),
+            **{pool.name: asdict(pool.summary) for pool in self.pools},
             "structure": {
-                "scenes": self.scenes,
-                "mean_dags": self.mean_dags,
+                "scenes": len(self.known.cases),
+                "mean_dags": float(self.known.exact.n_graphs.mean()),
                 "mu_positive": {tier: row["positive"] for tier, row in tiers.items()},
                 "mu_mean": {tier: row["mean"] for tier, row in tiers.items()},
                 "topk": {k: found._asdict() for k, found in self.topk.items()},
@@ -123,21 +109,20 @@ class Reproduction:
         return (
             *bench_tables(self.decoders, self.say_missing()),
             self._reliability_table(),
-            diagram_table(self.pools),
+            diagram_table(self.pools[:2]),
             ablation_table(paper, without_dag, earlier or {}),
             conflict_table(self.solved),
             mu_table(self.mu),
             self._paired_table(),
-            topk_table(self.topk, self.mean_dags, self.exact_ms),
+            topk_table(self.topk, self.known.exact),
             selective_table(self.selective),
         )
 
     def say_missing(self) -> str:
         """What the cases without any candidate relation count as, and what that does to the figures."""
-        said = (
-            f"{self.n_missing} of {len(self.cases)} cases have no candidate relation. "
-            f"Here they count as {self.missing}."
-        )
+        n = len(self.cases)
+        said = f"{n - len(self.known.cases)} of {n} cases have no candidate relation. "
+        said += f"Here they count as {self.missing}."
         if self.missing != "unobstructed":
             said += (
                 " The paper's tables count them as unobstructed: --missing unobstructed compares with them."
@@ -145,12 +130,10 @@ class Reproduction:
         return said
 
     def _reliability_table(self) -> Table:
+        names = ("relations, CPOR-Grasp", "objects, CPOR-Grasp", "chosen actions (ours)")
         ours: dict[str, Figures] = {
-            f"{level}, CPOR-Grasp": {f: getattr(found, f) for f in ("ece", "brier", "nll", "auroc")}
-            for level, found in (("relations", self.relations), ("objects", self.objects))
-        }
-        ours["chosen actions (ours)"] = {
-            f: getattr(self.actions, f) for f in ("ece", "brier", "nll", "auroc")
+            name: {f: getattr(pool.summary, f) for f in ("ece", "brier", "nll", "auroc")}
+            for name, pool in zip(names, self.pools, strict=True)
         }
         why = {"relations, CPOR-Grasp": RELATIONS_WHY, "objects, CPOR-Grasp": OBJECTS_WHY}
         missing = "Needs the scores of that model; the authors released none."
@@ -274,35 +257,28 @@ def reproduce_from(
         for case, q in zip(known.cases, known.marginals(exact.scores), strict=True)
         for o in q
     ]
-    pools = (
-        ReliabilityData("relations", scores.p, scores.label),
-        ReliabilityData("objects", np.concatenate(exact.scores), np.array(label)),
-    )
     right = np.array(
         [is_right(a, case.top_objects) for a, case in zip(exact.actions, known.cases, strict=True)]
     )
     mu = dict(zip((case.index for case in known.cases), exact.mu.tolist(), strict=True))
-    topk = {str(k): measure_fixed_k(known.scenes, exact, k) for k in FIXED_K}
-    topk["adaptive"] = measure_adaptive(known.scenes, exact)
     return Reproduction(
         tuple(cases),
         shift,
         missing,
-        len(cases) - len(known.cases),
         {name: evaluate(cases, each, missing) for name, each in predictions.items()},
         predictions,
-        pools[0].summary,
-        pools[1].summary,
-        summarise_reliability(np.array([q.max() for q in exact.scores]), right),
-        len(known.cases),
-        float(exact.n_graphs.mean()),
-        exact.ms,
-        topk,
+        (
+            ReliabilityData("relations", scores.p, scores.label),
+            ReliabilityData("objects", np.concatenate(exact.scores), np.array(label)),
+            ReliabilityData("actions", np.array([q.max() for q in exact.scores]), right),
+        ),
+        {str(k): measure_fixed_k(known.scenes, exact, k) for k in FIXED_K}
+        | {"adaptive": measure_adaptive(known.scenes, exact)},
         mu_by_tier([case.difficulty for case in cases], np.array([mu.get(c.index, 0.0) for c in cases])),
         _compare_actions(cases, known, right),
+        known,
         solved,
         measure_selective(solved, np.random.default_rng(SEED)),
-        pools,
     )
 
 

@@ -20,6 +20,17 @@ class RiskCoverage:
     coverage: Float[np.ndarray, " n"]
     risk: Float[np.ndarray, " n"]
 
+    @property
+    def area(self) -> float:
+        """Area under the curve (AURC): its mean over the n coverages; lower is better."""
+        return float(self.risk.mean())
+
+    @property
+    def captured(self) -> Float[np.ndarray, " n"]:
+        """Share of all loss among the cases not kept; zeros where there is no loss. Shape (n,)."""
+        loss = self.coverage * self.risk
+        return 1.0 - loss / loss[-1] if loss[-1] > 0.0 else np.zeros_like(loss)
+
 
 def risk_coverage(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]) -> RiskCoverage:
     """The risk-coverage curve of a score: keep the most confident first.
@@ -31,16 +42,6 @@ def risk_coverage(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, "
     fair = _most_confident_first(confidence, loss)
     count = np.arange(1, fair.size + 1)
     return RiskCoverage(count / fair.size, np.cumsum(fair) / count)
-
-
-def aurc(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]) -> float:
-    """Area under the risk-coverage curve: its mean over the n coverages; lower is better.
-
-    Args:
-        confidence: Higher is surer. Shape (n,).
-        loss: What each case costs if acted on. Shape (n,).
-    """
-    return float(risk_coverage(confidence, loss).risk.mean())
 
 
 def ecr(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], defer_rate: float) -> float:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:  # needs MuJoCo, and tables are made without it
     from cpor.paper.scenarios import ScenarioSettings
 
 FIRST_SEED = 3_000_000
-"""Seeds of the scenarios; those of the dev split begin at 1,000,000, of the test split at 2,000,000."""
+"""Seed of the first scenario; the tiers begin 1,000 apart.
+
+Those of the dev split begin at 1,000,000, of the test split at 2,000,000.
+"""
 
 REFERENCE: MethodName = "cpor"
 
@@ -164,8 +167,6 @@ def run_robot_table(
     methods: Sequence[MethodName] = METHODS,
     pool: Pool | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-    first_seed: int = FIRST_SEED,
-    known: Sequence[ScenarioRecord] = (),
 ) -> list[ScenarioRecord]:
     """Run every method on the same scenarios; what a file of records holds already is not run again.
 
@@ -178,8 +179,6 @@ def run_robot_table(
         pool: Worker processes (`Pool`); the nodes of a cluster see the model at the same path. None:
             this process.
         progress: Told of each step: what is done, how much of it, out of how much.
-        first_seed: Seed of the first scenario; the tiers begin 1,000 apart.
-        known: Records of another file that hold here too.
 
     Raises:
         InputFileError: The file cannot be written, was made with something else, or another process writes
@@ -190,11 +189,11 @@ def run_robot_table(
     from cpor.paper.scenarios import Job, run_scenario
 
     head = _made_with(settings)
-    seeds = [(tier, first_seed + 1000 * TIERS.index(tier) + k) for k in range(per_tier) for tier in TIERS]
+    seeds = [(tier, FIRST_SEED + 1000 * TIERS.index(tier) + k) for k in range(per_tier) for tier in TIERS]
     wanted = [(*place, method) for place in seeds for method in methods]
     _make_file(out)
     with held_alone(out):
-        done = {(r.tier, r.seed, r.method): r for r in (*known, *_begin(out, head))}
+        done = {(r.tier, r.seed, r.method): r for r in _begin(out, head)}
         missing = {place: tuple(m for m in methods if (*place, m) not in done) for place in seeds}
         jobs = [Job(*place, left, settings) for place, left in missing.items() if left]
         for _, records in (pool or Pool()).do_all(run_scenario, jobs):

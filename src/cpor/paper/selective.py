@@ -7,35 +7,32 @@ curve, and CPOR-Grasp has the highest error capture rate.
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.paper.cases import SolvedCases, image_of
 from cpor.paper.mechanism import object_f1
-from cpor.paper.risk_coverage import RiskCoverage, aurc, ecr, risk_coverage
+from cpor.paper.risk_coverage import RiskCoverage, ecr, risk_coverage
 from cpor.paper.table import Row, Table
 
 DEFER_RATES = (0.1, 0.2, 0.3, 0.5)
 NAMES = {"dag": "exact (DAG)", "no_dag": "no acyclicity", "map": "single MAP"}
 
 
-@dataclass(frozen=True, eq=False)
-class SelectiveRow:
+class SelectiveRow(NamedTuple):
     """One way to score objects.
 
     Attributes:
         forced_f1: Object F1 where every case is acted on.
         forced_ci: Its interval, images resampled.
-        aurc: Area under the risk-coverage curve of 1 - F1; lower is better.
         ecr: Error capture rate by defer rate; deferring at random gives the defer rate itself.
-        curve: The risk-coverage curve.
+        curve: The risk-coverage curve of 1 - F1.
     """
 
     forced_f1: float
     forced_ci: Interval
-    aurc: float
     ecr: Mapping[float, float]
     curve: RiskCoverage
 
@@ -50,7 +47,6 @@ def measure_selective(solved: SolvedCases, rng: np.random.Generator) -> dict[str
         rows[name] = SelectiveRow(
             float(f1.mean()),
             bootstrap_mean(f1, images, rng),
-            aurc(confidence, loss),
             {d: ecr(confidence, loss, d) for d in DEFER_RATES},
             risk_coverage(confidence, loss),
         )
@@ -62,18 +58,19 @@ def selective_table(rows: Mapping[str, SelectiveRow]) -> Table:
     ours = [
         Row(
             NAMES[name],
-            {"forced_f1": row.forced_f1, "aurc": row.aurc}
+            {"forced_f1": row.forced_f1, "aurc": row.curve.area}
             | {f"ecr_{rate:g}": caught for rate, caught in row.ecr.items()},
             {},
             ci={"forced_f1": row.forced_ci},
         )
         for name, row in rows.items()
     ]
-    best = min(rows, key=lambda name: rows[name].aurc)
+    best = min(rows, key=lambda name: rows[name].curve.area)
     holds = all(rows["dag"].ecr[d] >= max(row.ecr[d] for row in rows.values()) for d in DEFER_RATES)
     most = {d: max(rows, key=lambda name, d=d: rows[name].ecr[d]) for d in DEFER_RATES}  # type: ignore[misc]
     notes = [
-        f"Claim: acyclicity lowers AURC. Here the least area has: {NAMES[best]}, {rows[best].aurc:.4f}.",
+        "Claim: acyclicity lowers AURC. "
+        f"Here the least area has: {NAMES[best]}, {rows[best].curve.area:.4f}.",
         "Claim: CPOR-Grasp has the highest error capture rate. Here it "
         + ("does." if holds else f"does not: {_say(most)}."),
         "ECR D: share of the forced error that deferring the share D of cases removes. The paper prints no "
@@ -88,9 +85,8 @@ def curves_csv(rows: Mapping[str, SelectiveRow]) -> str:
     out = csv.writer(text, lineterminator="\n")
     out.writerow(("model", "coverage", "risk", "ecr"))
     for name, row in rows.items():
-        whole = row.curve.risk[-1]
-        for c, risk in zip(row.curve.coverage.tolist(), row.curve.risk.tolist(), strict=True):
-            out.writerow((name, f"{c:.6f}", f"{risk:.6f}", f"{1.0 - c * risk / whole:.6f}" if whole else ""))
+        columns = (row.curve.coverage, row.curve.risk, row.curve.captured)
+        out.writerows((name, *(f"{value:.6f}" for value in point)) for point in zip(*columns, strict=True))
     return text.getvalue()
 
 

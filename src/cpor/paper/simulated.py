@@ -6,7 +6,6 @@ occlusion, which UNOBench labels, and the tier is the paper's: longest path of 1
 label says whether the relation holds; in the released log it says whether it lies on the target's paths.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -76,7 +75,7 @@ def to_benchmark(logged: Sequence[LoggedCase], occlusion_only: bool = True) -> B
         if is_cyclic(chain):
             n_cyclic += 1
             continue
-        paths = maximal_paths(target, blockers_of(chain))
+        paths = maximal_paths(target, chain)
         depth = min(max(map(len, paths)), len(TIERS))
         index = len(cases)
         cases.append(
@@ -109,14 +108,6 @@ def to_benchmark(logged: Sequence[LoggedCase], occlusion_only: bool = True) -> B
         dict(zip(SOURCE_COLUMNS, table[[3, 5, 6, 7]], strict=True)),
     )
     return Benchmark(tuple(cases), scores, n_lost, n_cyclic)
-
-
-def blockers_of(chain: Iterable[BlockedBy]) -> dict[int, list[int]]:
-    """What obstructs each object."""
-    blockers: dict[int, list[int]] = defaultdict(list)
-    for blocked, blocker in chain:
-        blockers[blocked].append(blocker)
-    return blockers
 
 
 def is_cyclic(chain: Iterable[BlockedBy]) -> bool:

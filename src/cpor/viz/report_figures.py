@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from cpor.learn.reliability import ece
+from cpor.paper.risk_coverage import RiskCoverage
 from cpor.paper.runs.record import CaseRecord
 from cpor.paper.runs.report import (
-    SelectiveCurve,
     SizeCost,
     best_scores,
     cost_by_size,
@@ -55,7 +55,7 @@ def reliability_figure(
     return title, caption, reliability_plot(title, score, right).render()
 
 
-def risk_figure(curve: SelectiveCurve) -> ReportFigure:
+def risk_figure(curve: RiskCoverage) -> ReportFigure:
     """Error rate by coverage, the surest first."""
     title = "Risk and coverage"
     # Of the first few cases a rate says little; it must not stretch the axis.
@@ -73,7 +73,7 @@ def risk_figure(curve: SelectiveCurve) -> ReportFigure:
     return title, caption, plot.render()
 
 
-def capture_figure(curve: SelectiveCurve) -> ReportFigure:
+def capture_figure(curve: RiskCoverage) -> ReportFigure:
     """Share of errors avoided by the share deferred."""
     title = "Error capture"
     plot = Plot(title, "share deferred, the least sure first", "share of errors avoided")

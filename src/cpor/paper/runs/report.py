@@ -13,7 +13,7 @@ from cpor.decision import WHY_DEFERRED
 from cpor.learn.bootstrap import Interval
 from cpor.learn.reliability import summarise_reliability
 from cpor.paper.means import WilsonRate, mean_of
-from cpor.paper.risk_coverage import aurc, risk_coverage
+from cpor.paper.risk_coverage import RiskCoverage, risk_coverage
 from cpor.paper.runs.folder import RunHeader, read_run_folder
 from cpor.paper.runs.record import CaseRecord
 
@@ -80,32 +80,9 @@ def best_scores(
     return np.array(scores, np.float64), np.array(right, np.bool_)
 
 
-@dataclass(frozen=True, eq=False)
-class SelectiveCurve:
-    """What acting on the surest cases only would bring.
-
-    Attributes:
-        coverage: Share of cases acted on. Shape (n,).
-        risk: Share of wrong ones among them. Shape (n,).
-        captured: Share of all wrong ones among the cases not acted on; zeros where none is wrong. Shape (n,).
-        area: Area under risk over coverage (AURC).
-    """
-
-    coverage: Float[np.ndarray, " n"]
-    risk: Float[np.ndarray, " n"]
-    captured: Float[np.ndarray, " n"]
-    area: float
-
-
-def selective_curve(score: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> SelectiveCurve | None:
-    """Risk and captured errors by coverage, the surest first. None of nothing."""
-    if score.size == 0:
-        return None
-    loss = np.where(right, 0.0, 1.0)
-    curve = risk_coverage(score, loss)
-    errors = curve.coverage * curve.risk
-    captured = 1.0 - errors / errors[-1] if errors[-1] > 0.0 else np.zeros_like(errors)
-    return SelectiveCurve(curve.coverage, curve.risk, captured, aurc(score, loss))
+def selective_curve(score: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> RiskCoverage | None:
+    """What acting on the surest cases only would bring, by share of wrong actions. None of nothing."""
+    return risk_coverage(score, np.where(right, 0.0, 1.0)) if score.size else None
 
 
 @dataclass(frozen=True)
