@@ -18,14 +18,14 @@ def rectangle(top, left, bottom, right, shape=SHAPE):
     return mask
 
 
-def crops(*masks):
-    return [MaskCrop.from_mask(mask) for mask in masks]
-
-
 def figures(*qualities):
     """Means over frames and objects."""
     named = [(str(k), quality) for k, quality in enumerate(qualities)]
     return {name: each.value for name, each in measure_masks(named, np.random.default_rng(0)).items()}
+
+
+def list_of(*masks):
+    return list(masks)
 
 
 def scene_of(visible, amodal=None, occluded=None):
@@ -46,8 +46,8 @@ def scene_of(visible, amodal=None, occluded=None):
 
 def test_overlap_by_hand():
     # 10 x 10 found as 10 x 8 of it and 10 x 2 beside it; a second one is missed; a third is nothing.
-    true = crops(rectangle(0, 0, 10, 10), rectangle(20, 20, 30, 30))
-    found = crops(rectangle(0, 2, 10, 12), rectangle(35, 50, 39, 55))
+    true = list_of(rectangle(0, 0, 10, 10), rectangle(20, 20, 30, 30))
+    found = list_of(rectangle(0, 2, 10, 12), rectangle(35, 50, 39, 55))
     quality = mask_quality(found, true, SHAPE)
     p, r = 80 / 120, 80 / 200
     assert quality.overlap == pytest.approx(Prf(p, r, 2 * p * r / (p + r)))
@@ -55,15 +55,15 @@ def test_overlap_by_hand():
 
 
 def test_f_75_needs_more_than_three_quarters():
-    true = crops(rectangle(0, 0, 10, 40))
-    assert mask_quality(crops(rectangle(0, 0, 10, 24)), true, SHAPE).f_75 == 0.0  # F = 480 / 640
-    assert mask_quality(crops(rectangle(0, 0, 10, 25)), true, SHAPE).f_75 == 1.0
+    true = list_of(rectangle(0, 0, 10, 40))
+    assert mask_quality(list_of(rectangle(0, 0, 10, 24)), true, SHAPE).f_75 == 0.0  # F = 480 / 640
+    assert mask_quality(list_of(rectangle(0, 0, 10, 25)), true, SHAPE).f_75 == 1.0
 
 
 def test_boundary_by_hand():
     # The rim of a 10 x 10 square has 36 pixels. The diagonal of 40 x 60 is 72.1 px, so that the tolerance
     # rounds up to 1 px; the square is found 3 px beside its place.
-    true, found = crops(rectangle(10, 10, 20, 20)), crops(rectangle(10, 13, 20, 23))
+    true, found = list_of(rectangle(10, 10, 20, 20)), list_of(rectangle(10, 13, 20, 23))
     quality = mask_quality(found, true, SHAPE)
     rim_t = [(r, c) for r in range(10, 20) for c in range(10, 20) if r in (10, 19) or c in (10, 19)]
     rim_p = [(r, c + 3) for r, c in rim_t]
@@ -73,15 +73,15 @@ def test_boundary_by_hand():
 
 
 def test_the_border_of_the_image_is_no_boundary():
-    whole = crops(np.ones(SHAPE, dtype=bool))
-    left = crops(rectangle(0, 0, 40, 30))
+    whole = list_of(np.ones(SHAPE, dtype=bool))
+    left = list_of(rectangle(0, 0, 40, 30))
     # Only the right side of the left half is a boundary: 40 px, and the whole image has none.
     assert mask_quality(left, left, SHAPE).boundary == Prf(1.0, 1.0, 1.0)
     assert mask_quality(left, whole, SHAPE).boundary == Prf(0.0, 0.0, 0.0)
 
 
 def test_nothing_there_and_nothing_found():
-    one = crops(rectangle(0, 0, 5, 5))
+    one = list_of(rectangle(0, 0, 5, 5))
     assert mask_quality([], [], SHAPE).overlap == Prf(1.0, 1.0, 1.0)
     assert mask_quality(one, [], SHAPE).overlap == Prf(0.0, 1.0, 0.0)
     missed = mask_quality([], one, SHAPE)
@@ -89,9 +89,9 @@ def test_nothing_there_and_nothing_found():
 
 
 def test_assignment_is_the_best_of_all_and_not_greedy():
-    true = crops(rectangle(0, 0, 10, 20), rectangle(0, 20, 10, 30))
+    true = list_of(rectangle(0, 0, 10, 20), rectangle(0, 20, 10, 30))
     # The first found mask overlaps both; only with the second true one left to it is the other matched too.
-    found = crops(rectangle(0, 8, 10, 30), rectangle(0, 0, 10, 12))
+    found = list_of(rectangle(0, 8, 10, 30), rectangle(0, 0, 10, 12))
     shared = intersections(found, true)
     f = 2 * shared / (np.array([[220], [120]]) + np.array([[200, 100]]))
     assert f[0, 0] == pytest.approx(240 / 420) and f[0, 1] == pytest.approx(200 / 320)
@@ -104,7 +104,7 @@ def test_shared_pixels_agree_with_whole_masks(rng):
         mask[: rng.integers(10), :] = False
         mask[:, rng.integers(30, 60) :] = False
     want = [[(m & n).sum() for n in b] for m in a]
-    assert intersections(crops(*a), crops(*b)).tolist() == want
+    assert intersections(list_of(*a), list_of(*b)).tolist() == want
 
 
 def test_amodal_invisible_and_flags_by_hand():
@@ -175,7 +175,7 @@ def test_boundary_agrees_with_dilated_images(rng):
     for _ in range(10):
         true = ndimage.gaussian_filter(rng.standard_normal((120, 160)), 9) > 0.02
         found = np.roll(true, rng.integers(-4, 5, 2), axis=(0, 1))
-        quality = mask_quality(crops(found), crops(true), true.shape, tolerance=0.01)
+        quality = mask_quality(list_of(found), list_of(true), true.shape, tolerance=0.01)
         assert quality.boundary[:2] == pytest.approx(boundary_by_dilation(found, true, 2))
 
 

@@ -10,17 +10,17 @@ c a predicted mask, g(c) its true one, D dilation, sums over assigned pairs abov
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from scipy import ndimage
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
 from cpor.errors import InvalidSceneError
 from cpor.paper.means import Mean, mean_of
-from cpor.scene import MaskCrop, Scene
+from cpor.scene import Scene
 
 BOUNDARY_TOLERANCE = 0.003
 """Boundaries agree within this share of the image's diagonal, rounded up to pixels, as in the benchmarks."""
@@ -35,8 +35,6 @@ MUCH_HIDDEN = 0.15
 """Share hidden from which amodal masks are reported by themselves."""
 
 KINDS = ("visible", "amodal", "invisible")
-
-_EMPTY = MaskCrop(0, 0, np.zeros((0, 0), dtype=bool))
 
 
 class Prf(NamedTuple):
@@ -103,27 +101,19 @@ class FrameQuality:
     n_much_hidden: int
 
 
-def intersections(a: Sequence[MaskCrop], b: Sequence[MaskCrop]) -> Int64[np.ndarray, "n m"]:
+Mask: TypeAlias = Bool[np.ndarray, "h w"]
+"""A mask of the whole image."""
+
+
+def intersections(a: Sequence[Mask], b: Sequence[Mask]) -> Int64[np.ndarray, "n m"]:
     """Number of pixels that each mask of one list shares with each of the other. Shape (n, m)."""
-    out = np.zeros((len(a), len(b)), dtype=np.int64)
-    spans_a, spans_b = _spans(a), _spans(b)
-    if not out.size:
-        return out
-    low = np.maximum(spans_a[:, None, :2], spans_b[None, :, :2])
-    high = np.minimum(spans_a[:, None, 2:], spans_b[None, :, 2:])
-    for i, j in np.argwhere((low < high).all(axis=-1)):
-        (top, left), (bottom, right) = low[i, j], high[i, j]
-        parts = [
-            each.pixels[top - each.top : bottom - each.top, left - each.left : right - each.left]
-            for each in (a[i], b[j])
-        ]
-        out[i, j] = np.count_nonzero(parts[0] & parts[1])
-    return out
+    shared = [[np.count_nonzero(mask & other) for other in b] for mask in a]
+    return np.array(shared, np.int64).reshape(len(a), len(b))
 
 
 def mask_quality(
-    predicted: Sequence[MaskCrop],
-    true: Sequence[MaskCrop],
+    predicted: Sequence[Mask],
+    true: Sequence[Mask],
     shape: tuple[int, int],
     tolerance: float = BOUNDARY_TOLERANCE,
 ) -> MaskQuality:
@@ -149,7 +139,7 @@ def mask_quality(
     overlap = _prf(shared[rows, cols].sum(), area_p.sum(), shared[rows, cols].sum(), area_t.sum())
 
     radius = float(np.ceil(tolerance * np.hypot(*shape)))
-    rims_p, rims_t = ([_rim(each, shape) for each in masks] for masks in (predicted, true))
+    rims_p, rims_t = ([_rim(each) for each in masks] for masks in (predicted, true))
     pairs = [(i, j) for i, j in zip(rows.tolist(), cols.tolist(), strict=True) if shared[i, j]]
     near_p = sum(_count_near(rims_p[i], rims_t[j], radius) for i, j in pairs)
     near_t = sum(_count_near(rims_t[j], rims_p[i], radius) for i, j in pairs)
@@ -166,19 +156,19 @@ def frame_quality(predicted: Scene, true: Scene) -> FrameQuality:
     shape = true.observation.shape
     if predicted.visible_ids is None or true.visible_ids is None or predicted.observation.shape != shape:
         raise InvalidSceneError("both scenes need visible masks of the same size to be compared")
-    shown_p, shown_t = visible_crops(predicted), visible_crops(true)
-    amodal_t = _amodal_crops(true, shown_t)
+    shown_p, shown_t = _visible(predicted), _visible(true)
+    amodal_t = _amodal(true, shown_t)
     visible = mask_quality(list(shown_p.values()), list(shown_t.values()), shape)
     pairs = _assign(shown_p, shown_t)
     if amodal_t is None:
         found = tuple(Match(p, t, iou) for p, t, iou in pairs)
         return FrameQuality(len(shown_p), len(shown_t), visible, None, None, found, 0)
-    amodal_p = _amodal_crops(predicted, shown_p, missing=_EMPTY) or {}
+    amodal_p = _amodal(predicted, shown_p, missing=np.zeros(shape, np.bool_)) or {}
     hidden_p, hidden_t = (
-        {k: _difference(amodal[k], shown[k]) for k in shown}
+        {k: amodal[k] & ~shown[k] for k in shown}
         for amodal, shown in ((amodal_p, shown_p), (amodal_t, shown_t))
     )
-    share = {k: int(hidden_t[k].pixels.sum()) / max(1, int(amodal_t[k].pixels.sum())) for k in shown_t}
+    share = {k: int(hidden_t[k].sum()) / max(1, int(amodal_t[k].sum())) for k in shown_t}
     flags = {o.id: o.occluded for o in predicted.objects}
     matches = tuple(
         Match(
@@ -256,29 +246,24 @@ def _of_objects(quality: FrameQuality) -> Iterator[tuple[str, float | None]]:
         yield "amodal_iou_much_hidden_all", 0.0
 
 
-def visible_crops(scene: Scene) -> dict[int, MaskCrop]:
+def _visible(scene: Scene) -> dict[int, Mask]:
     """Visible masks by id, of the objects that show."""
-    if scene.visible_ids is None or not scene.objects:
-        return {}
-    boxes = ndimage.find_objects(scene.visible_ids, max_label=scene.objects[-1].id)
-    return {
-        k: MaskCrop(box[0].start, box[1].start, scene.visible_ids[box] == k)
-        for k in scene.ids
-        if (box := boxes[k - 1]) is not None
+    masks = {k: np.asarray(scene.visible_ids == k) for k in scene.ids}
+    return {k: mask for k, mask in masks.items() if mask.any()}
+
+
+def _amodal(scene: Scene, shown: dict[int, Mask], missing: Mask | None = None) -> dict[int, Mask] | None:
+    """Amodal masks of the objects that show; None where one has none and there is no stand-in for it."""
+    masks = {
+        o.id: missing if o.amodal is None else o.amodal.to_mask(scene.observation.shape)
+        for o in scene.objects
+        if o.id in shown
     }
+    known = {k: mask for k, mask in masks.items() if mask is not None}
+    return known if len(known) == len(masks) else None
 
 
-def _amodal_crops(
-    scene: Scene, shown: dict[int, MaskCrop], missing: MaskCrop | None = None
-) -> dict[int, MaskCrop] | None:
-    """Amodal masks of the objects that show; None where the scene has none at all and none may be missing."""
-    amodal = {o.id: o.amodal for o in scene.objects if o.id in shown}
-    if missing is None and any(each is None for each in amodal.values()):
-        return None
-    return {k: each if each is not None else missing or _EMPTY for k, each in amodal.items()}
-
-
-def _assign(a: dict[int, MaskCrop], b: dict[int, MaskCrop]) -> list[tuple[int, int, float]]:
+def _assign(a: dict[int, Mask], b: dict[int, Mask]) -> list[tuple[int, int, float]]:
     """Ids and IoU of the pairs that together overlap best, as far as each reaches `DETECTED_IOU`."""
     iou = _ious(list(a.values()), list(b.values()))
     rows, cols = linear_sum_assignment(iou, maximize=True)
@@ -290,58 +275,26 @@ def _assign(a: dict[int, MaskCrop], b: dict[int, MaskCrop]) -> list[tuple[int, i
     ]
 
 
-def _ious(a: Sequence[MaskCrop], b: Sequence[MaskCrop]) -> Float[np.ndarray, "n m"]:
+def _ious(a: Sequence[Mask], b: Sequence[Mask]) -> Float[np.ndarray, "n m"]:
     shared = intersections(a, b)
     return np.asarray(shared / np.maximum(_areas(a)[:, None] + _areas(b)[None, :] - shared, 1))
 
 
-def _iou(a: MaskCrop, b: MaskCrop) -> float:
+def _iou(a: Mask, b: Mask) -> float:
     return float(_ious([a], [b])[0, 0])
 
 
-def _areas(masks: Sequence[MaskCrop]) -> Int64[np.ndarray, " n"]:
-    return np.array([np.count_nonzero(each.pixels) for each in masks], dtype=np.int64)
+def _areas(masks: Sequence[Mask]) -> Int64[np.ndarray, " n"]:
+    return np.array([np.count_nonzero(each) for each in masks], dtype=np.int64)
 
 
-def _spans(masks: Sequence[MaskCrop]) -> Int64[np.ndarray, "n 4"]:
-    rows = [(m.top, m.left, m.top + m.pixels.shape[0], m.left + m.pixels.shape[1]) for m in masks]
-    return np.array(rows, dtype=np.int64).reshape(-1, 4)
+def _not_empty(masks: dict[int, Mask]) -> list[Mask]:
+    return [each for each in masks.values() if each.any()]
 
 
-def _not_empty(masks: dict[int, MaskCrop]) -> list[MaskCrop]:
-    return [each for each in masks.values() if each.pixels.any()]
-
-
-def _difference(a: MaskCrop, b: MaskCrop) -> MaskCrop:
-    """What of `a` is not in `b`, which may reach beyond it."""
-    pixels = a.pixels.copy()
-    top, left = max(a.top, b.top), max(a.left, b.left)
-    bottom = min(a.top + a.pixels.shape[0], b.top + b.pixels.shape[0])
-    right = min(a.left + a.pixels.shape[1], b.left + b.pixels.shape[1])
-    if top < bottom and left < right:
-        pixels[top - a.top : bottom - a.top, left - a.left : right - a.left] &= ~b.pixels[
-            top - b.top : bottom - b.top, left - b.left : right - b.left
-        ]
-    return MaskCrop(a.top, a.left, pixels)
-
-
-def _rim(mask: MaskCrop, shape: tuple[int, int]) -> Int64[np.ndarray, "n 2"]:
+def _rim(mask: Mask) -> Int64[np.ndarray, "n 2"]:
     """Row and column of the pixels of a mask beside one that is not of it; the image's border makes none."""
-    m = mask.pixels
-    inner = m.copy()
-    inner[1:] &= m[:-1]
-    inner[:-1] &= m[1:]
-    inner[:, 1:] &= m[:, :-1]
-    inner[:, :-1] &= m[:, 1:]
-    if mask.top > 0:
-        inner[:1] = False
-    if mask.top + m.shape[0] < shape[0]:
-        inner[-1:] = False
-    if mask.left > 0:
-        inner[:, :1] = False
-    if mask.left + m.shape[1] < shape[1]:
-        inner[:, -1:] = False
-    return np.add(np.argwhere(m & ~inner), (mask.top, mask.left))
+    return np.argwhere(mask & ~ndimage.binary_erosion(mask, border_value=1))
 
 
 def _count_near(a: Int64[np.ndarray, "n 2"], b: Int64[np.ndarray, "m 2"], radius: float) -> int:
