@@ -27,7 +27,7 @@ from cpor.words.grounding_answers import (
 
 if TYPE_CHECKING:  # a file of probabilities is decided on without loading what looks at pictures
     from cpor.gate.check import Check
-    from cpor.perception.object_list import ListedObject
+    from cpor.perception.segmenter import ListedObject
     from cpor.pipeline import PairBeliefs
     from cpor.scene import BlockedBy, Scene, SemanticScores, Sources
     from cpor.tracking.memory import Memory
@@ -130,7 +130,7 @@ class View:
     @cached_property
     def objects(self) -> "tuple[ListedObject, ...]":
         """The objects as other programs want them; looked up once."""
-        from cpor.perception.object_list import list_objects
+        from cpor.perception.segmenter import list_objects
 
         return tuple(list_objects(self.scene))
 

@@ -102,7 +102,7 @@ class Promise:
 
 
 class ObjectRecord(RecordPart):
-    """See `cpor.perception.object_list.ListedObject`; lengths in pixels of the picture."""
+    """See `cpor.perception.segmenter.ListedObject`; lengths in pixels of the picture."""
 
     id: int
     name: str | None

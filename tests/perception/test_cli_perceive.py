@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from cpor.cli import perceive as cli_perceive
 from cpor.errors import CporError
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
-from cpor.perception.object_list import list_objects
+from cpor.perception.segmenter import list_objects
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 
 SHAPE = (240, 320)

@@ -4,7 +4,7 @@ import numpy as np
 from words.test_grounding import box, disk, make_scene
 
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
-from cpor.perception.object_list import list_objects
+from cpor.perception.segmenter import list_objects
 from cpor.viz.words import namer
 from cpor.words.appearance import Appearance
 from cpor.words.colours import COLOURS

@@ -50,7 +50,7 @@ def read_line(question: str) -> str:
 
 def ask_back(answer: "Answer", on_terminal: bool = False) -> str:
     """The open question of an answer, the objects it may mean, and how to reply."""
-    from cpor.perception.object_list import list_objects
+    from cpor.perception.segmenter import list_objects
     from cpor.viz.words import namer, say_why
 
     assert answer.view is not None

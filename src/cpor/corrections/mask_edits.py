@@ -82,12 +82,8 @@ def merge_objects(scene: Scene, labels: Sequence[int]) -> Scene:
         raise CorrectionError("one object cannot be merged; name two or more")
     by_id = {o.id: o for o in scene.objects}
     ids = np.where(np.isin(_ids(scene), parts), parts[0], _ids(scene)).astype(np.int32)
-    amodal: MaskCrop | None = None
-    if all(_has_amodal(by_id[label]) for label in parts):
-        union = np.zeros(ids.shape, np.bool_)
-        for label in parts:
-            union |= _amodal(by_id[label]).to_mask(ids.shape)
-        amodal = MaskCrop.from_mask(union)
+    known = [crop.to_mask(ids.shape) for label in parts if (crop := _whole(by_id[label])) is not None]
+    amodal = MaskCrop.from_mask(np.any(known, axis=0)) if len(known) == len(parts) else None
     whole = replace(by_id[parts[0]], amodal=amodal, score=None, occluded=None)
     return _repaint(scene, ids, [whole, *(o for o in scene.objects if o.id not in parts)])
 
@@ -146,20 +142,16 @@ def _check_inside(scene: Scene, point: PixelPoint) -> None:
         )
 
 
-def _has_amodal(o: DetectedObject) -> bool:
-    return o.amodal is not None and bool(o.amodal.pixels.any())
-
-
-def _amodal(o: DetectedObject) -> MaskCrop:
-    assert o.amodal is not None
-    return o.amodal
+def _whole(o: DetectedObject) -> MaskCrop | None:
+    """The amodal mask of an object; None where it is empty or not known."""
+    return o.amodal if o.amodal is not None and o.amodal.pixels.any() else None
 
 
 def _without(o: DetectedObject, pixels: Bool[np.ndarray, "h w"]) -> DetectedObject:
     """The object without these pixels in its hidden part either."""
-    if not _has_amodal(o):
+    if (whole := _whole(o)) is None:
         return o
-    return replace(o, amodal=MaskCrop.from_mask(_amodal(o).to_mask(pixels.shape) & ~pixels))
+    return replace(o, amodal=MaskCrop.from_mask(whole.to_mask(pixels.shape) & ~pixels))
 
 
 def _changed(
@@ -175,9 +167,9 @@ def _changed(
         ids[mask] = label
         if label not in scene.ids:
             objects[label] = replace(objects[label], amodal=_guess_whole(scene, ids, label))
-        elif _has_amodal(mine := objects[label]):
-            whole = _amodal(mine).to_mask(ids.shape) | (ids == label)
-            objects[label] = replace(mine, amodal=MaskCrop.from_mask(whole))
+        elif (whole := _whole(objects[label])) is not None:
+            mask = whole.to_mask(ids.shape) | (ids == label)
+            objects[label] = replace(objects[label], amodal=MaskCrop.from_mask(mask))
     return _repaint(scene, ids, objects.values())
 
 

@@ -6,33 +6,18 @@ an object a name is not overruled by a model.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from cpor.scene import Scene
 from cpor.semantics.matching import NumberedMarks
-from cpor.semantics.reply_parser import objects_with
+from cpor.semantics.reply_parser import list_schema, objects_with
 from cpor.semantics.scorer import Spent
 from cpor.semantics.words_question import object_line, plain
 
 LONGEST_NAME = 30
 """A longer name is none. [characters]"""
 
-NAMES_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "names": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"object": {"type": "integer"}, "name": {"type": "string"}},
-                "required": ["object", "name"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["names"],
-    "additionalProperties": False,
-}
+NAMES_SCHEMA = list_schema("names", object="integer", name="string")
 
 NAMES_SYSTEM = (
     "You look at photographs of cluttered objects for a robot. You say what each object is, as a person "

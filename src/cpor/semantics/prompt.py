@@ -1,33 +1,14 @@
 """What a model is asked: all pairs of a scene at once with a rubric, or one pair with yes or no."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from cpor.evidence import GeometricEvidence, PairState
 from cpor.scene import BlockedBy, Scene
+from cpor.semantics.reply_parser import list_schema
 
-RELATIONS_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "relations": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "blocked": {"type": "integer"},
-                    "blocker": {"type": "integer"},
-                    "probability": {"type": "integer"},
-                },
-                "required": ["blocked", "blocker", "probability"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["relations"],
-    "additionalProperties": False,
-}
+RELATIONS_SCHEMA = list_schema("relations", blocked="integer", blocker="integer", probability="integer")
 """What a reply about a scene looks like. Ranges are checked on reading: not every server takes them."""
 
 SYSTEM = (

@@ -96,6 +96,22 @@ def _probability(value: object) -> float | None:
     return float(value) if 0.0 <= value <= 100.0 else None
 
 
+def list_schema(name: str, /, **fields: str) -> Mapping[str, Any]:
+    """JSON schema of a reply that holds one list: its name, the fields of its entries and their types."""
+    entry = {
+        "type": "object",
+        "properties": {field: {"type": kind} for field, kind in fields.items()},
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": entry}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
 def objects_with(text: str, fields: tuple[str, ...]) -> list[dict[str, Any]]:
     """Every whole JSON object in a reply that has one of some fields, wherever it stands.
 

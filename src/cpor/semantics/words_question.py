@@ -7,33 +7,17 @@ length, and whatever they make a model say, a reply can name objects of the scen
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cpor.scene import Scene
 from cpor.semantics.matching import NumberedMarks
-from cpor.semantics.reply_parser import objects_with
+from cpor.semantics.reply_parser import list_schema, objects_with
 
 LONGEST_REQUEST = 300
 """A longer request is not sent; cut, it might mean another object. [characters]"""
 
 _LONGEST_NAME = 80  # of an object; the rest would only say it again
 
-WORDS_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "objects": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"object": {"type": "integer"}, "fit": {"type": "number"}},
-                "required": ["object", "fit"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["objects"],
-    "additionalProperties": False,
-}
+WORDS_SCHEMA = list_schema("objects", object="integer", fit="number")
 """What a reply looks like. Ranges are checked on reading: not every server takes them."""
 
 WORDS_SYSTEM = (

@@ -24,7 +24,7 @@ from jaxtyping import Float, UInt8
 from cpor.decision import Decision, Defer
 from cpor.errors import InputFileError, InvalidSettingError, MissingExtraError
 from cpor.io.images import encode_png
-from cpor.perception.object_list import list_objects
+from cpor.perception.segmenter import list_objects
 from cpor.pipeline import UNSEEN
 from cpor.robot.cycle import Cycle, Ended
 from cpor.scene import Observation, Scene

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cpor.perception.object_list import ListedObject, list_objects
+from cpor.perception.segmenter import ListedObject, list_objects
 from cpor.scene import Scene
 from cpor.serve.api.answered import ObjectMessage
 from cpor.serve.api.asked import Point
