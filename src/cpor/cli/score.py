@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cpor.scene import Scene
-    from cpor.semantics.scorer import ScoredPairs
+    from cpor.semantics.scorer import RelationScorer, ScoredPairs
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,18 +45,10 @@ def score(
     from cpor.io.whole_files import write_bytes
     from cpor.scene import BlockedBy
     from cpor.semantics.badges import draw_marks
-    from cpor.semantics.replay import record as recorded
-    from cpor.semantics.scorer_registry import find_config, make_scorer
 
     _require_scene_folder(scene)
     found = read_input(scene)[0]
-    config = find_config(scorer)
-    changes: dict[str, object] = {} if cache else {"cache": False}
-    if calls is not None:
-        changes["budget"] = config.budget.model_copy(update={"calls": calls})
-    asked = make_scorer(config.model_copy(update=changes))
-    if record is not None:
-        asked = recorded(asked, record)
+    asked = _make_scorer(scorer, calls, cache, record)
     goal = out or scene / "scores.json"
     if goal.is_dir() or not goal.parent.is_dir():  # found out before anything is asked, and paid for
         raise InvalidSettingError(f"cannot write {goal}; choose a file in a folder that exists, with --out")
@@ -86,6 +78,19 @@ def score(
         _print_spent(said, goal)
     if in_vain:
         raise typer.Exit(1)
+
+
+def _make_scorer(name: str, calls: int | None, cache: bool, record: Path | None) -> "RelationScorer":
+    """The scorer, with the budget and the memory that the options say."""
+    from cpor.semantics.replay import record as recorded
+    from cpor.semantics.scorer_registry import find_config, make_scorer
+
+    config = find_config(name)
+    changes: dict[str, object] = {} if cache else {"cache": False}
+    if calls is not None:
+        changes["budget"] = config.budget.model_copy(update={"calls": calls})
+    asked = make_scorer(config.model_copy(update=changes))
+    return asked if record is None else recorded(asked, record)
 
 
 def _require_scene_folder(scene: Path) -> None:
