@@ -130,7 +130,10 @@ def test_plans_with_missing_answers_have_the_range_of_all_corners(rng):
             p[tuple(missing.T)] = values
             corners.append(plan_validity(enumerate_dags(scene.replace_p(p)), order))
         assert found.p_valid_range == pytest.approx((min(corners), max(corners)), abs=1e-7)
-        assert found.p_valid == found.p_valid_range[0]
+        p[tuple(missing.T)] = 0.5
+        expected = plan_validity(enumerate_dags(scene.replace_p(p)), order)
+        assert found.p_valid == pytest.approx(expected, abs=1e-9)
+        assert found.value == pytest.approx(-0.05 * len(found.steps) - 1.0 + found.p_valid_range[0])
         ranges += max(corners) > min(corners) + 0.01
     assert ranges > 5
 
@@ -153,7 +156,7 @@ def test_bounds_from_retained_graphs_hold_the_exact_validity(rng, monkeypatch):
         truth = plan_validity(enumerate_dags(scene), order)
         monkeypatch.setattr(plan_module._Events, "_mass", lambda self, p: None)
         monkeypatch.setattr(plan_module, "_GRAPHS", 5)
-        low, high = plan_module._Events(scene).range(plan_module._forbidden(scene, order[:-1]))
+        low, high = plan_module._Events(scene, scene).range(plan_module._forbidden(scene, order[:-1]))
         monkeypatch.undo()
         assert low - 1e-12 <= truth <= high + 1e-12
 
