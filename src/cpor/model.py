@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
-from cpor.decision import MOST_MU, Defer
+from cpor.decision import MOST_MU, Decision, Defer
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind
 from cpor.evidence.source import Source, sources_of_model
@@ -19,15 +19,14 @@ from cpor.learn.control import RiskPromise
 from cpor.learn.coverage import CandidateCoverage
 from cpor.learn.drift import DriftReport, check_drift
 from cpor.learn.gated import GatedFusion, Guard
-from cpor.learn.isotonic import IsotonicCalibrator
-from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.logistic import Calibrator, LogisticCalibrator
 from cpor.learn.modes import DEFAULT_MODE, Mode, ModeFigures, mode_tau, percent
 from cpor.learn.unseen import UnseenCalibrator
 from cpor.learn.versioned import VersionedModel
-from cpor.pipeline import UNSEEN, PairBeliefs, Pipeline, PipelineResult, measure_with
+from cpor.pipeline import UNSEEN, PairBeliefs, Pipeline, measure_with
 from cpor.truth import TruthKind
 
-PairCalibration = Annotated[LogisticCalibrator | IsotonicCalibrator, Field(discriminator="kind")]
+PairCalibration = Annotated[Calibrator, Field(discriminator="kind")]
 
 _BUNDLED = Path(__file__).parent / "models"
 
@@ -251,12 +250,15 @@ class FittedModel(VersionedModel):
         )
 
     def check_drift(
-        self, results: Sequence[PipelineResult | None], rng: np.random.Generator, level: float = 0.01
+        self,
+        results: Sequence[tuple[PairBeliefs, Decision] | None],
+        rng: np.random.Generator,
+        level: float = 0.01,
     ) -> DriftReport:
         """Whether new scenes still look like those the promise was made from.
 
         Args:
-            results: What the pipeline said of the new scenes, one target each; None for an empty scene.
+            results: Beliefs and decision of the new scenes, one target each; None for an empty scene.
             rng: Draws the permutations.
             level: Probability of a false alarm when nothing has changed.
         """
@@ -279,16 +281,17 @@ def belief_features(beliefs: PairBeliefs) -> dict[str, float]:
 _EMPTY = {"n_objects": 0.0, "n_candidates": 0.0, "mean_p": np.nan, "n_unanswered": 0.0}
 
 
-def scene_features(results: Sequence[PipelineResult | None]) -> dict[str, np.ndarray]:
+def scene_features(results: Sequence[tuple[PairBeliefs, Decision] | None]) -> dict[str, np.ndarray]:
     """What drift is told from: one number a scene for each feature. Shape (n,) each."""
     rows = []
     for result in results:
         if result is None:  # a scene without objects
             rows.append({"best_score": np.nan, **_EMPTY})
             continue
-        missing = isinstance(result.decision.action, Defer) and result.decision.action.reason == "no_evidence"
-        scores = [score for label, score in result.decision.scores.items() if label != UNSEEN]
+        beliefs, decision = result
+        missing = isinstance(decision.action, Defer) and decision.action.reason == "no_evidence"
+        scores = [score for label, score in decision.scores.items() if label != UNSEEN]
         best = np.nan if missing else max(scores)
-        rows.append({"best_score": best, **belief_features(result.beliefs)})
+        rows.append({"best_score": best, **belief_features(beliefs)})
     names = ("best_score", *_EMPTY)
     return {name: np.array([row[name] for row in rows], np.float64) for name in names}

@@ -31,8 +31,7 @@ from cpor.learn.action import ActionCalibrator
 from cpor.learn.coverage import CandidateCoverage
 from cpor.learn.gated import AnyFusion, Guard, NaiveFusion
 from cpor.learn.graph_features import GraphFeatures, graph_features
-from cpor.learn.logistic import LogisticCalibrator
-from cpor.learn.protocol import Calibrator
+from cpor.learn.logistic import Calibrator, LogisticCalibrator
 from cpor.learn.unseen import UnseenCalibrator
 from cpor.records import PairBelief, SourceBelief, StateName
 from cpor.relations import ObstructionPosterior

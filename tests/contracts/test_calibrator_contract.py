@@ -12,7 +12,7 @@ from cpor.learn.action import ActionCalibrator
 from cpor.learn.graph_features import graph_features
 from cpor.learn.isotonic import IsotonicCalibrator
 from cpor.learn.logistic import LogisticCalibrator
-from cpor.learn.protocol import Calibrator
+from cpor.learn.versioned import VersionedModel
 
 TARGET = 0
 
@@ -90,7 +90,7 @@ EXTREMES = np.array([0.0, 1e-12, 0.3, np.nan, 0.5, 0.97, 1.0, np.nan])
 
 
 def test_is_a_calibrator(fitted, kind):
-    assert isinstance(fitted, Calibrator)
+    assert isinstance(fitted, VersionedModel)
     assert fitted.kind == kind or fitted.kind == "logistic"
     assert fitted.version == 1
     assert fitted.monotone == (kind != "graph")

@@ -267,7 +267,8 @@ def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
 
     def results(**changes):
         scenes = [draw_labelled_scene(rng, **changes) for _ in range(sized(50, 80))]
-        return [pipeline.run(scene, int(rng.choice(scene.ids))) for scene in scenes]
+        found = [pipeline.run(scene, int(rng.choice(scene.ids))) for scene in scenes]
+        return [(each.beliefs, each.decision) for each in found]
 
     assert not report.model.check_drift(results(), rng, level=0.001).drifted
     assert report.model.check_drift(results(lost=0.95), rng).drifted

@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cpor.decision import Decision, Defer
+from cpor.decision import Decision
 from cpor.errors import FittingError, InvalidSettingError, SceneFileError, list_labels
 from cpor.evidence import GeometrySettings
 from cpor.evidence.learnt import GeometryKind, LearntGeometry
 from cpor.evidence.nearness import WithNearness
 from cpor.evidence.source import Source
+from cpor.fitting.forced import ForcedDecision, force, outcomes
 from cpor.fitting.labelled import LabelledScene, group_copies, split
 from cpor.fitting.stages import (
     ReliabilityData,
@@ -27,18 +28,15 @@ from cpor.fitting.stages import (
     fit_fusion,
     fit_selection,
     fit_unseen,
-    outcomes,
 )
-from cpor.infer.decide import decide_many
 from cpor.learn.control import by_kind, check_levels, control_risk, count_executed, least_supported
 from cpor.learn.modes import DEFAULT_MODE, LEAST_SCORE, MODES, Mode, ModeFigures, mode_tau, percent
 from cpor.learn.tau_grid import choose_tau_grid
 from cpor.model import PARTS, FittedModel, GeometryNumbers, TestedWith, scene_features
-from cpor.pipeline import Pipeline, PipelineResult, measure_with
-from cpor.relations import ObstructionPosterior
+from cpor.pipeline import PairBeliefs, Pipeline, measure_with
 from cpor.scene import Scene
 from cpor.sources import fingerprint
-from cpor.truth import TruthKind, is_wrong
+from cpor.truth import TruthKind
 
 
 @dataclass(frozen=True)
@@ -154,24 +152,18 @@ def fit_labelled(
     tell("fitting", 2, 4)
     targets = {each.name: int(rng.choice(each.beliefs.ids)) for part in PARTS[2:] for each in parts[part]}
     fitted, chosen = fit_selection(fitted, parts["selection"], targets, settings.condition)
-    score, wrong = outcomes(chosen, parts["selection"], targets)
+    score, wrong = outcomes(chosen)
     tell("fitting", 3, 4)
     levels = settings.alpha, settings.delta
     tested = [each.believed_by(fitted) for each in parts["promise"]]
-    kind: list[str] = []
+    cases = force(fitted, [(each, targets[each.name]) for each in tested])
+    counted, kind, kind_chosen = cases, list[str](), list[str]()
     if settings.by_kind or settings.worked:
-        by_kind_score, by_kind_wrong, kind = _forced_by_kind(fitted, tested, settings.worked, rng)
-        asked = [(each, targets[each.name]) for each in parts["selection"]]
-        kind_chosen = [_kind_of(each, target, settings.worked) for each, target in asked]
-        grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(kind), stratum=kind_chosen)
-    else:
-        grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(tested))
-    posteriors = [fitted.posterior(each.beliefs, targets[each.name]) for each in tested]
-    decisions = [fitted.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
-    score, wrong = outcomes(decisions, tested, targets)
-    reliability += action_reliability(fitted, decisions, wrong)
-    if kind:
-        score, wrong = by_kind_score, by_kind_wrong
+        counted, kind = _forced_by_kind(fitted, tested, settings.worked, rng)
+        kind_chosen = [_kind_of(each.scene, each.target, settings.worked) for each in chosen]
+    grid = choose_tau_grid(score, wrong, *levels, n_calibration=len(counted), stratum=kind_chosen)
+    reliability += action_reliability(fitted, cases)
+    score, wrong = outcomes(counted)
     promise = control_risk(score, wrong, *levels, grid, kind)
     tell("fitting", 4, 4)
     tested_with = tested_with_of(labelled, fitted.sources)
@@ -196,7 +188,7 @@ def fit_labelled(
         p_unanswered=unanswered_rate(labelled),
         parts={part: [each.name for each in parts[part]] for part in PARTS},
         targets=targets,
-        reference=reference_of(tested, posteriors, decisions),
+        reference=reference_of(cases),
         setup=setup_of(tested),
         seed=settings.seed,
     )
@@ -248,7 +240,8 @@ def promise_by_stratum(
     rng = np.random.default_rng(settings.seed)
     stages = model.pipeline(tau=0.0)
     testing = [each.believed_by(stages) for each in {each.image: each for each in labelled}.values()]
-    score, wrong, kind = _forced_by_kind(stages, testing, worked, rng)
+    counted, kind = _forced_by_kind(stages, testing, worked, rng)
+    score, wrong = outcomes(counted)
     tau = model.promise.tau if model.promise.tau is not None else LEAST_SCORE[DEFAULT_MODE]
     bounds = {
         name: least_supported(score[at], wrong[at], tau, settings.delta / looks) or 1.0
@@ -262,8 +255,7 @@ def promise_by_stratum(
     )
     tested_with = tested_with_of(testing, stages.sources)
     targets = {each.name: int(rng.choice(each.targets)) for each in testing}
-    posteriors = [stages.posterior(each.beliefs, targets[each.name]) for each in testing]
-    decisions = [stages.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
+    cases = force(stages, [(each, targets[each.name]) for each in testing])
     selection = model.parts.get("selection", ())
     kept = {name: target for name, target in model.targets.items() if name in selection}
     return model.model_copy(
@@ -273,7 +265,7 @@ def promise_by_stratum(
             "modes": mode_figures(promise.tau if tested_with is not None else None, score, wrong),
             "parts": {**model.parts, "promise": [each.name for each in testing]},
             "targets": kept | targets,
-            "reference": reference_of(testing, posteriors, decisions),
+            "reference": reference_of(cases),
             "setup": setup_of(testing),
         }
     ).sealed()
@@ -281,25 +273,17 @@ def promise_by_stratum(
 
 def _forced_by_kind(
     stages: Pipeline, part: Sequence[LabelledScene], worked: Collection[str], rng: np.random.Generator
-) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"], list[str]]:
-    """Score, error and kind of the forced action for one free and one buried target of each scene."""
-    cases, kinds = [], []
+) -> tuple[list[ForcedDecision], list[str]]:
+    """The forced decision for one free and one buried target of each scene, and their kinds."""
+    asked, kinds = [], []
     for each in part:
         kind_of = {target: _kind_of(each, target, worked) for target in each.targets}
         for kind in sorted(set(kind_of.values()), reverse=True):
-            cases.append(
+            asked.append(
                 (each, int(rng.choice([target for target in each.targets if kind_of[target] == kind])))
             )
             kinds.append(kind)
-    posteriors = [stages.posterior(each.beliefs, target) for each, target in cases]
-    decisions = [stages.settle(decision) for decision in decide_many(posteriors, tau=0.0)]
-    score = np.array([
-        np.nan if isinstance(d.action, Defer) else d.scores[d.action.obj] for d in decisions
-    ])  # fmt: skip
-    wrong = [
-        is_wrong(d.action, target, each.truth) for d, (each, target) in zip(decisions, cases, strict=True)
-    ]
-    return score, np.array(wrong, np.bool_), kinds
+    return force(stages, asked), kinds
 
 
 def _kind_of(scene: LabelledScene, target: int, worked: Collection[str]) -> str:
@@ -361,23 +345,15 @@ def setup_of(tested: Sequence[LabelledScene]) -> dict[str, list[float | None]]:
     return figures
 
 
-def reference_of(
-    tested: Sequence[LabelledScene], posteriors: Sequence[ObstructionPosterior], decisions: Sequence[Decision]
-) -> dict[str, list[float | None]]:
+def reference_of(cases: Sequence[ForcedDecision]) -> dict[str, list[float | None]]:
     """What drift is told from, NaN as None."""
-    results = [
-        PipelineResult(each.beliefs, posterior, decision, None, {})
-        for each, posterior, decision in zip(tested, posteriors, decisions, strict=True)
-    ]
-    return {
-        name: [None if np.isnan(value) else float(value) for value in values]
-        for name, values in scene_features(results).items()
-    }
+    seen = scene_features([(each.scene.beliefs, each.decision) for each in cases])
+    return {name: [None if np.isnan(value) else float(value) for value in row] for name, row in seen.items()}
 
 
 def decide_random_targets(
     model: FittedModel, scenes: Iterable[tuple[str, Scene]], rng: np.random.Generator
-) -> list[PipelineResult | None]:
+) -> list[tuple[PairBeliefs, Decision] | None]:
     """What a model says of each scene for one random target, whatever the threshold; None for an empty scene.
 
     Args:
@@ -386,9 +362,13 @@ def decide_random_targets(
         rng: Draws the targets.
     """
     pipeline = model.pipeline(tau=0.0)
-    results = []
+    results: list[tuple[PairBeliefs, Decision] | None] = []
     for name, scene in scenes:
         if scene.visible_ids is None:
             raise SceneFileError(f"{name} has no instances.png; the drift test needs scenes with masks")
-        results.append(pipeline.run(scene, int(rng.choice(scene.ids))) if scene.ids else None)
+        if not scene.ids:
+            results.append(None)
+            continue
+        found = pipeline.run(scene, int(rng.choice(scene.ids)))
+        results.append((found.beliefs, found.decision))
     return results

@@ -8,12 +8,10 @@ from cpor.errors import InvalidSettingError, one_of
 from cpor.io.score_log import ScoreLog
 from cpor.learn.cross_validation import N_FOLDS, PenaltyCurve
 from cpor.learn.isotonic import IsotonicCalibrator
-from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.logistic import Calibrator, LogisticCalibrator
 from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
 
 METHODS = ("adaptive-platt", "platt", "temperature", "isotonic")
-
-LogCalibrator = LogisticCalibrator | IsotonicCalibrator
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +27,7 @@ class LogCalibration:
     """
 
     method: str
-    calibrator: LogCalibrator
+    calibrator: Calibrator
     curve: PenaltyCurve | None
     before: ReliabilitySummary
     after: ReliabilitySummary
@@ -70,7 +68,7 @@ def calibrate_log(log: ScoreLog, method: str, penalty: float | None = None) -> L
     if penalty is not None and method != "adaptive-platt":
         raise InvalidSettingError(f"{method} has no penalty; only adaptive-platt does")
     curve = None
-    fit: LogCalibrator
+    fit: Calibrator
     if method == "adaptive-platt":
         counts = log.n_candidates
         folds = min(N_FOLDS, np.unique(log.image).size)

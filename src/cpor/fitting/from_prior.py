@@ -8,28 +8,23 @@ Scenes are split by picture: one part to fit, the other to compare with the prio
 import math
 import zlib
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from cpor.decision import Decision, Defer
 from cpor.errors import FittingError
 from cpor.fitting.fit import FitSettings, mode_figures, reference_of, setup_of, tested_with_of
+from cpor.fitting.forced import ForcedDecision, fit_rate, force, outcomes
 from cpor.fitting.labelled import LabelledScene, group_copies
 from cpor.fitting.moved_stages import choose_weight, folds_of, move, pairs_of
-from cpor.infer.decide import decide_many
-from cpor.learn.action import ActionCalibrator
 from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
 from cpor.learn.control import control_risk, least_supported
 from cpor.learn.reliability import ece
 from cpor.learn.scoring import nll
 from cpor.learn.tau_grid import choose_tau_grid
 from cpor.model import FittedModel
-from cpor.pipeline import UNSEEN, Pipeline
-from cpor.relations import ObstructionPosterior
-from cpor.truth import is_wrong, right_actions
+from cpor.pipeline import Pipeline
 
 FIT_SHARE = 0.4
 """Share of the pictures that the stages are fitted to; the promise needs more, since it counts errors."""
@@ -81,34 +76,6 @@ class LabReport:
     supported: float | None
 
 
-@dataclass(frozen=True, eq=False)
-class _Case:
-    """A forced decision for one target of a labelled scene."""
-
-    scene: LabelledScene
-    target: int
-    posterior: ObstructionPosterior
-    decision: Decision
-
-    @property
-    def acts(self) -> bool:
-        return not isinstance(self.decision.action, Defer)
-
-    @property
-    def score(self) -> float:
-        """Score of its action; NaN: no answer."""
-        action = self.decision.action
-        return math.nan if isinstance(action, Defer) else self.decision.scores[action.obj]
-
-    @property
-    def wrong(self) -> bool:
-        return is_wrong(self.decision.action, self.target, self.scene.truth)
-
-    @property
-    def right(self) -> bool:
-        return self.acts and not self.wrong
-
-
 def fit_from_prior(
     read: Sequence[LabelledScene],
     prior: FittedModel,
@@ -127,13 +94,23 @@ def fit_from_prior(
         progress: Told of each step.
     """
     tell = progress or (lambda what, done, total: None)
-    fit, held, weight, own, cross = _fit(read, prior, settings, drawn)
+    labelled = group_copies([each for each in read if each.targets])
+    fit, held = _split(labelled, drawn, np.random.default_rng(settings.seed))
+    weight = choose_weight(prior, fit)
+    own = move(prior.pipeline(), fit, weight)
+    folds, cross = folds_of(fit), []  # decisions by fits that did not see the picture
+    for k, part in enumerate(folds):
+        others = [each for j, rest in enumerate(folds) if j != k for each in rest]
+        cross += _forced(move(prior.pipeline(), others, weight), part, settings.seed)
     tell("fitting", 1, 3)
     cases = _forced(own, held, settings.seed)
     tell("fitting", 2, 3)
     model = _promise(prior, own, settings, fit, held, cross, cases)
     before = _forced(prior.pipeline(), held, settings.seed)
-    right, was_right = (np.array([case.right for case in each], np.float64) for each in (cases, before))
+    right, was_right = (
+        np.array([not np.isnan(case.score) and not case.wrong for case in each], np.float64)
+        for each in (cases, before)
+    )
     image = np.array([case.scene.image for case in cases])
     tell("fitting", 3, 3)
     return LabReport(
@@ -145,37 +122,9 @@ def fit_from_prior(
         _figures(own, held, right, image, settings.seed),
         compare_paired(was_right, right, image, np.random.default_rng(settings.seed)),
         least_supported(
-            *_outcomes(_one_each(cases)), float(_taus(cross, settings, len(held))[0]), settings.delta
+            *outcomes(_one_each(cases)), float(_taus(cross, settings, len(held))[0]), settings.delta
         ),
     )
-
-
-def fit_models_from_prior(
-    read: Sequence[LabelledScene], prior: FittedModel, alphas: Sequence[float], delta: float, seed: int
-) -> list[FittedModel]:
-    """The models of `fit_from_prior` for several promises, without figures that compare them; fitted once."""
-    settings = [FitSettings(alpha, delta, seed) for alpha in alphas]
-    fit, held, _, own, cross = _fit(read, prior, settings[0], None)
-    cases = _forced(own, held, seed, most=1)
-    return [_promise(prior, own, each, fit, held, cross, cases) for each in settings]
-
-
-def _fit(
-    read: Sequence[LabelledScene],
-    prior: FittedModel,
-    settings: FitSettings,
-    drawn: Collection[str] | None,
-) -> tuple[list[LabelledScene], list[LabelledScene], float, Pipeline, list[_Case]]:
-    """Both parts, the weight, the stages, and decisions forced from fits that did not see the picture."""
-    labelled = group_copies([each for each in read if each.targets])
-    fit, held = _split(labelled, drawn, np.random.default_rng(settings.seed))
-    weight = choose_weight(prior, fit)
-    cross = []
-    for k, part in enumerate(folds_of(fit)):
-        others = [each for j, rest in enumerate(folds_of(fit)) if j != k for each in rest]
-        pipeline = move(prior.pipeline(), others, weight)
-        cross += _forced(pipeline, part, settings.seed)
-    return fit, held, weight, move(prior.pipeline(), fit, weight), cross
 
 
 def _promise(
@@ -184,12 +133,12 @@ def _promise(
     settings: FitSettings,
     fit: Sequence[LabelledScene],
     held: Sequence[LabelledScene],
-    cross: Sequence[_Case],
-    cases: Sequence[_Case],
+    cross: Sequence[ForcedDecision],
+    cases: Sequence[ForcedDecision],
 ) -> FittedModel:
     """The model of these stages, with what the held-out part lets promise."""
     first = _one_each(cases)
-    score, wrong = _outcomes(first)
+    score, wrong = outcomes(first)
     promise = control_risk(score, wrong, settings.alpha, settings.delta, _taus(cross, settings, len(held)))
     tested_with = tested_with_of([*fit, *held], own.sources)
     return prior.model_copy(
@@ -199,16 +148,12 @@ def _promise(
             "calibration": own.calibrate,
             "fusion": own.fuse,
             "band": None,  # that of the prior was of other stages
-            "rate": _rate(cross),
+            "rate": fit_rate(cross),
             "promise": promise,
             "modes": mode_figures(promise.tau if tested_with is not None else None, score, wrong),
             "parts": {"fit": [each.name for each in fit], "promise": [each.name for each in held]},
             "targets": {case.scene.name: case.target for case in first},
-            "reference": reference_of(
-                [case.scene for case in first],
-                [case.posterior for case in first],
-                [case.decision for case in first],
-            ),
+            "reference": reference_of(first),
             "setup": setup_of([case.scene for case in first]),
             "seed": settings.seed,
         }
@@ -237,53 +182,25 @@ def _split(
     return fit, held
 
 
-def _forced(
-    pipeline: Pipeline, scenes: Sequence[LabelledScene], seed: int, most: int = MOST_TARGETS
-) -> list[_Case]:
+def _forced(stages: Pipeline, scenes: Sequence[LabelledScene], seed: int) -> list[ForcedDecision]:
     """What is decided for the targets of scenes, whatever the threshold."""
-    cases = []
+    asked = []
     for each in scenes:
-        seen = each.believed_by(pipeline)
+        seen = each.believed_by(stages)
         # The name seeds the draw as well: both models are asked for the same ones.
         rng = np.random.default_rng([seed, zlib.crc32(each.name.encode())])
-        targets = rng.permutation(seen.targets)[:most].tolist()
-        posteriors = [pipeline.posterior(seen.beliefs, target) for target in targets]
-        for target, posterior, decision in zip(
-            targets, posteriors, decide_many(posteriors, tau=0.0), strict=True
-        ):
-            cases.append(_Case(seen, target, posterior, pipeline.settle(decision)))
-    return cases
+        asked += [(seen, target) for target in rng.permutation(seen.targets)[:MOST_TARGETS].tolist()]
+    return force(stages, asked)
 
 
-def _outcomes(cases: Sequence[_Case]) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    return np.array([case.score for case in cases]), np.array([case.wrong for case in cases], bool)
-
-
-def _one_each(cases: Sequence[_Case]) -> list[_Case]:
+def _one_each(cases: Sequence[ForcedDecision]) -> list[ForcedDecision]:
     """One case a scene: the first, which was drawn at random. Errors must be independent to be counted."""
     return list({case.scene.name: case for case in reversed(cases)}.values())[::-1]
 
 
-def _taus(cross: Sequence[_Case], settings: FitSettings, n_held: int) -> Float[np.ndarray, " t"]:
+def _taus(cross: Sequence[ForcedDecision], settings: FitSettings, n_held: int) -> Float[np.ndarray, " t"]:
     """Thresholds to test, chosen before the held-out part is looked at."""
-    return choose_tau_grid(*_outcomes(cross), settings.alpha, settings.delta, n_calibration=n_held)
-
-
-def _rate(cases: Sequence[_Case]) -> ActionCalibrator | None:
-    """What forced decisions teach of success rates; None where they are too few."""
-    rated = [
-        (value, obj in right_actions(case.target, case.scene.truth), obj == case.target, case.scene.image)
-        for case in cases
-        for obj, value in case.decision.scores.items()
-        if case.acts and obj != UNSEEN
-    ]
-    if not rated:
-        return None
-    values, right, is_target, group = (np.array(column) for column in zip(*rated, strict=True))
-    for roles in (is_target.astype(bool), None):
-        with suppress(FittingError):
-            return ActionCalibrator.fit(values, right.astype(bool), is_target=roles, group=group)
-    return None
+    return choose_tau_grid(*outcomes(cross), settings.alpha, settings.delta, n_calibration=n_held)
 
 
 def _figures(

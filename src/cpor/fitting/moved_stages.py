@@ -18,8 +18,7 @@ from cpor.evidence.source import GEOMETRY, PairScores
 from cpor.fitting.labelled import LabelledScene
 from cpor.learn.cross_validation import N_FOLDS, fold_of
 from cpor.learn.gated import GatedFusion
-from cpor.learn.logistic import LogisticCalibrator
-from cpor.learn.protocol import Calibrator
+from cpor.learn.logistic import Calibrator, LogisticCalibrator
 from cpor.learn.scoring import nll
 from cpor.model import FittedModel
 from cpor.pipeline import Pipeline

@@ -7,22 +7,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from cpor.decision import Decision, Defer
+from cpor.decision import Defer
 from cpor.errors import FittingError
 from cpor.evidence.source import SEMANTIC
+from cpor.fitting.forced import ForcedDecision, fit_rate, outcomes
 from cpor.fitting.labelled import LabelledScene, ValuesOf, gather, images
 from cpor.infer.decide import decide_many
-from cpor.learn.action import ActionCalibrator
 from cpor.learn.band import BeliefBand
 from cpor.learn.coverage import CandidateCoverage, CoverageCase
 from cpor.learn.cross_validation import N_FOLDS
 from cpor.learn.gated import GatedFusion, Guard, learn_most_disagreement
-from cpor.learn.logistic import BASE_PENALTY, LogisticCalibrator, cross_fit_on_chain
-from cpor.learn.protocol import Calibrator
+from cpor.learn.logistic import BASE_PENALTY, Calibrator, LogisticCalibrator, cross_fit_on_chain
 from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
 from cpor.learn.unseen import UnseenCalibrator
-from cpor.pipeline import UNSEEN, Pipeline, add_unseen, pair_features
-from cpor.truth import is_wrong, on_chain, right_actions
+from cpor.pipeline import Pipeline, add_unseen, pair_features
+from cpor.truth import on_chain
 
 
 def _label(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
@@ -205,7 +204,7 @@ def _reliability_of(name: str) -> ValuesOf:
 
 def fit_selection(
     fitted: Pipeline, part: Sequence[LabelledScene], targets: Mapping[str, int], condition: bool
-) -> tuple[Pipeline, list[Decision]]:
+) -> tuple[Pipeline, list[ForcedDecision]]:
     """Conditioning and success rates; also the forced decision for each scene."""
     part = [each.believed_by(fitted) for each in part]
     if condition:
@@ -237,60 +236,21 @@ def fit_selection(
     mu = [decision.mu_target for decision in forced if decision.mu_target is not None]
     if len(mu) >= FEWEST_FOR_MU:
         fitted = replace(fitted, most_mu=float(np.quantile(mu, MU_QUANTILE)))
-    decisions = [fitted.settle(decision) for decision in forced]
-    return replace(fitted, rate=_fit_rate(decisions, part, targets)), decisions
+    cases = [
+        ForcedDecision(each, targets[each.name], fitted.settle(decision))
+        for each, decision in zip(part, forced, strict=True)
+    ]
+    return replace(fitted, rate=fit_rate(cases)), cases
 
 
-def _fit_rate(
-    decisions: Sequence[Decision], part: Sequence[LabelledScene], targets: Mapping[str, int]
-) -> ActionCalibrator | None:
-    """From action scores to success rates; None where too few actions are known to learn from."""
-    score, right, is_target, image = [], [], [], []
-    for decision, each in zip(decisions, part, strict=True):
-        if isinstance(decision.action, Defer):
-            continue
-        target = targets[each.name]
-        free = right_actions(target, each.truth)
-        for label, value in decision.scores.items():
-            if label == UNSEEN:
-                continue
-            score.append(value)
-            right.append(label in free)
-            is_target.append(label == target)
-            image.append(each.image)
-    arrays = np.array(score), np.array(right, bool)
-    for roles in (np.array(is_target, bool), None):  # one map for both kinds where one kind is too rare
-        with suppress(FittingError):
-            return ActionCalibrator.fit(*arrays, is_target=roles, group=np.array(image))
-    return None
-
-
-def outcomes(
-    decisions: Sequence[Decision],
-    part: Sequence[LabelledScene],
-    targets: Mapping[str, int],
-) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Score of each forced decision (NaN where an answer is missing), and whether it is wrong."""
-    score = np.full(len(decisions), np.nan)
-    for k, decision in enumerate(decisions):
-        if not isinstance(decision.action, Defer):
-            score[k] = decision.scores[decision.action.obj]
-    wrong = [is_wrong(d.action, targets[e.name], e.truth) for d, e in zip(decisions, part, strict=True)]
-    return score, np.array(wrong, bool)
-
-
-def action_reliability(
-    fitted: Pipeline, decisions: Sequence[Decision], wrong: Bool[np.ndarray, " n"]
-) -> list[ReliabilityData]:
+def action_reliability(fitted: Pipeline, cases: Sequence[ForcedDecision]) -> list[ReliabilityData]:
     """How the score of the chosen action, and its success rate, match what came of it."""
-    acted = np.array([not isinstance(decision.action, Defer) for decision in decisions])
-    if not acted.any():
+    acted = [case for case in cases if not isinstance(case.decision.action, Defer)]
+    if not acted:
         return []
-    kept = [decision for decision, yes in zip(decisions, acted, strict=True) if yes]
-    right = ~wrong[acted]
-    score = np.array([decision.scores[decision.action.obj] for decision in kept])  # type: ignore[union-attr]
-    found = [ReliabilityData("chosen action, score", score, right)]
+    score, wrong = outcomes(acted)
+    found = [ReliabilityData("chosen action, score", score, ~wrong)]
     if fitted.rate is not None:
-        rates = np.array([fitted.success_rate(decision) for decision in kept], np.float64)
-        found.append(ReliabilityData("chosen action, success rate", rates, right))
+        rates = np.array([fitted.success_rate(case.decision) for case in acted], np.float64)
+        found.append(ReliabilityData("chosen action, success rate", rates, ~wrong))
     return found

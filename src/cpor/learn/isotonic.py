@@ -72,7 +72,7 @@ class IsotonicCalibrator(VersionedModel):
         *,
         n_candidates: object = None,
     ) -> "IsotonicCalibrator":
-        """Fit by pooling adjacent violators; see `Calibrator.fit`."""
+        """Fit by pooling adjacent violators."""
         _, values, truth = answered_pairs(score, label)
         score_knots, p_knots = isotonic_knots(*rates_by_score(values, truth))
         return cls(score_knots=score_knots, p_knots=p_knots)
@@ -80,7 +80,7 @@ class IsotonicCalibrator(VersionedModel):
     def apply(
         self, score: Shaped[np.ndarray, " n"], *, n_candidates: object = None
     ) -> Float[np.ndarray, " n"]:
-        """Probabilities, shape (n,), clipped to [zeta, 1 - zeta]; see `Calibrator.apply`."""
+        """Probabilities, shape (n,), clipped to [zeta, 1 - zeta]; NaN stays NaN."""
         # np.interp lets NaN through as NaN.
         p = np.interp(check_scores(score), self.score_knots, self.p_knots)
         return np.asarray(np.clip(p, ZETA, 1.0 - ZETA))

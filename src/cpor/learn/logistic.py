@@ -28,6 +28,7 @@ from cpor.learn.cross_validation import (
     penalty_curve,
 )
 from cpor.learn.graph_features import CONDITIONS, GraphFeatures, condition_matrix
+from cpor.learn.isotonic import IsotonicCalibrator
 from cpor.learn.pairs import (
     answered_pairs,
     check_candidates,
@@ -157,7 +158,7 @@ class LogisticCalibrator(VersionedModel):
         base_penalty: float | None = None,
         with_bias: bool = True,
     ) -> "LogisticCalibrator":
-        """Minimise eq. cal-loss; see `Calibrator.fit`.
+        """Minimise eq. cal-loss over labelled pairs of many scenes.
 
         Args:
             score: In [0, 1], NaN = no answer. Shape (n,).
@@ -210,7 +211,12 @@ class LogisticCalibrator(VersionedModel):
     def apply(
         self, score: Shaped[np.ndarray, " n"], *, n_candidates: Shaped[np.ndarray, " n"] | None = None
     ) -> Float[np.ndarray, " n"]:
-        """Probabilities, shape (n,); see `Calibrator.apply`."""
+        """Probabilities for raw scores; NaN, no answer, stays NaN. Shape (n,).
+
+        Args:
+            score: In [0, 1]. Shape (n,).
+            n_candidates: Number of scored pairs in each pair's scene; needed where it sees that. Shape (n,).
+        """
         if self.sees == "graph":
             raise FittingError("a graph-conditioned calibrator holds for one target; use `on_chain`")
         values = check_scores(score)
@@ -269,6 +275,10 @@ class LogisticCalibrator(VersionedModel):
             return predict
 
         return penalty_curve(predict_with, truth, group, grid, n_folds, rng)
+
+
+Calibrator: TypeAlias = LogisticCalibrator | IsotonicCalibrator
+"""Turns raw scores of pairs into probabilities. It ignores what it does not look at."""
 
 
 def cross_fit_on_chain(

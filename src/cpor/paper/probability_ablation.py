@@ -20,7 +20,7 @@ from cpor.io.score_log import read_score_log
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.gated import GatedFusion, NaiveFusion
 from cpor.learn.isotonic import IsotonicCalibrator
-from cpor.learn.logistic import LogisticCalibrator
+from cpor.learn.logistic import Calibrator, LogisticCalibrator
 from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
 from cpor.learn.scoring import ZETA
 from cpor.paper.cases import NO_SHIFT, SolvedCases, score_cases, solve_cases
@@ -36,7 +36,6 @@ PENALTY = 1.0
 FUSED = "adaptive-platt + fusion"
 """The stage whose probabilities the paper decides from."""
 
-Calibrator = LogisticCalibrator | IsotonicCalibrator
 Stages = Mapping[str, Float[np.ndarray, " n"]]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cpor.learn.drift import check_drift
 from cpor.model import FittedModel, scene_features
-from cpor.pipeline import PairBeliefs, PipelineResult
+from cpor.pipeline import PairBeliefs
 
 WINDOW = 30
 """Pictures of one test."""
@@ -28,7 +28,7 @@ def drift_features(model: FittedModel, beliefs: PairBeliefs, rng: np.random.Gene
     if beliefs.ids:
         pipeline = model.pipeline(tau=0.0)
         posterior = pipeline.posterior(beliefs, int(rng.choice(beliefs.ids)))
-        result = PipelineResult(beliefs, posterior, pipeline.decide(posterior), None, {})
+        result = beliefs, pipeline.decide(posterior)
     return {name: float(values[0]) for name, values in scene_features([result]).items()}
 
 
