@@ -2,12 +2,12 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cpor.decision import Action, Decision, settle
+from cpor.decision import Action, Decision, Defer, settle
 from cpor.errors import TooLargeError
 from cpor.infer.decide import decide
 from cpor.infer.graphs import GraphShare, likeliest_graphs
@@ -27,6 +27,7 @@ from cpor.words.grounding_answers import (
 
 if TYPE_CHECKING:  # a file of probabilities is decided on without loading what looks at pictures
     from cpor.gate.check import Check
+    from cpor.learn.band import BeliefBand
     from cpor.perception.segmenter import ListedObject
     from cpor.pipeline import PairBeliefs
     from cpor.scene import BlockedBy, Scene, SemanticScores, Sources
@@ -60,6 +61,33 @@ class DecideSettings:
     ignore_checks: bool = False
     seed: int = 0
     cycles: float = 0.0
+
+    def heed(self, checks: "Sequence[Check]", decision: Decision) -> Decision:
+        """The decision, or to defer where a check failed."""
+        if self.ignore_checks or all(check.state != "fail" for check in checks):
+            return decision
+        return replace(decision, action=Defer("failed_check"))
+
+    def withhold(
+        self,
+        decision: Decision,
+        posterior: ObstructionPosterior,
+        mode: Mode | None,
+        band: "BeliefBand | None" = None,
+    ) -> Decision:
+        """The decision, or to defer where `robust` or a share of cycles asks for more than its score.
+
+        Args:
+            decision: What the score alone says.
+            posterior: What it was made from.
+            mode: The risk setting; None: a threshold was given.
+            band: How far beliefs may be off; None: not known.
+        """
+        if mode == "robust":
+            interval = None if band is None else band.interval
+            known = posterior.with_prior(self.prior)
+            decision = only_robust(known, decision, ROBUST_FACTOR, interval)
+        return allow_cycles(decision, self.cycles)
 
 
 @dataclass(eq=False)
@@ -311,8 +339,6 @@ def decide_given(
             prior=settings.prior,
         )
     )
-    if chosen == "robust":
-        decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR)
-    decision = allow_cycles(decision, settings.cycles)
+    decision = settings.withhold(decision, posterior, chosen)
     times_ms = {"decide": 1e3 * (time.perf_counter() - start)}
     return Answer(decision, posterior, None, None, chosen, level, prior=settings.prior, times_ms=times_ms)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cpor.answer import View
+from cpor.answer import DecideSettings, View
 from cpor.errors import InvalidSceneError, MissingExtraError
 from cpor.evidence.source import Source, load_sources
 from cpor.learn.modes import Mode, mode_tau
@@ -15,9 +15,9 @@ from cpor.model import Bundled, FittedModel, bundled_model
 from cpor.perception.segmenter import DEFAULT, PointSegmenter, Segmenter, make_segmenter
 from cpor.pipeline import PairBeliefs, Pipeline
 from cpor.promise import Makers, remask
-from cpor.scene import PixelPoint, Scene, SemanticScores
+from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
 from cpor.semantics.embedded import EmbeddedScorer
-from cpor.semantics.scorer import RelationScorer
+from cpor.semantics.scorer import RelationScorer, ScoredPairs, score_new_pairs
 from cpor.sources import fingerprint, verified_sources
 from cpor.words.grounding import shows_nothing
 
@@ -111,6 +111,24 @@ class Parts:
         """The stages for such scores: those of the model, else uncalibrated ones."""
         model = self.model_for(semantic)
         return Pipeline(sources=self._sources) if model is None else model.pipeline(sources=self._sources)
+
+    def score(
+        self,
+        view: View,
+        scene: Scene,
+        scorer: RelationScorer,
+        target: int | None,
+        settings: DecideSettings,
+    ) -> tuple[ScoredPairs, bool, str, frozenset[BlockedBy]]:
+        """Scores of the pairs of a scene; as `score_new_pairs`, or those that matter for a target."""
+        if settings.questions is None or target is None:
+            memory = view.memory
+            known = memory.scores if memory is not None and memory.scorer == scorer.name else {}
+            return score_new_pairs(scene, scorer, known)
+        from cpor.asking import score_what_matters
+
+        stages = self.pipeline_for(SemanticScores({}, scorer.name))
+        return score_what_matters(scene, scorer, stages, target, settings.questions, settings.seed)
 
 
 def look_closer(parts: Parts, view: View, point: PixelPoint) -> View:

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cpor.answer import Answer, DecideSettings, View
-from cpor.decision import Decision, Defer
+from cpor.decision import Decision
 from cpor.errors import say_count, say_version
 from cpor.evidence.source import Source
 from cpor.gate.frame import check_frame
 from cpor.gate.masks import check_masks
-from cpor.infer.robust import allow_cycles, only_robust
 from cpor.io.frame_files import Picture, limit_to, read_picture
-from cpor.learn.modes import DEFAULT_MODE, MODES, ROBUST_FACTOR, Mode, parse_mode
+from cpor.learn.modes import DEFAULT_MODE, MODES, Mode, parse_mode
 from cpor.model import FittedModel
 from cpor.parts import GIVEN, OWN, Parts, doubt_merged, look_closer, own_segmenter, say_mode, tau_of
 from cpor.perception.segmenter import Segmenter, guess_hidden_parts
@@ -31,7 +30,7 @@ from cpor.promise import check_masks_source, check_measured, check_used, promise
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
-from cpor.semantics.scorer import RelationScorer, score_new_pairs
+from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
 from cpor.words.grounding import ground_id
 from cpor.words.grounding_answers import Found, Request, RequestLike, as_request, confirm
@@ -183,17 +182,13 @@ class System:
         pipeline = replace(stages, tau=level, method=settings.method, prior=settings.prior)
         posterior = pipeline.posterior(view.beliefs, target).with_answers(relations.items())
         decision = self.infer(pipeline, posterior, settings)
-        if chosen == "robust":
-            band = model.band.interval if model and model.band else None
-            decision = only_robust(posterior.with_prior(settings.prior), decision, ROBUST_FACTOR, band)
-        decision = allow_cycles(decision, settings.cycles)
+        decision = settings.withhold(decision, posterior, chosen, model.band if model else None)
         score, rate = pipeline.over_readings(decision, view.beliefs, told.meant, relations)
         if score is not None and score <= level:
             return ask(confirm(told.meant, view.scene), chosen, given)
         measured = check_measured(view.beliefs, target, decision.action)
         checks = (*check_used(view, model), measured)
-        if not settings.ignore_checks and any(check.state == "fail" for check in checks):
-            decision = replace(decision, action=Defer("failed_check"))
+        decision = settings.heed(checks, decision)
         watch.lap("decide")
         is_plain = settings == DecideSettings() and chosen == DEFAULT_MODE and told.meant.p is None
         plain = is_plain and view.is_as_tested(relations)
@@ -367,14 +362,7 @@ class System:
         with ThreadPoolExecutor(1) as side:  # a scorer may wait for a model far away, or leave a core idle
             measured = side.submit(pipeline.measure, scene)
             if scorer is not None:
-                known = memory.scores if memory is not None and memory.scorer == scorer.name else {}
-                if settings.questions is None or target is None:
-                    scored, asked_all, note, kept = score_new_pairs(scene, scorer, known)
-                else:
-                    from cpor.asking import score_what_matters
-
-                    limits = target, settings.questions, settings.seed
-                    scored, asked_all, note, kept = score_what_matters(scene, scorer, pipeline, *limits)
+                scored, asked_all, note, kept = self.parts.score(view, scene, scorer, target, settings)
                 scene = replace(scene, semantic_scores=scored.semantic_scores())
                 sources = replace(
                     sources, scores=digest_scores(scene), scorer=fingerprint(scorer),
