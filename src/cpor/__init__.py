@@ -61,38 +61,25 @@ __all__ = [
 
 # Everything loads on first use, so that `import cpor` and `cpor --help` stay quick.
 _LAZY = {
-    "Action": "cpor.decision",
-    "Answer": "cpor.answer",
-    "Camera": "cpor.scene",
-    "Certificate": "cpor.decision",
-    "Check": "cpor.gate.check",
-    "Costs": "cpor.decision",
-    "DecideSettings": "cpor.answer",
-    "Decision": "cpor.decision",
-    "Defer": "cpor.decision",
-    "Explanation": "cpor.infer.explain",
-    "Grasp": "cpor.decision",
-    "Label": "cpor.relations",
-    "Observation": "cpor.scene",
-    "ObstructionPosterior": "cpor.relations",
-    "Plan": "cpor.infer.plan",
-    "Promise": "cpor.records",
-    "Relation": "cpor.relations",
-    "Remove": "cpor.decision",
-    "Request": "cpor.words.grounding_answers",
-    "Scene": "cpor.scene",
-    "System": "cpor.system",
-    "TopKSettings": "cpor.infer.topk",
-    "View": "cpor.answer",
-    "decide": "cpor.infer.decide",
-    "decide_many": "cpor.infer.decide",
-    "edge_posteriors": "cpor.infer.graphs",
-    "explain": "cpor.infer.explain",
-    "likeliest_graphs": "cpor.infer.graphs",
-    "plan": "cpor.infer.plan",
-    "retrieve": "cpor.robot.loop",
-    "sample_graphs": "cpor.infer.graphs",
-    "warm_up": "cpor.infer.warm_up",
+    name: f"cpor.{module}"
+    for module, names in {
+        "decision": ("Action", "Certificate", "Costs", "Decision", "Defer", "Grasp", "Remove"),
+        "answer": ("Answer", "DecideSettings", "View"),
+        "scene": ("Camera", "Observation", "Scene"),
+        "gate.check": ("Check",),
+        "infer.explain": ("Explanation", "explain"),
+        "relations": ("Label", "ObstructionPosterior", "Relation"),
+        "infer.plan": ("Plan", "plan"),
+        "records": ("Promise",),
+        "words.grounding_answers": ("Request",),
+        "system": ("System",),
+        "infer.topk": ("TopKSettings",),
+        "infer.decide": ("decide", "decide_many"),
+        "infer.graphs": ("edge_posteriors", "likeliest_graphs", "sample_graphs"),
+        "robot.loop": ("retrieve",),
+        "infer.warm_up": ("warm_up",),
+    }.items()
+    for name in names
 }
 
 

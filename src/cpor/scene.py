@@ -6,6 +6,7 @@ Amodal masks, visible and hidden part together, overlap, so each object keeps it
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ class Observation(_ComparesByValue):
         if self.time_s is not None and not np.isfinite(self.time_s):
             raise InvalidSceneError(f"time_s is {self.time_s}; give seconds, or None where unknown")
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Height and width of the image in pixels."""
         return self.rgb.shape[0], self.rgb.shape[1]
@@ -199,7 +200,7 @@ class DetectedObject:
     occluded: bool | None = None
     called: str | None = None
 
-    @property
+    @cached_property
     def title(self) -> str | None:
         """Name to show: the one given later if there is one, else the one that surfaces use."""
         return self.called if self.called and self.called.startswith(self.name or "") else self.name
@@ -313,7 +314,7 @@ class Scene(_ComparesByValue):
         if unknown := named.difference(self.ids):
             raise InvalidSceneError(f"unknown object {min(unknown)}; the scene has: {list_labels(self.ids)}")
 
-    @property
+    @cached_property
     def ids(self) -> tuple[int, ...]:
         """Ids of the objects, ascending."""
         return tuple(o.id for o in self.objects)

@@ -8,7 +8,7 @@ from jaxtyping import TypeCheckError
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from cpor.errors import CporError
-from cpor.learn.reliability import debiased_ece, ece, reliability_bins, summarise_reliability
+from cpor.learn.reliability import ece, reliability_bins, summarise_reliability
 from cpor.learn.scoring import auroc, brier, nll
 
 P = np.array([0.05, 0.15, 0.15, 0.92])
@@ -26,31 +26,6 @@ def test_the_last_bin_holds_one_and_empty_bins_hold_nothing():
     assert bins.count.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     assert np.isnan(bins.rate[1:9]).all()
     assert bins.p_mean[9] == 1.0
-
-
-def test_debiased_ece_by_hand():
-    # One bin: gap .2, spread sqrt(.25 / 4) = .25; E|N(.2, .25)| = .144846 + .115258.
-    p, label = np.full(4, 0.3), np.array([0, 1, 0, 1])
-    assert debiased_ece(p, label) == pytest.approx(2 * 0.2 - 0.260104, abs=1e-6)
-
-
-def test_debiasing_takes_away_what_chance_adds():
-    rng = np.random.default_rng(3)
-    plain, debiased = [], []
-    for _ in range(200):
-        p = rng.random(300)
-        label = rng.random(300) < p
-        plain.append(ece(p, label))
-        debiased.append(debiased_ece(p, label))
-    assert np.mean(plain) > 0.045
-    assert np.mean(debiased) < 0.65 * np.mean(plain)  # the correction is of first order
-
-
-def test_debiasing_keeps_what_is_there():
-    rng = np.random.default_rng(4)
-    p = rng.uniform(0.2, 1.0, 20_000)
-    label = rng.random(20_000) < p - 0.1
-    assert debiased_ece(p, label) == pytest.approx(0.1, abs=0.01)
 
 
 def test_brier_and_nll_by_hand():
@@ -77,7 +52,7 @@ def test_equal_to_scikit_learn(rows):
     assert nll(p, label) == pytest.approx(log_loss(label, clipped))
 
 
-@pytest.mark.parametrize("metric", [ece, debiased_ece, brier, nll, auroc, reliability_bins])
+@pytest.mark.parametrize("metric", [ece, brier, nll, auroc, reliability_bins])
 @pytest.mark.parametrize(
     ("p", "label", "says"),
     [
@@ -91,7 +66,7 @@ def test_refuses_what_it_cannot_measure(metric, p, label, says):
         metric(np.array(p, dtype=float), np.array(label))
 
 
-@pytest.mark.parametrize("metric", [ece, debiased_ece, brier, nll, auroc, reliability_bins])
+@pytest.mark.parametrize("metric", [ece, brier, nll, auroc, reliability_bins])
 def test_refuses_lengths_that_differ(metric):
     with pytest.raises((CporError, TypeCheckError)):  # the shape checker, where it is on, speaks first
         metric(np.array([0.2, 0.3]), np.array([0]))

@@ -189,26 +189,14 @@ def control_risk(
         name: Stratum(int(kinds[name].sum()), int(acted[last]), int(errors[last]))
         for name, (acted, errors) in counts.items()
     }
-    strata = tested if stratum else {}
-    if n_passed == 0:
-        return RiskPromise(
-            tau=None,
-            alpha=alpha,
-            delta=delta,
-            coverage=0.0,
-            coverage_interval=_interval(0.0, n),
-            n=n,
-            n_executed=int(n_executed[0]),
-            n_wrong=int(n_wrong[0]),
-            p_value=float(p_value[0]),
-            n_tested=n_tested,
-            reason=_explain_refusal(tested, float(grid[0]), alpha, delta),
-            strata=strata,
-        )
-    coverage = int(n_executed[last]) / n
-    stopped = "the whole grid passed" if n_passed == grid.size else f"tau {grid[n_passed]:.4g} failed"
+    coverage, tau = 0.0, None
+    reason = _explain_refusal(tested, float(grid[0]), alpha, delta)
+    if n_passed > 0:
+        coverage, tau = int(n_executed[last]) / n, float(grid[last])
+        stopped = "the whole grid passed" if n_passed == grid.size else f"tau {grid[n_passed]:.4g} failed"
+        reason = f"tau {tau:.4g} is the last of {n_passed} that passed in order; {stopped}"
     return RiskPromise(
-        tau=float(grid[last]),
+        tau=tau,
         alpha=alpha,
         delta=delta,
         coverage=coverage,
@@ -218,8 +206,8 @@ def control_risk(
         n_wrong=int(n_wrong[last]),
         p_value=float(p_value[last]),
         n_tested=n_tested,
-        reason=f"tau {grid[last]:.4g} is the last of {n_passed} that passed in order; {stopped}",
-        strata=strata,
+        reason=reason,
+        strata=tested if stratum else {},
     )
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
-from scipy.special import ndtr
 
 from cpor.errors import FittingError
 from cpor.learn.scoring import auroc, brier, check_probabilities, nll
@@ -67,34 +66,6 @@ def ece(p: Shaped[np.ndarray, " n"], label: Shaped[np.ndarray, " n"], n_bins: in
     filled = bins.count > 0
     share = bins.count[filled] / bins.count.sum()
     return float(share @ np.abs(bins.p_mean[filled] - bins.rate[filled]))
-
-
-def debiased_ece(p: Shaped[np.ndarray, " n"], label: Shaped[np.ndarray, " n"], n_bins: int = N_BINS) -> float:
-    """ECE less what chance alone adds, as far as that can be told; never below 0.
-
-    Even perfect probabilities have a positive ECE on finite data. As in Kumar, Liang and Ma (2019) the
-    excess is what redrawing the rates adds: rate_b ~ N(rate_b, rate_b (1 - rate_b) / n_b). Their
-    expectation has a closed form (the folded normal distribution), so nothing random is drawn here. It
-    is a correction of first order: it takes away much of the excess, not all.
-
-    Args:
-        p: Probabilities. Shape (n,).
-        label: 0 / 1 or bool. Shape (n,).
-        n_bins: Number of bins of equal width.
-    """
-    bins = reliability_bins(p, label, n_bins)
-    filled = bins.count > 0
-    count, rate = bins.count[filled], bins.rate[filled]
-    share = count / count.sum()
-    gap = np.abs(bins.p_mean[filled] - rate)
-    spread = np.sqrt(rate * (1.0 - rate) / count)
-    redrawn = gap.copy()
-    loose = spread > 0.0
-    ratio = gap[loose] / spread[loose]
-    redrawn[loose] = spread[loose] * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * ratio**2) + gap[loose] * (
-        2.0 * ndtr(ratio) - 1.0
-    )
-    return max(0.0, float(share @ (2.0 * gap - redrawn)))
 
 
 @dataclass(frozen=True, slots=True)
