@@ -141,35 +141,30 @@ def _of_scannet(folder: Path, frame: str) -> KnownCamera | None:
     return KnownCamera(Camera(known["color"]), 0.001, sensor, by=(f"{folder.name}/",))
 
 
-def _realsense_values(folder: Path, frame: str) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """The figures beside colour and depth, by role, and the files read: this frame's, else the first."""
-    said: dict[str, dict[str, float]] = {}
-    names = []
+def _of_realsense(folder: Path, frame: str) -> KnownCamera | None:
+    """What the viewer and `rs-convert` write beside this frame's pictures, or the first; no extrinsics."""
     found = [
         p for p in sorted(folder.iterdir()) if p.suffix in (".csv", ".txt") and "metadata" in p.name.lower()
     ]
+    names, unit = [], None
+    cameras: dict[str, Intrinsics] = {}
+    sizes: dict[str, tuple[int, int]] = {}
+    seen = set()
     for path in sorted(found, key=lambda p: clean_name(frame) not in clean_name(p.stem)):
         role, _ = role_of(re.sub("(?i)metadata", "", path.stem))
-        if role is None or role in said:
+        if role is None or role in seen:
             continue
-        pairs = re.findall(r"(?m)^\s*([A-Za-z ]+?)\s*[,:]\s*([-+0-9.eE]+)\s*$", read_text(path))
-        values = {key.casefold(): _as_float(value) for key, value in pairs}
-        said[role] = {key: value for key, value in values.items() if value is not None}
+        seen.add(role)
         names.append(path.name)
-    return said, names
-
-
-def _of_realsense(folder: Path, frame: str) -> KnownCamera | None:
-    """What the viewer and `rs-convert` write beside each picture; extrinsics are not among it."""
-    said, names = _realsense_values(folder, frame)
-    if not said:
+        pairs = re.findall(r"(?m)^\s*([A-Za-z ]+?)\s*[,:]\s*([-+0-9.eE]+)\s*$", read_text(path))
+        said = {key.casefold(): value for key, text in pairs if (value := _as_float(text)) is not None}
+        if {"fx", "fy", "ppx", "ppy"} <= said.keys():
+            cameras[role] = Intrinsics(said["fx"], said["fy"], said["ppx"], said["ppy"])
+        if said.get("resolution x") and said.get("resolution y"):
+            sizes[role] = int(said["resolution y"]), int(said["resolution x"])
+        unit = unit or said.get("depth units")
+    if not names:
         return None
-    cameras = {role: _of_realsense_values(values) for role, values in said.items()}
-    sizes = {
-        role: (int(values["resolution y"]), int(values["resolution x"]))
-        for role, values in said.items()
-        if values.get("resolution x") and values.get("resolution y")
-    }
     colour, depth = cameras.get("colour"), cameras.get("depth")
     if colour is not None and depth is not None and not np.allclose(colour, depth, rtol=1e-3):
         raise SceneFileError(
@@ -177,9 +172,9 @@ def _of_realsense(folder: Path, frame: str) -> KnownCamera | None:
             "cameras stand; export it aligned, or write camera.json with fx, fy, cx, cy and "
             '"depth_camera" (fx, fy, cx, cy, T_colour_depth)'
         )
-    unit = next((values["depth units"] for values in said.values() if values.get("depth units")), None)
+    by = tuple(names)
     return KnownCamera(
-        Camera(colour or depth), unit, None, sizes.get("colour"), sizes.get("depth"), by=tuple(names)
+        Camera(colour or depth), unit or None, None, sizes.get("colour"), sizes.get("depth"), by=by
     )
 
 
@@ -202,11 +197,6 @@ READERS: list[Reader] = [
     _of_matrix_file,
 ]
 """Functions of a folder and a frame's name, asked in this order; None: such files are not there."""
-
-
-def _of_realsense_values(values: dict[str, float]) -> Intrinsics | None:
-    found = [values.get(key) for key in ("fx", "fy", "ppx", "ppy")]
-    return Intrinsics(*(float(v) for v in found if v is not None)) if None not in found else None
 
 
 def _read_object(path: Path) -> dict[str, Any]:
