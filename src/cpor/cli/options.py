@@ -161,12 +161,13 @@ class Given:
         """The segmenter that the options ask for; None: the masks of the scene, else ours."""
         from cpor.perception.segmenter import DEFAULT, make_segmenter
 
-        for option, file, only in (("--masks", self.masks, "file"), ("--weights", self.weights, DEFAULT)):
+        ways = (("reads --masks", self.masks, "file"), ("takes --weights", self.weights, DEFAULT))
+        for what, file, only in ways:
             if file is None:
                 continue
             if self.segmenter not in (None, only):
                 raise InvalidSettingError(
-                    f"only the segmenter `{only}` reads {option}, not {self.segmenter!r}; drop one of the two"
+                    f"only the segmenter `{only}` {what}, not {self.segmenter!r}; drop one of the two"
                 )
             return make_segmenter(only, path=file)
         return DEFAULT if self.segmenter is None and self.ignore_given_masks else self.segmenter
