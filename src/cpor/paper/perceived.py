@@ -22,6 +22,7 @@ from cpor.io.pool import Pool
 from cpor.io.resumable import open_resumable
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
 from cpor.paper.segmentation import FrameQuality, frame_quality
+from cpor.parts import NONE
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
 from cpor.scene import Scene
@@ -61,10 +62,9 @@ class PerceptionSettings(BaseModel):
 
     def names(self) -> dict[str, str | None]:
         """What masks and scores are called, down to the weights."""
-        masks: str | None = self.segmenter
-        if self.segmenter == "ours":
-            masks = fingerprint(_network(self.segmenter_file))
-        return {"masks": masks, "scorer": fingerprint(_scorer(self.scorer_file)) if self.scorer else None}
+        parts = self.system().parts
+        masks = fingerprint(parts.segmenter) if self.segmenter == "ours" else self.segmenter
+        return {"masks": masks, "scorer": fingerprint(parts.scorer) if self.scorer else None}
 
 
 class PerceivedCase(BaseModel):
@@ -216,20 +216,12 @@ def _finished(out: Path, case: CaseEntry) -> PerceivedCase | None:
         return None
 
 
-@lru_cache(maxsize=2)
-def _network(path: Path | None) -> OnnxSegmenter:
-    return OnnxSegmenter() if path is None else OnnxSegmenter(path)
-
-
-@lru_cache(maxsize=2)
-def _scorer(path: Path | None) -> EmbeddedScorer:
-    return EmbeddedScorer() if path is None else EmbeddedScorer(path)
-
-
 @lru_cache(maxsize=4)
 def _system(settings: PerceptionSettings) -> System:
-    segmenter: Segmenter | str = {"given": "given", "depth": "depth"}.get(settings.segmenter, "")
-    return System(
-        segmenter or _network(settings.segmenter_file),
-        _scorer(settings.scorer_file) if settings.scorer else "none",
-    )
+    masks: Segmenter | str = settings.segmenter
+    if masks == "ours":
+        file = settings.segmenter_file
+        masks = OnnxSegmenter() if file is None else OnnxSegmenter(file)
+    file = settings.scorer_file
+    scorer = EmbeddedScorer() if file is None else EmbeddedScorer(file)
+    return System(masks, scorer if settings.scorer else NONE)
