@@ -30,7 +30,7 @@ settings.load_profile("cpor")
 
 # With two workers each is given one half of the list, and in the end takes from the end of the other's: what
 # takes long or starts a service stands at the beginning of a half, what is short is left for the end.
-FIRST = ("e2e", "paper", "perception", "validity", "")  # "": modules that are in no folder
+FIRST = ("e2e", "fitting", "paper", "perception", "validity", "")  # "": modules that are in no folder
 SECOND = ("serve", "robot", "sim", "training", "semantics", "contracts", "bridges")
 
 
