@@ -1,7 +1,7 @@
 """Fit what words are judged by, on dev scenes and dev photographs, and write the files of `cpor.words`.
 
 1. `usual_classes.json`: how often the noun classifier says each class, over all objects.
-2. `shape_weights.json`: what tells the shape of an object (`cpor.words.recognition`), on objects judged by
+2. `shape_weights.json`: what tells the shape of an object (`cpor.words.appearance`), on objects judged by
    eye and on simulated ones.
 3. `word_weights.json`: by how much each word counts for an object (`cpor.words.word_odds`). The log-odds
    against none in view are nearly linear in the weights: they are linearised, the likelihood of what was
@@ -17,8 +17,8 @@ Run: python benchmarks/fit_words.py [--scenes 60] [--write]
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from evidence_words import BY_EYE, OUT, TEST_PICTURES, kept, object_at, see, see_photographs
@@ -26,18 +26,18 @@ from scipy.optimize import minimize
 from words_truth import FAMILIES
 
 from cpor.scene import Scene
+from cpor.words import description
+from cpor.words.appearance import SHAPES_FILE, ShapeWeights, recognise, shape_factors
 from cpor.words.description import Description, describe
 from cpor.words.grounding_answers import Exchange, RefusedError
+from cpor.words.labels import read_labels
 from cpor.words.nouns import USUAL_FILE, judge_classes, lift
-from cpor.words.recognition import FILE as SHAPES_FILE
-from cpor.words.recognition import ShapeWeights, recognise, shape_factors
-from cpor.words.request_words import Wish, parse_request
+from cpor.words.request_words import Wish, all_wishes, parse_request
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import split_words, vocabulary
 from cpor.words.word_answer import ACTED, RequestReader
-from cpor.words.word_odds import FILE, OddsJudge, Weights, fitted_weights
+from cpor.words.word_odds import FILE, WEIGHTS, OddsJudge, fitted_weights
 
-NAMES = [field.name for field in fields(Weights)]
 FOLDS, ROUNDS = 5, 2
 
 PENALTY, APART = 0.1, 0.3
@@ -55,10 +55,25 @@ PRIOR = {
     "relation": 1.0,
     "landmark": 1.0,
     "place": 1.0,
-    "shape_chance": 1.0,
+    "size": 1.0,
     "worlds": 0.5,
+    "label": 4.0,
+    "shape_chance": 1.0,
 }
 """Weights where nothing is known: likelihoods count as they are, other weights are 0."""
+
+_NOUNS, _KINDS = ("shapes", "kinds"), ("kinds",)
+ONLY_FOR = {
+    **dict.fromkeys(("colour", "colour_named"), ("colours",)),
+    "usual_colour": _NOUNS,
+    **dict.fromkeys(("shape", "shape_class", "shape_chance"), _NOUNS),
+    **dict.fromkeys(("kind", "kind_class", "kind_chance", "kind_best"), _KINDS),
+    "label": ("kinds", "names"),
+    "form": ("forms",),
+    **dict.fromkeys(("relation", "relation_best", "landmark"), ("relations",)),
+    **dict.fromkeys(("place", "size"), ("most", "order")),
+}
+"""Parts of a request that some weights count for; others count for all."""
 
 MADE_UP = 0.3
 """How much a request that was made from labels counts beside one that a person wrote."""
@@ -94,7 +109,7 @@ class Case:
     target: np.ndarray
     counts: float
 
-    def log_odds(self, weights: Weights) -> np.ndarray:
+    def log_odds(self, weights: Mapping[str, float]) -> np.ndarray:
         """Log of the probability of each object, and of none. Shape (n + 1,)."""
         self.judge.weights = weights
         p = self.reader.pool(self.judge.fit(self.wish, 0), weights)
@@ -106,12 +121,12 @@ def make_case(
     picture: "Picture", family: str, words: str, meant: dict[int, float], counts: float
 ) -> Case | None:
     """A case; None where the request is asked back whatever the weights are."""
-    scene = picture.scene
+    scene, printed = picture.scene, picture.printed
     inside = describe(scene).inside
     request = parse_request(words, frozenset())
     if request.trouble or request.number is not None or not inside:
         return None
-    reader = RequestReader(scene, words, {k: frozenset() for k in sorted(inside)}, Exchange())
+    reader = RequestReader(scene, words, {k: frozenset() for k in sorted(inside)}, Exchange(), printed)
     judge = reader.judge(request.wish)
     try:
         judge.fit(request.wish, 0)
@@ -123,7 +138,31 @@ def make_case(
     ids = list(reader.named)
     target = np.array([*(meant.get(k, 0.0) for k in ids), 0.0])
     target[-1] = max(0.0, 1.0 - target.sum())
-    return Case(picture.domain, picture.name, family, words, reader, request.wish, judge, ids, target, counts)
+    return Case(
+        picture.domain,
+        picture.name,
+        family,
+        words,
+        reader,
+        request.wish,
+        judge,
+        ids,
+        target,
+        counts,
+    )
+
+
+def described(name: str, scene: Scene) -> Scene:
+    """The scene; what the shape network says of it and of its pieces is kept on disk."""
+    path = OUT / "descriptions" / f"{name.replace('/', '_')}.{_masks_key(scene)}"
+
+    def make() -> tuple[Scene, dict[str, object]]:
+        each = describe(scene)
+        return scene, {key: getattr(each, key) for key in ("seen", "inside", "masks")}
+
+    scene, parts = kept(path, make)
+    vars(describe(scene)).update(parts)
+    return scene
 
 
 @dataclass(eq=False)
@@ -133,6 +172,7 @@ class Picture:
     Attributes:
         said: Probability of each class for each object, by the noun classifier.
         shapes: Words for the shape of some objects, by their ids.
+        printed: Words that are printed on objects.
         asked: Requests: family, words, how likely each object is meant, and how much it counts.
     """
 
@@ -142,6 +182,7 @@ class Picture:
     said: dict[int, np.ndarray]
     shapes: dict[int, set[str]]
     asked: list[tuple[str, str, dict[int, float], float]]
+    printed: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def describe_by(self, usual: np.ndarray, weights: ShapeWeights | None) -> Description:
         """The description with these usual classes, and with shapes told by these weights."""
@@ -155,6 +196,7 @@ def simulated_pictures(scenes: int) -> Iterator[Picture]:
     """Simulated dev scenes; where pieces show one object, each of them may be taken."""
     rng, count = np.random.default_rng(3), dict.fromkeys(FAMILIES, 0)
     for view, seen in see("dev", scenes):
+        seen = described(view.name, seen)
         owners, asked = view.owners(seen), []
         for family, make in FAMILIES.items():
             if count[family] >= EACH or family == "unknown":
@@ -180,6 +222,7 @@ def photographs() -> Iterator[Picture]:
     for name, judged, scene in see_photographs():
         if name.startswith(TEST_PICTURES):
             continue
+        scene = described(name, scene)
         objects = judged["objects"]
         at = {key: object_at(scene, each["point"]) for key, each in objects.items()}
         asked, made = [], []
@@ -208,13 +251,22 @@ def photographs() -> Iterator[Picture]:
         yield Picture("photographs", name, scene, _classes(name, scene), shapes, [
             (family, words, dict.fromkeys(ids, 1.0 / max(1, len(ids))), counts)
             for (family, words, _, counts), ids in zip(asked, meant, strict=True)
-        ])  # fmt: skip
+        ], _labels(name, scene))  # fmt: skip
+
+
+def _labels(name: str, scene: Scene) -> dict[int, tuple[str, ...]]:
+    """Words printed on each object; kept on disk. They need the extra `labels`."""
+    return kept(OUT / "labels" / name.replace("/", "_"), lambda: read_labels(scene))
 
 
 def _classes(name: str, scene: Scene) -> dict[int, np.ndarray]:
     """What the noun classifier says of each object; kept on disk."""
-    masks = hashlib.sha256(np.ascontiguousarray(scene.visible_ids)).hexdigest()[:8]
-    return kept(OUT / "classes" / f"{name.replace('/', '_')}.{masks}", lambda: judge_classes(scene))
+    path = OUT / "classes" / f"{name.replace('/', '_')}.{_masks_key(scene)}"
+    return kept(path, lambda: judge_classes(scene))
+
+
+def _masks_key(scene: Scene) -> str:
+    return hashlib.sha256(np.ascontiguousarray(scene.visible_ids)).hexdigest()[:8]
 
 
 def shape_keys(noun: str) -> set[str]:
@@ -267,6 +319,12 @@ def fit_shapes(pictures: list[Picture], usual: np.ndarray) -> ShapeWeights:
     return ShapeWeights(*unpack(found.x))
 
 
+def needed(wish: Wish) -> list[int]:
+    """Weights that count for a request, as numbers of `WEIGHTS`."""
+    kinds = set().union(*({key for key, value in vars(each).items() if value} for each in all_wishes(wish)))
+    return [n for n, name in enumerate(WEIGHTS) if name not in ONLY_FOR or kinds.intersection(ONLY_FOR[name])]
+
+
 class Linear:
     """The log-odds of all cases, linear about weights of both ends: shapes unsure, and sure."""
 
@@ -276,10 +334,13 @@ class Linear:
         self.here, self.slopes = [], []
         for case, sure in zip(cases, self.sure, strict=True):
             at = (1.0 - sure) * ends[0] + sure * ends[1]
-            here = case.log_odds(Weights(*at))
-            moved = (case.log_odds(Weights(*(at + step * (np.arange(len(at)) == k)))) for k in range(len(at)))
+            here = case.log_odds(dict(zip(WEIGHTS, at, strict=True)))
+            slopes = np.zeros((len(at), len(here)))
+            for k in needed(case.wish):
+                moved = case.log_odds(dict(zip(WEIGHTS, at + step * (np.arange(len(at)) == k), strict=True)))
+                slopes[k] = (moved - here) / step
             self.here.append(here)
-            self.slopes.append(np.array([(each - here) / step for each in moved]))
+            self.slopes.append(slopes)
 
     def log_p(self, k: int, ends: np.ndarray) -> np.ndarray:
         """Log-probability of each object of a case, and of none, at other weights."""
@@ -290,7 +351,7 @@ class Linear:
 
     def fit(self, used: list[int]) -> np.ndarray:
         """Weights of both ends with the highest penalised likelihood of some cases."""
-        prior = np.array([PRIOR.get(name, 0.0) for name in NAMES])
+        prior = np.array([PRIOR.get(name, 0.0) for name in WEIGHTS])
 
         def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
             ends = flat.reshape(2, -1)
@@ -304,7 +365,7 @@ class Linear:
                 slope += np.stack([(1.0 - sure) * by, sure * by])
             return value, slope.ravel()
 
-        bounds = [(None if name in EITHER_WAY else LEAST.get(name, 0.0), None) for name in NAMES] * 2
+        bounds = [(None if name in EITHER_WAY else LEAST.get(name, 0.0), None) for name in WEIGHTS] * 2
         low = [-np.inf if least is None else least for least, _ in bounds]
         start, method = np.maximum(self.ends.ravel(), low), "L-BFGS-B"
         found = minimize(loss, start, jac=True, method=method, bounds=bounds, options={"maxiter": 100})
@@ -364,6 +425,7 @@ def main() -> None:
     parser.add_argument("--scenes", type=int, default=150)
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
+    description.KEPT = 10 * asked.scenes  # all of them
     pictures = [*simulated_pictures(asked.scenes), *photographs()]
     usual = usual_classes(pictures)
     order = np.random.default_rng(5).permutation(len(pictures))
@@ -374,7 +436,7 @@ def main() -> None:
         picture.describe_by(usual, by_others[fold[picture.name]])
         cases += filter(None, (make_case(picture, *each) for each in picture.asked))
     report_shapes(pictures, usual, [by_others[fold[each.name]] for each in pictures])
-    ends = np.array([[asdict(each)[name] for name in NAMES] for each in fitted_weights()])
+    ends = np.array([[each[name] for name in WEIGHTS] for each in fitted_weights()])
     everything = list(range(len(cases)))
     for _ in range(ROUNDS):
         linear = Linear(cases, ends)
@@ -386,7 +448,7 @@ def main() -> None:
             if fold[cases[k].group] == part:
                 held[k] = linear.log_p(k, other)
     report(cases, held)
-    found = dict(zip(NAMES, ends.T.round(3).tolist(), strict=True))
+    found = dict(zip(WEIGHTS, ends.T.round(3).tolist(), strict=True))
     print(found)
     if asked.write:
         lines = ",\n".join(f' "{name}": {each}' for name, each in found.items())

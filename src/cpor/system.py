@@ -129,12 +129,9 @@ class System:
             sources = side.submit(describe_sources, scene, maker, recorded.scorer, made_here)
             checks += (check_masks_source(given, maker), *(check_masks(scene) if scene.objects else ()))
         watch.lap("check_masks")
-        names = None
-        if self._grounder is not None:
-            from cpor.semantics.namer import Namer
-
-            told = self._grounder.name_objects(scene) if isinstance(self._grounder, Namer) else None
-            notes, names = (notes, None) if told is None else ((*notes, told.note), told.names)
+        names, namer = None, getattr(self._grounder, "name_objects", None)
+        if namer is not None and (told := namer(scene)) is not None:
+            names, notes = told[0], (*notes, told[1])
         watch.lap("ask_names")
         return View(scene, masks, sources.result(), checks, notes, watch.times, told=names)
 

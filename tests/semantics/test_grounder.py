@@ -327,11 +327,11 @@ def test_a_cut_or_refused_reply_says_so(completion, why):
     ],
 )
 def test_a_reply_counts_as_a_whole_or_not_at_all(text, fit):
-    reading = read_words_reply(text, draw_marks(three_boxes())[1])
-    assert reading.fit == fit
-    assert (fit is None) == bool(reading.problems)
+    read, problems = read_words_reply(text, draw_marks(three_boxes())[1])
+    assert read == fit
+    assert (fit is None) == bool(problems)
     if fit:
-        assert list(reading.fit) == list(fit)
+        assert list(read) == list(fit)
 
 
 def test_half_a_character_cannot_break_the_prompt():

@@ -14,10 +14,10 @@ from cpor.words.description import describe
 from cpor.words.grounding import AmbiguousRequest, Exchange, Found, NotFound, ground_words
 from cpor.words.names import name_objects
 from cpor.words.nouns import PICTURE_SIZE, object_crops
+from cpor.words.outlines import nth_chance
 from cpor.words.request_words import parse_request
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
-from cpor.words.word_measures import nth_chance
 from cpor.words.word_odds import OddsJudge, mix_weights
 
 

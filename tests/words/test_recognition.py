@@ -1,16 +1,14 @@
 """Which shape an object has by network, outline and classes, and the weights that the package reads."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from words.test_grounding import box, make_scene
 
+from cpor.words.appearance import ShapeWeights, fitted_shapes, how_sure, recognise, shape_factors
 from cpor.words.description import describe
-from cpor.words.recognition import ShapeWeights, fitted_shapes, how_sure, recognise, shape_factors
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
-from cpor.words.word_odds import Weights, fitted_weights, mix_weights
+from cpor.words.word_odds import WEIGHTS, fitted_weights, mix_weights
 
 PARTS = [(box(200, 100, 60, 40), "red"), (box(200, 300, 40, 40), "blue")]
 
@@ -56,7 +54,7 @@ def test_the_files_hold_what_the_code_reads():
     shapes = fitted_shapes()
     assert shapes.own.shape == (43, len(SHAPES)) and shapes.base.shape == (len(SHAPES),)
     low, high = fitted_weights()
-    for field in fields(Weights):
-        ends = sorted((getattr(low, field.name), getattr(high, field.name)))
-        assert ends[0] <= getattr(mix_weights(0.3), field.name) <= ends[1], field.name
+    for name in WEIGHTS:
+        ends = sorted((low[name], high[name]))
+        assert ends[0] <= mix_weights(0.3)[name] <= ends[1], name
     assert mix_weights(0.0) == low and mix_weights(1.0) == high

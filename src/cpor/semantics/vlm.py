@@ -10,14 +10,17 @@ from cpor.semantics.calls import PatientCaller
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.grounder import WordsReply
 from cpor.semantics.matching import NumberedMarks
-from cpor.semantics.namer import NAMES_SCHEMA, NAMES_SYSTEM, NamesReply, names_prompt, read_names_reply
 from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
 from cpor.semantics.provider import NO_LOGPROBS, Completion, EncodedPicture, Provider, Question
 from cpor.semantics.reply_parser import p_yes, read_relations
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 from cpor.semantics.words_question import (
+    NAMES_SCHEMA,
+    NAMES_SYSTEM,
     WORDS_SCHEMA,
     WORDS_SYSTEM,
+    names_prompt,
+    read_names_reply,
     read_words_reply,
     why_not_asked,
     words_prompt,
@@ -69,16 +72,16 @@ class VlmScorer(ModelScorer):
         before = self.caller.purse.spent
         picture, marks = draw_marks(scene, self.config.points)
         prompt = words_prompt(scene, marks.number, words)
-
-        def read(text: str) -> tuple[Mapping[int, float] | None, tuple[str, ...]]:
-            found = read_words_reply(text, marks)
-            return found.fit, found.problems
-
-        fit, text, problems = self._ask_once(picture, prompt, WORDS_SYSTEM, WORDS_SCHEMA, read)
+        fit, text, problems = self._ask_once(
+            picture, prompt, WORDS_SYSTEM, WORDS_SCHEMA, lambda text: read_words_reply(text, marks)
+        )
         return WordsReply(fit, self.name, text, problems, self.caller.purse.spent - before)
 
-    def name_objects(self, scene: Scene) -> NamesReply | None:
-        """See `Namer`: one question a scene. None unless `names = true`, or where all have names."""
+    def name_objects(self, scene: Scene) -> tuple[Mapping[int, str] | None, str] | None:
+        """What objects are, by id, and what to know about it, in a sentence: one question a scene.
+
+        No names where the model gave none. None unless `names = true`, or where all have names.
+        """
         if not self.config.names or all(o.title for o in scene.objects):
             return None
         before = self.caller.purse.spent
@@ -87,7 +90,12 @@ class VlmScorer(ModelScorer):
         names, _, problems = self._ask_once(
             picture, prompt, NAMES_SYSTEM, NAMES_SCHEMA, lambda text: read_names_reply(text, marks)
         )
-        return NamesReply(names, self.name, problems, self.caller.purse.spent - before)
+        spent = self.caller.purse.spent - before
+        cost = f" Spent: {spent.calls} calls, {spent.tokens} tokens." if spent.calls else ""
+        if names is None:
+            why = f" ({problems[-1]})" if problems else ""
+            return None, f"{self.name} gave no names{why}; colours and shapes do.{cost}"
+        return names, f"{self.name} named {len(names)} objects.{cost}"
 
     def _ask_once(
         self,

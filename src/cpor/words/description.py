@@ -8,10 +8,17 @@ from functools import cached_property
 import numpy as np
 
 from cpor.scene import Scene
-from cpor.words.appearance import Appearance, describe_objects
+from cpor.words.appearance import (
+    Appearance,
+    ShapeWeights,
+    describe_objects,
+    fitted_shapes,
+    how_sure,
+    recognise,
+)
+from cpor.words.labels import read_labels
 from cpor.words.nouns import judge_classes, lift
 from cpor.words.pieces import MaskReading, read_masks
-from cpor.words.recognition import ShapeWeights, fitted_shapes, how_sure, recognise
 from cpor.words.workspace import in_workspace
 
 KEPT = 8
@@ -68,16 +75,25 @@ class Description:
         return {k: lift(p) for k, p in self.said.items()}
 
     @cached_property
+    def labels(self) -> dict[int, tuple[str, ...]]:
+        """Words printed on each object; read where a request is not settled otherwise."""
+        return read_labels(self._scene)
+
+    @cached_property
     def inside(self) -> frozenset[int]:
         """Objects that lie in the workspace."""
         return in_workspace(self._scene)
 
     @cached_property
+    def masks(self) -> list[MaskReading]:
+        """The likely ways to read the masks, with shapes by the shape network alone."""
+        return read_masks(self._scene, {k: look for k, look in self.seen.items() if k in self.inside})
+
+    @cached_property
     def readings(self) -> list[MaskReading]:
         """The likely ways to read the masks: some may show one thing together."""
-        readings = read_masks(self._scene, {k: look for k, look in self.seen.items() if k in self.inside})
         # Of several masks that show one thing, the largest tells its classes.
-        return [replace(each, looks=self._recognised(each.looks)) for each in readings]
+        return [replace(each, looks=self._recognised(each.looks)) for each in self.masks]
 
 
 _kept: dict[tuple[int, ...], tuple[Scene, Description]] = {}

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from scipy import ndimage
 
 from cpor.scene import DetectedObject, Scene
-from cpor.words.outlines import Outline
+from cpor.words.outlines import Outline, ramp
 
 _STEP = 4
 """Distances are measured on every fourth pixel."""
@@ -25,9 +25,11 @@ DIRECTIONS: Mapping[str, tuple[float, float]] = {
 """To the right and down in the picture; farther from the camera is up."""
 
 
-def ramp(value: float, low: float, high: float) -> float:
-    """0 up to `low`, 1 from `high` on, a straight line between; falling where `low` is above `high`."""
-    return min(1.0, max(0.0, (value - low) / (high - low)))
+HEAPED = frozenset(("on", "under"))
+"""Relations that hidden parts tell."""
+
+TWO_WAYS: Mapping[str, tuple[str, str]] = {"above": ("on", "back"), "below": ("under", "front")}
+"""Relations of the heap or of the picture: either holds."""
 
 
 class Layout:
@@ -61,6 +63,8 @@ class Layout:
         if obj in others or obj not in self.outlines or not all(k in self.outlines for k in others):
             return 0.0
         other = others[0]
+        if key in TWO_WAYS:
+            return max(self.fit(each, obj, others) for each in TWO_WAYS[key])
         if key == "near":
             return self._nearness(obj, other)
         if key == "on":

@@ -1,7 +1,8 @@
-"""What masks and depth say of an object's size, form and place, as words of a request ask for it."""
+"""What masks and depth say of an object's size, form and place, and how well words for these fit."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -159,3 +160,87 @@ def _bulge(z: np.ndarray, shown: Bool[np.ndarray, "h w"], focal: float) -> float
 
 def _scaled(outline: Outline, z: float) -> Outline:
     return replace(outline, size=outline.size * z)
+
+
+def ramp(value: float, low: float, high: float) -> float:
+    """0 up to `low`, 1 from `high` on, a straight line between; falling where `low` is above `high`."""
+    return min(1.0, max(0.0, (value - low) / (high - low)))
+
+
+Measure: TypeAlias = Callable[[Outline], float | None]
+
+
+def _known(value: float | None, low: float, high: float) -> float | None:
+    return None if value is None else ramp(value, low, high)
+
+
+def _round(o: Outline) -> float:
+    return ramp(o.roundness, 0.66, 0.82)
+
+
+def _ball(o: Outline) -> float:
+    return _round(o) if o.bulge is None else _round(o) * ramp(o.bulge, 0.05, 0.25)
+
+
+def _box(o: Outline) -> float:
+    return ramp(o.rectangularity, 0.8, 0.9) * ramp(o.roundness, 0.88, 0.8)
+
+
+def _tall(o: Outline) -> float:
+    """Height over the support; the long side where it is not known, as of things that lie in a bin."""
+    return float(o.size * np.sqrt(o.elongation)) if o.height is None else o.height
+
+
+FORMS: Mapping[str, Measure] = {
+    "round": _round,
+    "spherical": _ball,
+    "long": lambda o: ramp(o.elongation, 1.6, 2.6),
+    "rectangular": _box,
+    "square": lambda o: _box(o) * ramp(o.elongation, 1.6, 1.25),
+    "flat": lambda o: _known(o.height, 0.045, 0.02),
+}
+"""How well an outline fits a word for a form, in [0, 1]; None where it cannot be told."""
+
+FORM_OF_SHAPE: Mapping[str, str] = {
+    **dict.fromkeys(("box", "block", "book"), "rectangular"),
+    **dict.fromkeys(("ball", "fruit"), "spherical"),
+    "plate": "round",
+    "pen": "long",
+}
+"""What a word for a shape means where shapes were not judged."""
+
+MEASURES: Mapping[str, tuple[Measure, float]] = {
+    "left": (lambda o: -o.x, 0.06),
+    "right": (lambda o: o.x, 0.06),
+    "back": (lambda o: -o.y, 0.06),
+    "front": (lambda o: o.y, 0.06),
+    "middle": (lambda o: -(((o.x - 0.5) ** 2 + (o.y - 0.5) ** 2) ** 0.5), 0.06),
+    "big": (lambda o: o.size, 0.0),
+    "small": (lambda o: 1.0 / o.size, 0.0),
+    "longest": (lambda o: o.elongation, 0.0),
+    "high": (lambda o: o.height, 0.012),
+    "tall": (_tall, 0.0),
+    "low": (lambda o: None if o.height is None else -o.height, 0.012),
+}
+"""What a word asks the most of, and the difference that tells two apart: in the measure itself, or, where 0,
+a fifth of the larger."""
+
+SIZES = frozenset(("big", "small", "longest", "tall"))
+"""Measures of the whole object, which are not known of what hardly shows."""
+
+TWO_SENSES: Mapping[str, tuple[str, str]] = {"top": ("high", "back"), "bottom": ("low", "front")}
+"""Words for the heap and for the picture: an object that fits either fits, and two are asked about."""
+
+
+def nth_chance(
+    n: int, obj: int, values: Mapping[int, float], scale: float, fit: Mapping[int, float]
+) -> float:
+    """Probability that n - 1 of the other objects both fit and come before an object."""
+    counts = np.zeros(n)  # of those before it, probability of 0 to n - 1
+    counts[0] = 1.0
+    for k, value in values.items():
+        if k != obj:
+            before = fit[k] / (1.0 + np.exp(np.clip(-4.0 * (value - values[obj]) / scale, -50.0, 50.0)))
+            counts[1:] = counts[1:] * (1.0 - before) + counts[:-1] * before
+            counts[0] *= 1.0 - before
+    return float(counts[-1])

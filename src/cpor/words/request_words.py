@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from cpor.words.layout import DIRECTIONS, TWO_WAYS
 from cpor.words.vocabulary import Kind, Meaning, Vocabulary, split_words, vocabulary
 
 
@@ -46,6 +47,12 @@ class Wish:
     pronouns: tuple[tuple[str, str], ...] = ()
 
     @property
+    def needs_looks(self) -> bool:
+        """Whether it says how an object looks or lies."""
+        seen = self.colours, self.patterns, self.forms, self.shapes, self.kinds, self.most, self.relations
+        return any(seen) or self.order is not None
+
+    @property
     def is_empty(self) -> bool:
         """Whether it says nothing."""
         return self == Wish()
@@ -58,6 +65,12 @@ class LayoutWish:
     key: str
     others: tuple[Wish, ...]
     words: str
+
+
+def all_wishes(wish: Wish) -> "list[Wish]":
+    """A wish and those in it."""
+    others = (*wish.unlike, *(other for each in wish.relations for other in each.others))
+    return [wish, *(each for other in others for each in all_wishes(other))]
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,11 @@ _SINGLE: Mapping[Kind, str] = {
 }
 """Kinds of phrases whose keys are collected, and the field of a wish that they go to."""
 
-_AS_PLACE = frozenset(("left", "right", "back", "front"))
+_AS_PLACE = {"on": "top", "above": "top", "under": "bottom", "below": "bottom"}
+"""The place that a relation names where no other object follows: "the box below"."""
+
+
+_PART_AFTER = frozenset(("with", "has"))
 
 
 def parse_request(text: str, names: frozenset[str], words: Vocabulary | None = None) -> ParsedRequest:
@@ -164,7 +181,9 @@ class _Parser:
             meaning, length = self._read(k, end)
             said = " ".join(self.words[k : k + length])
             after = k + length
-            if meaning is None:
+            if said in self.voc.parts and _PART_AFTER.intersection(self.words[max(start, k - 4) : k]):
+                pass  # "with the red lid": something of it is red
+            elif meaning is None:
                 got["names"].append(said)
             elif meaning.kind in _SINGLE:
                 if self._is_coloured_thing(meaning, said, k, end):
@@ -234,11 +253,15 @@ class _Parser:
         """Adds a relation, or a place where the words name one; returns where to go on."""
         phrase = tuple(self.words[k:after])
         first = self._skip_fillers(after, end)
+        alone = phrase not in self.voc.bare or meaning.key in TWO_WAYS
+        if first >= end and meaning.key in _AS_PLACE and alone:
+            most.append(_AS_PLACE[meaning.key])
+            return end
         following = self._read(first, end)[0] if first < end else None
         if first < end and any(
             each.kind == "surface" for each in self.voc.phrases.get((self.words[first],), ())
         ):
-            if meaning.key in _AS_PLACE:
+            if meaning.key in DIRECTIONS:
                 most.append(meaning.key)
             elif meaning.key not in ("on", "near"):
                 raise _NotUnderstoodError(self.voc.said["half"].format(word=" ".join(phrase)))
@@ -259,6 +282,9 @@ class _Parser:
             return end
         stop = self._end_of_landmark(after, end)
         other = self._described(" ".join(phrase), after, stop)
+        # "The cup behind the other cup": another one than the one that is asked for.
+        pointed = tuple(("another" if key == "other" else key, word) for key, word in other.pronouns)
+        other = replace(other, pronouns=pointed)
         relations.append(LayoutWish(meaning.key, (other,), " ".join(self.words[after:stop])))
         return stop
 

@@ -46,6 +46,7 @@ class Vocabulary:
         shape_words: Words for a shape, such as "box"; other nouns are narrower.
         kinds: ImageNet classes of each kind of a shape, by the noun that we say, such as "banana".
         determiners, anything, bare, coloured_things: Words that the grammar asks for; see the file.
+        parts: Words for parts of a thing, as in "with the red lid": the colour is that of the thing.
         openers: Words that say nothing at the start of a request, before one of these words.
         polite: Words that say nothing about which object is meant.
         numbered: Words before the number of an object.
@@ -65,6 +66,7 @@ class Vocabulary:
     anything: frozenset[str]
     bare: frozenset[tuple[str, ...]]
     coloured_things: frozenset[str]
+    parts: frozenset[str]
     openers: Mapping[str, frozenset[str]]
     polite: frozenset[str]
     numbered: frozenset[str]
@@ -106,73 +108,79 @@ def vocabulary() -> Vocabulary:
     return read_vocabulary(json.loads(FILE.read_text(encoding="utf-8")))
 
 
+_SECTIONS: Mapping[str, Kind] = {
+    **{"colours": "colour", "patterns": "pattern", "shapes": "shape", "forms": "form", "most": "most"},
+    **{"relations": "relation", "ordinals": "ordinal", "pronouns": "pronoun"},
+}
+"""Sections of the file with words by keys."""
+
+_LISTS: Mapping[str, Kind] = {
+    **{"shades": "shade", "negations": "negation", "moved": "moved"},
+    **{"several": "several", "surfaces": "surface"},
+}
+"""Sections that are one list of words."""
+
+_SILENT = ("determiners", "anything", "asking", "fillers", "materials")
+"""Sections of words that say nothing about an object."""
+
+_SETS = ("determiners", "anything", "coloured_things", "numbered", "parts", "yes", "no")
+
+
 def read_vocabulary(data: Mapping[str, Any]) -> Vocabulary:
     """A vocabulary from the content of its file."""
-    phrases: dict[tuple[str, ...], list[Meaning]] = {}
-    spoken: dict[tuple[Kind, str], str] = {}
-    classes: dict[str, tuple[int, ...]] = {}
-    usual_colours: dict[str, tuple[str, ...]] = {}
-
-    def add(kind: Kind, key: str, words: list[str]) -> None:
-        spoken.setdefault((kind, key), words[0])
-        for text in words:
-            meanings = phrases.setdefault(tuple(split_words(text)), [])
-            if not any(each.kind == kind for each in meanings):
-                meanings.append(Meaning(kind, key))
-
-    for key, words in data["colours"].items():
-        add("colour", key, words)
-    for key, words in data["patterns"].items():
-        add("pattern", key, words)
-    for key, entry in data["shapes"].items():
-        for noun in (entry, *entry["kinds"]):
-            add("shape" if noun is entry else "kind", key, noun["words"])
-            for text in noun["words"]:
-                said = " ".join(split_words(text))
-                classes[said] = tuple(noun["classes"])
-                usual_colours[said] = tuple(noun.get("colours", ()))
-    grammar: tuple[tuple[Kind, str], ...] = (
-        *(("form", "forms"), ("most", "most"), ("relation", "relations"), ("ordinal", "ordinals")),
-        ("pronoun", "pronouns"),
-    )
-    for kind, section in grammar:
-        for key, words in data[section].items():
-            add(kind, key, words)
-    lists: tuple[tuple[Kind, str], ...] = (
-        *(("shade", "shades"), ("negation", "negations"), ("moved", "moved"), ("several", "several")),
-        ("surface", "surfaces"),
-    )
-    for kind, section in lists:
-        add(kind, section, data[section])
-    polite = frozenset(data["asking"]) | set(data["determiners"]) | set(data["anything"])
-    silent = ("determiners", "anything", "asking", "fillers", "materials")
-    for word in (word for section in silent for word in data[section]):
-        add("filler", word, [word])
+    shapes = data["shapes"]
+    nouns = [
+        (noun, words)
+        for each in shapes.values()
+        for noun in (each, *each["kinds"])
+        for words in noun["words"]
+    ]
+    phrases, spoken = _read_phrases(data)
+    polite = frozenset((*data["asking"], *data["determiners"], *data["anything"]))
     return Vocabulary(
-        phrases={phrase: tuple(each) for phrase, each in phrases.items()},
+        **{name: frozenset(data[name]) for name in _SETS},
+        phrases=phrases,
         longest=max(map(len, phrases)),
-        classes=classes,
-        usual_colours=usual_colours,
+        classes={" ".join(split_words(text)): tuple(noun["classes"]) for noun, text in nouns},
+        usual_colours={" ".join(split_words(text)): tuple(noun.get("colours", ())) for noun, text in nouns},
         shape_words=frozenset(
-            " ".join(phrase) for phrase, each in phrases.items() if any(m.kind == "shape" for m in each)
+            " ".join(split_words(text)) for each in shapes.values() for text in each["words"]
         ),
         kinds={
-            kind["words"][0]: tuple(kind["classes"])
-            for each in data["shapes"].values()
-            for kind in each["kinds"]
+            kind["words"][0]: tuple(kind["classes"]) for each in shapes.values() for kind in each["kinds"]
         },
-        like={key: {key: 1.0, **entry["like"]} for key, entry in data["shapes"].items()},
-        determiners=frozenset(data["determiners"]),
-        anything=frozenset(data["anything"]),
+        like={key: {key: 1.0, **entry["like"]} for key, entry in shapes.items()},
         bare=frozenset(tuple(split_words(text)) for text in data["bare"]),
-        coloured_things=frozenset(data["coloured_things"]),
         openers={word: frozenset(following) for word, following in data["openers"].items()},
         polite=polite,
-        numbered=frozenset(data["numbered"]),
         number_ends=tuple(data["number_ends"]),
-        yes=frozenset(data["yes"]),
-        no=frozenset(data["no"]),
         reply_fillers=frozenset(split_words(" ".join(data["reply_fillers"]))) | polite,
         said=dict(data["said"]),
         _spoken=spoken,
     )
+
+
+def _read_phrases(
+    data: Mapping[str, Any],
+) -> tuple[dict[tuple[str, ...], tuple[Meaning, ...]], dict[tuple[Kind, str], str]]:
+    """Meanings of each phrase, the first that the file gives first, and the word that we say for each."""
+    entries: list[tuple[Kind, str, list[str]]] = []
+    for section, kind in _SECTIONS.items():
+        for key, entry in data[section].items():
+            if kind == "shape":
+                entries.append((kind, key, entry["words"]))
+                entries += [("kind", key, each["words"]) for each in entry["kinds"]]
+            else:
+                entries.append((kind, key, entry))
+    entries += [(kind, name, data[name]) for name, kind in _LISTS.items()]
+    entries += [("filler", word, [word]) for name in _SILENT for word in data[name]]
+    phrases: dict[tuple[str, ...], tuple[Meaning, ...]] = {}
+    spoken: dict[tuple[Kind, str], str] = {}
+    for kind, key, words in entries:
+        spoken.setdefault((kind, key), words[0])
+        for text in words:
+            phrase = tuple(split_words(text))
+            meanings = phrases.get(phrase, ())
+            if all(each.kind != kind for each in meanings):
+                phrases[phrase] = (*meanings, Meaning(kind, key))
+    return phrases, spoken

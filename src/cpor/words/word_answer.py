@@ -8,6 +8,7 @@ meant in most of them is meant.
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 
 from cpor.scene import Scene
 from cpor.words.appearance import NEARLY, Appearance
@@ -32,14 +33,14 @@ from cpor.words.grounding_answers import (
     weigh,
 )
 from cpor.words.pieces import MaskReading
-from cpor.words.request_words import Wish
+from cpor.words.request_words import Wish, all_wishes
 from cpor.words.vocabulary import vocabulary
 from cpor.words.word_judge import WORLDS, Fit, WordJudge
-from cpor.words.word_odds import OddsJudge, Weights, as_described, mix_weights
+from cpor.words.word_odds import OddsJudge, as_described, mix_weights, own_words
 
 ACTED = 0.85
 """Probability of an object from which it is acted on: the least, in steps of .05, at which at most 1 % of the
-held-back requests of dev are acted on wrongly, simulated (3 of 660) and photographed (1 of 305)."""
+held-back requests of dev are acted on wrongly, simulated (3 of 660) and photographed (1 of 310)."""
 
 _LEAST_BY_WORLDS = 0.02
 """Added to the share of the worlds, so that they exclude no object alone."""
@@ -73,14 +74,21 @@ class RequestReader:
         words: The request as it came.
         named: Words of the name that a person gave to each object that may be asked for, by its id.
         before: What was said and done before.
+        printed: Words printed on the objects, where they were read.
     """
 
     def __init__(
-        self, scene: Scene, words: str, named: Mapping[int, frozenset[str]], before: Exchange
+        self,
+        scene: Scene,
+        words: str,
+        named: Mapping[int, frozenset[str]],
+        before: Exchange,
+        printed: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         self.scene, self.words, self.named, self.before = scene, words, named, before
         self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
         self.said, self.described = vocabulary().said, describe(scene)
+        self.printed = printed
         self._refused: RefusedError | None = None
         self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
         self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
@@ -88,7 +96,17 @@ class RequestReader:
         self._none = self._refusals = self._total = 0.0
 
     def answer(self, wish: Wish) -> Grounding:
-        """The object that all words together describe; what is not understood is asked back."""
+        """The object that all words together describe; what is not understood is asked back.
+
+        What is printed on the objects is read where nothing else settles the request.
+        """
+        answer = self._answer(wish)
+        if isinstance(answer, Found) or not may_be_printed(wish) or not self.described.labels:
+            return answer
+        reader = RequestReader(self.scene, self.words, self.named, self.before, self.described.labels)
+        return reader._answer(wish)
+
+    def _answer(self, wish: Wish) -> Grounding:
         judge = self.judge(wish)
         try:
             odds = judge.fit(wish, 0)
@@ -122,7 +140,7 @@ class RequestReader:
         """The judge of the odds, with weights for words like these."""
         return OddsJudge(
             self.scene, self.words, self.named, self.before, lambda: self.described.looks,
-            lambda: self.described.classes, mix_weights(self.sure(wish)),
+            lambda: self.described.classes, mix_weights(self.sure(wish)), self.printed,
         )  # fmt: skip
 
     def sure(self, wish: Wish) -> float:
@@ -131,10 +149,10 @@ class RequestReader:
             return 0.0
         return self.described.sure if wish.shapes else 1.0
 
-    def pool(self, odds: Fit, weights: Weights) -> Fit:
+    def pool(self, odds: Fit, weights: Mapping[str, float]) -> Fit:
         """Probability that each object is meant, by both readings; the rest is that none is."""
-        shares = {k: (self._meant[k] / self._total + _LEAST_BY_WORLDS) ** weights.worlds for k in odds}
-        none = (self._none / self._total + _LEAST_BY_WORLDS) ** weights.worlds_none
+        shares = {k: (self._meant[k] / self._total + _LEAST_BY_WORLDS) ** weights["worlds"] for k in odds}
+        none = (self._none / self._total + _LEAST_BY_WORLDS) ** weights["worlds_none"]
         weighed = {k: value * shares[k] for k, value in odds.items()}
         total = sum(weighed.values()) + none
         return {k: value / total for k, value in weighed.items()}
@@ -273,6 +291,11 @@ class RequestReader:
                 " ".join([*said, "No object fits the other words.", say_there(self.called)]), ranked
             )
         return AmbiguousRequest(candidates, " ".join([*said, "Which object do you mean?"]))
+
+
+def may_be_printed(wish: Wish) -> bool:
+    """Whether words of a wish, or of what it points to, may be printed on a thing."""
+    return any(each.names or any(own_words(word) for _, word in each.kinds) for each in all_wishes(wish))
 
 
 def _ranked(fit: Fit) -> tuple[Candidate, ...]:

@@ -9,19 +9,11 @@ import numpy as np
 from cpor.scene import Scene
 from cpor.words.appearance import NEARLY, Appearance
 from cpor.words.grounding_answers import CLEAR_RATIO, LEAST_FIT, PERHAPS, Exchange, RefusedError
-from cpor.words.layout import DIRECTIONS, Layout, ramp
+from cpor.words.layout import DIRECTIONS, HEAPED, Layout
+from cpor.words.outlines import FORM_OF_SHAPE, FORMS, MEASURES, SIZES, TWO_SENSES, ramp
 from cpor.words.request_words import LayoutWish, Order, Wish
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
-from cpor.words.word_measures import (
-    FORM_OF_SHAPE,
-    FORMS,
-    MEASURES,
-    SIZES,
-    TWO_SENSES,
-    add_doubtful,
-    members,
-)
 
 WORLDS = 64
 """Sets of shapes that the objects may have, in which a request is read."""
@@ -31,6 +23,12 @@ BESIDE = 0.25
 
 RECOGNISED, HIDDEN = 0.2, 0.4
 """Share that shows from which an object's shape is recognised; how well a shape fits one that hides."""
+
+LEAST_SHOWN = 0.1
+"""An object that fits worse is not shown where a word is asked back."""
+
+MAYBE = 0.2
+"""An object that fits this much as well as the best may be one of those that are compared or counted."""
 
 Fit: TypeAlias = dict[int, float]
 
@@ -177,11 +175,13 @@ class WordJudge:
         for key, word in wish.pronouns:
             if key == "this" and not only:
                 continue  # "that one on the left" describes
+            if key == "another" and self.before.last is None:
+                continue
             if self.before.last is None or self.before.last not in fit:
                 raise RefusedError(self.said["no_last"].format(word=word))
             self.judged += 1
             for k in fit:
-                if key == "other":
+                if key in ("other", "another"):
                     among = not self.before.candidates or k in self.before.candidates
                     fit[k] *= float(k != self.before.last and among)
                 else:
@@ -253,9 +253,7 @@ class WordJudge:
 
     def _by_relation(self, relation: LayoutWish, fit: Fit) -> None:
         """Objects that lie so to the objects that the relation points to."""
-        if self.scene.visible_ids is None or (
-            relation.key in ("on", "under") and not self.layout.knows_hidden
-        ):
+        if self.scene.visible_ids is None or (relation.key in HEAPED and not self.layout.knows_hidden):
             self.unjudged.append(vocabulary().say("relation", relation.key))
             return
         self.judged += 1
@@ -341,3 +339,18 @@ class WordJudge:
         if maybe and order.start is not None:
             longer, _ = self._measured(word, sure + maybe)
             add_doubtful({sorted(longer, key=lambda k: -longer[k])[order.n - 1]}, fit)
+
+
+def members(fit: dict[int, float], asks: bool) -> tuple[list[int], list[int]]:
+    """Those that fit so far, and those that perhaps do."""
+    most = max(fit.values(), default=0.0)
+    least = LEAST_SHOWN if asks else max(LEAST_FIT, CLEAR_RATIO * most)
+    sure = [k for k, value in fit.items() if value >= least]
+    return sure, [k for k, value in fit.items() if MAYBE * most <= value < least]
+
+
+def add_doubtful(objects: set[int], fit: dict[int, float]) -> None:
+    """Objects that would be meant if they did fit: too good to be passed over without asking."""
+    most = max(fit.values(), default=0.0)
+    for k in objects:
+        fit[k] = max(fit[k], 1.1 * CLEAR_RATIO * most)
