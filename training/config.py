@@ -159,7 +159,7 @@ class ExportConfig:
     height: int = 480
     width: int = 640
     mask_threshold: float = 0.45
-    version: str = "5"
+    version: str = "6"
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,6 @@ def test_requests_for_things_that_are_not_understood_do_not_take_another_thing()
     assert '"the red kettle"' in kettle.question and kettle.question.endswith("Which one do you mean?")
     sprocket = ground_words(scene, "the orange sprocket")
     # The drill, which the segmenter takes for a handle and a body.
-    drill = {at(scene, 350, 185), at(scene, 372, 130)}
+    drill = {at(scene, 357, 200), at(scene, 372, 130)}
     assert isinstance(sprocket, AmbiguousRequest) and {c.id for c in sprocket.candidates[:2]} <= drill
     assert 'the word "sprocket"' in sprocket.question
