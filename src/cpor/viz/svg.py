@@ -115,9 +115,11 @@ def even_ticks(highest: float, most: int = 5) -> list[float]:
     return ticks
 
 
-def reliability_plot(title: str, p: Shaped[np.ndarray, " n"], right: Shaped[np.ndarray, " n"]) -> Plot:
-    """How often what was given probability p came true; the dashed line is perfect."""
-    plot = Plot(title, "probability given", "share that was right")
+def reliability_plot(
+    title: str, p: Shaped[np.ndarray, " n"], right: Shaped[np.ndarray, " n"], top: float = 1.0
+) -> Plot:
+    """How often what was given probability p came true, below the value `top`; dashed is perfect."""
+    plot = Plot(title, "probability given", "share that was right", y_range=(0.0, top))
     bins = reliability_bins(p, right)
     plot.line([(0.0, 0.0), (1.0, 1.0)], "reference")
     most = max(int(bins.count.max()), 1)
@@ -133,11 +135,11 @@ def reliability_svg(name: str, p: Shaped[np.ndarray, " n"], label: Shaped[np.nda
     """The same as an SVG file of its own, with its figures; NaN (no answer) is left out and counted."""
     summary = summarise_reliability(p, label)
     answered = ~np.isnan(np.asarray(p, np.float64))
-    plot = reliability_plot(name, np.asarray(p)[answered], np.asarray(label)[answered])
+    plot = reliability_plot(name, np.asarray(p)[answered], np.asarray(label)[answered], top=1.2)
     area = "" if summary.auroc is None else f" · AUROC {summary.auroc:.3f}"
     said = f"n {summary.n} · ECE {summary.ece:.4f} · Brier {summary.brier:.4f}{area}"
-    plot.label(0.02, 0.93, name, "title")
-    plot.label(0.02, 0.86, said, "title")
+    plot.label(0.02, 1.12, name, "title")
+    plot.label(0.02, 1.04, said, "title")
     return plot.render(_STANDALONE)
 
 
