@@ -44,12 +44,7 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
             is all depth where a frame has none.
         folder: To write; it must not exist.
     """
-    try:
-        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingExtraError(
-            "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
-        ) from None
+    arrow, parquet = _import_pyarrow()
     folder = Path(folder)
     if folder.exists():
         raise InvalidSettingError(f"{folder} is there already; choose another folder")
@@ -89,6 +84,15 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
     together = {name: _together([stats[name] for stats in each_stats]) for name in schema.names}
     write_text(meta / "stats.json", json.dumps(together, indent=2) + "\n")
     return total
+
+
+def _import_pyarrow() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError(
+            "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
+        ) from None
 
 
 def _kind_of_pictures(seen: list[Observation]) -> tuple[tuple[int, int], list[str]]:

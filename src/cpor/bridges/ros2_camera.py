@@ -265,7 +265,6 @@ class Ros2Camera:
         depth: Topic of depth aligned to them; empty: none.
         info: Topic of the camera info.
         world: Frame of the world; None: the pose is not looked up, which will do to decide, not to grasp.
-        frame_id: Frame of the camera; None: as the photographs say.
         settle_s: A frame sent sooner than this after it was asked for may have been taken before. [s]
         wait_s: Longest wait for a frame, and then for its pose. [s]
         transport: How to hear; None: over DDS, in the domain of ROS_DOMAIN_ID.
@@ -281,7 +280,6 @@ class Ros2Camera:
         depth: str | None = None,
         info: str | None = None,
         world: str | None = None,
-        frame_id: str | None = None,
         settle_s: float = 0.15,
         wait_s: float = 5.0,
         transport: Transport | None = None,
@@ -292,7 +290,7 @@ class Ros2Camera:
             f"{space}/aligned_depth_to_color/image_raw" if depth is None else depth or None,
             info or f"{space}/color/camera_info",
         )
-        self._world, self._frame_id, self._settle_s, self._wait_s = world, frame_id, settle_s, wait_s
+        self._world, self._settle_s, self._wait_s = world, settle_s, wait_s
         self._transport = transport or open_transport()
         self.tree = None if world is None else TransformTree(self._transport)
         self._problem = "check the names of its topics and the ROS domain"
@@ -309,7 +307,7 @@ class Ros2Camera:
         if self._world is not None and self.tree is not None:
             if seen.camera.intrinsics is None:
                 raise CameraError(f"no camera info came on {self._topics[2]} for pictures of this size")
-            at = self._frame_id or str(frame.color.header.frame_id)
+            at = str(frame.color.header.frame_id)
             pose = self.tree.lookup(self._world, at, stamp_of(frame.color), self._wait_s)
             seen = replace(seen, camera=replace(seen.camera, T_world_camera=pose))
         return replace(seen, time_s=frame.sent_s)
