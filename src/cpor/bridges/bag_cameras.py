@@ -174,7 +174,7 @@ def _depth_unit(reader: Any, topic: str) -> float | None:
 def _image_shape(message: Any, topic: str) -> tuple[int, int]:
     if hasattr(message, "encoding"):
         return message.height, message.width
-    found = read_depth(message, topic).steps if is_depth(message) else read_colour(message, topic)
+    found = read_depth(message, topic)[0] if is_depth(message) else read_colour(message, topic)
     return found.shape[0], found.shape[1]
 
 

@@ -20,13 +20,12 @@ from cpor.bridges.ros2_messages import RosMessage
 from cpor.bridges.ros2_transport import DdsTransport, Transport
 from cpor.bridges.ros_images import (
     CameraModel,
-    RosImageError,
     pose_matrix,
     read_camera,
     read_colour,
     read_depth,
 )
-from cpor.errors import CameraError, InvalidSettingError, one_of
+from cpor.errors import CameraError, InvalidSettingError, SceneFileError, one_of
 from cpor.io.frame_files import make_observation
 from cpor.scene import Camera, Observation
 
@@ -93,7 +92,7 @@ def _poses(message: RosMessage) -> list[tuple[str, int, str, np.ndarray]]:
     for each in message.transforms:
         try:
             pose = pose_matrix(each.transform.translation, each.transform.rotation)
-        except RosImageError:
+        except SceneFileError:
             continue  # a rotation that is none
         parent, frame = each.header.frame_id.lstrip("/"), each.child_frame_id.lstrip("/")
         found.append((frame, stamp_of(each), parent, pose))
@@ -199,7 +198,7 @@ class FrameTopics:
     def _hear_info(self, message: RosMessage, sent_s: float) -> None:
         try:
             self._model = read_camera(message, self.topics[2] or "")
-        except RosImageError as error:
+        except SceneFileError as error:
             self._garbled(str(error))
 
     def _hear_color(self, message: RosMessage, sent_s: float) -> None:
@@ -302,7 +301,7 @@ class Ros2Camera:
         frame = self._next(asked_s)
         try:
             seen = self._frames.read(frame)
-        except RosImageError as error:
+        except SceneFileError as error:
             raise CameraError(str(error)) from error
         if self._world is not None and self.tree is not None:
             if seen.camera.intrinsics is None:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpor.bridges.ros_images import RosImageError, read_camera, read_depth
+from cpor.bridges.ros_images import read_camera, read_depth
+from cpor.errors import SceneFileError
 
 BEHIND_M = 0.05
 """A camera sees the front of a thing; its box reaches so much further away. [m]"""
@@ -46,14 +47,14 @@ def planning_boxes(
         behind_m: How much further away than what is seen a box reaches. [m]
 
     Raises:
-        RosImageError: A message cannot be read, or they are not of one size.
+        SceneFileError: A message cannot be read, or they are not of one size.
     """
-    ids, camera = read_depth(labels, "labels").steps, read_camera(info, "camera info")
+    ids, camera = read_depth(labels, "labels")[0], read_camera(info, "camera info")
     steps, unit_m = read_depth(depth, "depth")
     if camera is None:
-        raise RosImageError("the camera info has no focal length; calibrate the camera")
+        raise SceneFileError("the camera info has no focal length; calibrate the camera")
     if not ids.shape == steps.shape == camera.shape:
-        raise RosImageError(
+        raise SceneFileError(
             f"labels, depth and camera info are of {ids.shape}, {steps.shape} and {camera.shape} pixels; "
             "they must be of one frame"
         )

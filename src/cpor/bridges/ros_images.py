@@ -5,7 +5,7 @@ Messages are taken by their fields, so any library's classes will do.
 
 import struct
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
@@ -32,17 +32,6 @@ _COLOURS: dict[str, tuple[int, slice | list[int]]] = {
     "8uc1": (1, [0, 0, 0]),
 }
 _DEPTHS = {"16uc1": "u2", "mono16": "u2", "32fc1": "f4"}
-
-
-class RosImageError(SceneFileError):
-    """A ROS image message that cannot be read; the message says why."""
-
-
-class DepthSteps(NamedTuple):
-    """Depth as a message has it: steps of any number type, shape (h, w), and the metres of one step."""
-
-    steps: Shaped[np.ndarray, "h w"]
-    unit_m: float
 
 
 @dataclass(frozen=True)
@@ -81,7 +70,7 @@ def read_colour(message: Any, name: str) -> UInt8[np.ndarray, "h w 3"]:
         return images.decode_photograph(bytes(message.data), name)[0]
     encoding = str(message.encoding).lower()
     if encoding not in _COLOURS:
-        raise RosImageError(
+        raise SceneFileError(
             f"{name} has the encoding {message.encoding!r}; as colour we read: {', '.join(_COLOURS)}"
         )
     channels, order = _COLOURS[encoding]
@@ -90,19 +79,19 @@ def read_colour(message: Any, name: str) -> UInt8[np.ndarray, "h w 3"]:
     return np.ascontiguousarray(pixels[:, :, order])
 
 
-def read_depth(message: Any, name: str) -> DepthSteps:
-    """The depth of an Image or CompressedImage; see `read_colour`."""
+def read_depth(message: Any, name: str) -> tuple[Shaped[np.ndarray, "h w"], float]:
+    """Steps of depth of an Image or CompressedImage, of any number type, and the metres of one step."""
     if not hasattr(message, "encoding"):
         return _read_compressed_depth(bytes(message.data), str(message.format).lower(), name)
     encoding = str(message.encoding).lower()
     if encoding not in _DEPTHS:
-        raise RosImageError(
+        raise SceneFileError(
             f"{name} has the encoding {message.encoding!r}; as depth we read: {', '.join(_DEPTHS)}"
         )
     order = ">" if message.is_bigendian else "<"
     kind = np.dtype(order + _DEPTHS[encoding])
     steps = _rows(message, name, kind.itemsize).view(kind).astype(kind.newbyteorder("="))
-    return DepthSteps(steps, 1.0 if kind.kind == "f" else MILLIMETRE)
+    return (steps, 1.0 if kind.kind == "f" else MILLIMETRE)
 
 
 def read_camera(message: Any, name: str) -> CameraModel | None:
@@ -110,7 +99,7 @@ def read_camera(message: Any, name: str) -> CameraModel | None:
     K = np.asarray(message.k if hasattr(message, "k") else message.K, np.float64)
     lens = np.asarray(message.d if hasattr(message, "d") else message.D, np.float64)
     if K.size != 9:
-        raise RosImageError(f"{name} has a matrix K of {K.size} numbers; it must be 9")
+        raise SceneFileError(f"{name} has a matrix K of {K.size} numbers; it must be 9")
     fx, fy, cx, cy = (float(K[k]) for k in (0, 4, 2, 5))
     if not (np.isfinite(K).all() and fx > 0.0 and fy > 0.0):
         return None
@@ -121,7 +110,7 @@ def pose_matrix(translation: Any, rotation: Any) -> Float[np.ndarray, "4 4"]:
     """The matrix [m] of a ROS translation and quaternion. Shape (4, 4)."""
     quaternion = np.array([float(getattr(rotation, each)) for each in "xyzw"])
     if not quaternion @ quaternion > 1e-12:
-        raise RosImageError("a transform has a quaternion of length 0")
+        raise SceneFileError("a transform has a quaternion of length 0")
     T = np.eye(4)
     T[:3, :3] = Rotation.from_quat(quaternion).as_matrix()
     T[:3, 3] = [float(getattr(translation, each)) for each in "xyz"]
@@ -134,29 +123,29 @@ def _rows(message: Any, name: str, pixel_bytes: int) -> UInt8[np.ndarray, "h byt
     data = np.frombuffer(message.data, np.uint8)
     used = width * pixel_bytes
     if height < 1 or width < 1 or height * width > images.MAX_PIXELS or step > MAX_STEP_BYTES:
-        raise RosImageError(f"{name} has an image of {width} x {height} pixels in rows of {step} bytes")
+        raise SceneFileError(f"{name} has an image of {width} x {height} pixels in rows of {step} bytes")
     if step < used or data.size < step * height:
-        raise RosImageError(
+        raise SceneFileError(
             f"{name} has {data.size} bytes in rows of {step} for {width} x {height} pixels of {pixel_bytes}; "
             "the message is cut short or garbled"
         )
     return np.ascontiguousarray(data[: step * height].reshape(height, step)[:, :used])
 
 
-def _read_compressed_depth(data: bytes, kind: str, name: str) -> DepthSteps:
+def _read_compressed_depth(data: bytes, kind: str, name: str) -> tuple[Shaped[np.ndarray, "h w"], float]:
     """16-bit PNG alone, or with the header of `compressed_depth_image_transport` before it."""
     if "compresseddepth" not in kind:
-        return DepthSteps(images.decode_grey(data, name, images.DEPTH), MILLIMETRE)
+        return (images.decode_grey(data, name, images.DEPTH), MILLIMETRE)
     if "rvl" in kind or data[12:16] != b"\x89PNG":
-        raise RosImageError(f"{name} is compressed as {kind!r}; of compressed depth we read PNG only")
+        raise SceneFileError(f"{name} is compressed as {kind!r}; of compressed depth we read PNG only")
     steps = images.decode_grey(data[12:], name, images.DEPTH)
     if not kind.startswith("32fc1"):
-        return DepthSteps(steps, MILLIMETRE)
+        return (steps, MILLIMETRE)
     # 32FC1 travels as 16-bit inverse depth: steps = a / depth + b, 0 where there is no reading.
     a, b = struct.unpack("<ff", data[4:12])
     with np.errstate(divide="ignore", invalid="ignore"):
         depth = np.float32(a) / (steps.astype(np.float32) - np.float32(b))
-    return DepthSteps(np.where(steps == 0, np.float32(np.nan), depth), 1.0)
+    return (np.where(steps == 0, np.float32(np.nan), depth), 1.0)
 
 
 def _is_16_bit_png(head: bytes) -> bool:
