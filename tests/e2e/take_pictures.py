@@ -19,7 +19,7 @@ MOST_BYTES = 290_000
 PICTURES = [
     ("page-first-visit", LAPTOP, "light", "/", []),
     ("page-choose", LAPTOP, "light", "/?example=touching-toys", []),
-    ("page-remove", LAPTOP, "light", "/?example=touching-toys&target=2", []),
+    ("page-remove", LAPTOP, "light", "/?example=touching-toys&target=3", []),
     ("page-ask-dark", LAPTOP, "dark", "/?example=full-bin&target=3", []),
     ("page-evidence", LAPTOP, "light", "/?example=full-bin&target=3", ["answer-yes"]),
     ("page-grasp-tablet", TABLET, "light", "/?example=loose-bin&target=3&tau=0.5", []),
