@@ -273,6 +273,21 @@ def test_what_the_target_hid_comes_to_light_if_it_is_too_short_to_be_the_target_
     assert result.ended == ended
 
 
+@pytest.mark.parametrize(("felt", "ended"), [(None, "unconfirmed"), (True, "retrieved")])
+def test_a_smaller_thing_comes_to_light_where_the_gripper_felt_the_target(felt, ended):
+    table = DroppingTable({1: stack()[1], 4: stack()[4]}, felt=felt, drops=False)
+    take = table._take
+
+    def bares(scene, obj, verb):
+        outcome = take(scene, obj, verb)
+        table.boxes[5] = replace(BELOW, rows=(22, 58), cols=(38, 56))
+        return outcome
+
+    table._take = bares
+    result = cpor.retrieve(table, Deciding(TableMasks(table), grasp_at_once), 1, LoopSettings(budget=1))
+    assert result.ended == ended
+
+
 def test_an_object_of_an_earlier_look_may_come_to_light():
     """Box 5 shows in the first look, then the target rolls over it."""
     table = BoxTable({1: stack()[1], 4: stack()[4], 5: Box((66, 84), (26, 52), 0.02, (30, 30, 200))})

@@ -15,7 +15,7 @@ from scipy import ndimage
 from cpor.robot.fresh import CELL, LEAST_EDGES, SPECK, edges
 from cpor.robot.protocol import Outcome, RobotStatus
 from cpor.scene import Observation, Scene
-from cpor.tracking.identity import identify
+from cpor.tracking.identity import SURE_ODDS, identify, relit
 from cpor.tracking.looks import (
     ALIKE_DEPTH_M,
     SAME_COLOUR,
@@ -70,6 +70,9 @@ WAS_HIDDEN = 0.7
 SHORTER = 0.7
 """A thing of less than this length, as a share of the target's, is not the target in another pose."""
 
+SMALLER = 0.5
+"""The same for its area, where the gripper felt the target from the grasp until it let go."""
+
 FLOOR = 99
 """Percentile of the depth that is taken for the floor."""
 
@@ -106,7 +109,7 @@ def confirm_delivery(
         return Delivery("not_known", why)  # what lies elsewhere in such a look is no place to reach for
     if things.of(target):
         return _STILL_SEEN
-    if why := _one_too_many(before, target, scene, things):
+    if why := _one_too_many(before, target, scene, things, felt=outcome.holding is True):
         return Delivery("not_known", why)
     others = [k for k, old in things.same.items() if old != target]
     if not _is_empty(then, target, scene, np.isin(scene.visible_ids, others)):
@@ -121,7 +124,7 @@ def why_unbalanced(before: Memory, removed: int, scene: Scene, ids_are_kept: boo
         return None
     if then.observation.shape != now.shape or not same_pose(then.observation.camera, now.camera):
         return None
-    return _one_too_many(before, removed, scene, _recognise(before, scene, ids_are_kept))
+    return _one_too_many(before, removed, scene, _recognise(before, scene, ids_are_kept), felt=False)
 
 
 class _Things(NamedTuple):
@@ -199,7 +202,7 @@ def _why_no_proof(before: Memory, target: int, scene: Scene, has_sign: bool) -> 
     return None
 
 
-def _one_too_many(before: Memory, gone: int, now: Scene, things: _Things) -> str | None:
+def _one_too_many(before: Memory, gone: int, now: Scene, things: _Things, felt: bool) -> str | None:
     """Why the things of a look may be one too many; None where they are accounted for.
 
     The things before, less the one taken, must be the things after. A stranger may be what was taken, in
@@ -216,7 +219,7 @@ def _one_too_many(before: Memory, gone: int, now: Scene, things: _Things) -> str
             return "something without depth is where the target lay"
         if not (
             _showed(stranger, before.frame, gone) >= SHOWN
-            or _came_to_light(stranger, was, before.frame, gone)
+            or _came_to_light(stranger, was, before.frame, gone, felt)
             or k in hidden
         ):
             unexplained += stranger.area
@@ -247,33 +250,41 @@ def _why_it_rises(before: Memory, was: ObjectLook, now: Scene, things: _Things) 
 
 
 def _showed(stranger: ObjectLook, then: Scene, gone: int) -> float:
-    """Share of a stranger that a look before showed, and not as what was taken.
+    """Share of a stranger that a look before showed, perhaps in the shade, and not as what was taken.
 
     Then the thing was not found, or it is a piece of another one.
     """
     found = find_in(stranger, then)
-    same = sum(n for k, n in found.on.items() if k != gone and found.recoloured[k] <= SAME_PIXELS)
+    same = sum(
+        n
+        for k, n in found.on.items()
+        if k != gone
+        and (found.recoloured[k] <= SAME_PIXELS or relit(found.same_hues[k], found.relit[k]) > SURE_ODDS)
+    )
     return same / len(stranger.pixels)
 
 
-def _came_to_light(stranger: ObjectLook, target: ObjectLook, then: Scene, gone: int) -> bool:
+def _came_to_light(stranger: ObjectLook, target: ObjectLook, then: Scene, gone: int, felt: bool) -> bool:
     """Whether a thing below the place of the target surely is another one.
 
-    It looks like another one. And it showed beside the target before; or the target covered it, and it is
-    too short to be the target, fallen into its own place with another face up: what fell shows whole.
+    It looks like another one. And it showed beside the target before; or it lay out of sight and is too
+    short to be the target, fallen into its own place with another face up: what fell shows whole. Where the
+    gripper felt the target, it may be smaller instead.
     """
     below = stranger.depth > target.depth + UNCHANGED_DEPTH_M  # NaN compares false
     likeness = alike(stranger.histogram, target.histogram) + alike(stranger.hues, target.hues)
     if not below or likeness / 2 >= UNLIKE:
         return False
-    if _showed(stranger, then, gone) >= SHOWED_BESIDE:
+    showed = _showed(stranger, then, gone)
+    if showed >= SHOWED_BESIDE:
         return True
     found = find_in(stranger, then)
-    covered_by_it = found.hidden + found.on.get(gone, 0)
+    covered_by_it = (found.hidden + found.on.get(gone, 0)) / len(stranger.pixels)
     assert then.observation.depth is not None  # else nothing is known to lie below
     floor = float(np.nanpercentile(then.observation.depth, FLOOR))
     is_short = _length(stranger, floor) < SHORTER * _length(target, target.depth)
-    return is_short and covered_by_it >= WAS_HIDDEN * len(stranger.pixels)
+    is_small = felt and stranger.area <= SMALLER * target.area
+    return (is_short or is_small) and covered_by_it + showed >= WAS_HIDDEN
 
 
 def _length(look: ObjectLook, floor: float) -> float:

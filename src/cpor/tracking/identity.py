@@ -214,7 +214,7 @@ def _find_spots(spots: Mapping[int, ObjectLook], scene: Scene) -> tuple[dict[int
         k = max(found.on, key=found.on.__getitem__, default=0)
         if found.stays >= SHOWN * len(spot.pixels) and k:
             as_before = found.recoloured[k] <= SAME_PIXELS
-            if as_before or _relit(found.same_hues[k], found.relit[k]) > SURE_ODDS:
+            if as_before or relit(found.same_hues[k], found.relit[k]) > SURE_ODDS:
                 shown[i] = k
         if found.gone > PIECE * len(spot.pixels):
             left.add(i)
@@ -274,7 +274,7 @@ def _log_odds(
         colours = max(likeness, found.alike[k])
         by_place = float(np.dot(BY_PLACE, (1.0, shares.max(), colours, found.recoloured[k] / 100.0)))
         hues = max(alike(old.hues, new.hues), found.same_hues[k])
-        by_place = max(by_place, _relit(hues, found.relit[k]))
+        by_place = max(by_place, relit(hues, found.relit[k]))
     left = (found.gone + _others(found)) / max(found.stays + found.gone + found.hidden, 1)
     hidden, there = 1.0, 1.0
     if then is not None:
@@ -285,7 +285,7 @@ def _log_odds(
     return max(by_place, min(MOST, by_look))
 
 
-def _relit(hues: float, brighter: float) -> float:
+def relit(hues: float, brighter: float) -> float:
     """Log-odds by place of a thing under another light."""
     return float(np.dot(RELIT, (1.0, hues, brighter**2)))
 
