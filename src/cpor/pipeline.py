@@ -169,20 +169,10 @@ class Pipeline:
     prior: float | None = None
     most_mu: float = MOST_MU
 
-    def run(
-        self, scene: Scene, target: int, carry: Callable[[PairBeliefs], PairBeliefs] | None = None
-    ) -> PipelineResult:
-        """Decide for one target of a scene.
-
-        Args:
-            scene: What was seen.
-            target: Id of the object asked for.
-            carry: Counts in what earlier looks said.
-        """
+    def run(self, scene: Scene, target: int) -> PipelineResult:
+        """Decide for one target of a scene, by its id."""
         watch = Stopwatch()
         beliefs = self.believe(scene, watch)
-        if carry is not None:
-            beliefs = carry(beliefs)
         posterior = self.posterior(beliefs, target)
         watch.lap("condition")
         decision = self.decide(posterior)

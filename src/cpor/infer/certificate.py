@@ -20,7 +20,7 @@ from cpor.decision import (
     Remove,
 )
 from cpor.infer.policy import Policy
-from cpor.infer.subset import ExactScores
+from cpor.infer.subset import cyclic_mass
 from cpor.infer.topk import TopKScores
 from cpor.relations import ObstructionPosterior
 
@@ -59,10 +59,10 @@ class Inference(NamedTuple):
     conflict: float
 
 
-def exact_inference(found: ExactScores) -> Inference:
-    """Wrap exact scores."""
-    scores, conflict = found.scores.tolist(), found.mu_target
-    return Inference(scores, scores, scores, "exact", 0.0, None, "exact", found.mu, conflict, conflict)
+def exact_inference(scores: Sequence[float], log_z: float, log_z_all: float) -> Inference:
+    """Wrap exact scores; see `ExactScores`."""
+    conflict, mu = cyclic_mass(log_z), None if math.isnan(log_z_all) else cyclic_mass(log_z_all)
+    return Inference(scores, scores, scores, "exact", 0.0, None, "exact", mu, conflict, conflict)
 
 
 def topk_inference(result: TopKScores, method: Method = "topk") -> Inference:

@@ -14,7 +14,6 @@ from cpor.infer.certificate import Inference, exact_inference, judge, narrow, to
 from cpor.infer.exact import WORK_LIMIT, solve_exact, solve_small
 from cpor.infer.local import Allowance, reachable
 from cpor.infer.policy import LISTING, MethodChoice, Policy, PolicySettings
-from cpor.infer.subset import ExactScores
 from cpor.infer.topk import WORK_LIMIT as SEARCH_LIMIT
 from cpor.infer.topk import GraphSearch, run_algorithm1
 from cpor.relations import ObstructionPosterior
@@ -98,14 +97,14 @@ def infer_many(
     if policy.method in LISTING:
         return [infer_one(p, target, policy) for p, target in zip(matrices, targets, strict=True)]
     batch = solve_small(matrices, targets, policy.zeta)
-    ends = np.cumsum([len(p) for p in matrices])[:-1]
-    inferred = []
-    for s, scores in enumerate(np.split(batch.scores, ends)):
-        if batch.solved[s]:
-            exact = ExactScores(scores, float(batch.log_z[s]), float(batch.log_z_all[s]))
-            inferred.append(exact_inference(exact))
+    scores, inferred, at = batch.scores.tolist(), [], 0
+    sums = zip(batch.solved.tolist(), batch.log_z.tolist(), batch.log_z_all.tolist(), strict=True)
+    for p, target, (solved, log_z, log_z_all) in zip(matrices, targets, sums, strict=True):
+        if solved:
+            inferred.append(exact_inference(scores[at : at + len(p)], log_z, log_z_all))
         else:
-            inferred.append(infer_one(matrices[s], targets[s], policy, shared))
+            inferred.append(infer_one(p, target, policy, shared))
+        at += len(p)
     return inferred
 
 
@@ -124,7 +123,7 @@ def infer_one(p: Matrix, target: int, policy: Policy, shared: Work | None = None
         allowance.until = None if seconds is None else start + 0.5 * seconds
         exact = solve_exact(p, target, policy.zeta, allowance)
         if exact is not None:
-            return exact_inference(exact)
+            return exact_inference(exact.scores.tolist(), exact.log_z, exact.log_z_all)
         allowance.steps = 0  # scenes that share it would only try in vain
         if policy.method == "exact" and seconds is None:
             raise TooLargeError(

@@ -1,5 +1,6 @@
 """Exact scores by recursion over vertex sets: compiled, in chunks where there is a deadline."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class ExactScores(NamedTuple):
     @property
     def mu(self) -> float | None:
         """1 - Z over all candidate relations; None where it was too much work."""
-        return None if np.isnan(self.log_z_all) else cyclic_mass(self.log_z_all)
+        return None if math.isnan(self.log_z_all) else cyclic_mass(self.log_z_all)
 
     @property
     def mu_target(self) -> float:
@@ -54,7 +55,7 @@ class ExactScores(NamedTuple):
 
 def cyclic_mass(log_z: float) -> float:
     """1 - Z, to a few 1e-16; 0 exactly where no cycle is possible."""
-    return min(max(0.0, -float(np.expm1(log_z))), 1.0)
+    return min(max(0.0, -math.expm1(log_z)), 1.0)
 
 
 def solve_subset(graph: LocalGraph, allowance: Allowance) -> ExactScores | None:
