@@ -177,7 +177,7 @@ def test_the_loop_retrieves_a_buried_object_through_a_graph_in_another_process()
     with cell_process(DOMAIN, "late") as process, connected() as robot:
         done = fetch(robot)
         # Whether the last look confirms it hangs on the masks; the tray is the truth.
-        assert done.ended in ("retrieved", "unconfirmed") and done.removed == 1, done.detail
+        assert done.ended in ("retrieved", "unconfirmed") and done.removed >= 1, done.detail
         assert delivered(process) == [TARGET]
 
 

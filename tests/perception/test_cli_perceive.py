@@ -116,7 +116,7 @@ def test_what_is_there_is_replaced_only_when_asked(call, folder, tmp_path):
     ("options", "message"),
     [
         (["--segmenter", "eyes"], "unknown segmenter 'eyes'; installed are:"),
-        (["--segmenter", "depth", "--weights", "w.onnx"], "reads --weights"),
+        (["--segmenter", "depth", "--weights", "w.onnx"], "takes --weights"),
         (["--segmenter", "depth", "--masks", "m.npz"], "reads --masks"),
         (["--weights", "absent.onnx"], r"absent\.onnx cannot be read"),
         (["--masks", "absent.npz"], r"absent\.npz cannot be read"),

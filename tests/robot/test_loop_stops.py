@@ -167,11 +167,14 @@ def test_a_callback_that_fails_after_the_last_cycle_finds_the_record_closed(tmp_
     assert read_run(tmp_path / "run").ended == "retrieved" and table.log[-1] == "home"
 
 
-def test_ctrl_c_before_the_robot_is_sent_is_no_attempt(tmp_path):
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_ctrl_c_before_the_robot_is_sent_is_no_attempt(tmp_path, is_compiled):
     table = two()
 
     def interrupted(cycle):
         assert read_run(tmp_path / "run").cycles[-1].attempt == "none"
+        if is_compiled:  # as numba passes on what a signal raised
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
         raise KeyboardInterrupt
 
     result = run(table, tmp_path, on_decision=interrupted)

@@ -61,7 +61,8 @@ def inject(kind: str, seed: int) -> Injected:
     obstructed = any((box.mask() & table.boxes[TARGET].mask()).any() for box in over)
     if obj not in memory.known or memory.known[obj].p_same < 0.9:
         return Injected(obstructed, False, False)
-    by_all = Pipeline().run(memory.frame, obj, memory.pairs.apply).decision.action
+    beliefs = memory.pairs.apply(Pipeline().believe(memory.frame))
+    by_all = Pipeline().decide(Pipeline().posterior(beliefs, obj)).action
     return Injected(obstructed, True, by_all == Grasp(obj))
 
 
@@ -81,8 +82,7 @@ def _heap(rng: np.random.Generator) -> dict[int, Box]:
 
 def _look(memory: Memory, seen: Scene) -> Memory:
     now = memory.carry_to(seen)
-    beliefs = Pipeline().run(now.frame, now.frame.ids[0], now.pairs.apply).beliefs
-    return now.learn(beliefs)
+    return now.learn(now.pairs.apply(Pipeline().believe(now.frame)))
 
 
 def _shown(scene: Scene, box: Box) -> int:

@@ -122,7 +122,11 @@ class _Run:
                 if self.open is not None:
                     self._close(self.open)
             return end
-        except KeyboardInterrupt as told:
+        except (KeyboardInterrupt, SystemError) as error:
+            # A signal in the middle of a compiled function comes as the cause of a SystemError.
+            told = error.__cause__ if isinstance(error, SystemError) else error
+            if not isinstance(told, KeyboardInterrupt):
+                raise
             return _End(Ended.STOPPED, f"interrupted {f'by {told}' if told.args else 'from the keyboard'}")
         except CporError as error:
             return self._failed_with(error, str(error))
