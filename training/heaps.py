@@ -27,6 +27,9 @@ MAX_OBJECTS = 30
 
 _ARENA_BYTES = 96 * 1024 * 1024
 
+OVERLAP = 0.62
+"""Packages closer than this share of the sum of their half diagonals are taken to overlap."""
+
 PER_SHAPE = (
     "kinds", "positions", "rotations", "sizes", "boxes", "objects", "roles", "looks", "plane_ranges",
 )  # fmt: skip
@@ -110,6 +113,7 @@ def settle_heap(rng: np.random.Generator, config: HeapConfig) -> tuple[HeapArray
 def _let_fall(
     objects: dict[int, ObjectModel], poses: dict[int, np.ndarray], bin: Bin | None, config: HeapConfig
 ) -> World:
+    """The world with its objects let go from these poses, settled."""
     spec = make_spec(objects, bin)
     # Heaps of wires have more contacts than the usual memory holds.
     spec.memory = _ARENA_BYTES
@@ -140,39 +144,45 @@ def _package_poses(rng: np.random.Generator, objects: dict[int, ObjectModel]) ->
     poses: dict[int, np.ndarray] = {}
     towards = rng.uniform(0.0, 2.0 * np.pi)
     spread = rng.uniform(0.02, 0.1)
-    tops: list[tuple[np.ndarray, float, float]] = []
+    placed: list[tuple[np.ndarray, float, float]] = []
+
+    def tops_below(at: np.ndarray, reach: float) -> list[float]:
+        """Heights of what stands where an object of this half width would stand. [m]."""
+        return [top for other, wide, top in placed if np.linalg.norm(other - at) < OVERLAP * (wide + reach)]
+
     for k, model in objects.items():
-        size = model.parts[0].size
-        box = len(size) == 3
-        half = np.array(size if box else (size[0], size[0], size[1]))
-        side = np.zeros((3, 3))
-        order = rng.permutation(3) if box and rng.random() < 0.3 else np.argsort(half)[[1, 0, 2]]
-        if not box:
-            order = np.array([0, 1, 2])
-        side[np.arange(3), order] = 1.0
-        if np.linalg.det(side) < 0:
-            side[0] *= -1.0
+        side, half = _on_a_side(rng, model.parts[0].size)
         turn = towards + (rng.integers(2) * 0.5 * np.pi if rng.random() < 0.8 else rng.uniform(0, 6.3))
         turn += rng.normal(0.0, 0.15)
         about = np.array([[np.cos(turn), -np.sin(turn), 0.0], [np.sin(turn), np.cos(turn), 0.0], [0, 0, 1.0]])
-        high = half[order]
-        reach = float(np.hypot(high[0], high[1]))
+        reach = float(np.hypot(half[0], half[1]))
         at = rng.normal(0.0, spread, 2)
-        below = [top for place, wide, top in tops if np.linalg.norm(place - at) < 0.62 * (wide + reach)]
-        level = max(below, default=0.0)
+        level = max(tops_below(at, reach), default=0.0)
         if level > 0.0 and rng.random() < 0.6:
             # Beside rather than on top: pushed out until it stands on the table.
             way = rng.normal(size=2)
             way /= np.linalg.norm(way)
-            while any(np.linalg.norm(place - at) < 0.62 * (wide + reach) for place, wide, _ in tops):
+            while tops_below(at, reach):
                 at = at + 0.01 * way
             level = 0.0
         quaternion = np.zeros(4)
         mujoco.mju_mat2Quat(quaternion, (about @ side).ravel())
-        place = [HEAP_CENTRE[0] + at[0], HEAP_CENTRE[1] + at[1], level + high[2] + 0.001]
+        place = [HEAP_CENTRE[0] + at[0], HEAP_CENTRE[1] + at[1], level + half[2] + 0.001]
         poses[k] = np.concatenate([place, quaternion])
-        tops.append((at, reach, level + 2.0 * float(high[2])))
+        placed.append((at, reach, level + 2.0 * float(half[2])))
     return poses
+
+
+def _on_a_side(rng: np.random.Generator, size: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation of a box or cylinder onto a side, mostly upright, and its half extents then."""
+    if len(size) != 3:
+        return np.eye(3), np.array([size[0], size[0], size[1]])
+    half = np.array(size)
+    order = rng.permutation(3) if rng.random() < 0.3 else np.argsort(half)[[1, 0, 2]]
+    side = np.eye(3)[order]
+    if np.linalg.det(side) < 0:
+        side[0] *= -1.0
+    return side, half[order]
 
 
 def _cast(

@@ -24,9 +24,9 @@ def cycle(action, scores, beliefs=(), decided=None):
     return Cycle(0, scene, TARGET, decision, action, beliefs=told)
 
 
-def moment(truth, owner=None, unseen=None, held=None, target=TARGET):
+def moment(truth, owner=None, unseen=None, target=TARGET):
     owner = owner or {1: 1, 2: 2, 3: 3}
-    known = Recognition(owner, unseen or {}, {true: k for k, true in owner.items()}, held or {})
+    known = Recognition(owner, unseen or {}, {true: k for k, true in owner.items()})
     return Moment(frozenset(BlockedBy(*pair) for pair in truth), known, target)
 
 

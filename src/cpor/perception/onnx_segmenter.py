@@ -29,7 +29,6 @@ Chosen with the two values above on 110 objects of photographs and 438 of `dev` 
 of the network: recall and precision .809 and .754, .888 and .982; with one size .718 and .658, .906 and .985.
 """
 
-
 WITHOUT_DEPTH = 0.08
 """What is added to the score threshold where there is no depth: scores mean less there.
 

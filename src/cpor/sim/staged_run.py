@@ -291,7 +291,7 @@ class Witness:
     def look(self, cycle: Cycle) -> Moment:
         """Take note of what is so in a cycle, before anything moves in it."""
         has_masks = cycle.scene.visible_ids is not None
-        recognition = self._stage.recognise(cycle.scene) if has_masks else Recognition({}, {}, {}, {})
+        recognition = self._stage.recognise(cycle.scene) if has_masks else Recognition({}, {}, {})
         self._asked_anew |= cycle.retargeted
         if self._asked_anew and cycle.target is not None:
             self.target, self._asked_anew = recognition.owner.get(cycle.target), False

@@ -24,14 +24,11 @@ class Recognition:
         owner: The true object that each found one is; None: background.
         unseen: Id given to each true object that nothing found is.
         largest: The piece of each true object that shows most of it.
-        held_by: For each true object that shows but was not found, the found object that has most of
-            its pixels; 0: most were taken for background.
     """
 
     owner: Mapping[int, int | None]
     unseen: Mapping[int, int]
     largest: Mapping[int, int]
-    held_by: Mapping[int, int]
 
     @classmethod
     def match(
@@ -62,9 +59,8 @@ class Recognition:
                 most[best] = int(row[best]), k
         first = max(found_ids, default=0) + 1
         lost = sorted(set(true_ids) - set(most))
-        held = {t: int(shared[:, t].argmax()) for t in lost if t < width and shared[:, t].any()}
         largest = {t: k for t, (_, k) in most.items()}
-        return cls(owner, {t: first + rank for rank, t in enumerate(lost)}, largest, held)
+        return cls(owner, {t: first + rank for rank, t in enumerate(lost)}, largest)
 
     def find(self, obj: int) -> int:
         """The found object that shows most of a true one; an id without a mask where none is it."""
