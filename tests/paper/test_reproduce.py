@@ -25,7 +25,7 @@ from cpor.paper.paired import likeliest_graph, product_scores
 from cpor.paper.published import PUBLISHED as PUBLISHED_TABLES
 from cpor.paper.reproduce import reproduce
 from cpor.paper.selective import curves_csv, measure_selective
-from cpor.paper.table import is_printed, judge, table_group
+from cpor.paper.table import Row, is_printed, judge, table_group
 from cpor.paper.unobench import UnobenchCase
 from cpor.relations import ObstructionPosterior
 
@@ -189,6 +189,9 @@ def test_a_figure_matches_within_one_unit_of_its_last_printed_digit():
     assert judge(140, "140") == "matches"
     assert judge(139, "140") == "differs"
     assert judge(None, "140") == "not computed"
+    # A time is of this machine, even if it happens to be the printed one.
+    timed = Row("20", {"ms_max": 0.0979, "k": 13.47}, {"ms_max": "0.098", "k": "13.47"})
+    assert [judged for *_, judged in timed.verdicts()] == ["other machine", "matches"]
     assert judge(0.5, None) == "not in the paper"
 
 

@@ -11,8 +11,13 @@ from cpor.learn.bootstrap import Interval
 from cpor.paper.evaluate import FIGURES, Evaluation
 from cpor.paper.published import PUBLISHED
 
-Judged: TypeAlias = Literal["matches", "differs", "other data", "not computed", "not in the paper"]
+Judged: TypeAlias = Literal[
+    "matches", "differs", "other data", "other machine", "not computed", "not in the paper"
+]
 Figures: TypeAlias = Mapping[str, float | None]
+
+TIMES = ("ms_mean", "ms_max")
+"""Figures that depend on the machine: a match with the paper would be chance."""
 
 WORDS = {
     "ece": "ECE",
@@ -58,6 +63,8 @@ class Row(NamedTuple):
             judged = judge(ours, printed)
             if not self.comparable and judged in ("matches", "differs"):
                 judged = "other data"
+            elif figure in TIMES and judged in ("matches", "differs"):
+                judged = "other machine"
             yield figure, ours, None if printed is None else _number(printed), judged
 
 

@@ -36,6 +36,7 @@ _SUMMARY: Mapping[Judged, str] = {
     "matches": "match",
     "differs": "differ",
     "other data": "are of other data than the paper's",
+    "other machine": "are times of another machine than the paper's",
     "not computed": "are not computed",
     "not in the paper": "are ours alone",
 }
