@@ -30,7 +30,7 @@ from evidence_page import Row
 from faults import FAULTS, Broken, Fault, break_scene, shows
 from harness import OUT, kept_lines, measure_parts
 
-from cpor.answer import Answer, View
+from cpor.answer import Answer
 from cpor.decision import Defer, Grasp
 from cpor.errors import CporError
 from cpor.io.scene_folder import read_scene_folder
@@ -44,6 +44,7 @@ from cpor.sim.dataset.make import plan_split, write_dataset
 from cpor.sources import describe_sources, fingerprint
 from cpor.system import System
 from cpor.truth import is_wrong, truth_of
+from cpor.view import View
 
 KINDS = ("true", "recorded", "forged", "claimed", "made")
 SHARES = (0.3, 0.1, 0.2, 0.2, 0.2)

@@ -20,13 +20,13 @@ from evidence_page import Row
 from harness import DATA, measure_parts, share
 from PIL import Image
 
-from cpor.answer import View
 from cpor.decision import Action, Defer, Grasp
 from cpor.io.frame_files import make_observation
 from cpor.learn.modes import MODES
 from cpor.scene import BlockedBy, Camera, Intrinsics, Observation
 from cpor.system import System
 from cpor.truth import chain_of
+from cpor.view import View
 
 LABELS = Path(__file__).with_name("real_bins_labels.json")
 

@@ -20,7 +20,6 @@ from cpor.io.scene_folder import write_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores
 from cpor.system import System
-from cpor.words.grounding_answers import Request
 
 SHAPE = (240, 320)
 BOXES = {"red": (0.1, 0.1, 0.5, 0.4), "green": (0.15, 0.42, 0.6, 0.7), "blue": (0.55, 0.2, 0.9, 0.5)}
@@ -136,11 +135,9 @@ def test_what_is_not_clear_is_asked_back(folder, tiny):
 def test_what_is_said_to_a_question_points_to_what_was_asked():
     system = System(model=bundled_model("geometry"))
     view = system.look(with_masks())
-    decides = lambda request, relations: system.decide(view, request, relations=relations)  # noqa: E731
-    asked, said = Request(words="the object"), []
-    first = decides(asked, {})
+    first, said = system.decide(view, "the object"), []
     replies = iter(["the white one", "the second one", ""])
-    found, given = converse(decides, asked, (), first, lambda text: said.append(text) or next(replies))
+    found, given = converse(first, lambda text: said.append(text) or next(replies))
     assert (
         given == ["the white one", "the second one"]
         and "Reply with" not in said[0]
@@ -150,8 +147,8 @@ def test_what_is_said_to_a_question_points_to_what_was_asked():
     assert "Which one do you mean?" in said[0] and 'No object fits "the white one"' in said[1]
     assert system.decide(view, request="it").target == found.target
     replies = iter(["3", ""])
-    assert converse(decides, asked, (), first, lambda text: next(replies))[0].target == 3
-    assert converse(decides, asked, (), first, lambda text: "")[0] is first
+    assert converse(first, lambda text: next(replies))[0].target == 3
+    assert converse(first, lambda text: "")[0] is first
 
 
 def test_an_object_that_is_not_there_is_not_made_up(folder, tiny):

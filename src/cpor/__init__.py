@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cpor.errors import CporError
 
 if TYPE_CHECKING:
-    from cpor.answer import Answer, DecideSettings, View
+    from cpor.answer import Answer, DecideSettings
     from cpor.decision import Action, Certificate, Costs, Decision, Defer, Grasp, Remove
     from cpor.gate.check import Check
     from cpor.infer.decide import decide, decide_many
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cpor.robot.loop import retrieve
     from cpor.scene import Camera, Observation, Scene
     from cpor.system import System
+    from cpor.view import View
     from cpor.words.grounding_answers import Request
 
 __version__ = "0.1.0"
@@ -64,7 +65,7 @@ _LAZY = {
     name: f"cpor.{module}"
     for module, names in {
         "decision": ("Action", "Certificate", "Costs", "Decision", "Defer", "Grasp", "Remove"),
-        "answer": ("Answer", "DecideSettings", "View"),
+        "answer": ("Answer", "DecideSettings"),
         "scene": ("Camera", "Observation", "Scene"),
         "gate.check": ("Check",),
         "infer.explain": ("Explanation", "explain"),
@@ -77,6 +78,7 @@ _LAZY = {
         "infer.decide": ("decide", "decide_many"),
         "infer.graphs": ("edge_posteriors", "likeliest_graphs", "sample_graphs"),
         "robot.loop": ("retrieve",),
+        "view": ("View",),
         "infer.warm_up": ("warm_up",),
     }.items()
     for name in names

@@ -2,13 +2,13 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cpor.decision import Action, Decision, Defer, settle
-from cpor.errors import TooLargeError
+from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.infer.decide import decide
 from cpor.infer.graphs import GraphShare, likeliest_graphs
 from cpor.infer.policy import MethodChoice
@@ -19,19 +19,17 @@ from cpor.relations import Label, ObstructionPosterior
 from cpor.words.grounding_answers import (
     AmbiguousRequest,
     Candidate,
-    Exchange,
     Found,
     Grounding,
     NotFound,
+    say_objects,
 )
 
 if TYPE_CHECKING:  # a file of probabilities is decided on without loading what looks at pictures
     from cpor.gate.check import Check
     from cpor.learn.band import BeliefBand
     from cpor.perception.segmenter import ListedObject
-    from cpor.pipeline import PairBeliefs
-    from cpor.scene import BlockedBy, Scene, SemanticScores, Sources
-    from cpor.tracking.memory import Memory
+    from cpor.view import View
 
 N_GRAPHS = 3
 """Likeliest graphs that an answer lists."""
@@ -90,91 +88,20 @@ class DecideSettings:
         return allow_cycles(decision, self.cycles)
 
 
-@dataclass(eq=False)
-class View:
-    """What was seen in one frame and is believed of it: deciding for another target costs milliseconds.
+@dataclass(frozen=True)
+class OpenQuestion:
+    """A question to a person, and what yes means.
 
     Attributes:
-        seen: The frame and its objects, as found; a decision needs no more. `scene` names them.
-        masks: Source of the masks: `given`, or the segmenter's name.
-        sources: Digests of frame, masks and scores, and what made them.
-        checks: What was found about the input.
-        notes: What to know of the masks, in sentences.
-        times_ms: Time of each stage. [ms]
-        beliefs: What each stage says of every pair; None until `System.believe` or a decision fills it, with
-            the four attributes below.
-        semantic: The semantic scores; None: geometry alone.
-        asked_all: Whether every pair that the scorer asks about was asked, as the test of a promise supposes.
-        kept: Pairs whose semantic score is from an earlier look; they were not asked about again.
-        asking: What asking took, in a sentence; empty where there is nothing to say.
-        relations: What a person said of pairs, by `(blocked, blocker)`; decided from in place of beliefs.
-        memory: What is known of the objects after this look, where looks are followed; None: they are not.
-        exchange: What was said of it last, for words that point to it ("it", "the second one"); filled by
-            every decision.
-        proved: What made masks and scores, once those that were read have been made again; None: not tried.
-        told: What a model said that objects are, by id; None: no model was asked.
+        question: The question.
+        blocked, blocker: Yes says that `blocker` obstructs `blocked`; None where no pair is asked about.
+        object: Yes says that this object is meant; None where several may be, or a pair is asked about.
     """
 
-    seen: "Scene"
-    masks: str
-    sources: "Sources"
-    checks: "tuple[Check, ...]"
-    notes: tuple[str, ...] = ()
-    times_ms: Mapping[str, float] = field(default_factory=dict)
-    beliefs: "PairBeliefs | None" = None
-    semantic: "SemanticScores | None" = None
-    asked_all: bool = True
-    kept: "frozenset[BlockedBy]" = frozenset()
-    asking: str = ""
-    relations: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
-    memory: "Memory | None" = None
-    exchange: Exchange = field(default_factory=Exchange)
-    proved: "Sources | None" = None
-    told: Mapping[int, str] | None = None
-
-    @cached_property
-    def scene(self) -> "Scene":
-        """The frame and its objects, each with the name that every surface shows; named when first asked."""
-        from cpor.pipeline import Stopwatch
-        from cpor.words.names import name_objects
-
-        watch = Stopwatch(self.times_ms)
-        kept = None if self.memory is None else self.memory.names
-        named = name_objects(self.seen, kept, told=self.told)
-        if self.memory is not None:
-            called = {o.id: o.called for o in named.objects if o.called}
-            self.memory = replace(self.memory, names={**self.memory.names, **called})
-        watch.lap("name")
-        self.times_ms = watch.times
-        return named
-
-    @cached_property
-    def setup(self) -> Mapping[str, float]:
-        """Figures of the camera's set-up (`cpor.gate.setup`); told once."""
-        from cpor.gate.setup import setup_figures
-
-        return setup_figures(self.seen)
-
-    @cached_property
-    def objects(self) -> "tuple[ListedObject, ...]":
-        """The objects as other programs want them; looked up once."""
-        from cpor.perception.segmenter import list_objects
-
-        return tuple(list_objects(self.scene))
-
-    def is_as_tested(self, relations: Mapping[tuple[int, int], float | None]) -> bool:
-        """Whether every pair was asked in this look alone and none was set, as in the test of a promise."""
-        assert self.beliefs is not None
-        return self.asked_all and self.beliefs.p_look is None and not relations
-
-    def notes_on_beliefs(self) -> tuple[str, ...]:
-        """What to know of the beliefs: what asking took, and which evidence is missing; some are empty."""
-        no_depth, no_scores = self.seen.observation.depth is None, self.semantic is None
-        return (
-            self.asking,
-            "No depth: pairs that touch have no geometric answer." if no_depth else "",
-            "No semantic scores: geometry decides alone." if no_scores else "",
-        )
+    question: str
+    blocked: int | None = None
+    blocker: int | None = None
+    object: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,11 +123,12 @@ class Answer:
         p_success: How often actions with such a score were right in labelled scenes; None where unknown.
         notes: What a person should know, in sentences.
         times_ms: Time of each stage. [ms]
+        on_reply: Decides anew after a reply to an answer; None where nothing can be replied.
     """
 
     decision: Decision | None
     posterior: ObstructionPosterior | None
-    view: View | None
+    view: "View | None"
     meant: Grounding | None
     mode: Mode | None
     tau: float | None
@@ -210,6 +138,7 @@ class Answer:
     prior: float | None = None
     notes: tuple[str, ...] = ()
     times_ms: Mapping[str, float] = field(default_factory=dict)
+    on_reply: "Callable[[str, Answer], Answer] | None" = None
 
     @property
     def action(self) -> Action | None:
@@ -232,6 +161,48 @@ class Answer:
         if isinstance(self.meant, AmbiguousRequest):
             return self.meant.question
         return f"{self.meant.reason} Which object do you mean?" if isinstance(self.meant, NotFound) else None
+
+    @cached_property
+    def asks(self) -> "OpenQuestion | None":
+        """What to ask a person next: which object is meant, or the pair that would help a deferral most."""
+        if self.question is not None:
+            only = self.candidates[0].id if len(self.candidates) == 1 else None
+            return OpenQuestion(self.question, object=only)
+        if self.posterior is None or not isinstance(self.action, Defer) or self.view is None:
+            return None
+        from cpor.infer.explain import explain
+
+        ask = explain(self.posterior, self.decision, k=0, prior=self.prior, flips=False).ask_next
+        pair = self._first_unanswered() if ask is None else (ask.blocked, ask.blocker)
+        if pair is None or not all(isinstance(each, int) for each in pair):
+            return None
+        called = {o.id: o.title or "" for o in self.view.scene.objects}
+        blocked, blocker = (int(each) for each in pair)  # type: ignore[call-overload]
+        above, below = (say_objects([each], called) for each in (blocker, blocked))
+        return OpenQuestion(f"Does {above} obstruct {below}?", blocked, blocker)
+
+    def _first_unanswered(self) -> tuple[Label, Label] | None:
+        """The pair without an answer to ask about first: one of the target, else any; None: all have one."""
+        from cpor.pipeline import UNSEEN
+
+        assert self.posterior is not None
+        missing = [r for r in self.posterior.relations() if r.p is None and r.blocker != UNSEEN]
+        missing.sort(key=lambda r: r.blocked != self.target)
+        return (missing[0].blocked, missing[0].blocker) if missing else None
+
+    def tell(self, reply: str) -> "Answer":
+        """The answer after a reply to what it asks, or after a correction.
+
+        Args:
+            reply: `yes` or `no`; `1 on 7` or `not 1 on 7` for a pair; `3`, `not 3` or other words for the
+                object that is meant.
+
+        Raises:
+            InvalidSettingError: The reply is no answer to the question, and no correction.
+        """
+        if self.on_reply is None:
+            raise InvalidSettingError("nothing was seen that a reply could be about; decide on a picture")
+        return self.on_reply(reply, self)
 
     @property
     def names(self) -> dict[Label, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cpor.answer import DecideSettings, View
+from cpor.answer import DecideSettings
 from cpor.errors import InvalidSceneError, MissingExtraError
 from cpor.evidence.source import Source, load_sources
 from cpor.learn.modes import Mode, mode_tau
@@ -19,6 +19,7 @@ from cpor.scene import BlockedBy, PixelPoint, Scene, SemanticScores
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.scorer import RelationScorer, ScoredPairs, score_new_pairs
 from cpor.sources import fingerprint, verified_sources
+from cpor.view import View
 from cpor.words.grounding import shows_nothing
 
 NONE = "none"

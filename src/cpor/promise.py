@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cpor.answer import View
 from cpor.decision import Action, Defer
 from cpor.errors import MissingExtraError, say_version
 from cpor.evidence.source import GEOMETRY
@@ -20,6 +19,7 @@ from cpor.records import Promise
 from cpor.scene import Scene, SemanticScores, Sources
 from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_masks, digest_scores, fingerprint, verified_sources
+from cpor.view import View
 
 if TYPE_CHECKING:  # only where looks are followed
     from cpor.tracking.memory import Memory

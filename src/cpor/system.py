@@ -5,7 +5,7 @@ decide   a View and a request  -> an Answer: which object is meant, beliefs abou
 follow   frames and a request  -> an Answer for each: ids stay, and earlier looks count as evidence
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cpor.answer import Answer, DecideSettings, View
+from cpor.answer import Answer, DecideSettings
+from cpor.conversation import Conversation, Relations
 from cpor.decision import Decision
 from cpor.errors import say_count, say_version
 from cpor.evidence.source import Source
@@ -32,6 +33,7 @@ from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
 from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_scores, fingerprint, verified_sources
+from cpor.view import View
 from cpor.words.grounding import ground_id
 from cpor.words.grounding_answers import Found, Request, RequestLike, as_request, confirm
 
@@ -142,8 +144,9 @@ class System:
         *,
         mode: Mode | str | None = None,
         tau: float | None = None,
-        relations: Mapping[tuple[int, int], float | None] | None = None,
+        relations: Relations | None = None,
         settings: DecideSettings | None = None,
+        replies: Sequence[str] = (),
     ) -> Answer:
         """Decide for one object.
 
@@ -156,11 +159,30 @@ class System:
             relations: Probabilities to use in place of what is believed, by `(blocked, blocker)`; None is no
                 answer, 0 known not to obstruct. What a person corrected counts besides.
             settings: How to decide; None: as the system is set.
+            replies: What a person replied to each question in turn; see `Answer.tell`.
         """
-        settings, asked = settings or self.settings, as_request(request)
+        given, settings = relations or {}, settings or self.settings
+
+        def decides(asked: Request, said: Relations) -> Answer:
+            return self._decide_once(view, asked, mode, tau, {**view.relations, **given, **said}, settings)
+
+        answer = Conversation(decides, as_request(request)).decide()
+        for reply in replies:
+            answer = answer.tell(reply)
+        return answer
+
+    def _decide_once(
+        self,
+        view: View,
+        asked: Request,
+        mode: Mode | str | None,
+        tau: float | None,
+        relations: Relations,
+        settings: DecideSettings,
+    ) -> Answer:
+        """Decide once, for what was said so far."""
         if asked.point is not None:
             view = self.look_closer(view, asked.point)
-        relations = {**view.relations, **(relations or {})}
         chosen, given = self._limits(mode, tau)
         watch = Stopwatch(view.times_ms)
         told = self.ground(view, asked)
@@ -209,13 +231,7 @@ class System:
     def infer(
         self, pipeline: Pipeline, posterior: ObstructionPosterior, settings: DecideSettings
     ) -> Decision:
-        """The decision that relation probabilities lead to.
-
-        Args:
-            pipeline: The stages, with the threshold in force.
-            posterior: Probabilities for one target.
-            settings: How to decide.
-        """
+        """The decision for the probabilities of one target; `pipeline` has the threshold in force."""
         return pipeline.decide(posterior, settings.deadline_ms, settings.require_certificate)
 
     def ground(self, view: View, request: RequestLike) -> ToldRequest:

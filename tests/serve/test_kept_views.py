@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from support.labelled import draw_labelled_scene
 
-from cpor.answer import View
 from cpor.fitting import fit_model
 from cpor.scene import Observation, Scene
 from cpor.serve.api.drift_watch import DriftWatch
 from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.http.refusals import NotKept
 from cpor.sources import describe_sources
+from cpor.view import View
 
 
 def kept(side=10):

@@ -13,9 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cpor.answer import Answer, View
+from cpor.answer import Answer
 from cpor.bridges.states import state_of
-from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.errors import InvalidSettingError, SceneFileError
 from cpor.infer.explain import Explanation, explain
 from cpor.infer.plan import Plan, plan
@@ -29,9 +28,9 @@ from cpor.serve.http.refusals import Busy, TooMuch
 from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.uploads import Upload, UploadLimits
 from cpor.system import System
+from cpor.view import View
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
 from cpor.viz.words import namer, say_step
-from cpor.words.grounding_answers import Request
 
 _DECIDED = (
     "action",
@@ -195,8 +194,7 @@ class AgentTools:
         content |= {key: said[key] for key in _DECIDED if key in said}
         if answer.action is None:
             content |= _unclear(answer)
-        ask = next_question(answer)
-        content["ask"] = None if ask is None else asdict(ask)
+        content["ask"] = None if answer.asks is None else asdict(answer.asks)
         content["checks"] = [check.to_json() for check in answer.checks if check.state != "pass"]
         return content
 
@@ -267,10 +265,8 @@ class AgentTools:
             return answer, work(answer), namer(seen.scene)
 
     def _answer(self, kept: KeptView, asked: SceneDecideRequest) -> Answer:
-        def decides(request: Request, said: Relations) -> Answer:
-            return self.system.decide(kept.view, request, mode=asked.mode, relations=said)
-
-        return decide_after(decides, asked_of(asked, kept.shrunk), asked.answers)
+        request = asked_of(asked, kept.shrunk)
+        return self.system.decide(kept.view, request, mode=asked.mode, replies=asked.answers)
 
     def _decode(self, name: str, text: str) -> bytes:
         most = self.settings.most_upload_bytes

@@ -11,11 +11,12 @@ from jaxtyping import Float
 from PIL.Image import Image
 from scipy.spatial.transform import Rotation
 
-from cpor.answer import Answer, View
+from cpor.answer import Answer
 from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.states import state_of
 from cpor.records import record_action
 from cpor.scene import Intrinsics
+from cpor.view import View
 from cpor.viz.overlay import Marks, draw_scene, relations_to_draw
 
 

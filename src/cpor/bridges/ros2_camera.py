@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from cpor.answer import View
 from cpor.bridges.bag_cameras import pose_between
 from cpor.bridges.ros2_messages import RosMessage
 from cpor.bridges.ros2_transport import DdsTransport, Transport
@@ -28,6 +27,7 @@ from cpor.bridges.ros_images import (
 from cpor.errors import CameraError, InvalidSettingError, SceneFileError, one_of
 from cpor.io.frame_files import make_observation
 from cpor.scene import Camera, Observation
+from cpor.view import View
 
 NEAR_NS = 50_000_000
 """A pose that moves is taken for a time where its stamp is nearer than this. [ns]"""

@@ -20,7 +20,6 @@ from cpor.bridges.ros2_messages import RosMessage, new
 from cpor.bridges.ros2_parameters import NodeSettings, serve_parameters
 from cpor.bridges.ros2_transport import OnReply, Transport
 from cpor.bridges.states import state_of
-from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.errors import CporError, InvalidSettingError
 from cpor.records import record_action
 from cpor.robot.cycle import Cycle, LoopSettings
@@ -248,15 +247,10 @@ class DecideNode:
         answers: Sequence[str] = (),
     ) -> tuple[Answer | None, str]:
         """The answer after what a person replied, or None and why there is none."""
-        view = frame.seen
-        assert view is not None
-
-        def decides(asked: Request, said: Relations) -> Answer:
-            return self._system.decide(view, asked, mode=mode, relations=said)
-
+        assert frame.seen is not None
         try:
             with self._deciding:
-                answer = decide_after(decides, request, answers)
+                answer = self._system.decide(frame.seen, request, mode=mode, replies=answers)
         except CporError as error:
             return None, str(error)
         return answer, ""
@@ -265,8 +259,8 @@ class DecideNode:
         """The message of an answer; `no_answer` where the picture is too old by now."""
         header = None if frame is None else frame.color.header
         said = ros2_answers.say_decision(answer, header, why)
-        if asks and answer is not None and (ask := next_question(answer)) is not None:
-            said.question = ask.question
+        if asks and answer is not None and answer.asks is not None:
+            said.question = answer.asks.question
         late = 0.0 if frame is None else time.monotonic() - frame.sent_s
         if said.state != "no_answer" and late > self.settings.max_age_s:
             old = f"the picture is {late:.1f} s old; that is too old to act on"

@@ -1,7 +1,6 @@
 """The command `decide`: from whatever is given to what to do next, and why."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,6 @@ from cpor.cli.dialogue import (
     ask_back,
     converse,
     how_to_reply,
-    open_question,
     read_line,
     read_session,
     say_checks,
@@ -23,8 +21,9 @@ from cpor.cli.first_use import start_loops, waiting
 from cpor.errors import InvalidSettingError
 
 if TYPE_CHECKING:
-    from cpor.answer import Answer, DecideSettings, View
+    from cpor.answer import Answer, DecideSettings
     from cpor.system import System
+    from cpor.view import View
     from cpor.words.grounding_answers import Request
 
 
@@ -198,20 +197,12 @@ def _decide_picture(
     on_terminal: bool,
 ) -> "Answer":
     """Decide on a view and its replies; where a person can be asked, ask."""
-
-    def decides(request: "Request", relations: Mapping[tuple[int, int], float | None]) -> "Answer":
-        return system.decide(view, request, tau=tau, relations=relations, settings=settings)
-
     asked, told = asks.begin(view)
     with waiting("Deciding"):
-        if told:
-            from cpor.corrections.replies import decide_after
-
-            answer = decide_after(decides, asked, told)
-        else:
-            answer = decides(asked, {})
+        answer = system.decide(view, asked, tau=tau, settings=settings, replies=told)
     if on_terminal and sys.stdin.isatty() and sys.stdout.isatty():
-        answer, told = converse(decides, asked, told, answer, read_line)
+        answer, more = converse(answer, read_line)
+        told = [*told, *more]
     if asks.session is not None:
         write_session(asks.session, view.sources.frame, asked, told)
     return answer
@@ -248,8 +239,8 @@ def _print(answer: "Answer", shows: ShowOptions) -> None:
             notes = (*say_checks(answer), *answer.notes)
             cli.print_rich(decision_card(explanation, answer.p_success, notes, answer.names))
         else:
-            question = open_question(answer)
-            ways = how_to_reply(answer, on_terminal=False) if question is not None else ""
+            question = None if answer.asks is None else answer.asks.question
+            ways = how_to_reply(answer, on_terminal=False)
             cli.print_rich(short_card(answer, explanation, question, ways))
             typer.echo("--why shows all scores and what would change the decision.")
     if answer.view is not None and sys.stdout.isatty():

@@ -11,28 +11,23 @@ from cpor.errors import InvalidSettingError, SceneFileError
 
 if TYPE_CHECKING:
     from cpor.answer import Answer
-    from cpor.corrections.replies import Decides
     from cpor.words.grounding_answers import Request
 
 
-def converse(
-    decides: "Decides", asked: "Request", told: Sequence[str], answer: "Answer", read: Callable[[str], str]
-) -> "tuple[Answer, list[str]]":
+def converse(answer: "Answer", read: Callable[[str], str]) -> "tuple[Answer, list[str]]":
     """Ask and read replies until it acts, has no question, or nothing more is replied.
 
     Returns:
-        The last answer, and all replies that led to it.
+        The last answer, and the replies that led to it.
     """
-    from cpor.corrections.replies import decide_after, next_question
-
-    replies = list(told)
+    replies: list[str] = []
     note = ""
-    while next_question(answer) is not None:
+    while answer.asks is not None:
         reply = read(note + ask_back(answer, on_terminal=True)).strip()
         if not reply:
             break
         try:
-            answer, note = decide_after(decides, asked, (*replies, reply)), ""
+            answer, note = answer.tell(reply), ""
             replies.append(reply)
         except InvalidSettingError as error:
             note = f"{error}\n"
@@ -57,7 +52,7 @@ def ask_back(answer: "Answer", on_terminal: bool = False) -> str:
     how = how_to_reply(answer, on_terminal)
     if answer.decision is not None and answer.target is not None:
         why = say_why(answer.decision, answer.target, namer(answer.view.scene))
-        return f"{why}\n{open_question(answer)} {how}"
+        return f"{why}\n{answer.asks.question if answer.asks else None} {how}"
     assert answer.question is not None
     objects = {each["id"]: each for each in list_objects(answer.view.scene)}
     lines = [answer.question[:1].upper() + answer.question[1:]]
@@ -68,19 +63,9 @@ def ask_back(answer: "Answer", on_terminal: bool = False) -> str:
     return "\n".join([*lines, *say_checks(answer), *answer.notes, how])
 
 
-def open_question(answer: "Answer") -> str | None:
-    """What to ask a person next; None: nothing."""
-    from cpor.corrections.replies import next_question
-
-    question = None if answer.view is None else next_question(answer)
-    return None if question is None else question.question
-
-
 def how_to_reply(answer: "Answer", on_terminal: bool) -> str:
     """Which replies the open question of an answer takes, and where they are given."""
-    from cpor.corrections.replies import next_question
-
-    question = next_question(answer)
+    question = answer.asks
     if question is None:
         return ""
     if question.blocked is not None:

@@ -115,12 +115,12 @@ def _row(name: str, answer: "Answer | CporError") -> dict[str, object]:
     """A row of the table; what is not known is empty."""
     if isinstance(answer, CporError):
         return {"frame": name, "action": "error", "error": str(answer)}
-    from cpor.cli.dialogue import open_question, say_checks
+    from cpor.cli.dialogue import say_checks
     from cpor.records import record_action
 
     names, checks = answer.names, " ".join(say_checks(answer))
     row: dict[str, object] = {"frame": name, "action": "which", "checks": checks}
-    row["question"] = open_question(answer)
+    row["question"] = None if answer.asks is None else answer.asks.question
     if answer.action is not None and answer.target is not None:
         made = record_action(answer.action)
         row |= {"action": made.type, "object": made.object, "target": answer.target}

@@ -13,10 +13,10 @@ from cpor.cli.first_use import start_loops
 from cpor.errors import InvalidSettingError, one_of
 
 if TYPE_CHECKING:
-    from cpor.answer import View
     from cpor.perception.segmenter import Segmenter
     from cpor.scene import PixelPoint
     from cpor.system import System
+    from cpor.view import View
     from cpor.words.grounding_answers import Request
 
 DECIDE = "Decide"

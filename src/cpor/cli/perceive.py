@@ -17,8 +17,8 @@ from cpor.errors import CporError, InvalidSettingError, SceneFileError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cpor.answer import View
     from cpor.scene import Scene
+    from cpor.view import View
 
 OVERLAY = "overlay.png"
 RECORD = "perception.json"

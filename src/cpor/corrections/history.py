@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from cpor.answer import View
 from cpor.corrections import mask_edits
 from cpor.corrections.mask_edits import CorrectionError
 from cpor.parts import GIVEN
@@ -18,6 +17,7 @@ from cpor.pipeline import PairBeliefs
 from cpor.promise import remask
 from cpor.scene import MAX_OBJECT_ID, BlockedBy, PixelPoint, Scene, TrueRelations
 from cpor.sources import describe_sources
+from cpor.view import View
 
 MOST_CORRECTIONS = 500
 """Most corrections of one scene: each undo plays the others again."""

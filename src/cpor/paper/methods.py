@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Float
 
-from cpor.answer import Answer, DecideSettings, View
+from cpor.answer import Answer, DecideSettings
 from cpor.decision import Certificate, Decision, Defer
 from cpor.errors import InvalidSettingError, TooLargeError
 from cpor.evidence.geometry import GeometricEvidence, PairState
@@ -36,6 +36,7 @@ from cpor.scene import BlockedBy, Scene, SemanticScores
 from cpor.semantics.scorer import RelationScorer
 from cpor.system import System
 from cpor.truth import chain_of, right_actions
+from cpor.view import View
 from cpor.words.grounding_answers import RequestLike
 
 MethodName: TypeAlias = Literal[

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple, Unpack
 
-from cpor.answer import View
 from cpor.decision import Action, Defer, Grasp
 from cpor.errors import CporError, list_labels, say_count
 from cpor.pipeline import Stopwatch
@@ -29,6 +28,7 @@ from cpor.robot.safe_stop import UNABLE, Left, is_stopped, leave_safe, stopping,
 from cpor.scene import Scene
 from cpor.system import System
 from cpor.tracking.target import TargetFinder, Track
+from cpor.view import View
 from cpor.words.grounding_answers import AmbiguousRequest, RequestLike, as_request
 
 

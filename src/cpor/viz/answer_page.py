@@ -8,7 +8,6 @@ from pathlib import Path
 from PIL import Image
 
 from cpor.answer import Answer
-from cpor.corrections.replies import next_question
 from cpor.decision import Remove
 from cpor.errors import InvalidSettingError
 from cpor.infer.explain import explain
@@ -101,7 +100,7 @@ def _changes(answer: Answer) -> str:
     explanation = explain(answer.posterior, answer.decision, k=WAYS, prior=answer.prior)
     rows = "".join(f"<li>{escape(sentence(say_change(each, name)))}</li>" for each in changes_of(explanation))
     changes = f"<h2>What would change this</h2><ul>{rows}</ul>" if rows else ""
-    ask, question = explanation.ask_next, next_question(answer)
+    ask, question = explanation.ask_next, answer.asks
     worth = f"<h2>Worth asking</h2><p>{escape(sentence(say_question(ask, name)))}</p>" if ask else ""
     next_step = say_next(answer.decision.action, None if question is None else question.question)
     said = [say_graph(graph, name) for graph in explanation.graphs]

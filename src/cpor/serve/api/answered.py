@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from cpor.corrections.replies import OpenQuestion
+from cpor.answer import OpenQuestion
 from cpor.gate.check import Check
 from cpor.learn.modes import Mode
 from cpor.records import ActionRecord, AnswerRecord, ObjectRecord, PairBelief, PairRecord, Promise

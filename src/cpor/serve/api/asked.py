@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 
 from cpor.answer import N_GRAPHS
+from cpor.conversation import LONGEST_REPLY, MOST_REPLIES
 from cpor.corrections.history import Correction
-from cpor.corrections.replies import LONGEST_REPLY, MOST_REPLIES
 from cpor.decision import COST_ASK
 from cpor.errors import InvalidSettingError
 from cpor.learn.modes import DEFAULT_MODE, Mode

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cpor.answer import Answer, DecideSettings, View
+from cpor.answer import Answer, DecideSettings
 from cpor.corrections.history import Corrections
-from cpor.corrections.replies import Relations, decide_after, next_question
 from cpor.model import FittedModel
 from cpor.parts import GIVEN
 from cpor.scene import PixelPoint
@@ -20,6 +19,7 @@ from cpor.serve.api.asked import SceneDecideRequest
 from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.http.refusals import Conflict, NotKept
 from cpor.system import System
+from cpor.view import View
 from cpor.words.grounding import shows_nothing
 from cpor.words.grounding_answers import Request
 
@@ -150,17 +150,15 @@ def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
     by_hand = {(each.blocked, each.blocker): each.p for each in request.relations}
     settings = DecideSettings(ignore_checks=request.ignore_checks)
 
-    def decides(asked: Request, said: Relations) -> Answer:
-        return system.decide(
-            kept.view,
-            asked,
-            mode=request.mode,
-            tau=request.tau,
-            relations={**by_hand, **said},
-            settings=settings,
-        )
-
-    return decide_after(decides, asked_of(request, kept.shrunk), request.answers)
+    return system.decide(
+        kept.view,
+        asked_of(request, kept.shrunk),
+        mode=request.mode,
+        tau=request.tau,
+        relations=by_hand,
+        settings=settings,
+        replies=request.answers,
+    )
 
 
 def decide_on_view(kept: KeptView, request: SceneDecideRequest) -> dict[str, Any]:
@@ -168,7 +166,7 @@ def decide_on_view(kept: KeptView, request: SceneDecideRequest) -> dict[str, Any
     answer = answer_on_view(kept, request)
     said = describe_answer(answer, request.graphs, time.perf_counter() + _DESCRIBING_S)
     if request.ask or request.answers:
-        said["ask"] = next_question(answer)
+        said["ask"] = answer.asks
     return said if kept.shrunk == 1 else said | {"objects": _enlarged(said["objects"], kept.shrunk)}
 
 

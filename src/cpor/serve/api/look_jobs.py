@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cpor.answer import View
 from cpor.corrections.history import Corrections
 from cpor.errors import MissingExtraError, TooLargeError
 from cpor.evidence.pair_crops import near_pairs
@@ -30,6 +29,7 @@ from cpor.serve.http.uploads import (
     shrink_camera,
 )
 from cpor.system import System
+from cpor.view import View
 
 
 @dataclass(frozen=True, eq=False)

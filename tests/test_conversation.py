@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 from support.box_table import BoxTable, TableMasks
 
-from cpor.corrections.replies import MOST_REPLIES, decide_after, next_question
+from cpor.conversation import MOST_REPLIES
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.system import System
-from cpor.words.grounding_answers import as_request
 
 NAMES = {1: "red cup", 2: "green box", 3: "blue cup", 4: "yellow lid"}
 
@@ -24,13 +23,13 @@ def decides():
     view = system.look(named)
 
     def make(asked, given=None, **settings):
-        def decide(request, relations):
-            return system.decide(view, request, relations={**(given or {}), **relations}, **settings)
-
         def after(replies):
-            return decide_after(decide, as_request(asked), replies)
+            return system.decide(view, asked, relations=given, replies=replies, **settings)
 
-        after.with_relations = lambda relations: decide(as_request(asked), relations)
+        def with_relations(relations):
+            return system.decide(view, asked, relations={**(given or {}), **relations}, **settings)
+
+        after.with_relations = with_relations
         return after
 
     return make
@@ -65,20 +64,20 @@ def test_yes_and_no_answer_the_question_of_a_deferral(decides):
     unsure = decides(1, doubtful, tau=0.8)
     answer = unsure([])
     assert isinstance(answer.action, Defer)
-    ask = next_question(answer)
+    ask = answer.asks
     assert (ask.blocked, ask.blocker) == (1, 2) and ask.object is None
     assert ask.question == "Does 2 (green box) obstruct 1 (red cup)?"
     assert unsure(["yes"]).action == Remove(2)
     assert unsure(["No."]).action == Grasp(1)
     assert unsure(["no", "2 on 1"]).action == Remove(2)
-    assert next_question(unsure(["yes"])) is None
+    assert unsure(["yes"]).asks is None
 
 
 def test_a_missing_answer_is_asked_for(decides):
     unsure = decides(1, {(1, 2): None, (2, 3): 0.0, (1, 3): 0.0}, tau=0.8)
     answer = unsure([])
     assert answer.action == Defer("no_evidence")
-    assert (next_question(answer).blocked, next_question(answer).blocker) == (1, 2)
+    assert (answer.asks.blocked, answer.asks.blocker) == (1, 2)
     assert unsure(["yes"]).action == Remove(2)
     assert unsure(["no"]).action == Grasp(1)
 
@@ -87,10 +86,10 @@ def test_which_object_is_meant_is_answered_by_number_yes_no_and_words(decides):
     decide = decides("the cup", mode="bold")
     answer = decide([])
     assert answer.action is None and {each.id for each in answer.candidates} == {1, 3}
-    assert next_question(answer).object is None
+    assert answer.asks.object is None
     assert decide(["3"]).target == 3
     left = decide(["not 3"])  # the only one left is asked about, not taken
-    assert left.action is None and next_question(left).object == 1
+    assert left.action is None and left.asks.object == 1
     assert decide(["not 3", "yes"]).target == 1
     assert decide(["not 3", "no"]).action is None
     assert decide(["the blue one"]).target == 3
@@ -107,7 +106,7 @@ def test_a_single_doubtful_object_is_confirmed_or_refused(decides):
     answer = found(["not 3"])
     assert answer.action is None and answer.target is None
     if answer.candidates:
-        ask = next_question(answer)
+        ask = answer.asks
         assert ask.object in (None, 1)
 
 
