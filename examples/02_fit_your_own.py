@@ -6,6 +6,7 @@ The scenes are drawn here so that the example runs anywhere; yours come from
 
 import numpy as np
 
+import cpor
 from cpor.fitting import FitSettings, fit_model
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene, SemanticScores, TrueRelations
 
@@ -34,9 +35,10 @@ def draw_scene(rng: np.random.Generator, size: int = 120, n: int = 5) -> Scene:
             if i != j and (masks[i - 1] & masks[j - 1]).any():
                 logit = 3.0 * ((i, j) in truth) - 1.0 + rng.standard_normal()
                 scores[BlockedBy(i, j)] = float(1.0 / (1.0 + np.exp(-logit)))
+    photograph = rng.integers(60, 220, (n + 1, 3), np.uint8)[visible]
     noisy = (depth + rng.normal(0.0, 0.002, depth.shape)).astype(np.float32)
     return Scene(
-        Observation(np.zeros((size, size, 3), np.uint8), noisy),
+        Observation(photograph, noisy),
         tuple(DetectedObject(k + 1, MaskCrop.from_mask(mask)) for k, mask in enumerate(masks)),
         visible,
         true_occlusion=TrueRelations(frozenset(range(1, n + 1)), frozenset(truth)),
@@ -54,9 +56,10 @@ def main() -> None:
     promise = report.model.promise
     print("promise:", promise.reason, f"(acts on {promise.coverage:.0%})" if promise.promised else "")
 
-    result = report.model.pipeline().run(draw_scene(rng), target=2)
-    print(result.decision.action, "right with", result.p_success)
-    print({stage: f"{ms:.1f} ms" for stage, ms in result.times_ms.items()})
+    system = cpor.System(model=report.model)
+    answer = system.decide(system.look(draw_scene(rng)), 2)
+    print(answer.action, "right with", answer.p_success)
+    print(*answer.notes, sep="\n")
 
 
 if __name__ == "__main__":
