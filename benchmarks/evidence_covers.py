@@ -151,8 +151,7 @@ def _polygon(
 LARGE_PX = 1200
 """An object that shows less is not covered."""
 
-SEARCHES = ("all", "lines", "none")
-"""As it is; without faint edges; without any search."""
+SEARCHES = ("searched", "not searched")
 
 MODES: tuple[Mode, ...] = ("cautious", "balanced")
 
@@ -167,15 +166,13 @@ def decide(scene: Scene, kind: TruthKind, targets: list[int]) -> list[dict[str, 
     """What each search finds of each target, and the letters of `judge` for each mode."""
     pipeline = model().pipeline()
     beliefs = pipeline.believe(scene)
-    colours = scene.observation.rgb, scene.visible_ids, scene.ids
-    crossed = {
-        "all": crossed_objects(*colours, scene.observation.depth),
-        "lines": crossed_objects(*colours),
-        "none": np.zeros(len(scene.ids), np.bool_),
-    }
+    crossed = (
+        crossed_objects(scene.observation.rgb, scene.visible_ids, scene.ids),
+        np.zeros(len(scene.ids), np.bool_),
+    )
     truth = truth_of(scene, kind).pairs
     found: list[dict[str, Any]] = [{} for _ in targets]
-    for search, which in crossed.items():
+    for search, which in zip(SEARCHES, crossed, strict=True):
         unseen = replace(beliefs.geometry.unseen, crossed=which)
         changed = pipeline.combine(replace(beliefs.geometry, unseen=unseen), scene.semantic_scores, {})
         posteriors = [pipeline.posterior(changed, target) for target in targets]
