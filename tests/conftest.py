@@ -4,7 +4,7 @@ import gc
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jaxtyping
@@ -49,17 +49,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # The shapes of arrays are checked at every call of the core where the core itself is tested. Elsewhere the
-# same calls come thousands of times, and the checks would cost as much as what is tested.
+# same calls come thousands of times, and the checks would cost as much as what is tested; so they would in
+# tests with the mark `repeats`, whose folders have other tests of the same functions.
 SHAPES_CHECKED = ("contracts", "corrections", "evidence", "infer", "learn", "words", "")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    jaxtyping.config.update("jaxtyping_disable", folder_of(item) not in SHAPES_CHECKED)
+    checked = folder_of(item) in SHAPES_CHECKED and item.get_closest_marker("repeats") is None
+    jaxtyping.config.update("jaxtyping_disable", not checked)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # thousands of tests stay to the end: the collector need not look at them each time
+
+
+@pytest.fixture(scope="session", autouse=True)
+def printed_words_are_read_once_a_picture() -> Iterator[None]:
+    """Reading what is printed takes seconds, and many tests ask about the same few pictures."""
+    from cpor.scene import Scene
+    from cpor.words import description
+
+    read, known = description.read_labels, {}
+
+    def read_once(scene: Scene) -> dict[int, tuple[str, ...]]:
+        ids = scene.visible_ids
+        picture = (scene.observation.rgb.tobytes(), None if ids is None else (ids.shape, ids.tobytes()))
+        if picture not in known:
+            known[picture] = read(scene)
+        return known[picture]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(description, "read_labels", read_once)
+        yield
 
 
 @pytest.fixture

@@ -170,6 +170,7 @@ def without_depth(scene: Scene) -> Scene:
     return replace(scene, observation=Observation(scene.observation.rgb, None, scene.observation.camera))
 
 
+@pytest.mark.repeats
 def test_no_depth_and_no_scores_is_no_answer(rng):
     deferred = 0
     for _ in range(10):
@@ -190,6 +191,7 @@ def test_no_depth_but_scores_decides_from_scores(rng):
     assert not np.isnan(Pipeline().believe(scene).p_fused).any()
 
 
+@pytest.mark.repeats
 def test_a_failed_scorer_never_frees_the_target(rng):
     for _ in range(5):
         scene = draw_labelled_scene(rng, lost=0.0)
@@ -264,6 +266,7 @@ def test_an_unseen_blocker_scales_each_score_and_changes_nothing_else(rng):
     assert add_unseen(known, np.zeros(5)) is known
 
 
+@pytest.mark.repeats
 def test_dropping_a_blocker_does_not_free_its_target(rng):
     """Masks of all direct blockers dropped: a target that truly is obstructed is not grasped."""
     grasped = dropped = 0

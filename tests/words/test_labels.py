@@ -5,7 +5,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 from words.test_grounding import SHAPE, box, make_scene
 
-from cpor.scene import Scene
+from cpor.scene import DetectedObject, Observation, Scene
 from cpor.words.description import describe
 from cpor.words.grounding import AmbiguousRequest, Found, ground_words
 from cpor.words.labels import read_labels, share_printed
@@ -57,15 +57,13 @@ def test_what_is_printed_is_no_instruction(print_):
 
 def test_text_is_read_off_a_picture_in_any_turn():
     pytest.importorskip("rapidocr", reason="the extra labels is not installed")
-    scene = two_boxes({})
     picture = Image.new("RGB", (160, 44), "white")
     ImageDraw.Draw(picture).text((8, 4), "RAISINS", "black", ImageFont.load_default(32))
     for turn in range(4):
-        rgb = np.full((*SHAPE, 3), 255, np.uint8)
+        rgb = np.full((220, 240, 3), 255, np.uint8)
         text = np.rot90(np.asarray(picture), turn)
-        top, left = 200 - text.shape[0] // 2, 120 - text.shape[1] // 2
+        top, left = 110 - text.shape[0] // 2, 120 - text.shape[1] // 2
         rgb[top : top + text.shape[0], left : left + text.shape[1]] = text
-        ids = np.zeros(SHAPE, np.int32)
+        ids = np.zeros((220, 240), np.int32)
         ids[top : top + text.shape[0], left : left + text.shape[1]] = 1
-        seen = Scene(type(scene.observation)(rgb), scene.objects[:1], ids)
-        assert "raisin" in read_labels(seen)[1]
+        assert "raisin" in read_labels(Scene(Observation(rgb), (DetectedObject(1),), ids))[1]
