@@ -1,11 +1,16 @@
 """Shared fixtures."""
 
+import copy
 import gc
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import jaxtyping
 import numpy as np
@@ -64,9 +69,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # thousands of tests stay to the end: the collector need not look at them each time
 
 
+# What takes seconds and gives the same each time is made once a process; tests that check how it is made import
+# it from where it is defined.
+
+
 @pytest.fixture(scope="session", autouse=True)
 def printed_words_are_read_once_a_picture() -> Iterator[None]:
-    """Reading what is printed takes seconds, and many tests ask about the same few pictures."""
+    """Many tests ask about the same few pictures."""
     from cpor.scene import Scene
     from cpor.words import description
 
@@ -82,6 +91,21 @@ def printed_words_are_read_once_a_picture() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(description, "read_labels", read_once)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heaps_are_dropped_once() -> Iterator[None]:
+    """Many tests begin with the same few heaps: each gets a state of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("cpor.sim.staged_run", "cpor.sim.arm.simulated_robot"):
+            if module := sys.modules.get(name):
+                patch.setattr(module, "make_heap", partial(copy_of_heap, cache(module.make_heap)))
+        yield
+
+
+def copy_of_heap(make: Callable[..., Any], *given: object) -> Any:
+    heap = make(*given)
+    return replace(heap, world=replace(heap.world, data=copy.copy(heap.world.data)))
 
 
 @pytest.fixture
