@@ -69,8 +69,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # thousands of tests stay to the end: the collector need not look at them each time
 
 
-# What takes seconds and gives the same each time is made once a process; tests that check how it is made import
-# it from where it is defined.
+# What takes seconds and gives the same each time is made once a process; tests that check how it is made
+# import it from where it is defined.
 
 
 @pytest.fixture(scope="session", autouse=True)
