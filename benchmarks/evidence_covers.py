@@ -4,10 +4,10 @@
 
 Heaps of the test split and the photographs of osd_learn, as our segmenter and scorer see them: untouched, and
 with a rod, a film or a clear sheet over one large object each. Every object of the untouched frames is asked
-for, and each covered one. "Found": a line runs across the outline of the covered object. An action counts for
-the thresholds of `cautious` and `balanced`, with the search as it is, without its rule for faint edges, and
-without any. A grasp of a covered object is wrong. Scenes are kept in out/covers/ as they are decided; after a
-change of networks or evidence remove it.
+for, and each covered one. "Found": the edge of a cover runs across the outline of the covered object. An
+action counts for the thresholds of `cautious` and `balanced`, with the search and without it. A grasp of a
+covered object is wrong. Scenes are kept in out/covers/ as they are decided; after a change of networks or
+evidence remove it.
 """
 
 from collections import Counter
