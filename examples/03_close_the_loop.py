@@ -1,6 +1,6 @@
 """Heap a bin in the simulator, name a target, and let a simulated UR3e retrieve it.
 
-The same loop runs a real arm: put `cpor.robot.ur.connect_ur` in place of the simulated robot and your
+The same loop runs a real arm: put `cpor.robot.robot_file.build_ur` in place of the simulated robot and your
 segmenter in place of the simulator's masks. docs/robot.md says how, and what to do first.
 """
 

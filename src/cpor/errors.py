@@ -1,7 +1,8 @@
 """Errors of ours: each message names the culprit, where it is, and what to do about it."""
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 ChoiceT = TypeVar("ChoiceT", bound=str)
@@ -33,6 +34,16 @@ class FittingError(CporError, ValueError):
 
 class MissingExtraError(CporError):
     """The part of the package asked for is not installed."""
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Name the extra to install where an import inside fails."""
+    try:
+        yield
+    except ImportError:
+        get = f"get it with: pip install 'cpor-grasp[{extra}]'"
+        raise MissingExtraError(f"{what}, which is not installed; {get}") from None
 
 
 class TooLargeError(CporError):

@@ -20,7 +20,8 @@ from cpor.bridges.grasp_planner import (
 from cpor.errors import InvalidSceneError, RobotError
 from cpor.robot.grasps import GraspPose, find_grasps
 from cpor.robot.loop import retrieve
-from cpor.robot.ur import connect_ur, facing_down
+from cpor.robot.robot_file import build_ur
+from cpor.robot.ur import facing_down
 from cpor.scene import BlockedBy, SemanticScores
 from cpor.system import System
 
@@ -115,7 +116,7 @@ def test_another_planner_drives_the_loop():
         return to_graspnet([across(scene, k) for k in (1, 2)], seen)
 
     planned = PlannedGrasps(graspnet_planner(network), System(scorer="none"))
-    robot = connect_ur("192.0.2.1", camera, grasps=planned)
+    robot = build_ur("192.0.2.1", camera, grasps=planned)
     result = retrieve(robot, plain_system(TableMasks(camera.table)), 1)
     assert asked and any(
         cycle.outcome is not None and cycle.outcome.kind == "done" for cycle in result.cycles

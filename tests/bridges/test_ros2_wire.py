@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, TERMINATED, UNKNOWN, UNKNOWN_GOAL
 from cpor.bridges.ros2_clients import ActionClient as GoalClient
-from cpor.bridges.ros2_messages import WireError, new
+from cpor.bridges.ros2_messages import WireError, new, type_store
 from cpor.bridges.ros2_node import DecideNode
 from cpor.bridges.ros2_parameters import NodeSettings
-from cpor.bridges.ros2_transport import DdsTransport
+from cpor.bridges.ros2_transport import DdsTransport, Transport
 from cpor.cli.app import app
 from cpor.robot.cycle import LoopSettings
 from cpor.system import System
@@ -71,6 +71,26 @@ def test_what_every_transport_does(make):
     finally:
         near.close()
         far.close()
+
+
+class Still(Transport):
+    """Nothing comes; tells which types can be read when a topic begins to be heard."""
+
+    def _hear_raw(self, topic, kind, came, latched):
+        self.readable = set(type_store().cache)
+        return lambda: None
+
+    def publish(self, *_, **__): ...
+
+    serve = client = close = publish
+
+
+def test_a_type_can_be_read_before_its_first_message_comes():
+    """To make its reader takes half a second at first: messages that come meanwhile would be lost."""
+    transport, kind = Still(), "sensor_msgs/msg/TimeReference"
+    assert kind not in type_store().cache
+    transport.subscribe("/contract/early", "sensor_msgs/TimeReference", lambda message, sent_s: None)
+    assert kind in transport.readable
 
 
 @contextmanager

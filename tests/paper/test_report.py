@@ -13,7 +13,7 @@ import pytest
 from cpor.errors import InputFileError, InvalidSettingError
 from cpor.paper.means import wilson_interval
 from cpor.paper.runs.dataset import read_dataset
-from cpor.paper.runs.questions import Deciding
+from cpor.paper.runs.questions import RunSettings
 from cpor.paper.runs.report import (
     best_scores,
     cost_by_size,
@@ -66,7 +66,7 @@ def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     path = folder / "scenes.jsonl"
     path.write_text("\n".join(json.dumps(content) for content in SCENES))
-    run(RunPlan(read_dataset(path, lambda *_: None), deciding=Deciding(tau=0.5)), folder / "run")
+    run(RunPlan(read_dataset(path, lambda *_: None), settings=RunSettings(tau=0.5)), folder / "run")
     return folder / "run"
 
 

@@ -24,7 +24,7 @@ from cpor.io.pool import Pool
 from cpor.paper.runs.answer_items import answer_shard
 from cpor.paper.runs.dataset import read_dataset
 from cpor.paper.runs.folder import open_run_folder, read_run_folder
-from cpor.paper.runs.questions import Deciding, QuestionSettings
+from cpor.paper.runs.questions import RunSettings
 from cpor.paper.runs.run import RunPlan, run
 
 
@@ -115,7 +115,7 @@ def test_every_case_of_a_scene_is_kept_as_soon_as_it_is_decided(tmp_path, rng):
 
     for k in range(2):
         write_scene_folder(draw_labelled_scene(rng), tmp_path / "scenes" / f"scene{k}")
-    plan = RunPlan(read_dataset(tmp_path / "scenes", quiet), QuestionSettings(all_targets=True))
+    plan = RunPlan(read_dataset(tmp_path / "scenes", quiet), RunSettings(all_targets=True))
     run(plan, tmp_path / "undisturbed")
     lines = (tmp_path / "undisturbed" / "cases.jsonl").read_bytes().splitlines(keepends=True)
     assert len(lines) > 5
@@ -143,7 +143,7 @@ def test_another_run_is_refused(scenes, tmp_path):
     dataset = read_dataset(scenes, quiet)
     run(RunPlan(dataset), out)
     with pytest.raises(InputFileError, match=r"other settings: tau is None, now 0\.9"):
-        run(RunPlan(dataset, deciding=Deciding(tau=0.9)), out)
+        run(RunPlan(dataset, settings=RunSettings(tau=0.9)), out)
     other = read_dataset(write_scenes(tmp_path / "other.jsonl", 40, seed=8), quiet)
     with pytest.raises(InputFileError, match="other dataset: fingerprint"):
         run(RunPlan(other), out)
@@ -157,7 +157,7 @@ def test_another_run_is_refused(scenes, tmp_path):
     ):
         run(RunPlan(dataset), tmp_path / "busy")
     with pytest.raises(InvalidSettingError, match="scene folders"):
-        RunPlan(dataset, QuestionSettings(all_targets=True))
+        RunPlan(dataset, RunSettings(all_targets=True))
 
 
 # From here on: runs that are disturbed, in a process of their own.

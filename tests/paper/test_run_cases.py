@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cpor.cli.app import app
 from cpor.paper.runs.dataset import read_dataset, read_logged_dataset
-from cpor.paper.runs.questions import Deciding, QuestionSettings
+from cpor.paper.runs.questions import RunSettings
 from cpor.paper.runs.run import RunPlan, run
 from cpor.pipeline import UNSEEN
 
@@ -40,7 +40,7 @@ def test_a_case_says_what_was_asked_believed_decided_and_true(tmp_path):
     ]
     path = tmp_path / "scenes.jsonl"
     path.write_text("\n".join(json.dumps(scene | {"truth": truth}) for truth in truths))
-    plan = RunPlan(read_dataset(path, quiet), deciding=Deciding(tau=0.5))
+    plan = RunPlan(read_dataset(path, quiet), settings=RunSettings(tau=0.5))
     tally = run(plan, tmp_path / "run")
     assert tally.outcomes == {"right": 2, "unjudged": 1, "wrong": 1}
     first, second, third, _ = records(tmp_path / "run")
@@ -121,7 +121,7 @@ def test_scene_folders(tmp_path, rng):
     (root / "broken" / "rgb.png").write_bytes(b"no picture")
     dataset = read_dataset(root, quiet)
     assert run(RunPlan(dataset), tmp_path / "one").n_cases == 4
-    tally = run(RunPlan(dataset, QuestionSettings(all_targets=True)), tmp_path / "all")
+    tally = run(RunPlan(dataset, RunSettings(all_targets=True)), tmp_path / "all")
     assert tally.n_cases == 1 + sum(len(scene.ids) for scene in drawn.values())
     assert tally.n_errors == 1
     found = records(tmp_path / "all")
@@ -132,7 +132,7 @@ def test_scene_folders(tmp_path, rng):
     for record in found[1:]:
         if record.case in one:
             assert record.decision == one[record.case].decision
-    again = run(RunPlan(dataset, QuestionSettings(seed=5)), tmp_path / "five")
+    again = run(RunPlan(dataset, RunSettings(seed=5)), tmp_path / "five")
     assert again.n_cases == 4
     (root / "scene0" / "request.txt").write_text("the mug")
     assert read_dataset(root, quiet).fingerprint != dataset.fingerprint
@@ -147,14 +147,14 @@ def test_the_score_log(tmp_path):
     free = {"image_id": 5, "query_object": 1, "top_objects": [1], "occlusion_paths": [[1]]}
     truth.write_text("\n".join(map(json.dumps, (case, free))))
     dataset = read_logged_dataset(scores, truth)
-    run(RunPlan(dataset, QuestionSettings(shift=0.09), Deciding(tau=0.5)), tmp_path / "run")
+    run(RunPlan(dataset, RunSettings(shift=0.09, tau=0.5)), tmp_path / "run")
     first, second = records(tmp_path / "run")
     assert [(r.blocked, r.blocker) for r in first.relations] == [(1, 2), (3, 1)]
     assert first.relations[1].p is None
     assert first.relations[0].p == pytest.approx(0.91)  # sigmoid(logit 0.5 - logit 0.09)
     assert (first.outcome, second.outcome) == ("right", "error")
     assert second.error.type == "FittingError"
-    settings = QuestionSettings(shift=0.09, missing="unobstructed")
+    settings = RunSettings(shift=0.09, missing="unobstructed")
     assert run(RunPlan(dataset, settings), tmp_path / "free").outcomes == {"right": 2}
 
 
@@ -162,7 +162,7 @@ def test_the_score_log(tmp_path):
 def test_unobench(tmp_path):
     folder = DATA / "unobench"
     dataset = read_logged_dataset(folder / "scores_synthetic.csv", folder / "gt_synthetic.jsonl")
-    tally = run(RunPlan(dataset, QuestionSettings(shift=0.09), Deciding(tau=0.0)), tmp_path / "run")
+    tally = run(RunPlan(dataset, RunSettings(shift=0.09, tau=0.0)), tmp_path / "run")
     assert (tally.n_cases, tally.n_errors) == (1800, 247)  # SPEC section 6: 1,553 with a candidate
     found = records(tmp_path / "run")
     assert sum(len(record.relations) for record in found) == 6381

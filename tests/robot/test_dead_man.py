@@ -292,7 +292,7 @@ def test_the_simulated_arm_stops_where_the_heartbeat_is_lost_on_the_way():
         if len(steps) > 50:
             time.sleep(0.02)
 
-    robot._motion._watch = lose_it_after_50_steps
+    robot.motion._watch = lose_it_after_50_steps
     fed_until(robot, over)
     outcome = robot.grasp(scene, 1)
     assert outcome.kind == "stopped" and "no heartbeat" in outcome.detail and not robot.in_tray(1)

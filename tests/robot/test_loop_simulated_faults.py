@@ -42,10 +42,10 @@ def run(robot, tmp_path, **settings):
     assert [c.outcome for c in on_disk.cycles] == [c.outcome for c in result.cycles]
     assert result.retrieved == robot.in_tray(1, "delivery")
     assert robot.status().state == on_disk.head.robot.state != "moving"
-    before = robot._motion.joints
+    before = robot.motion.joints
     robot._stop.clear()
-    robot._motion.wait(0.2)
-    assert abs(robot._motion.joints - before).max() < 0.02
+    robot.motion.wait(0.2)
+    assert abs(robot.motion.joints - before).max() < 0.02
     return result
 
 
@@ -61,7 +61,7 @@ def before_the_first_grasp(robot, happens):
     def grasp_too_late(scene, obj):
         robot.grasp = grasp
         happens()
-        robot._motion.wake_all()
+        robot.motion.wake_all()
         return grasp(scene, obj)
 
     robot.grasp = grasp_too_late

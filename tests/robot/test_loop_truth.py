@@ -13,7 +13,7 @@ from cpor.robot.cameras import FolderCamera
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Outcome, RobotStatus
-from cpor.robot.ur import connect_ur
+from cpor.robot.robot_file import build_ur
 from cpor.tracking.memory import Memory
 
 RED = (200, 30, 30)
@@ -129,7 +129,7 @@ def test_a_dry_run_never_retrieves_even_where_the_frames_change(tmp_path):
     for check in (True, False):
         camera.table.boxes[1] = Box((40, 56), (54, 66), 0.04, RED)
         result = retrieve(
-            connect_ur("192.0.2.1", camera),
+            build_ur("192.0.2.1", camera),
             plain_system(ColourMasks()),
             1,
             settings=LoopSettings(check_target_is_out=check, ids_are_kept=True),
@@ -151,7 +151,7 @@ class ColourMasks:
 def test_a_recorded_run_as_camera_ends_dry(tmp_path):
     table = two()
     run(table, tmp_path)
-    result = retrieve(connect_ur("192.0.2.1", FolderCamera(tmp_path / "run")), plain_system(ColourMasks()), 1)
+    result = retrieve(build_ur("192.0.2.1", FolderCamera(tmp_path / "run")), plain_system(ColourMasks()), 1)
     assert not result.retrieved
 
 

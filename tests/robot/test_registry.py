@@ -10,8 +10,7 @@ from cpor.errors import InvalidSettingError
 from cpor.plugins import ROBOTS, load_plugin
 from cpor.robot.cameras import FolderCamera
 from cpor.robot.protocol import Robot
-from cpor.robot.robot_file import make_robot
-from cpor.robot.ur import connect_ur
+from cpor.robot.robot_file import build_ur, make_robot
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,8 +38,8 @@ def test_the_simulated_arm_stands_beside_a_heap():
 
 def test_a_ur_is_a_dry_run_unless_told_otherwise():
     camera = FolderCamera(ROOT / "examples" / "scenes" / "sim")
-    robot = make_robot("cpor.robot.ur:connect_ur", host="192.0.2.1", camera=camera)
-    assert type(robot) is type(connect_ur("192.0.2.1", camera)) and robot.status().dry_run
+    robot = make_robot("cpor.robot.robot_file:build_ur", host="192.0.2.1", camera=camera)
+    assert type(robot) is type(build_ur("192.0.2.1", camera)) and robot.status().dry_run
 
 
 @pytest.mark.parametrize(
@@ -48,7 +47,7 @@ def test_a_ur_is_a_dry_run_unless_told_otherwise():
     [
         ("nobody", {}, "unknown robot 'nobody'; installed are: "),
         ("math:gone", {}, "the robot 'math:gone' cannot be loaded"),
-        ("cpor.robot.ur:connect_ur", {"arms": 2}, "takes other options"),
+        ("cpor.robot.robot_file:build_ur", {"arms": 2}, "takes other options"),
         ("pathlib:Path", {}, "has no method `observe`"),
     ],
 )

@@ -19,12 +19,13 @@ from cpor.robot.limits import Box as Region
 from cpor.robot.limits import Limits
 from cpor.robot.loop import retrieve
 from cpor.robot.protocol import Robot
-from cpor.robot.ur import LOOK_JOINTS, Station, connect_ur, facing_down
+from cpor.robot.robot_file import build_ur
+from cpor.robot.ur import LOOK_JOINTS, Station, facing_down
 
 
 def dry(camera=None, **options):
     options.setdefault("limits", None)
-    return connect_ur("192.0.2.1", camera or OverTheTable(one_box()), **options)
+    return build_ur("192.0.2.1", camera or OverTheTable(one_box()), **options)
 
 
 def see(robot):
@@ -206,9 +207,9 @@ def test_the_looking_posture_is_where_the_station_says():
 def test_a_real_arm_needs_a_gripper_and_an_answer():
     camera = OverTheTable(one_box())
     with pytest.raises(RobotError, match="needs a gripper"):
-        connect_ur("127.0.0.1", camera, dry_run=False)
+        build_ur("127.0.0.1", camera, dry_run=False)
     with pytest.raises(RobotError, match=r"cpor-grasp\[robot\]|no UR answers"):
-        connect_ur("127.0.0.1", camera, DryRunGripper(), dry_run=False)
+        build_ur("127.0.0.1", camera, DryRunGripper(), dry_run=False)
 
 
 def test_ur_poses_go_there_and_back(rng):

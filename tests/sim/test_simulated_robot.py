@@ -27,11 +27,11 @@ def cube():
 
 
 def is_still(robot):
-    before = robot._motion.joints
-    robot._motion.hold()
+    before = robot.motion.joints
+    robot.motion.hold()
     robot._stop.clear()
-    robot._motion.wait(0.3)
-    return np.abs(robot._motion.joints - before).max() < 0.02
+    robot.motion.wait(0.3)
+    return np.abs(robot.motion.joints - before).max() < 0.02
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_object_that_left_is_missed(cube):
     scene = look(cube)
     start = cube.world.model.jnt_qposadr[cube.world.model.body_jntadr[cube.world.body_of[1]]]
     cube.world.data.qpos[start : start + 2] += (-0.07, -0.06)
-    cube._motion.wake_all()
+    cube.motion.wake_all()
     outcome = cube.grasp(scene, 1)
     assert outcome.kind == "missed"
     assert "closed on nothing" in outcome.detail
@@ -173,7 +173,7 @@ def stop_when(robot, condition):
             asked.set()
             answered.wait()
 
-    robot._motion._watch = watch
+    robot.motion._watch = watch
     threading.Thread(target=other_thread, daemon=True).start()
 
 
@@ -201,7 +201,7 @@ def test_status_tells_of_a_stop_between_motions_and_not_of_what_was_before(cube)
 
 def test_status_tells_of_a_motion_under_way(cube):
     told = []
-    cube._motion._watch = lambda world: told.append(cube.status())
+    cube.motion._watch = lambda world: told.append(cube.status())
     cube.home()
     cube.grasp(look(cube), 1)
     assert {(each.state, each.detail) for each in told} == {("moving", "on the way")}
@@ -214,7 +214,7 @@ def test_stop_leaves_the_arm_still(cube):
 
 
 def test_what_is_held_at_a_stop_is_put_aside_on_the_way_home(cube):
-    stop_when(cube, lambda: cube._motion.holding and cube.world.pose(1)[2] > 0.1)
+    stop_when(cube, lambda: cube.motion.holding and cube.world.pose(1)[2] > 0.1)
     assert cube.grasp(look(cube), 1).kind == "stopped"
     assert cube.status().holding
     outcome = cube.home()

@@ -57,16 +57,9 @@ def align(
         if T is None:
             notes.append(f"No transform says how {depth} lies to {color}; it is taken to be aligned.")
         return Alignment(color_camera, unit_m=unit), tuple(notes)
-    lacks = [
-        name
-        for name, there in (
-            (f"camera info of {color}", color_camera),
-            (f"camera info of {depth}", depth_camera),
-            (f"/tf_static from {frames[1]} to {frames[0]}", T),
-        )
-        if there is None
-    ]
-    if lacks:
+    needed: dict[str, object] = {f"camera info of {color}": color_camera}
+    needed |= {f"camera info of {depth}": depth_camera, f"/tf_static from {frames[1]} to {frames[0]}": T}
+    if lacks := [name for name, there in needed.items() if there is None]:
         raise BagError(
             f"{path}: depth is of another camera than the photograph ({size(b)} in {frames[1] or '?'}, "
             f"{size(a)} in {frames[0] or '?'}), and the bag lacks {' and '.join(lacks)}; record aligned depth"
@@ -96,11 +89,8 @@ def first_message(reader: Any, connection: Any, **times: int) -> Any:
 
 def _camera(reader: Any, topic: str) -> CameraModel | None:
     """The camera info that belongs to an image topic: `camera_info` in the longest namespace of its own."""
-    infos = {
-        each.topic.rsplit("/", 1)[0].removesuffix("/info"): each
-        for each in reader.connections
-        if each.msgtype == _INFO
-    }
+    known = [each for each in reader.connections if each.msgtype == _INFO]
+    infos = {each.topic.rsplit("/", 1)[0].removesuffix("/info"): each for each in known}
     fitting = [space for space in infos if topic.startswith(f"{space}/")]
     if fitting == [""] and len(infos) > 1 and topic.count("/") > 1:
         return None  # the bag does not say which one is at the root
@@ -151,11 +141,8 @@ def _to_root(parents: dict[str, tuple[str, np.ndarray]], frame: str) -> dict[str
 def _stream_pose(reader: Any, topic: str) -> np.ndarray | None:
     """Where a RealSense recording says a stream is: from the device's reference to it. Shape (4, 4). [m]."""
     stream = topic.removesuffix("/image/data")
-    near = [
-        each
-        for each in reader.connections
-        if each.msgtype == _TRANSFORM and each.topic.startswith(f"{stream}/tf/")
-    ]
+    told = [each for each in reader.connections if each.msgtype == _TRANSFORM]
+    near = [each for each in told if each.topic.startswith(f"{stream}/tf/")]
     transform = first_message(reader, near[0]) if near and stream != topic else None
     return None if transform is None else pose_matrix(transform.translation, transform.rotation)
 

@@ -7,7 +7,7 @@ import hashlib
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from cpor.bridges.bag_cameras import Alignment, BagError, align, first_message, size
 from cpor.bridges.ros_images import CameraModel, is_colour, is_depth, read_colour, read_depth
-from cpor.errors import CporError, MissingExtraError, list_labels
+from cpor.errors import CporError, list_labels, needing
 from cpor.io.depth import DepthCamera
 from cpor.io.frame_files import make_observation
 from cpor.io.images import DAMAGED
@@ -145,17 +145,13 @@ def open_bag(path: str | Path, color: str | None = None, depth: str | None = Non
     path = Path(path)
     with _reading(path) as reader:
         first = _first_images(reader)
-        plain = {k: m for k, m in first.items() if is_colour(m) and (k == color or not _is_grey(m))}
-        chosen = _choose(path, color, plain, first, "color")
-        deep = {
-            k: m
-            for k, m in first.items()
-            if is_depth(m) and (k == depth or not _is_grey(m) or k.startswith(_REALSENSE))
-        }
-        chosen_depth = None
-        if depth != "" and (depth is not None or deep):
-            chosen_depth = _choose(path, depth, deep, first, "depth")
-        color, depth = chosen, chosen_depth
+        sure = {k for k, m in first.items() if not _is_grey(m)}
+        plain = {k: m for k, m in first.items() if is_colour(m) and k in sure | {color}}
+        sure |= {k for k in first if k.startswith(_REALSENSE)}
+        deep = {k: m for k, m in first.items() if is_depth(m) and k in sure | {depth}}
+        color = _choose(path, color, plain, first, "color")
+        without = depth == "" or (depth is None and not deep)
+        depth = None if without else _choose(path, depth, deep, first, "depth")
         alignment, notes = align(path, reader, first, color, depth)
         seen = _stamps(reader, color)
         if not seen:
@@ -193,27 +189,21 @@ def read_bag_dataset(path: Path, color: str | None = None, depth: str | None = N
 @contextmanager
 def _reading(path: Path) -> Iterator[Any]:
     """An open reader whose complaints, of any kind, are ours."""
-    try:
+    with needing("bags", "a bag needs rosbags"):
         from rosbags.highlevel import AnyReader, AnyReaderError
         from rosbags.rosbag1 import ReaderError as ReaderError1
         from rosbags.rosbag2 import ReaderError as ReaderError2
         from rosbags.typesys import Stores, TypesysError, get_typestore
-    except ImportError:
-        raise MissingExtraError(
-            "a bag needs rosbags, which is not installed; get it with: pip install 'cpor-grasp[bags]'"
-        ) from None
     if not path.exists():
         raise BagError(f"{path} is not there; give a .bag, .mcap or .db3 file, or a bag's folder")
     # Bags before Iron carry no definitions; those of images have not changed since.
     known = get_typestore(Stores.ROS2_HUMBLE)
-    complaints: tuple[type[Exception], ...] = (
-        AnyReaderError,
-        ReaderError1,
-        ReaderError2,
-        TypesysError,
-        AssertionError,
-    )
-    complaints += _sqlite_errors() + DAMAGED
+    complaints: tuple[type[Exception], ...] = (AnyReaderError, ReaderError1, ReaderError2, TypesysError)
+    complaints += (AssertionError, *DAMAGED)
+    with suppress(ImportError):  # the SQLite under rosbags
+        import apsw
+
+        complaints += (apsw.Error,)
     try:
         with AnyReader([path], default_typestore=known) as reader:
             yield reader
@@ -224,15 +214,6 @@ def _reading(path: Path) -> Iterator[Any]:
     except complaints as error:
         what = (str(error).splitlines() or [type(error).__name__])[0][:160]
         raise BagError(f"{path} is damaged or no bag ({what}); record or fetch it again") from error
-
-
-def _sqlite_errors() -> tuple[type[Exception], ...]:
-    """What the SQLite under rosbags raises at a damaged file."""
-    try:
-        import apsw
-    except ImportError:
-        return ()
-    return (apsw.Error,)
 
 
 def _first_images(reader: Any) -> dict[str, Any]:
@@ -264,11 +245,9 @@ def _choose(path: Path, named: str | None, fitting: dict[str, Any], all_: dict[s
         raise BagError(f"{path} has no {what} images; its image topics: {others}")
 
     def rank(topic: str) -> tuple[bool, bool]:
-        words, message = topic.lower(), fitting[topic]
-        preferred = (
-            "align" in words or "regist" in words if what == "depth" else "color" in words or ("rgb" in words)
-        )
-        return not preferred, not hasattr(message, "encoding")
+        preferred = ("align", "regist") if what == "depth" else ("color", "rgb")
+        likely = any(word in topic.lower() for word in preferred)
+        return not likely, not hasattr(fitting[topic], "encoding")
 
     best = min(map(rank, fitting))
     chosen = sorted(topic for topic in fitting if rank(topic) == best)
@@ -282,10 +261,9 @@ def _stamps(reader: Any, topic: str | None) -> list[tuple[int, int]]:
     chosen = [each for each in reader.connections if each.topic == topic]
     found = []
     for _, recorded, raw in reader.messages(chosen):
-        if reader.is2:
-            sec, nanosec = struct.unpack_from("<iI" if raw[1] & 1 else ">iI", raw, 4)
-        else:
-            sec, nanosec = struct.unpack_from("<II", raw, 4)  # after the sequence number
+        # Of ROS 1 after the sequence number, of ROS 2 after the header of the bytes.
+        form = "<II" if not reader.is2 else "<iI" if raw[1] & 1 else ">iI"
+        sec, nanosec = struct.unpack_from(form, raw, 4)
         stamp = sec * 10**9 + nanosec
         found.append((recorded, stamp or recorded))
     return found

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from cpor.errors import InvalidSceneError, MissingExtraError, RobotError
+from cpor.errors import InvalidSceneError, RobotError, needing
 from cpor.robot.grasps import GraspPose, Gripper
 from cpor.scene import Observation, Scene
 from cpor.system import System
@@ -58,8 +58,7 @@ def from_graspnet(array: Float[np.ndarray, "n 17"], seen: Observation) -> list[G
     R = table[:, 4:13].reshape(-1, 3, 3)
     if not np.allclose(R @ R.transpose(0, 2, 1), np.eye(3), atol=1e-2) or (np.linalg.det(R) < 0).any():
         raise InvalidSceneError("columns 4 to 12 of a grasp are no rotation; give it by rows")
-    T_world_camera = _camera_pose(seen)
-    found = []
+    T_world_camera, found = _camera_pose(seen), []
     for row, turn in zip(table, R, strict=True):
         T = np.eye(4)
         T[:3, 0], T[:3, 1], T[:3, 2] = turn[:, 1], turn[:, 2], turn[:, 0]
@@ -110,18 +109,15 @@ class GraspGenServer:
         if len(own) == 0:
             return []
         said = self._ask({"action": "infer", "point_cloud": own.astype(np.float32), "num_grasps": self.most})
+        server = f"the grasp server {self.address}"
         try:
             poses = np.asarray(said["grasps"], np.float64).reshape(-1, 4, 4)
             scores = np.asarray(said["confidences"], np.float64).reshape(-1)
         except (KeyError, TypeError, ValueError):
-            raise RobotError(
-                f"the grasp server {self.address} answers in another form: {_shown(said)}"
-            ) from None
+            raise RobotError(f"{server} answers in another form: {_shown(said)}") from None
         if len(poses) != len(scores) or not (np.isfinite(poses).all() and np.isfinite(scores).all()):
-            raise RobotError(
-                f"the grasp server {self.address} gave {len(poses)} poses and {len(scores)} confidences; "
-                "it must give as many of both, all of them finite"
-            )
+            both = f"{len(poses)} poses and {len(scores)} confidences"
+            raise RobotError(f"{server} gave {both}; it must give as many of both, all of them finite")
         turn, tip = np.eye(4), np.eye(4)
         tip[2, 3] = self.tip_m
         if self.closing == "y":
@@ -130,20 +126,15 @@ class GraspGenServer:
         return sorted(found, key=lambda grasp: -grasp.score)
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        try:
+        with needing("grasps", "a grasp server needs pyzmq and msgpack"):
             import msgpack
             import zmq
-        except ImportError:
-            raise MissingExtraError(
-                "a grasp server needs pyzmq and msgpack; get them with: pip install 'cpor-grasp[grasps]'"
-            ) from None
         question |= {"topk_num_grasps": self.most, "grasp_threshold": -1.0}
         with zmq.Context() as context, context.socket(zmq.REQ) as socket:
             socket.setsockopt(zmq.LINGER, 0)
             socket.setsockopt(zmq.MAXMSGSIZE, MOST_REPLY_BYTES)
-            wait_ms = round(1e3 * self.timeout_s)
-            socket.setsockopt(zmq.RCVTIMEO, wait_ms)
-            socket.setsockopt(zmq.SNDTIMEO, wait_ms)
+            for wait in (zmq.RCVTIMEO, zmq.SNDTIMEO):
+                socket.setsockopt(wait, round(1e3 * self.timeout_s))
             try:
                 socket.connect(self.address)
                 socket.send(msgpack.packb(question, default=_pack_array))

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import UInt16
 
 from cpor.decision import Defer, Grasp
-from cpor.errors import InvalidSettingError, MissingExtraError
+from cpor.errors import InvalidSettingError, needing
 from cpor.io.images import encode_png
 from cpor.io.whole_files import write_text
 from cpor.robot.cycle import Cycle
@@ -33,6 +33,7 @@ _CAMERA, _DEPTH = "observation.images.camera", "observation.images.depth"
 _STATE = ["target_x", "target_y", "best_score"]
 _ACTION = ["kind", "x", "y"]
 _COUNTERS = ("frame_index", "episode_index", "index", "task_index")
+_SPREAD = ("min", "max", "mean", "std")
 _PLACE = "chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 
 
@@ -44,7 +45,8 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
             is all depth where a frame has none.
         folder: To write; it must not exist.
     """
-    arrow, parquet = _import_pyarrow()
+    with needing("viz", "a LeRobot data set needs pyarrow"):
+        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     folder = Path(folder)
     if folder.exists():
         raise InvalidSettingError(f"{folder} is there already; choose another folder")
@@ -69,30 +71,24 @@ def write_lerobot(runs: Sequence[RecordedRun], folder: str | Path) -> int:
         size += sum(len(each["bytes"]) for name in pictures for each in table[name])
         stats = _statistics(table, [cycle.scene.observation for cycle in episode])
         each_stats.append(stats)
-        about = {"episode_index": k, "tasks": [task], "length": len(episode)}
-        rows.append(about | _episode_row(at, total, len(episode), stats))
+        rows.append(
+            {"episode_index": k, "tasks": [task], "length": len(episode)}
+            | {f"data/{name}": value for name, value in at.items()}
+            | {"dataset_from_index": total, "dataset_to_index": total + len(episode)}
+            | {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
+            | {f"stats/{name}/{stat}": value for name, all_ in stats.items() for stat, value in all_.items()}
+        )
         total += len(episode)
     assert writer is not None
     writer.close()
     meta = folder / "meta"
-    parquet.write_table(
-        arrow.Table.from_pylist(rows),
-        _made(meta / "episodes" / _PLACE.format(chunk_index=0, file_index=0)),
-    )
+    place = meta / "episodes" / _PLACE.format(chunk_index=0, file_index=0)
+    parquet.write_table(arrow.Table.from_pylist(rows), _made(place))
     parquet.write_table(_task_table(arrow, tasks), meta / "tasks.parquet")
     _write_info(meta, shape, pictures, len(rows), total, len(tasks))
     together = {name: _together([stats[name] for stats in each_stats]) for name in schema.names}
     write_text(meta / "stats.json", json.dumps(together, indent=2) + "\n")
     return total
-
-
-def _import_pyarrow() -> tuple[Any, Any]:
-    try:
-        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingExtraError(
-            "a LeRobot data set needs pyarrow; get it with: pip install 'cpor-grasp[viz]'"
-        ) from None
 
 
 def _kind_of_pictures(seen: list[Observation]) -> tuple[tuple[int, int], list[str]]:
@@ -109,18 +105,6 @@ def _schema(arrow: Any, pictures: list[str]) -> Any:
     kinds |= dict.fromkeys(("observation.state", "action"), arrow.list_(arrow.float32(), 3))
     kinds |= {"timestamp": arrow.float32()} | dict.fromkeys(_COUNTERS, arrow.int64())
     return arrow.schema(list(kinds.items()))
-
-
-def _episode_row(
-    at: dict[str, int], start: int, length: int, stats: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
-    """Where an episode lies, and its statistics."""
-    return (
-        {f"data/{name}": value for name, value in at.items()}
-        | {"dataset_from_index": start, "dataset_to_index": start + length}
-        | {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
-        | {f"stats/{name}/{stat}": value for name, of_it in stats.items() for stat, value in of_it.items()}
-    )
 
 
 def _task_table(arrow: Any, tasks: dict[str, int]) -> Any:
@@ -143,14 +127,12 @@ def _columns(
 ) -> dict[str, list[Any]]:
     count = len(episode)
     seen = [cycle.scene.observation for cycle in episode]
-    shown = {_CAMERA: lambda each: each.rgb, _DEPTH: _millimetres}
-    columns: dict[str, list[Any]] = {
-        name: [
-            {"bytes": encode_png(shown[name](each)), "path": f"{cycle.index:06d}.png"}
-            for cycle, each in zip(episode, seen, strict=True)
-        ]
-        for name in pictures
-    }
+    shown = {_CAMERA: [each.rgb for each in seen], _DEPTH: map(_millimetres, seen)}
+    paths = [f"{cycle.index:06d}.png" for cycle in episode]
+    columns: dict[str, list[Any]] = {}
+    for name in pictures:
+        files = zip(map(encode_png, shown[name]), paths, strict=True)
+        columns[name] = [{"bytes": content, "path": path} for content, path in files]
     return columns | {
         "observation.state": [_state(cycle) for cycle in episode],
         "action": [_action(cycle) for cycle in episode],
@@ -202,20 +184,18 @@ def _statistics(table: dict[str, list[Any]], seen: list[Observation]) -> dict[st
             column, shape = np.array(values, np.float64).reshape(len(values), -1), (-1,)
         spread = column.min(axis=0), column.max(axis=0), column.mean(axis=0), column.std(axis=0)
         each = [side.reshape(shape).tolist() for side in spread]
-        found[name] = dict(zip(("min", "max", "mean", "std"), each, strict=True)) | {"count": [len(values)]}
+        found[name] = dict(zip(_SPREAD, each, strict=True)) | {"count": [len(values)]}
     return found
 
 
 def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The spread of all episodes from that of each."""
-    low, high, mean, std = (
-        np.array([each[stat] for each in parts]) for stat in ("min", "max", "mean", "std")
-    )
+    low, high, mean, std = (np.array([each[stat] for each in parts]) for stat in _SPREAD)
     count = np.array([each["count"][0] for each in parts])
     middle = np.average(mean, axis=0, weights=count)
     spread = np.sqrt(np.average(std**2 + (mean - middle) ** 2, axis=0, weights=count))
-    sides = {"min": low.min(axis=0), "max": high.max(axis=0), "mean": middle, "std": spread}
-    return {name: side.tolist() for name, side in sides.items()} | {"count": [int(count.sum())]}
+    sides = [side.tolist() for side in (low.min(axis=0), high.max(axis=0), middle, spread)]
+    return dict(zip(_SPREAD, sides, strict=True)) | {"count": [int(count.sum())]}
 
 
 def _write_info(

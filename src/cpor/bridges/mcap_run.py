@@ -19,7 +19,7 @@ import numpy as np
 
 from cpor.bridges.ros2_answers import make_camera_info, make_image, make_jpeg, make_transform
 from cpor.bridges.ros2_messages import RosMessage, encode, new, type_store
-from cpor.errors import InvalidSettingError, MissingExtraError
+from cpor.errors import InvalidSettingError, needing
 from cpor.io.whole_files import write_bytes
 from cpor.robot.cycle import Cycle
 from cpor.robot.run_folder import CycleRecord, RecordedRun
@@ -33,12 +33,8 @@ _INFO, _WARN = 20, 30  # levels of rcl_interfaces/Log
 
 def write_run_mcap(run: RecordedRun, path: str | Path) -> int:
     """Write a recorded run as one MCAP file; the number of messages in it."""
-    try:
+    with needing("bags", "an MCAP file needs mcap"):
         from mcap.writer import CompressionType, Writer
-    except ImportError:
-        raise MissingExtraError(
-            "an MCAP file needs mcap and rosbags; get them with: pip install 'cpor-grasp[bags]'"
-        ) from None
     if Path(path).suffix != ".mcap":
         raise InvalidSettingError(f"--mcap is {path}; give a file whose name ends with .mcap")
     content = io.BytesIO()

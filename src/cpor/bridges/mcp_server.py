@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpor import __version__
 from cpor.bridges.agent import AgentTools, Told
-from cpor.errors import CporError, MissingExtraError, RobotError, SimulationError
+from cpor.errors import CporError, RobotError, SimulationError, needing
 from cpor.serve.http.settings import ServeSettings
 
 if TYPE_CHECKING:
@@ -91,12 +91,9 @@ is no_answer, and refuses an older view.""",
 
 def make_mcp_server(tools: AgentTools, arm: "AgentArm | None" = None) -> "MCPServer[Any]":
     """The server; `Client(server)` of the same SDK talks to it in this process."""
-    try:
+    with needing("mcp", "an MCP server needs the SDK"):
         from mcp.server.mcpserver import MCPServer
-    except ImportError:
-        raise MissingExtraError(
-            "an MCP server needs the SDK, which is not installed; get it with: pip install 'cpor-grasp[mcp]'"
-        ) from None
+        from mcp.server.mcpserver.exceptions import ResourceNotFoundError
     server: MCPServer[Any] = MCPServer(
         "cpor",
         title="CPOR-Grasp",
@@ -106,31 +103,25 @@ def make_mcp_server(tools: AgentTools, arm: "AgentArm | None" = None) -> "MCPSer
         subscriptions=False,  # their streams have no end
     )
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    for name, says in _TOOLS.items():
-        server.add_tool(_on_wire(getattr(tools, name)), name, description=says, structured_output=False)
-    for name, says in _ARM.items() if arm is not None else ():
-        call = getattr(arm, name.removeprefix("arm_"))
-        server.add_tool(_on_wire(call), name, description=says, structured_output=False)
-    server.resource(
+    for owner, says in ((tools, _TOOLS), (arm, _ARM)):
+        for name, what in says.items() if owner is not None else ():
+            call = _on_wire(getattr(owner, name.removeprefix("arm_")))
+            server.add_tool(call, name, description=what, structured_output=False)
+
+    @server.resource(
         PICTURE_URI,
         name="picture",
         title="A look, drawn",
         description="The photograph of a `view` with the numbers of its objects.",
         mime_type="image/webp",
-    )(_picture_of(tools))
-    return server
-
-
-def _picture_of(tools: AgentTools) -> Callable[[str], bytes]:
-    from mcp.server.mcpserver.exceptions import ResourceNotFoundError
-
+    )
     def picture(view: str) -> bytes:
         try:
             return tools.picture(view)
         except CporError as error:
             raise ResourceNotFoundError(str(error)) from error
 
-    return picture
+    return server
 
 
 def serve_mcp(
@@ -208,7 +199,6 @@ def _on_wire(call: Callable[..., Told]) -> Callable[..., Any]:
     given = inspect.signature(call)
     extra = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=Context)
     told.__signature__ = given.replace(parameters=[*given.parameters.values(), extra])  # type: ignore[attr-defined]
-    told.__annotations__ = {k: v for k, v in call.__annotations__.items() if k != "return"} | {
-        "context": Context
-    }
+    told.__annotations__ = call.__annotations__ | {"context": Context}
+    del told.__annotations__["return"]
     return told

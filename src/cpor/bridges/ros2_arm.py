@@ -114,10 +114,9 @@ class JointStates:
             found = [self._at.get(name, (np.nan, -np.inf)) for name in names]
         positions = np.array([position for position, _ in found])
         age_s = time.monotonic() - min(sent_s for _, sent_s in found)
-        if not (age_s < STALE_S and np.isfinite(positions).all()):
-            lacking = [
-                name for name, (position, _) in zip(names, found, strict=True) if not np.isfinite(position)
-            ]
+        known = np.isfinite(positions)
+        if not (age_s < STALE_S and known.all()):
+            lacking = [name for name, is_known in zip(names, known, strict=True) if not is_known]
             what = f"does not tell {', '.join(lacking)}" if lacking else f"is silent for {age_s:.1f} s"
             raise ArmFaultError(f"{self._topic} {what}; is the driver of the arm alive?")
         return positions
@@ -166,19 +165,23 @@ class Ros2Arm:
         self.stop, self.heartbeat, self.resume = goals.stop, goals.heartbeat, goals.resume
         self.close = goals.close
 
+    def _read(self) -> Float[np.ndarray, " n"]:
+        """Where its joints are; an ArmFaultError where that is not known."""
+        return self._joints.read(self._chain.names)
+
     def pose(self) -> Float[np.ndarray, "4 4"]:
         """Where the tool is."""
-        return self._chain.forward(self._joints.read(self._chain.names))
+        return self._chain.forward(self._read())
 
     def check_way(self, poses: Sequence[Float[np.ndarray, "4 4"]]) -> None:
         """Check that there are postures all along the straight ways from pose to pose."""
-        joints = self._joints.read(self._chain.names)
+        joints = self._read()
         for T in poses:
             joints = self._line(joints, T)[-1]
 
     def move_line(self, T_base_tool: Float[np.ndarray, "4 4"], speed: float, acceleration: float) -> None:
         """Move the tool straight to a pose."""
-        joints = self._joints.read(self._chain.names)
+        joints = self._read()
         length = float(np.linalg.norm(T_base_tool[:3, 3] - self._chain.forward(joints)[:3, 3]))
         seconds = max(1.875 * length / speed, np.sqrt(5.78 * length / acceleration))
         self._follow(self._line(joints, T_base_tool), seconds)
@@ -188,14 +191,14 @@ class Ros2Arm:
         if len(joints) != len(self._chain.names):
             names = ", ".join(self._chain.names)
             raise RobotError(f"look_joints has {len(joints)} angles; the arm has the joints {names}")
-        path = np.array([self._joints.read(self._chain.names), joints])
+        path = np.array([self._read(), joints])
         span = float(np.abs(path[1] - path[0]).max())
         self._follow(path, max(1.875 * span / speed, np.sqrt(5.78 * span / acceleration)))
 
     def status(self) -> RobotStatus:
         """How the arm is, as far as a graph tells."""
         try:
-            self._joints.read(self._chain.names)
+            self._read()
         except ArmFaultError as error:
             return RobotStatus("disconnected", str(error))
         return self._goals.status()
@@ -237,11 +240,8 @@ class Ros2Arm:
             for at, q, v in zip((t * seconds)[1:], where[1:], speeds[1:], strict=True)
         ]
 
-        def check() -> None:
-            self._joints.read(self._chain.names)
-
-        self._goals.run(self._trajectory, goal, 1.5 * seconds + LATE_S, check)
-        apart = float(np.abs(self._joints.read(self._chain.names) - path[-1]).max())
+        self._goals.run(self._trajectory, goal, 1.5 * seconds + LATE_S, self._read)
+        apart = float(np.abs(self._read() - path[-1]).max())
         if apart > ARRIVED_RAD:
             raise ArmFaultError(f"a joint ended {np.degrees(apart):.1f} degrees from its goal")
 
@@ -278,11 +278,11 @@ class Ros2Gripper:
 
     def _go(self, share: float) -> None:
         t, self._wanted = self._topics, share
-        command = new("control_msgs/GripperCommand", position=t.closed + share * (t.open - t.closed))
-        command.max_effort = t.effort
+        position = t.closed + share * (t.open - t.closed)
+        command = new("control_msgs/GripperCommand", position=position, max_effort=t.effort)
+        goal = new(f"{GRIPPER}_Goal", command=command)
         # Some controllers abort a goal when the fingers meet something.
-        goal, most_s = new(f"{GRIPPER}_Goal", command=command), FIND_S
-        result = self._goals.run(self._action, goal, most_s, accept=lambda result: bool(result.stalled))
+        result = self._goals.run(self._action, goal, FIND_S, accept=lambda result: bool(result.stalled))
         self._stalled = bool(result.stalled and not result.reached_goal)
 
 

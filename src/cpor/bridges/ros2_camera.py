@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -17,13 +18,7 @@ from jaxtyping import Float
 from cpor.bridges.bag_cameras import pose_between
 from cpor.bridges.ros2_messages import RosMessage
 from cpor.bridges.ros2_transport import DdsTransport, Transport
-from cpor.bridges.ros_images import (
-    CameraModel,
-    pose_matrix,
-    read_camera,
-    read_colour,
-    read_depth,
-)
+from cpor.bridges.ros_images import CameraModel, pose_matrix, read_camera, read_colour, read_depth
 from cpor.errors import CameraError, InvalidSettingError, SceneFileError, one_of
 from cpor.io.frame_files import make_observation
 from cpor.scene import Camera, Observation
@@ -43,8 +38,8 @@ class TransformTree:
         self._change = threading.Condition()
         self._fixed: dict[str, tuple[str, np.ndarray]] = {}
         self._moving: dict[str, deque[tuple[int, str, np.ndarray]]] = {}
-        transport.subscribe("/tf_static", "tf2_msgs/TFMessage", self._hear_fixed, latched=True)
-        transport.subscribe("/tf", "tf2_msgs/TFMessage", self._hear_moving)
+        transport.subscribe("/tf_static", "tf2_msgs/TFMessage", partial(self._hear, True), latched=True)
+        transport.subscribe("/tf", "tf2_msgs/TFMessage", partial(self._hear, False))
 
     def lookup(self, target: str, source: str, stamp_ns: int, wait_s: float) -> Float[np.ndarray, "4 4"]:
         """Pose of a frame in another at a stamp, waited for up to `wait_s`. Shape (4, 4). [m], [ns], [s]."""
@@ -74,29 +69,20 @@ class TransformTree:
                 parents[frame] = (parent, pose)
         return parents
 
-    def _hear_fixed(self, message: RosMessage, sent_s: float) -> None:
-        for frame, _, parent, pose in _poses(message):
+    def _hear(self, fixed: bool, message: RosMessage, sent_s: float) -> None:
+        for each in message.transforms:
+            try:
+                pose = pose_matrix(each.transform.translation, each.transform.rotation)
+            except SceneFileError:
+                continue  # a rotation that is none
+            parent, frame = each.header.frame_id.lstrip("/"), each.child_frame_id.lstrip("/")
             with self._change:
-                self._fixed[frame] = (parent, pose)
+                if fixed:
+                    self._fixed[frame] = (parent, pose)
+                else:
+                    kept = self._moving.setdefault(frame, deque(maxlen=KEPT))
+                    kept.append((stamp_of(each), parent, pose))
                 self._change.notify_all()
-
-    def _hear_moving(self, message: RosMessage, sent_s: float) -> None:
-        for frame, at_ns, parent, pose in _poses(message):
-            with self._change:
-                self._moving.setdefault(frame, deque(maxlen=KEPT)).append((at_ns, parent, pose))
-                self._change.notify_all()
-
-
-def _poses(message: RosMessage) -> list[tuple[str, int, str, np.ndarray]]:
-    found = []
-    for each in message.transforms:
-        try:
-            pose = pose_matrix(each.transform.translation, each.transform.rotation)
-        except SceneFileError:
-            continue  # a rotation that is none
-        parent, frame = each.header.frame_id.lstrip("/"), each.child_frame_id.lstrip("/")
-        found.append((frame, stamp_of(each), parent, pose))
-    return found
 
 
 LARGEST_GAP_NS = 40_000_000

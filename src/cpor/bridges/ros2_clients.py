@@ -38,7 +38,7 @@ AGAIN_S = 0.2
 _TRIGGER = "std_srvs/srv/Trigger"
 _ENDED = {SUCCEEDED: "succeeded", CANCELED: "cancelled", ABORTED: "aborted"}
 
-Watch: TypeAlias = Callable[[], None]
+Watch: TypeAlias = Callable[[], object]
 """Called again and again while a goal is under way; an error that it raises cancels the goal."""
 
 
@@ -119,9 +119,8 @@ class GuardedGoals:
         if heartbeat is not None:
             self._beat = transport.publish(heartbeat, "std_msgs/Empty")
             lacking = "nothing would stop the arm where this process freezes; start what watches over it"
-            wait_until(
-                self._beat.wanted, f"nothing hears {heartbeat}, so {lacking}, or say heartbeat = false"
-            )
+            lacking = f"nothing hears {heartbeat}, so {lacking}, or say heartbeat = false"
+            wait_until(self._beat.wanted, lacking)
             threading.Thread(target=self._keep_beating, name="cpor-ros2-beat", daemon=True).start()
 
     def status(self, holding: bool | None = None) -> RobotStatus:
@@ -276,6 +275,9 @@ class PickRobot:
         self._world, self._find = world, grasps
         self.address = None if goals is None else address
         self._holding: bool | None = None
+        self.stop, self.heartbeat, self.close = [lambda: None] * 3
+        if goals is not None:
+            self.stop, self.heartbeat, self.close = goals.stop, goals.heartbeat, goals.close
 
     def observe(self) -> Observation:
         """Take a frame; every pick leaves the arm out of view."""
@@ -298,32 +300,15 @@ class PickRobot:
             return Outcome("fault", str(error))
         return self._send(new(f"{KIND}_Goal"), "the arm is back")
 
-    def stop(self) -> None:
-        """Stop at once."""
-        if self._goals is not None:
-            self._goals.stop()
-
-    def heartbeat(self) -> None:
-        """Report that the program that moves the arm is alive."""
-        if self._goals is not None:
-            self._goals.heartbeat()
-
     def status(self) -> RobotStatus:
         """How the arm is, as far as the graph tells."""
+        status = RobotStatus("ready", "at rest", self._holding)
         if not self._action.ready():
-            status = RobotStatus(
-                "disconnected", f"no action server {self._action.name}; start the arm's driver"
-            )
+            missing = f"no action server {self._action.name}; start the arm's driver"
+            status = RobotStatus("disconnected", missing)
         elif self._goals is not None:
             status = self._goals.status(self._holding)
-        else:
-            status = RobotStatus("ready", "at rest", self._holding)
         return replace(status, dry_run=self._goals is None, time_s=self.camera.now())
-
-    def close(self) -> None:
-        """Send no heartbeat any more: the arm's side stops what still moves."""
-        if self._goals is not None:
-            self._goals.close()
 
     def _pick(self, scene: Scene, obj: int, deliver: bool) -> Outcome:
         try:
@@ -349,10 +334,8 @@ class PickRobot:
         except RobotError as error:
             self._holding = None
             return Outcome("fault", str(error), time.monotonic() - began)
-        if told.outcome not in get_args(OutcomeKind):
-            raise ArmFaultError(
-                f"{self._action.name} says {told.outcome!r}; it must be one of {get_args(OutcomeKind)}"
-            )
+        if told.outcome not in (known := get_args(OutcomeKind)):
+            raise ArmFaultError(f"{self._action.name} says {told.outcome!r}; it must be one of {known}")
         felt = None if told.holding < 0 else bool(told.holding)
         # What was put down is not held; what became of anything else is not known.
         self._holding = False if told.outcome in ("done", "missed", "no_grasp", "unreachable") else None

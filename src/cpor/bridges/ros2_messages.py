@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cpor.errors import CporError, MissingExtraError
+from cpor.errors import CporError, needing
 
 RosMessage: TypeAlias = Any
 """A message of any kind, with the fields of its definition."""
@@ -49,7 +49,8 @@ SERVICES = {
     "rcl_interfaces/SetParametersAtomically": "Parameter[] parameters\n---\nSetParametersResult result",
 }
 
-_TRAJECTORY_POINT, _MULTI_DOF_POINT = "JointTrajectoryPoint", "MultiDOFJointTrajectoryPoint"
+_POINT, _PARTS = "trajectory_msgs/JointTrajectoryPoint", ("desired", "actual", "error")
+_MULTI_DOF_POINT = "trajectory_msgs/MultiDOFJointTrajectoryPoint"
 _GRIPPER_STATE = "float64 position\nfloat64 effort\nbool stalled\nbool reached_goal"
 ACTIONS = {
     "control_msgs/FollowJointTrajectory": "trajectory_msgs/JointTrajectory trajectory\n"
@@ -61,11 +62,9 @@ ACTIONS = {
     "builtin_interfaces/Duration goal_time_tolerance\n---\n"
     "int32 error_code\nstring error_string\n---\n"
     "std_msgs/Header header\nstring[] joint_names\n"
-    + "".join(f"trajectory_msgs/{_TRAJECTORY_POINT} {part}\n" for part in ("desired", "actual", "error"))
+    + "".join(f"{_POINT} {part}\n" for part in _PARTS)
     + "string[] multi_dof_joint_names\n"
-    + "".join(
-        f"trajectory_msgs/{_MULTI_DOF_POINT} multi_dof_{part}\n" for part in ("desired", "actual", "error")
-    ),
+    + "".join(f"{_MULTI_DOF_POINT} multi_dof_{part}\n" for part in _PARTS),
     "control_msgs/GripperCommand": "control_msgs/GripperCommand command"
     f"\n---\n{_GRIPPER_STATE}\n---\n{_GRIPPER_STATE}",
 }
@@ -88,12 +87,8 @@ class WireError(CporError, ValueError):
 @cache
 def type_store() -> Any:
     """The types of ROS 2 Jazzy, whose messages that we use equal those of Humble, and the ones above."""
-    try:
+    with needing("ros2", "ROS 2 messages need rosbags"):
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-    except ImportError:
-        raise MissingExtraError(
-            "ROS 2 messages need rosbags, which is not installed; get it with: pip install 'cpor-grasp[ros2]'"
-        ) from None
     store = get_typestore(Stores.ROS2_JAZZY)
     for kind, text in _texts():
         package, _, name = kind.split("/")

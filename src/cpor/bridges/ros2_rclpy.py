@@ -36,33 +36,18 @@ class RclpyTransport(Transport):
         self._thread.start()
 
     def _hear_raw(self, topic: str, kind: str, came: CameRaw, latched: bool) -> Callable[[], None]:
-        from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
-        from rclpy.subscription import Subscription
+        from rclpy.qos import qos_profile_sensor_data
 
-        def with_times(raw: bytes, info: Any) -> None:
+        def heard(raw: bytes, info: Any) -> None:
             came(raw, int(info["source_timestamp"]))
 
-        def without(raw: bytes) -> None:
-            came(raw, 0)
-
-        tells = hasattr(Subscription, "CallbackType")  # since Iron a callback may ask when it was sent
-        callback = with_times if tells else without
-        kept = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        quality = kept if latched else qos_profile_sensor_data
-        made = self._node.create_subscription(_message(kind), topic, callback, quality, raw=True)
-
-        def end() -> None:
-            self._node.destroy_subscription(made)
-
-        return end
+        quality = _quality(10, latched) if latched else qos_profile_sensor_data
+        made = self._node.create_subscription(_message(kind), topic, heard, quality, raw=True)
+        return lambda: self._node.destroy_subscription(made)
 
     def publish(self, topic: str, kind: str, latched: bool = False) -> Publisher:
         """Speak on a topic."""
-        from rclpy.qos import DurabilityPolicy, QoSProfile
-
-        durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
-        quality = QoSProfile(depth=1 if latched else 10, durability=durability)
-        made = self._node.create_publisher(_message(kind), topic, quality)
+        made = self._node.create_publisher(_message(kind), topic, _quality(1 if latched else 10, latched))
         return Publisher(kind, made.publish, lambda: bool(made.get_subscription_count()))
 
     def serve(self, name: str, kind: str, answers: OnAnswers) -> None:
@@ -103,6 +88,14 @@ class RclpyTransport(Transport):
         self._thread.join()
         self._node.destroy_node()
         self._context.try_shutdown()
+
+
+def _quality(depth: int, latched: bool) -> Any:
+    """The quality of service of a reliable topic."""
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+
+    kept = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+    return QoSProfile(depth=depth, durability=kept)
 
 
 def _message(kind: str) -> Any:

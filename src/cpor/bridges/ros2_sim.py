@@ -52,16 +52,14 @@ class SimulatedGraph:
         transport.subscribe("/cpor/heartbeat", "std_msgs/Empty", lambda message, sent_s: robot.heartbeat())
         serve_now(transport, "/arm/stop", _TRIGGER, self._stop)
         serve_now(transport, "/arm/resume", _TRIGGER, self._resume)
+        follow, fingers = "/arm_controller/follow_joint_trajectory", "/gripper_controller/gripper_cmd"
         self._actions = [
-            self._offer(
-                "/arm_controller/follow_joint_trajectory", TRAJECTORY, self.follow, _trajectory_result
-            ),
-            self._offer("/gripper_controller/gripper_cmd", GRIPPER, self.move_fingers, self._gripper_result),
+            self._offer(follow, TRAJECTORY, self.follow, _trajectory_result),
+            self._offer(fingers, GRIPPER, self.move_fingers, self._gripper_result),
             self._offer("/arm/pick", PICK, self.pick, _pick_result),
         ]
-        self._threads = [
-            threading.Thread(target=work, name="cpor-sim", daemon=True) for work in (self._film, self._tell)
-        ]
+        works = (self._film, self._tell)
+        self._threads = [threading.Thread(target=work, name="cpor-sim", daemon=True) for work in works]
         for thread in self._threads:
             thread.start()
 
@@ -87,15 +85,14 @@ class SimulatedGraph:
         """Follow the trajectory of a goal."""
         told, points = list(goal.trajectory.joint_names), goal.trajectory.points
         if sorted(told) != sorted(ur3e.JOINTS) or not points:
-            return Outcome(
-                "fault", f"the trajectory must name the joints {', '.join(ur3e.JOINTS)}, and have points"
-            )
+            joints = ", ".join(ur3e.JOINTS)
+            return Outcome("fault", f"the trajectory must name the joints {joints}, and have points")
         order = [told.index(name) for name in ur3e.JOINTS]
-        joints = np.array([point.positions for point in points], np.float64)[:, order]
+        postures = np.array([point.positions for point in points], np.float64)[:, order]
         times = np.array([p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points])
-        if not (np.isfinite(joints).all() and (np.diff(times) > 0.0).all() and times[0] > 0.0):
+        if not (np.isfinite(postures).all() and (np.diff(times) > 0.0).all() and times[0] > 0.0):
             return Outcome("fault", "the points of the trajectory are not in order")
-        return self._robot.follow(joints, times)
+        return self._robot.follow(postures, times)
 
     def move_fingers(self, goal: RosMessage) -> Outcome:
         """Bring the fingers to the opening of a goal."""
@@ -140,7 +137,7 @@ class SimulatedGraph:
         return ActionServer(self._transport, name, kind, run, lambda why: result_of(Outcome("fault", why)))
 
     def _gripper_result(self, outcome: Outcome) -> RosMessage:
-        result = new(f"{GRIPPER}_Result", position=self._robot.opening)
+        result = new(f"{GRIPPER}_Result", position=self._robot.motion.opening)
         result.stalled = bool(outcome.holding)
         result.reached_goal = outcome.kind == "done" and not outcome.holding
         return result
@@ -177,36 +174,24 @@ class SimulatedGraph:
         """Say where the joints are."""
         names = [*ur3e.JOINTS, "finger_joint"]
         while not self._ended.wait(1.0 / JOINTS_HZ):
-            position = [*self._robot.joints.tolist(), self._robot.opening]
+            position = [*self._robot.motion.joints.tolist(), self._robot.motion.opening]
             header = new("std_msgs/Header", stamp=now())
             self._say_joints(new("sensor_msgs/JointState", header=header, name=names, position=position))
 
 
 def describe_arm() -> str:
     """The simulated arm as a robot description (URDF), without shapes."""
-    parts, parent, origin, twist = ['<link name="base_link"/>'], "base_link", (0.0, 0.0, 0.0), 0.0
-    for k, (name, (a, d, alpha)) in enumerate(zip(ur3e.JOINTS, ur3e.DH, strict=True)):
-        limit = f'<limit lower="{-ur3e.JOINT_LIMIT}" upper="{ur3e.JOINT_LIMIT}"/><axis xyz="0 0 1"/>'
-        parts += _joint(name, "revolute", parent, f"link_{k + 1}", origin, twist, limit)
-        parent, origin, twist = f"link_{k + 1}", (a, 0.0, d), alpha
-    parts += _joint(
-        "tool_joint", "fixed", parent, "tool_tip", (0.0, 0.0, origin[2] + ur3e.FLANGE_TO_TIPS), 0.0
-    )
+    limit = f'<limit lower="{-ur3e.JOINT_LIMIT}" upper="{ur3e.JOINT_LIMIT}"/><axis xyz="0 0 1"/>'
+    joints = [(name, f"link_{k + 1}", "revolute", limit) for k, name in enumerate(ur3e.JOINTS)]
+    lengths = [(0.0, 0.0, 0.0), *ur3e.DH[:-1], (0.0, ur3e.DH[-1][1] + ur3e.FLANGE_TO_TIPS, 0.0)]
+    parts, parent = ['<link name="base_link"/>'], "base_link"
+    ends = [*joints, ("tool_joint", "tool_tip", "fixed", "")]
+    for (name, child, kind, more), (a, d, alpha) in zip(ends, lengths, strict=True):
+        origin = f'<origin xyz="{a!r} 0.0 {d!r}" rpy="{alpha!r} 0 0"/>'
+        links = f'<parent link="{parent}"/><child link="{child}"/>'
+        parts += [f'<link name="{child}"/><joint name="{name}" type="{kind}">{links}{origin}{more}</joint>']
+        parent = child
     return f'<robot name="simulated_ur3e">{"".join(parts)}</robot>'
-
-
-def _joint(
-    name: str,
-    kind: str,
-    parent: str,
-    child: str,
-    at: tuple[float, float, float],
-    twist: float,
-    more: str = "",
-) -> list[str]:
-    origin = f'<origin xyz="{at[0]!r} {at[1]!r} {at[2]!r}" rpy="{twist!r} 0 0"/>'
-    ends = f'<parent link="{parent}"/><child link="{child}"/>'
-    return [f'<link name="{child}"/>', f'<joint name="{name}" type="{kind}">{ends}{origin}{more}</joint>']
 
 
 def _trajectory_result(outcome: Outcome) -> RosMessage:

@@ -28,7 +28,7 @@ from cpor.bridges.ros2_messages import (
     new,
     type_store,
 )
-from cpor.errors import MissingExtraError
+from cpor.errors import needing
 
 Heard: TypeAlias = Callable[[RosMessage, float], None]
 """Takes each message, and when it was sent, as near as can be known, on `time.monotonic` of here. Called
@@ -99,6 +99,7 @@ class Transport(ABC):
 
         What cannot be read goes to `garbled`, as a sentence. Returns a function that ends it.
         """
+        decode(encode(new(kind), kind), kind)  # compile its reader now: it would hold up the first messages
         times = SentTimes()
 
         def came(raw: bytes, source_ns: int) -> None:
@@ -164,19 +165,14 @@ class DdsTransport(Transport):
     """The middleware over Cyclone DDS; `domain` is `ROS_DOMAIN_ID`."""
 
     def __init__(self, domain: int = 0) -> None:
-        try:
+        with needing("ros2", "ROS 2 needs cyclonedds"):
             from cyclonedds.core import WaitSet
             from cyclonedds.domain import DomainParticipant
-        except ImportError:
-            raise MissingExtraError(
-                "ROS 2 needs cyclonedds, which is not installed; get it with: pip install 'cpor-grasp[ros2]'"
-            ) from None
         self._participant = DomainParticipant(domain)
         self._wakes = WaitSet(self._participant)
         self._heard: dict[Any, Callable[[Any], None]] = {}
-        self._unheard: deque[tuple[Any, Any]] = (
-            deque()
-        )  # let go by the listening thread, which may be in them
+        # Conditions that the listening thread, which may be in them, is to let go of.
+        self._unheard: deque[Any] = deque()
         self._writers: list[Any] = []  # kept alive: one that is dropped leaves the wire
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="cpor-dds", daemon=True)
@@ -188,7 +184,7 @@ class DdsTransport(Transport):
 
         def end() -> None:
             del self._heard[reader]
-            self._unheard.append((reader, condition))
+            self._unheard.append(condition)
 
         return end
 
@@ -270,8 +266,7 @@ class DdsTransport(Transport):
 
     def _let_go(self) -> None:
         while self._unheard:
-            _, condition = self._unheard.popleft()
-            self._wakes.detach(condition)
+            self._wakes.detach(self._unheard.popleft())
 
     def _hear(self, reader: Any, came: Callable[[Any], None]) -> Any:
         from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState

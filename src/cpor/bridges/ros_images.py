@@ -4,6 +4,7 @@ Messages are taken by their fields, so any library's classes will do.
 """
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,12 +69,7 @@ def read_colour(message: Any, name: str) -> UInt8[np.ndarray, "h w 3"]:
     if not hasattr(message, "encoding"):
         # What is decoded says itself how its channels lie; `format` only repeats what was encoded.
         return images.decode_photograph(bytes(message.data), name)[0]
-    encoding = str(message.encoding).lower()
-    if encoding not in _COLOURS:
-        raise SceneFileError(
-            f"{name} has the encoding {message.encoding!r}; as colour we read: {', '.join(_COLOURS)}"
-        )
-    channels, order = _COLOURS[encoding]
+    channels, order = _COLOURS[_encoding(message, name, _COLOURS, "colour")]
     rows = _rows(message, name, channels)
     pixels = rows.reshape(message.height, message.width, channels)
     return np.ascontiguousarray(pixels[:, :, order])
@@ -83,13 +79,8 @@ def read_depth(message: Any, name: str) -> tuple[Shaped[np.ndarray, "h w"], floa
     """Steps of depth of an Image or CompressedImage, of any number type, and the metres of one step."""
     if not hasattr(message, "encoding"):
         return _read_compressed_depth(bytes(message.data), str(message.format).lower(), name)
-    encoding = str(message.encoding).lower()
-    if encoding not in _DEPTHS:
-        raise SceneFileError(
-            f"{name} has the encoding {message.encoding!r}; as depth we read: {', '.join(_DEPTHS)}"
-        )
     order = ">" if message.is_bigendian else "<"
-    kind = np.dtype(order + _DEPTHS[encoding])
+    kind = np.dtype(order + _DEPTHS[_encoding(message, name, _DEPTHS, "depth")])
     steps = _rows(message, name, kind.itemsize).view(kind).astype(kind.newbyteorder("="))
     return (steps, 1.0 if kind.kind == "f" else MILLIMETRE)
 
@@ -115,6 +106,14 @@ def pose_matrix(translation: Any, rotation: Any) -> Float[np.ndarray, "4 4"]:
     T[:3, :3] = Rotation.from_quat(quaternion).as_matrix()
     T[:3, 3] = [float(getattr(translation, each)) for each in "xyz"]
     return T
+
+
+def _encoding(message: Any, name: str, known: Collection[str], what: str) -> str:
+    encoding = str(message.encoding).lower()
+    if encoding not in known:
+        we_read = f"as {what} we read: {', '.join(known)}"
+        raise SceneFileError(f"{name} has the encoding {message.encoding!r}; {we_read}")
+    return encoding
 
 
 def _rows(message: Any, name: str, pixel_bytes: int) -> UInt8[np.ndarray, "h bytes"]:

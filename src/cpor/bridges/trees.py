@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from cpor.answer import Answer
 from cpor.decision import Action, Defer, Grasp
-from cpor.errors import CporError, MissingExtraError
+from cpor.errors import CporError, needing
 from cpor.robot.checked import checked, why_it_must_stay
 from cpor.robot.confirm import Delivery
 from cpor.robot.cycle import LoopSettings
@@ -36,14 +36,10 @@ from cpor.system import System
 from cpor.tracking.memory import Memory
 from cpor.tracking.target import TargetFinder
 
-try:
+with needing("trees", "behaviour trees need py-trees"):
     import py_trees
     from py_trees.behaviour import Behaviour
     from py_trees.common import Access, Status
-except ImportError:
-    raise MissingExtraError(
-        "behaviour trees need py-trees, which is not installed; get it with: pip install 'cpor-grasp[trees]'"
-    ) from None
 
 Next: TypeAlias = Literal["grasp", "remove", "ask"]
 

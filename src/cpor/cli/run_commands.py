@@ -54,7 +54,7 @@ def run(
     from cpor.infer.policy import parse_method
     from cpor.io.pool import Pool
     from cpor.learn.modes import DEFAULT_MODE, parse_mode
-    from cpor.paper.runs.questions import Deciding, QuestionSettings, parse_missing
+    from cpor.paper.runs.questions import RunSettings, parse_missing
     from cpor.paper.runs.run import RunPlan
     from cpor.paper.runs.run import run as run_all
     from cpor.viz.progress import progress_bars
@@ -63,11 +63,20 @@ def run(
     pictures = scores is None and (dataset is None or dataset.suffix != ".jsonl")
     named, method = cli.choose_pipeline(pipeline, None if model is None else str(model), method)
     model = Path(named) if named is not None and (pictures or model is not None) else None
-    asking = QuestionSettings(seed, all_targets, shift, parse_missing(missing))
-    deciding = Deciding(segmenter, scorer, None, parse_mode(mode or DEFAULT_MODE), tau, parse_method(method))
+    settings = RunSettings(
+        mode=parse_mode(mode or DEFAULT_MODE),
+        tau=tau,
+        method=parse_method(method),
+        segmenter=segmenter,
+        scorer=scorer,
+        seed=seed,
+        all_targets=all_targets,
+        shift=shift,
+        missing=parse_missing(missing),
+    )
     with progress_bars(quiet=as_json) as progress:
         cases = _dataset(dataset, scores, truth, color, depth, progress)
-        plan = RunPlan(cases, asking, deciding, model)
+        plan = RunPlan(cases, settings, model)
         tally = run_all(plan, out, pool, progress)
     if as_json:
         cli.print_json(asdict(tally))

@@ -113,8 +113,12 @@ class _Checked:
         return self.driver.address
 
     def observe(self) -> Observation:
-        self._require_ready()
-        return _check_frame(self.driver.observe())
+        if refused := self._why_not(self.status()):  # looking may move the arm
+            raise RobotError(f"the robot cannot look: {refused.detail}")
+        frame = self.driver.observe()
+        if not isinstance(frame, Observation):
+            raise CameraError(f"the camera gives {_shown(frame)}; its driver must give Observation")
+        return frame
 
     def grasp(self, scene: Scene, obj: int) -> Outcome:
         return self._send(lambda: self.driver.grasp(scene, obj))
@@ -149,11 +153,6 @@ class _Checked:
         kind: OutcomeKind = "stopped" if status.state == "stopped" else "fault"
         return Outcome(kind, f"not sent, since the robot is in state {status.state}: {status.detail}")
 
-    def _require_ready(self) -> None:
-        """Refuse to look, which may move the arm, unless the robot reports to be ready."""
-        if refused := self._why_not(self.status()):
-            raise RobotError(f"the robot cannot look: {refused.detail}")
-
     def _send(self, send: Callable[[], Outcome]) -> Outcome:
         status = self.status()
         if refused := self._why_not(status):
@@ -165,12 +164,6 @@ class _Checked:
                 f"the robot's clock stood still at {before} s while it moved; restart its driver"
             )
         return outcome
-
-
-def _check_frame(frame: Observation) -> Observation:
-    if not isinstance(frame, Observation):
-        raise CameraError(f"the camera gives {_shown(frame)}; its driver must give Observation")
-    return frame
 
 
 def _require(value: object, known: tuple[str, ...], what: str) -> None:

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -30,11 +31,7 @@ class DryRunArm:
     reach: float = 0.5
     motions: list[str] = field(default_factory=list)
     _halted: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def address(self) -> str | None:
-        """None: no other program can reach it."""
-        return None
+    address: ClassVar[str | None] = None  # no other program can reach it
 
     def pose(self) -> Float[np.ndarray, "4 4"]:
         """Where the tool is taken to be."""

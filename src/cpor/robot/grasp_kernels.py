@@ -87,7 +87,7 @@ def search(maps, cell, centres, angles, depths, gripper, margins, floor_w):
                 right = left = reach
                 silent = 0
                 for s in range(reach, count):
-                    if _highest(wanted, s) > tip:
+                    if wanted[s].max() > tip:
                         right, silent = s, 0
                     else:
                         silent += 1
@@ -95,7 +95,7 @@ def search(maps, cell, centres, angles, depths, gripper, margins, floor_w):
                             break
                 silent = 0
                 for s in range(reach, -1, -1):
-                    if _highest(wanted, s) > tip:
+                    if wanted[s].max() > tip:
                         left, silent = s, 0
                     else:
                         silent += 1
@@ -221,16 +221,6 @@ def search(maps, cell, centres, angles, depths, gripper, margins, floor_w):
 
 @no_type_check
 @njit(cache=True)
-def _highest(wanted, s):
-    best = wanted[s, 0]
-    for t in range(1, STRIPS):
-        if wanted[s, t] > best:
-            best = wanted[s, t]
-    return best
-
-
-@no_type_check
-@njit(cache=True)
 def _taper(edge_l, edge_r):
     """How much an object narrows across the fingers, a side, in cells a strip: it is squeezed out there."""
     count = mean_t = mean_w = 0.0
@@ -258,7 +248,7 @@ def _free_run(start, step, most, other, back, wanted, tip, above_other, above_ba
     run = 0
     s = start
     while run < most and 0 <= s < len(other):
-        if other[s] > tip - above_other or back[s] > tip - above_back or _highest(wanted, s) > tip:
+        if other[s] > tip - above_other or back[s] > tip - above_back or wanted[s].max() > tip:
             break
         run += 1
         s += step

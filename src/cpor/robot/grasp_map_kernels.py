@@ -1,4 +1,4 @@
-"""Compiled loops that turn a frame into height maps: numba only, no Python objects, no policy.
+"""Loops that turn a frame into height maps, most of them compiled; no policy.
 
 Height maps have square cells; a map seen along an approach holds, for each cell across it, the greatest
 height against the approach: the first thing that a finger coming along the approach would meet.
@@ -7,7 +7,9 @@ height against the approach: the first thing that a finger coming along the appr
 from typing import no_type_check
 
 import numpy as np
+from jaxtyping import Float
 from numba import njit
+from scipy import ndimage
 
 NOTHING = -1e3
 """Height of a cell in which nothing was seen. [m]"""
@@ -140,18 +142,7 @@ def see_along(top, what, x0, y0, cell, centre, axes, step, thick, span):
     return maps
 
 
-@no_type_check
-@njit(cache=True)
-def close_holes(maps):
+def close_holes(maps: Float[np.ndarray, "3 s s"]) -> Float[np.ndarray, "3 s s"]:
     """Cells in which no layer was seen take the highest of their neighbours, as far as those were seen."""
-    _, size, _ = maps.shape
-    out = maps.copy()
-    for a in range(size):
-        for b in range(size):
-            if max(maps[0, a, b], maps[1, a, b], maps[2, a, b]) > NOTHING:
-                continue
-            for layer in range(3):
-                for i in range(max(0, a - 1), min(size, a + 2)):
-                    for j in range(max(0, b - 1), min(size, b + 2)):
-                        out[layer, a, b] = max(out[layer, a, b], maps[layer, i, j])
-    return out
+    near = ndimage.maximum_filter(maps, (1, 3, 3), mode="nearest")
+    return np.where(maps.max(axis=0) > NOTHING, maps, near)

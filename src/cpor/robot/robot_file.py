@@ -21,14 +21,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cpor.errors import InvalidSettingError
+from cpor.errors import InvalidSettingError, RobotError
 from cpor.plugins import ROBOTS, load_plugin, make_plugin
+from cpor.robot.arm import RtdeArm
 from cpor.robot.cameras import FrameCamera, open_camera
 from cpor.robot.cycle import LoopSettings
-from cpor.robot.grippers import GripperDevice, RobotiqGripper
+from cpor.robot.dry_arm import DryRunArm
+from cpor.robot.grasps import GraspFinder
+from cpor.robot.grippers import DryRunGripper, GripperDevice, RobotiqGripper
 from cpor.robot.limits import Box, Limits
 from cpor.robot.protocol import Robot
-from cpor.robot.ur import Station, UniversalRobot, connect_ur
+from cpor.robot.ur import Station, UniversalRobot
 
 _Kind = TypeVar("_Kind")
 
@@ -80,43 +83,49 @@ def build_ur(
     camera: str | FrameCamera = "realsense",
     gripper: str | GripperDevice | None = None,
     T_world_camera: list[list[float]] | None = None,
-    limits: Mapping[str, Any] | None = None,
-    station: Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
+    station: Station | Mapping[str, Any] | None = None,
     payload_kg: float = 1.0,
     dry_run: bool = True,
+    grasps: GraspFinder | None = None,
 ) -> UniversalRobot:
-    """The robot `ur` of `cpor.robots`, from plain values.
+    """The robot `ur`, from plain values or objects. Run it dry first: it logs every motion and sends none.
 
     Args:
         host: Address of the controller.
-        camera: Name of a camera, such as `realsense` or a folder of frames (`open_camera`), or a camera.
+        camera: Name of a camera, such as `realsense` or a folder of frames (`open_camera`), or a camera whose
+            frames have `T_world_camera`.
         gripper: `robotiq`, or a gripper; none is needed in a dry run.
-        T_world_camera: Pose of the camera, row by row. [m]
-        limits: Fields of `Limits`.
-        station: Fields of `Station`.
+        T_world_camera: Pose of a camera that is named, row by row. [m]
+        limits: Where and how fast: `Limits`, or its fields.
+        station: Where things are: `Station`, or its fields.
         payload_kg: Mass of the gripper. [kg]
         dry_run: Move nothing.
+        grasps: Finds grasps; `find_grasps` by default.
+
+    Raises:
+        RobotError: The controller cannot be reached, or there is no gripper to work with.
     """
     if isinstance(camera, str):
-        pose = None if T_world_camera is None else np.array(T_world_camera, np.float64)
-        camera = open_camera(camera, pose)
+        camera = open_camera(camera, None if T_world_camera is None else np.array(T_world_camera, np.float64))
     if isinstance(gripper, str):
         if gripper != "robotiq":
             raise InvalidSettingError(f"unknown gripper {gripper!r}; known is: robotiq")
         gripper = None if dry_run else RobotiqGripper(host)
-    return connect_ur(
-        host,
-        camera,
-        gripper,
-        make_limits(limits),
-        make_station(station),
-        payload_kg=payload_kg,
-        dry_run=dry_run,
-    )
+    bounds, places = make_limits(limits), make_station(station)
+    if dry_run:
+        look = np.linalg.inv(places.T_world_base) @ places.T_world_look
+        return UniversalRobot(DryRunArm(look, look), camera, DryRunGripper(), bounds, places, grasps=grasps)
+    if gripper is None:
+        raise RobotError("a real arm needs a gripper: give a RobotiqGripper or a DigitalOutputGripper")
+    arm = RtdeArm(host, places.T_flange_tool, payload_kg)
+    return UniversalRobot(arm, camera, gripper, bounds, places, grasps=grasps)
 
 
-def make_limits(limits: Mapping[str, Any] | None) -> Limits:
+def make_limits(limits: Limits | Mapping[str, Any] | None) -> Limits:
     """`Limits` from plain values."""
+    if isinstance(limits, Limits):
+        return limits
     bounds = dict(limits or {})
     if "workspace" in bounds:
         bounds["workspace"] = _box(bounds["workspace"])
@@ -125,8 +134,10 @@ def make_limits(limits: Mapping[str, Any] | None) -> Limits:
     return fill(Limits, bounds, "limits")
 
 
-def make_station(station: Mapping[str, Any] | None) -> Station:
+def make_station(station: Station | Mapping[str, Any] | None) -> Station:
     """`Station` from plain values."""
+    if isinstance(station, Station):
+        return station
     places = {
         key: np.array(value, np.float64) if key.startswith("T_") else value
         for key, value in dict(station or {}).items()

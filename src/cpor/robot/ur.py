@@ -9,13 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.errors import InvalidSceneError, RobotError
-from cpor.robot.arm import Arm, ArmFaultError, MotionStoppedError, RtdeArm
+from cpor.robot.arm import Arm, ArmFaultError, MotionStoppedError
 from cpor.robot.cameras import FrameCamera
-from cpor.robot.dry_arm import DryRunArm
 from cpor.robot.grasps import GraspFinder, GraspPose, Gripper, find_grasps
-from cpor.robot.grippers import DryRunGripper, GripperDevice
+from cpor.robot.grippers import GripperDevice
 from cpor.robot.limits import Limits
-from cpor.robot.protocol import Outcome, RobotStatus
+from cpor.robot.protocol import Outcome, OutcomeKind, RobotStatus
 from cpor.scene import Observation, Scene
 
 LOOK_JOINTS = (0.715, -1.289, -0.958, -2.465, 1.571, -0.856)
@@ -53,9 +52,9 @@ class Station:
 
 @dataclass(frozen=True)
 class _Step:
-    """One step of a pick: a straight motion, or a word to the gripper."""
+    """One step of a pick: a straight motion, then perhaps a word to the gripper."""
 
-    T_world_tool: Float[np.ndarray, "4 4"] | None = None
+    T_world_tool: Float[np.ndarray, "4 4"]
     near_objects: bool = False
     then: Callable[[], None] | None = None
     must_hold: bool = False
@@ -88,6 +87,7 @@ class UniversalRobot:
         grasps: GraspFinder | None = None,
     ) -> None:
         self.arm, self.camera, self.gripper = arm, camera, gripper
+        self.address, self.stop, self.heartbeat = arm.address, arm.stop, arm.heartbeat
         self.limits, self.station = limits or Limits(), station or Station()
         self.shape = shape or Gripper()
         self._find = grasps or (lambda scene, obj: find_grasps(scene, obj, self.shape))
@@ -99,11 +99,6 @@ class UniversalRobot:
         for place in (self.station.T_world_deliver, self.station.T_world_discard):
             self.limits.check_pose(place)
             self.limits.check_pose(self._raised(place))
-
-    @property
-    def address(self) -> str | None:
-        """Name of the arm for its lease; None in a dry run."""
-        return self.arm.address
 
     def allow_emptying(self) -> None:
         """A person allows `home` to put what may be in the gripper into the tray for other things."""
@@ -142,20 +137,11 @@ class UniversalRobot:
             return _outcome_of(error, began)
         return Outcome("done", detail, time.monotonic() - began)
 
-    def stop(self) -> None:
-        """Stop at once."""
-        self.arm.stop()
-
-    def heartbeat(self) -> None:
-        """Report that the program that moves the arm is alive."""
-        self.arm.heartbeat()
-
     def status(self) -> RobotStatus:
         """How arm and gripper are."""
         status = self.arm.status()
-        if status.state == "disconnected":
-            return replace(status, time_s=self.camera.now())
-        return replace(status, holding=self.gripper.holding(), time_s=self.camera.now())
+        holding = None if status.state == "disconnected" else self.gripper.holding()
+        return replace(status, holding=holding, time_s=self.camera.now())
 
     def _pick(self, scene: Scene, obj: int, T_world_place: Float[np.ndarray, "4 4"]) -> Outcome:
         began = time.monotonic()
@@ -183,11 +169,10 @@ class UniversalRobot:
             self._look_posture()
         except RobotError as error:
             return _outcome_of(error, began)
+        took = time.monotonic() - began
         if self.gripper.holding() is None:
-            return Outcome(
-                "done", "put down, if it was held: the gripper cannot tell", time.monotonic() - began
-            )
-        return Outcome("done", "put down", time.monotonic() - began, holding=True)
+            return Outcome("done", "put down, if it was held: the gripper cannot tell", took)
+        return Outcome("done", "put down", took, holding=True)
 
     def _first_possible(
         self, grasps: list[GraspPose], T_world_place: Float[np.ndarray, "4 4"]
@@ -224,17 +209,13 @@ class UniversalRobot:
     def _check(self, steps: list[_Step]) -> None:
         start = self.station.T_world_look
         for step in steps:
-            assert step.T_world_tool is not None
             self.limits.check_line(start, step.T_world_tool)
             start = step.T_world_tool
-        self.arm.check_way(
-            [self._in_base(step.T_world_tool) for step in steps if step.T_world_tool is not None]
-        )
+        self.arm.check_way([self._in_base(step.T_world_tool) for step in steps])
 
     def _do(self, step: _Step) -> bool:
         """Do a step; False where something had to be held and is not."""
-        if step.T_world_tool is not None:
-            self._move(step.T_world_tool, step.near_objects)
+        self._move(step.T_world_tool, step.near_objects)
         if step.then is not None:
             step.then()
         return not step.must_hold or self.gripper.holding() is not False
@@ -303,43 +284,6 @@ class UniversalRobot:
         return T
 
 
-def connect_ur(
-    host: str,
-    camera: FrameCamera,
-    gripper: GripperDevice | None = None,
-    limits: Limits | None = None,
-    station: Station | None = None,
-    *,
-    payload_kg: float = 1.0,
-    dry_run: bool = True,
-    grasps: GraspFinder | None = None,
-) -> UniversalRobot:
-    """A UR at an address. Run it dry first: then it logs every motion and nothing is sent to the controller.
-
-    Args:
-        host: Address of the controller.
-        camera: Gives frames with `T_world_camera`.
-        gripper: None only in a dry run.
-        limits: Where and how fast.
-        station: Where things are.
-        payload_kg: Mass of the gripper. [kg]
-        dry_run: Move nothing.
-        grasps: Finds grasps; `find_grasps` by default.
-
-    Raises:
-        RobotError: The controller cannot be reached, or there is no gripper to work with.
-    """
-    station = station or Station()
-    if dry_run:
-        look = np.linalg.inv(station.T_world_base) @ station.T_world_look
-        arm: Arm = DryRunArm(look, look)
-        return UniversalRobot(arm, camera, DryRunGripper(), limits, station, grasps=grasps)
-    if gripper is None:
-        raise RobotError("a real arm needs a gripper: give a RobotiqGripper or a DigitalOutputGripper")
-    arm = RtdeArm(host, station.T_flange_tool, payload_kg)
-    return UniversalRobot(arm, camera, gripper, limits, station, grasps=grasps)
-
-
 def facing_down(x: float, y: float, z: float) -> Float[np.ndarray, "4 4"]:
     """A tool pose [m] that points straight down. Shape (4, 4)."""
     T = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -362,7 +306,5 @@ def _shifted(T: Float[np.ndarray, "4 4"], by: Float[np.ndarray, " 3"]) -> Float[
 
 
 def _outcome_of(error: RobotError, began: float) -> Outcome:
-    took = time.monotonic() - began
-    if isinstance(error, MotionStoppedError):
-        return Outcome("stopped", str(error), took)
-    return Outcome("fault", str(error), took)
+    kind: OutcomeKind = "stopped" if isinstance(error, MotionStoppedError) else "fault"
+    return Outcome(kind, str(error), time.monotonic() - began)

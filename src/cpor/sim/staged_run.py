@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, Unpack
+from typing import Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from jaxtyping import Int32
@@ -119,9 +119,8 @@ class Stage:
         return found if found in scene.ids else None
 
 
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """The truth when a cycle decided, by the world's ids; `moved`: whether anything did since the frame."""
+class Moment(NamedTuple):
+    """The truth when a cycle decided, and what was asked for, by the world's ids."""
 
     truth: frozenset[BlockedBy]
     recognition: Recognition
@@ -157,12 +156,8 @@ class Demonstration:
         return self._wrong(Grasp)
 
     def _wrong(self, kind: type[Grasp] | type[Remove]) -> int:
-        cycles = self.result.cycles
-        return sum(
-            self.verdicts[c.index].is_wrong
-            for c in cycles
-            if c.index in self.verdicts and isinstance(c.action, kind)
-        )
+        actions = {cycle.index: cycle.action for cycle in self.result.cycles}
+        return sum(said.is_wrong for k, said in self.verdicts.items() if isinstance(actions.get(k), kind))
 
     def to_json(self) -> dict[str, object]:
         """For programs."""
@@ -184,9 +179,8 @@ def set_stage(
 ) -> Stage:
     """Heap a bin, name a target, put the robot beside it; `watch` sees the world after every control step."""
     heap = make_heap(seed, HeapSettings(tier=settings.tier))
-    poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
-    friction = settings.finger_friction
-    world = build_world(heap.world.objects, poses, heap.world.bin, arm=True, finger_friction=friction)
+    standing, friction = heap.world, settings.finger_friction
+    world = build_world(standing.objects, standing.poses(), standing.bin, True, friction)
     film, look = Film(), plain_look()
     rng = np.random.default_rng((seed, 0xDE30))
 
@@ -211,9 +205,8 @@ def demonstrate(
 ) -> Demonstration:
     """Retrieve the target, and judge each action by the truth when it is begun; the rest as in `retrieve`."""
     verdicts: dict[int, Verdict] = {}
-    witness = Witness(stage)
-
     moments: dict[int, Moment] = {}
+    witness, pointer = Witness(stage), Pointer(stage)
 
     def decided(cycle: Cycle) -> None:
         moments[cycle.index] = moment = witness.look(cycle)
@@ -226,22 +219,15 @@ def demonstrate(
             verdicts.pop(cycle.index, None)  # announced, but not carried out
         on_cycle(cycle, verdicts.get(cycle.index))
 
-    pointer = Pointer(stage)
-    result = retrieve(
-        stage.robot,
-        system or settings.system(stage.segmenter),
-        stage.heap.target if stage.ids_are_kept else pointer,
-        LoopSettings(
-            budget=settings.budget,
-            ids_are_kept=stage.ids_are_kept,
-            frames_may_repeat=settings.sensor == "none",
-            sign_off_prior=sign_off_prior,
-        ),
-        record,
-        over,
-        on_decision=decided,
-        **person,
+    loop = LoopSettings(
+        budget=settings.budget,
+        ids_are_kept=stage.ids_are_kept,
+        frames_may_repeat=settings.sensor == "none",
+        sign_off_prior=sign_off_prior,
     )
+    target = stage.heap.target if stage.ids_are_kept else pointer
+    system = system or settings.system(stage.segmenter)
+    result = retrieve(stage.robot, system, target, loop, record, over, on_decision=decided, **person)
     return Demonstration(result, witness.delivered, verdicts, max(0, pointer.times - 1), moments)
 
 
@@ -269,9 +255,8 @@ class Pointer:
 
     def where(self, scene: Scene) -> PixelPoint | None:
         """The pixel that lies deepest in what truly shows of the target; None where nothing does."""
-        return deepest_point(
-            self._stage.robot.views_of(scene.observation).visible_ids, self._stage.heap.target
-        )
+        seen = self._stage.robot.views_of(scene.observation).visible_ids
+        return deepest_point(seen, self._stage.heap.target)
 
 
 class Witness:

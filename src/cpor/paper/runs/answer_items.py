@@ -13,8 +13,9 @@ from cpor.decision import ROUNDING, Decision, Defer
 from cpor.errors import CporError
 from cpor.infer.certificate import unseen_index
 from cpor.infer.local import reachable
+from cpor.model import FittedModel
 from cpor.paper.runs.dataset import FolderItem, Item
-from cpor.paper.runs.questions import CaseQuestion, Deciding, QuestionSettings, item_name, questions
+from cpor.paper.runs.questions import CaseQuestion, RunSettings, item_name, questions
 from cpor.paper.runs.record import BestRecord, CaseOutcome, CaseRecord, TruthRecord, record_error
 from cpor.records import record_decision, record_relations
 from cpor.relations import ObstructionPosterior
@@ -75,15 +76,15 @@ class Shard:
     Attributes:
         first: Number of its first item in the dataset.
         items: Its items.
-        asking: How items become questions.
-        deciding: What decides, and how.
+        settings: What is asked, and how it is decided.
+        model: Fitted model; None: the bundled one.
         begun: File that takes each case as soon as it is decided; None: none does.
     """
 
     first: int
     items: tuple[Item, ...]
-    asking: QuestionSettings
-    deciding: Deciding
+    settings: RunSettings
+    model: FittedModel | None = None
     begun: Path | None = None
 
     def __str__(self) -> str:
@@ -97,12 +98,13 @@ class Shard:
 
 def answer_shard(shard: Shard) -> bytes:
     """The lines of a shard, in order; the same shard gives the same bytes."""
-    system = shard.deciding.system()
+    s = shard.settings
+    system = System(s.segmenter, s.scorer, shard.model, s.mode)
     lines = []
     with BegunCases(shard.begun) as begun:
         for number, item in zip(shard.numbers, shard.items, strict=True):
             known = begun.known(number)
-            for record in answer_item(number, item, system, shard.deciding, shard.asking, known):
+            for record in answer_item(number, item, system, s, known):
                 lines.append(record.to_line())
                 begun.add(record)
     return b"".join(lines)
@@ -112,14 +114,13 @@ def answer_item(
     number: int,
     item: Item,
     system: System,
-    deciding: Deciding,
-    asking: QuestionSettings,
+    settings: RunSettings,
     known: Mapping[str, CaseRecord] = MappingProxyType({}),
 ) -> Iterator[CaseRecord]:
     """The records of one item, those `known` as they are; where it cannot be read, one that says so."""
     hide = f"{item.root}/" if isinstance(item, FolderItem) else ""
     try:
-        for question in questions(item, system, deciding, asking):
+        for question in questions(item, system, settings):
             yield known.get(question.case) or _answer(number, question, hide)
     except CporError as error:
         yield CaseRecord(item=number, case=item_name(item), outcome="error", error=record_error(error, hide))

@@ -13,11 +13,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.errors import InputFileError
-from cpor.infer.policy import MethodChoice
 from cpor.io.resumable import ResumableFolder, open_resumable
-from cpor.learn.modes import Mode
 from cpor.learn.versioned import VersionedModel
 from cpor.paper.runs.answer_items import Shard
+from cpor.paper.runs.questions import RunSettings
 from cpor.paper.runs.record import CaseRecord
 
 _WHOLE = "cases.jsonl"
@@ -31,23 +30,6 @@ class RunDataset(BaseModel):
     kind: str
     fingerprint: str
     n_items: int
-
-
-class RunSettings(BaseModel):
-    """What a run was asked to do; nothing here but what changes its results."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    mode: Mode
-    tau: float | None
-    method: MethodChoice
-    segmenter: str | None
-    scorer: str | None
-    model: str | None
-    seed: int
-    all_targets: bool
-    shift: float | None
-    missing: str
 
 
 class RunHeader(VersionedModel):

@@ -9,22 +9,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from cpor.answer import Answer, DecideSettings, decide_given
-from cpor.errors import (
-    CporError,
-    FittingError,
-    InvalidSceneError,
-    InvalidSettingError,
-    SceneFileError,
-    one_of,
-)
+from cpor.errors import CporError, FittingError, InvalidSceneError, SceneFileError, one_of
 from cpor.infer.policy import MethodChoice
 from cpor.io.scene_file import parse_scene
 from cpor.io.whole_files import parse_strict
 from cpor.learn.modes import DEFAULT_MODE, Mode
 from cpor.learn.prior import shift_for_decoding
-from cpor.model import FittedModel
 from cpor.paper.runs.dataset import FolderItem, FrameItem, Item, LineItem, LogItem
 from cpor.paper.runs.record import TruthRecord, clean_text
 from cpor.parts import GIVEN
@@ -38,28 +31,37 @@ MissingScores: TypeAlias = Literal["error", "unobstructed"]
 MISSING: tuple[MissingScores, ...] = get_args(MissingScores)
 
 
-@dataclass(frozen=True)
-class QuestionSettings:
-    """How items become questions.
+class RunSettings(BaseModel):
+    """What a run is asked to do; nothing here but what changes its results.
 
     Attributes:
+        mode: The risk setting.
+        tau: Act above this score instead.
+        method: Method of inference.
+        segmenter, scorer: Names, as `System` takes them.
+        model: Fingerprint of the file of the fitted model; None: the bundled one.
         seed: Seed of the target of each scene folder; only the folder's name counts beside it.
         all_targets: Ask for every object of a scene folder, one after the other.
         shift: Prior shift of a score log's scores, p' = sigmoid(logit p - logit shift); None: as they are.
         missing: What a case without any row in a score log is: an error, or a target with no candidate.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Mode = DEFAULT_MODE
+    tau: float | None = None
+    method: MethodChoice = "auto"
+    segmenter: str | None = None
+    scorer: str | None = None
+    model: str | None = None
     seed: int = 0
     all_targets: bool = False
     shift: float | None = None
     missing: MissingScores = "error"
 
-    def __post_init__(self) -> None:
-        if self.shift is not None and not 0.0 < self.shift < 1.0:
-            raise InvalidSettingError(f"the shift is {self.shift}; it must lie between 0 and 1")
-        if self.seed < 0:
-            raise InvalidSettingError(f"the seed is {self.seed}; give 0 or more")
-        parse_missing(self.missing)
+    def decide_given(self, posterior: ObstructionPosterior) -> Answer:
+        """Decide from given probabilities."""
+        return decide_given(posterior, mode=self.mode, tau=self.tau, settings=DecideSettings(self.method))
 
 
 def parse_missing(name: str) -> MissingScores:
@@ -86,39 +88,6 @@ class CaseQuestion:
     truth: TruthRecord | None
 
 
-@dataclass(frozen=True)
-class Deciding:
-    """What decides, and how; it can travel to another process.
-
-    Attributes:
-        segmenter, scorer: Names, as `System` takes them.
-        model: Fitted model, or `none`; None: the bundled one.
-        mode: The risk setting.
-        tau: Act above this score instead.
-        method: Method of inference.
-    """
-
-    segmenter: str | None = None
-    scorer: str | None = None
-    model: FittedModel | str | None = None
-    mode: Mode = DEFAULT_MODE
-    tau: float | None = None
-    method: MethodChoice = "auto"
-
-    @property
-    def settings(self) -> DecideSettings:
-        """How to decide, beside the threshold."""
-        return DecideSettings(self.method)
-
-    def decide_given(self, posterior: ObstructionPosterior) -> Answer:
-        """Decide from given probabilities."""
-        return decide_given(posterior, mode=self.mode, tau=self.tau, settings=self.settings)
-
-    def system(self) -> System:
-        """The system that looks and decides."""
-        return System(self.segmenter, self.scorer, self.model, self.mode)
-
-
 def item_name(item: Item) -> str:
     """What an item is called where it cannot be read."""
     if isinstance(item, FolderItem | FrameItem):
@@ -126,23 +95,21 @@ def item_name(item: Item) -> str:
     return f"line {item.number}" if isinstance(item, LineItem) else str(item.case)
 
 
-def questions(
-    item: Item, system: System, deciding: Deciding, settings: QuestionSettings
-) -> Iterator[CaseQuestion]:
+def questions(item: Item, system: System, settings: RunSettings) -> Iterator[CaseQuestion]:
     """The questions of an item, one for most.
 
     Raises:
         CporError: Where the item cannot be read; nothing is known of its cases then.
     """
     if isinstance(item, FolderItem | FrameItem):
-        return _picture_questions(item, system, deciding, settings)
+        return _picture_questions(item, system, settings)
     if isinstance(item, LineItem):
-        return iter((_line_question(item, deciding),))
-    return iter((_log_question(item, deciding, settings),))
+        return iter((_line_question(item, settings),))
+    return iter((_log_question(item, settings),))
 
 
 def _picture_questions(
-    item: FolderItem | FrameItem, system: System, deciding: Deciding, settings: QuestionSettings
+    item: FolderItem | FrameItem, system: System, settings: RunSettings
 ) -> Iterator[CaseQuestion]:
     view = system.look(Path(item.root, item.name) if isinstance(item, FolderItem) else item.read())
     scene = view.scene
@@ -151,8 +118,9 @@ def _picture_questions(
     digest = hashlib.sha256(item.name.encode()).digest()
     rng = np.random.default_rng([settings.seed, *digest])
     targets = scene.ids if settings.all_targets else (int(rng.choice(scene.ids)),)
+    how = DecideSettings(settings.method)
     for target in targets:
-        ask = partial(system.decide, view, target, tau=deciding.tau, settings=deciding.settings)
+        ask = partial(system.decide, view, target, tau=settings.tau, settings=how)
         # Objects that were found here have other numbers than those of the truth.
         truth = _scene_truth(scene, target) if view.masks == GIVEN else None
         yield CaseQuestion(f"{item.name}/{target}", item.name, None, ask, truth)
@@ -169,7 +137,7 @@ def _scene_truth(scene: Scene, target: int) -> TruthRecord | None:
     )
 
 
-def _line_question(item: LineItem, deciding: Deciding) -> CaseQuestion:
+def _line_question(item: LineItem, settings: RunSettings) -> CaseQuestion:
     try:
         content = parse_strict(item.text)
         posterior = parse_scene(content)
@@ -178,7 +146,7 @@ def _line_question(item: LineItem, deciding: Deciding) -> CaseQuestion:
             _text(content, "id") or f"line {item.number}",
             _text(content, "image"),
             _text(content, "tier"),
-            partial(deciding.decide_given, posterior),
+            partial(settings.decide_given, posterior),
             None if truth is None else _parse_truth(truth, posterior.target),
         )
     except CporError as error:
@@ -249,7 +217,7 @@ def _follow(target: FileLabel, pairs: Iterable[PairRecord]) -> list[FileLabel]:
     return [names[k] for k in sorted(right_actions(0, truth))]
 
 
-def _log_question(item: LogItem, deciding: Deciding, settings: QuestionSettings) -> CaseQuestion:
+def _log_question(item: LogItem, settings: RunSettings) -> CaseQuestion:
     if item.pairs is None and settings.missing == "error":
         raise FittingError(
             f"case {item.case} has no row in the scores, so it has no answer; "
@@ -261,7 +229,7 @@ def _log_question(item: LogItem, deciding: Deciding, settings: QuestionSettings)
         right=item.right, relations=tuple(PairRecord(**pair._asdict()) for pair in item.relations)
     )
     posterior = ObstructionPosterior(objects, item.target, _shift(pairs, settings.shift))
-    ask = partial(deciding.decide_given, posterior)
+    ask = partial(settings.decide_given, posterior)
     return CaseQuestion(str(item.case), item.image, item.tier, ask, truth)
 
 

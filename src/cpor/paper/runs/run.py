@@ -15,15 +15,8 @@ from cpor.io.pool import Pool
 from cpor.io.scene_folder import Progress
 from cpor.paper.runs.answer_items import Shard, answer_shard
 from cpor.paper.runs.dataset import Dataset, fingerprint_files
-from cpor.paper.runs.folder import (
-    RunDataset,
-    RunHeader,
-    RunSettings,
-    ShardFolder,
-    open_run_folder,
-    read_run_folder,
-)
-from cpor.paper.runs.questions import Deciding, QuestionSettings
+from cpor.paper.runs.folder import RunDataset, RunHeader, ShardFolder, open_run_folder, read_run_folder
+from cpor.paper.runs.questions import RunSettings
 from cpor.paper_model import load_model
 
 AnswerItem: TypeAlias = Callable[[Shard], bytes]
@@ -41,30 +34,32 @@ class RunPlan:
 
     Attributes:
         dataset: Its items.
-        asking: How items become questions.
-        deciding: What decides, and how; its model is that of `model_file`.
+        settings: What is asked, and how it is decided; `model` is set from `model_file`.
         model_file: Fitted model for scene folders; None: the bundled one.
     """
 
     dataset: Dataset
-    asking: QuestionSettings = field(default_factory=QuestionSettings)
-    deciding: Deciding = field(default_factory=Deciding)
+    settings: RunSettings = field(default_factory=RunSettings)
     model_file: Path | None = None
 
     def __post_init__(self) -> None:
-        tau = self.deciding.tau
-        Policy(0.5 if tau is None else tau, self.deciding.method)  # refuses what no case could use
-        named = (self.model_file, self.deciding.segmenter, self.deciding.scorer)
+        s = self.settings
+        Policy(0.5 if s.tau is None else s.tau, s.method)  # refuses what no case could use
+        if s.shift is not None and not 0.0 < s.shift < 1.0:
+            raise InvalidSettingError(f"the shift is {s.shift}; it must lie between 0 and 1")
+        if s.seed < 0:
+            raise InvalidSettingError(f"the seed is {s.seed}; give 0 or more")
+        named = (self.model_file, s.segmenter, s.scorer)
         if any(each is not None for each in named) and not self.dataset.is_pictures:
             raise InvalidSettingError(
                 "--model, --segmenter and --scorer are for scene folders and bags only; this data set has "
                 "its own probabilities"
             )
-        if self.asking.all_targets and not self.dataset.is_pictures:
+        if s.all_targets and not self.dataset.is_pictures:
             raise InvalidSettingError(
                 "--all-targets is for scene folders and bags only; this data set names its targets"
             )
-        if self.asking.shift is not None and self.dataset.kind != "score log":
+        if s.shift is not None and self.dataset.kind != "score log":
             raise InvalidSettingError("--shift needs --scores")
 
     def header(self) -> RunHeader:
@@ -76,18 +71,7 @@ class RunPlan:
                 fingerprint=self.dataset.fingerprint,
                 n_items=len(self.dataset.items),
             ),
-            settings=RunSettings(
-                mode=self.deciding.mode,
-                tau=self.deciding.tau,
-                method=self.deciding.method,
-                segmenter=self.deciding.segmenter,
-                scorer=self.deciding.scorer,
-                model=model,
-                seed=self.asking.seed,
-                all_targets=self.asking.all_targets,
-                shift=self.asking.shift,
-                missing=self.asking.missing,
-            ),
+            settings=self.settings.model_copy(update={"model": model}),
             versions={"cpor": __version__, "python": platform.python_version()}
             | {name: version(name) for name in _PACKAGES},
         )
@@ -95,8 +79,8 @@ class RunPlan:
     def shards(self, size: int) -> list[Shard]:
         """The items in pieces of `size`, each with what is needed to answer it."""
         model = None if self.model_file is None else load_model(self.model_file)
-        deciding, items = replace(self.deciding, model=model), self.dataset.items
-        return [Shard(k, items[k : k + size], self.asking, deciding) for k in range(0, len(items), size)]
+        items = self.dataset.items
+        return [Shard(k, items[k : k + size], self.settings, model) for k in range(0, len(items), size)]
 
 
 @dataclass(frozen=True)

@@ -137,19 +137,16 @@ class Kinematics:
                 return joints
         return None
 
-    def is_free(
-        self, start: Float[np.ndarray, " 6"], end: Float[np.ndarray, " 6"], opening: float, looks: int = 6
-    ) -> bool:
+    def is_free(self, start: Float[np.ndarray, " 6"], end: Float[np.ndarray, " 6"], opening: float) -> bool:
         """Whether the straight line in joint space between two postures touches nothing."""
-        return not any(self.collides(q, opening) for q in np.linspace(start, end, looks))
+        return not any(self.collides(q, opening) for q in np.linspace(start, end, 6))
 
 
 def nearest_turn(joints: np.ndarray, near: np.ndarray) -> np.ndarray:
     """The same posture with each joint turned by full turns, within its limits, to lie nearest to `near`."""
     turned = near + (joints - near + np.pi) % (2 * np.pi) - np.pi
     too_far = np.abs(turned) > ur3e.JOINT_LIMIT
-    within: np.ndarray = np.where(too_far, turned - np.sign(turned) * 2 * np.pi, turned)
-    return within
+    return np.asarray(np.where(too_far, turned - np.sign(turned) * 2 * np.pi, turned))
 
 
 def _unwrap(track: np.ndarray, near: np.ndarray) -> np.ndarray:

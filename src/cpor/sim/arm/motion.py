@@ -79,6 +79,7 @@ class Motion:
         # What lies still costs nothing until something touches it: some 50 times faster with a heap at rest.
         model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_SLEEP
         model.opt.sleep_tolerance = SLEEP_SPEED
+        self._period = model.opt.timestep * STEPS_PER_CONTROL
 
     @property
     def joints(self) -> Float[np.ndarray, " 6"]:
@@ -142,7 +143,7 @@ class Motion:
 
     def follow(self, joints: Float[np.ndarray, "k 6"], times_s: Float[np.ndarray, " k"]) -> None:
         """Be at postures (k, 6) at ascending times (k,), counted from now. [rad], [s]."""
-        period = self.world.model.opt.timestep * STEPS_PER_CONTROL
+        period = self._period
         at, knots = np.arange(period, times_s[-1] + period, period), np.concatenate([[0.0], times_s])
         path = np.vstack([self.joints, joints])
         where = np.stack([np.interp(at, knots, path[:, k]) for k in range(6)], axis=1)

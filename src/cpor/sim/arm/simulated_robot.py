@@ -78,23 +78,23 @@ class SimulatedRobot:
         self.address = None  # no other program can reach it
         self._stop = threading.Event()
         self._dead_man = DeadMan(self._stop.set, late_s)
-        self._motion = Motion(world, self._stop, watch, self._dead_man)
-        self._picker = Picker(self._motion)
-        self._trays = Trays(self._motion)
+        self.motion = Motion(world, self._stop, watch, self._dead_man)
+        self._picker = Picker(self.motion)
+        self._trays = Trays(self.motion)
         self._state: RobotState = "ready"
         self._detail = "at home"
         self._locked = False
         self._failed: list[GraspPose] = []  # since something was last taken out
         self._seen: tuple[Observation, Views] | None = None
         self._frames = 0
-        self._motion.place(np.array(ur3e.HOME), ur3e.HOME_OPENING)
+        self.motion.place(np.array(ur3e.HOME), ur3e.HOME_OPENING)
 
     def observe(self) -> Observation:
         """Take a picture; at home, where every action leaves it, the arm is out of view."""
         views = cast_views(self.world, self.camera)
         scene = photograph(self.world, self.camera, self._look, self._sensor, self._rng, views=views)
         self._frames += 1
-        taken = replace(scene.observation, time_s=self._motion.time_s, number=self._frames)
+        taken = replace(scene.observation, time_s=self.motion.time_s, number=self._frames)
         self._seen = taken, views
         return taken
 
@@ -122,16 +122,6 @@ class SimulatedRobot:
             self._state = "ready"
         return not self._locked
 
-    @property
-    def joints(self) -> Float[np.ndarray, " 6"]:
-        """Where the joints are. Shape (6,). [rad]."""
-        return self._motion.joints
-
-    @property
-    def opening(self) -> float:
-        """Distance between the fingers. [m]."""
-        return self._motion.opening
-
     def pick(self, grasps: list[GraspPose], name: str, tray: Tray) -> Outcome:
         """Take what grasps close on, best first, and bring it to a tray."""
         return self._act(lambda: self._try(grasps, name, tray))
@@ -140,7 +130,7 @@ class SimulatedRobot:
         """Be at postures [rad] at times [s] from now; what fails ends the motion, see `Motion`."""
 
         def motion() -> Outcome:
-            self._motion.follow(joints, times_s)
+            self.motion.follow(joints, times_s)
             return Outcome("done", "the arm is there")
 
         return self._act(motion)
@@ -150,12 +140,12 @@ class SimulatedRobot:
 
         def motion() -> Outcome:
             if opening > 0.0:
-                self._motion.open(min(opening, ur3e.GRIPPER.opening))
+                self.motion.open(min(opening, ur3e.GRIPPER.opening))
                 self._trays.clear()
-            elif self._motion.close():
-                self._motion.squeeze()
-                self._motion.wait(0.05)
-            return Outcome("done", "the fingers are there", holding=self._motion.holding)
+            elif self.motion.close():
+                self.motion.squeeze()
+                self.motion.wait(0.05)
+            return Outcome("done", "the fingers are there", holding=self.motion.holding)
 
         return self._act(motion)
 
@@ -180,7 +170,7 @@ class SimulatedRobot:
             state, detail = "stopped", "stopped on request; call home to go on"
         elif state == "moving":
             detail = "on the way"
-        return RobotStatus(state, detail, self._motion.holding, time_s=self._motion.time_s)
+        return RobotStatus(state, detail, self.motion.holding, time_s=self.motion.time_s)
 
     def views_of(self, observation: Observation) -> Views:
         """What a camera without noise saw when `observation` was taken; the present view if it is older."""
@@ -202,14 +192,12 @@ class SimulatedRobot:
         if self._trays.holds(obj):
             return False
         offset = np.abs(self.world.data.xipos[self.world.body_of[obj], :2] - HEAP_CENTRE)
-        half = (
-            np.array((ON_TABLE, ON_TABLE)) if self.world.bin is None else np.array(self.world.bin.inner) / 2
-        )
+        half = ON_TABLE if self.world.bin is None else np.array(self.world.bin.inner) / 2
         return bool((offset < half).all())
 
     def _act(self, motion: Callable[[], Outcome]) -> Outcome:
         """Run a motion; whatever ends it, the arm stands still afterwards and the outcome says why."""
-        began = self._motion.time_s
+        began = self.motion.time_s
         if self._locked:
             return Outcome("fault", "protective stop; see what the arm hit, unlock it and call home")
         if self._stop.is_set() or self._state != "ready":
@@ -223,11 +211,11 @@ class SimulatedRobot:
             self._state = ended.reason
             outcome = Outcome("fault" if self._locked else "stopped", str(ended))
         except BaseException:
-            self._motion.hold()
+            self.motion.hold()
             self._state, self._detail = "stopped", "an error ended the motion; call home to go on"
             raise
         self._detail = outcome.detail
-        return replace(outcome, duration_s=self._motion.time_s - began)
+        return replace(outcome, duration_s=self.motion.time_s - began)
 
     def _pick(self, scene: Scene, obj: int, tray: Tray) -> Outcome:
         return self._try(self._find(scene, obj), f"object {obj}", tray)
@@ -263,7 +251,7 @@ class SimulatedRobot:
     def _return(self) -> Outcome:
         """Home, by way of the discard tray where something is in the gripper."""
         detail = "at home"
-        if self._motion.holding:
+        if self.motion.holding:
             self._picker.raise_up()
             self._picker.carry("discard")
             self._trays.clear()
@@ -275,8 +263,7 @@ class SimulatedRobot:
 def build(seed: int = 0, tier: Tier | None = None, sensor: str = "default") -> SimulatedRobot:
     """The robot `simulated` of `cpor.robots`: a UR3e beside a bin with a heap, a target as deep as asked."""
     heap = make_heap(seed, HeapSettings(tier=tier))
-    poses = {obj: heap.world.pose(obj) for obj in heap.world.objects}
-    world = build_world(heap.world.objects, poses, heap.world.bin, arm=True)
+    world = build_world(heap.world.objects, heap.world.poses(), heap.world.bin, arm=True)
     rng = np.random.default_rng(seed)
     return SimulatedRobot(world, heap.camera, plain_look(), sensor_preset(sensor), rng)
 
@@ -300,11 +287,7 @@ class SimulatorMasks:
     def segment(self, observation: Observation) -> Scene:
         """The scene of a frame; of any but the last one the masks are those of the world as it is now."""
         views = self._robot.views_of(observation)
-        world = self._robot.world
-        shown = set(views.visible_ids.reshape(-1).tolist())
-        objects = tuple(
-            DetectedObject(obj, views.amodal[obj], world.objects[obj].name)
-            for obj in sorted(world.objects)
-            if obj in shown
-        )
+        shown = sorted(set(views.visible_ids.reshape(-1).tolist()) - {0})
+        names = {obj: thing.name for obj, thing in self._robot.world.objects.items()}
+        objects = tuple(DetectedObject(obj, views.amodal[obj], names[obj]) for obj in shown)
         return Scene(observation, objects, views.visible_ids)

@@ -85,14 +85,10 @@ def _lit_share(px, py, pz, n, lamps, rotations, focals, shadow_maps, reach, shif
     ahead = rotations[n, 0, 2] * dx + rotations[n, 1, 2] * dy + rotations[n, 2, 2] * dz
     if ahead <= 1e-6:
         return 1.0
-    u = (
-        focals[n, 0] * (rotations[n, 0, 0] * dx + rotations[n, 1, 0] * dy + rotations[n, 2, 0] * dz) / ahead
-        + focals[n, 2]
-    )
-    v = (
-        focals[n, 1] * (rotations[n, 0, 1] * dx + rotations[n, 1, 1] * dy + rotations[n, 2, 1] * dz) / ahead
-        + focals[n, 3]
-    )
+    right = rotations[n, 0, 0] * dx + rotations[n, 1, 0] * dy + rotations[n, 2, 0] * dz
+    down = rotations[n, 0, 1] * dx + rotations[n, 1, 1] * dy + rotations[n, 2, 1] * dz
+    u = focals[n, 0] * right / ahead + focals[n, 2]
+    v = focals[n, 1] * down / ahead + focals[n, 3]
     # Half a pixel, since whole numbers are centres, and a shift that differs from pixel to pixel: it turns
     # the steps of the edge into grain.
     u += 0.5 + reach * (shift - 0.5)
@@ -102,19 +98,16 @@ def _lit_share(px, py, pz, n, lamps, rotations, focals, shadow_maps, reach, shif
         return 1.0
     nearest = ahead - 0.0015
     top, bottom, left, right = np.uint32(v - far), np.uint32(v + far), np.uint32(u - far), np.uint32(u + far)
-    corners = np.int64(shadow_maps[n, top, left] > nearest) + np.int64(
-        shadow_maps[n, bottom, right] > nearest
-    )
-    corners += np.int64(shadow_maps[n, top, right] > nearest) + np.int64(
-        shadow_maps[n, bottom, left] > nearest
-    )
+    depth = shadow_maps[n]
+    corners = np.int64(depth[top, left] > nearest) + np.int64(depth[bottom, right] > nearest)
+    corners += np.int64(depth[top, right] > nearest) + np.int64(depth[bottom, left] > nearest)
     if corners == 0 or corners == 4:
         return 0.25 * corners
     lit = 0
     for a in range(4):
         row = np.uint32(v + (a - 1.5) * reach)
         for b in range(4):
-            lit += np.int64(shadow_maps[n, row, np.uint32(u + (b - 1.5) * reach)] > nearest)
+            lit += np.int64(depth[row, np.uint32(u + (b - 1.5) * reach)] > nearest)
     return lit / 16.0
 
 

@@ -21,7 +21,6 @@ from cpor.scene import DetectedObject, Intrinsics, Observation, Scene
 from cpor.sim.camera.look import SceneLook
 from cpor.sim.camera.shading import render_rgb
 from cpor.sim.camera.views import FAR, CameraSetup, Views, cast_depth, cast_views, gather_geometry
-from cpor.sim.dataset.manifest import SensorName
 from cpor.sim.objects.textures import list_surfaces
 from cpor.sim.physics.world import World
 
@@ -113,7 +112,7 @@ _ZED = SensorModel(
     baseline_m=0.12, mixed=0.3, even_loss=0.35,
 )  # fmt: skip
 
-_PRESETS: dict[SensorName, SensorModel | None] = {
+_PRESETS: dict[str, SensorModel | None] = {
     "none": None, "default": DEFAULT_SENSOR, "harsh": HARSH_SENSOR,
     "realsense": _REALSENSE, "phoxi": _PHOXI, "kinect": _KINECT, "zed": _ZED,
 }  # fmt: skip
@@ -136,10 +135,9 @@ _EDGE_STEP = 0.015
 
 def sensor_preset(name: str) -> SensorModel | None:
     """A sensor by name, see `SensorName`; None for `none`, which is perfect."""
-    for known, sensor in _PRESETS.items():
-        if known == name:
-            return sensor
-    raise SimulationError(f"unknown sensor {name!r}; there are: {', '.join(_PRESETS)}")
+    if name not in _PRESETS:
+        raise SimulationError(f"unknown sensor {name!r}; there are: {', '.join(_PRESETS)}")
+    return _PRESETS[name]
 
 
 def lit_image(world: World, views: Views, baseline_m: float) -> Bool[np.ndarray, "h w"]:
@@ -157,22 +155,19 @@ def lit_image(world: World, views: Views, baseline_m: float) -> Bool[np.ndarray,
     height, width = z.shape
     shift = fx * baseline_m / z  # to the left, in the picture of the other one
     room = int(np.ceil(np.abs(shift).max())) + 1
-    seen = cast_depth(
-        gather_geometry(world), pose, Intrinsics(fx, fy, cx + room, cy), (height, width + 2 * room)
-    )
+    wider = Intrinsics(fx, fy, cx + room, cy), (height, width + 2 * room)
+    seen = cast_depth(gather_geometry(world), pose, *wider)
     columns = np.arange(width) + room - shift
     # A point between two columns is lit where either is: pixels are not points.
     rows, left = np.arange(height)[:, None], np.floor(columns).astype(np.intp)
     met = np.maximum(seen[rows, left], seen[rows, left + 1])
-    lit: np.ndarray = z - met <= _SHADOW_STEP_M
-    return lit
+    return np.asarray(z - met <= _SHADOW_STEP_M)
 
 
 def shine_image(world: World, views: Views, look: SceneLook) -> Float32[np.ndarray, "h w"]:
     """How shiny what each pixel shows is, 0 for nothing. Shape (h, w)."""
     shines = np.append(list_surfaces(world, look)[3], 0.0).astype(np.float32)
-    shown: np.ndarray = shines[views.geoms]
-    return shown
+    return np.asarray(shines[views.geoms])
 
 
 def sense(
@@ -217,8 +212,7 @@ def _relit(rgb: np.ndarray, lit: np.ndarray | None, share: float) -> np.ndarray:
     height, width = rgb.shape[:2]
     off = np.hypot((np.arange(height)[:, None] / height - 0.5), np.arange(width) / width - 0.5)
     beam = _PROJECTOR_GAIN * (1.0 - off * off) * (1.0 if lit is None else lit)
-    relit: np.ndarray = np.round(rgb * (1.0 - share + share * beam)[..., None]).astype(np.uint8)
-    return relit
+    return np.asarray(np.round(rgb * (1.0 - share + share * beam)[..., None]).astype(np.uint8))
 
 
 def _noisy_depth(depth: np.ndarray, sensor: SensorModel, rng: np.random.Generator) -> np.ndarray:
@@ -233,8 +227,7 @@ def _noisy_depth(depth: np.ndarray, sensor: SensorModel, rng: np.random.Generato
     noise = _grain(rng, depth.shape, sensor.noise_grain)
     measured = depth + np.float32(sensor.noise_at_1m) * depth * depth * noise
     unit = np.float32(sensor.depth_unit_m)
-    stepped: np.ndarray = np.round(measured / unit) * unit
-    return stepped.astype(np.float32)
+    return np.asarray(np.round(measured / unit) * unit, np.float32)
 
 
 def _lost_readings(
@@ -258,16 +251,14 @@ def _lost_readings(
     kept *= 1.0 - sensor.stray_loss
     # Holes are blobs: one smooth field, made uniform over the image by its rank, decides for all causes.
     chance = _uniform_field(rng, views.depth.shape, sensor.blob_px)
-    lost: np.ndarray = chance > kept
-    return lost
+    return np.asarray(chance > kept)
 
 
 def _facing(views: Views) -> np.ndarray:
     """Cosine between the surface's normal and the way back to the camera. Shape (h, w)."""
     directions = views.camera.rays().astype(np.float32)
     cosine = -(directions * views.normals).sum(axis=2) / np.sqrt((directions * directions).sum(axis=2))
-    facing: np.ndarray = np.clip(cosine, 0.0, 1.0)
-    return facing
+    return np.asarray(np.clip(cosine, 0.0, 1.0))
 
 
 def _edge_nearness(depth: np.ndarray, width: float) -> np.ndarray:
@@ -288,15 +279,13 @@ def _grain(rng: np.random.Generator, shape: tuple[int, ...], grain: float) -> np
     if grain <= 0.0:
         return noise
     smooth = ndimage.gaussian_filter(noise, grain, mode="wrap", truncate=3.0)
-    alike: np.ndarray = smooth / smooth.std()
-    return alike
+    return np.asarray(smooth / smooth.std())
 
 
 def _uniform_field(rng: np.random.Generator, shape: tuple[int, int], blob: float) -> np.ndarray:
     """Smooth noise, uniform in [0, 1] over the image. Shape (h, w)."""
     # The distribution function of the normal, close enough: |error| < 0.01.
-    field: np.ndarray = 1.0 / (1.0 + np.exp(-1.702 * _grain(rng, shape, 0.5 * blob)))
-    return field
+    return np.asarray(1.0 / (1.0 + np.exp(-1.702 * _grain(rng, shape, 0.5 * blob))))
 
 
 def _noisy_colour(rgb: np.ndarray, sensor: SensorModel, rng: np.random.Generator) -> np.ndarray:
@@ -315,8 +304,7 @@ def _moved_blur(shift: float, blur: float) -> np.ndarray:
     reach = int(np.ceil(abs(shift) + 3.0 * blur)) + 1
     offset = np.abs(np.arange(-reach, reach + 1) - shift)
     weights = np.exp(-0.5 * (offset / blur) ** 2) if blur > 0.25 else np.maximum(1.0 - offset, 0.0)
-    normed: np.ndarray = weights / weights.sum()
-    return normed
+    return np.asarray(weights / weights.sum())
 
 
 def photograph(

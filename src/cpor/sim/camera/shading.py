@@ -83,7 +83,7 @@ def _lamp_camera(lamp: Light, centre: np.ndarray, radius: float) -> tuple[np.nda
     distance = float(np.linalg.norm(ahead))
     ahead = ahead / distance
     aside = np.cross(ahead, (0.0, 1.0, 0.0) if abs(ahead[1]) < 0.9 else (1.0, 0.0, 0.0))
-    aside = aside / np.linalg.norm(aside)
+    aside /= np.linalg.norm(aside)
     pose = np.eye(4)
     pose[:3, :3] = np.column_stack([aside, np.cross(ahead, aside), ahead])
     pose[:3, 3] = lamp.position
@@ -106,14 +106,12 @@ def _openness(views: Views) -> Float32[np.ndarray, "h w"]:
     deeper = np.zeros(depth.shape, np.float32)
     for sigma, share in ((wide, 0.6), (0.4 * wide, 0.4)):
         around = ndimage.gaussian_filter(coarse, sigma, mode="nearest", truncate=2.5)
-        full = around.repeat(_OPEN_STEP, axis=0).repeat(_OPEN_STEP, axis=1)[
-            : depth.shape[0], : depth.shape[1]
-        ]
+        full = around.repeat(_OPEN_STEP, axis=0).repeat(_OPEN_STEP, axis=1)
+        full = full[: depth.shape[0], : depth.shape[1]]
         full = ndimage.uniform_filter(full, _OPEN_STEP, mode="nearest")
         deeper += np.float32(share) * (depth - full)
     # A hollow 3 cm below its surroundings loses half of the sky.
-    open_share: np.ndarray = np.clip(1.0 - deeper / np.float32(0.06), _DARKEST_CORNER, 1.0).astype(np.float32)
-    return open_share
+    return np.asarray(np.clip(1.0 - deeper / np.float32(0.06), _DARKEST_CORNER, 1.0), np.float32)
 
 
 def _film_curve() -> UInt8[np.ndarray, " n"]:

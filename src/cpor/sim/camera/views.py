@@ -28,17 +28,7 @@ _NEAR = 1e-3
 
 _CORNERS = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 
-_KNOWN_KINDS = frozenset(
-    (
-        kernels.PLANE,
-        kernels.SPHERE,
-        kernels.CAPSULE,
-        kernels.ELLIPSOID,
-        kernels.CYLINDER,
-        kernels.BOX,
-        kernels.MESH,
-    )
-)
+_KNOWN_KINDS = frozenset((kernels.PLANE, *range(kernels.SPHERE, kernels.MESH + 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +65,7 @@ class CameraSetup:
         directions[..., 0] = (columns - cx) / fx
         directions[..., 1] = ((rows - cy) / fy)[:, None]
         directions[..., 2] = 1.0
-        in_world: np.ndarray = directions @ self.T_world_camera[:3, :3].T
-        return in_world
+        return np.asarray(directions @ self.T_world_camera[:3, :3].T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +90,7 @@ class Views:
 
     def points(self) -> Float[np.ndarray, "h w 3"]:
         """What each pixel hits, in the world, in metres; NaN where nothing. Shape (h, w, 3)."""
-        points: np.ndarray = self.camera.T_world_camera[:3, 3] + self.camera.rays() * self.depth[..., None]
-        return points
+        return np.asarray(self.camera.T_world_camera[:3, 3] + self.camera.rays() * self.depth[..., None])
 
 
 def overhead_camera(
@@ -127,21 +115,13 @@ def overhead_camera(
     """
     if not (0.0 < fov_deg < 170.0 and 0.0 <= tilt_deg < 90.0 and distance > 0.0):
         asked = f"fov_deg {fov_deg}, tilt_deg {tilt_deg}, distance {distance}"
-        raise SimulationError(
-            f"no overhead camera with {asked}; need 0 < fov < 170, 0 <= tilt < 90, distance > 0"
-        )
+        raise SimulationError(f"no camera with {asked}; need 0 < fov < 170, 0 <= tilt < 90, distance > 0")
     tilt, azimuth = np.deg2rad([tilt_deg, azimuth_deg])
     # Columns: right, down, forward, at azimuth 0.
-    leaning = np.array(
-        [
-            [1.0, 0.0, 0.0],
-            [0.0, -np.cos(tilt), np.sin(tilt)],
-            [0.0, -np.sin(tilt), -np.cos(tilt)],
-        ]
-    )
-    turn = np.array(
-        [[np.cos(azimuth), -np.sin(azimuth), 0.0], [np.sin(azimuth), np.cos(azimuth), 0.0], [0.0, 0.0, 1.0]]
-    )
+    c, s = np.cos(tilt), np.sin(tilt)
+    leaning = np.array([[1.0, 0.0, 0.0], [0.0, -c, s], [0.0, -s, -c]])
+    c, s = np.cos(azimuth), np.sin(azimuth)
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     pose = np.eye(4)
     pose[:3, :3] = turn @ leaning
     pose[:3, 3] = np.array(look_at) - distance * pose[:3, 2]
@@ -235,9 +215,7 @@ def cast_views(world: World, camera: CameraSetup) -> Views:
     boxes = _pixel_boxes(geometry, camera.T_world_camera, camera.intrinsics, shape)
     index = {obj: k for k, obj in enumerate(ids)}
     owners = np.array([index.get(int(obj), -1) for obj in geometry.objects], dtype=np.int64)
-    alone_box = np.zeros((len(ids), 4), np.int64)
-    for k in range(len(ids)):
-        alone_box[k] = _around(boxes[owners == k])
+    alone_box = np.array([_around(boxes[owners == k]) for k in range(len(ids))], np.int64).reshape(-1, 4)
     areas = (alone_box[:, 1] - alone_box[:, 0]) * (alone_box[:, 3] - alone_box[:, 2])
     alone_start = np.cumsum(areas) - areas
     alone = np.zeros(int(areas.sum()), np.uint8)
@@ -258,9 +236,8 @@ def cast_views(world: World, camera: CameraSetup) -> Views:
         amodal={obj: _crop(alone[alone_start[k] :], alone_box[k]) for obj, k in index.items()},
     )
     images = views.depth, views.visible_ids, views.geoms, views.normals
-    kernels.finish_images(
-        *_arrays(geometry), geometry.objects, geometry.numbers, *pinhole, depth, hits, *images
-    )
+    which = geometry.objects, geometry.numbers
+    kernels.finish_images(*_arrays(geometry), *which, *pinhole, depth, hits, *images)
     for image in images:
         image.flags.writeable = False
     return views
@@ -278,16 +255,13 @@ def _pinhole(T_world_camera: np.ndarray, intrinsics: Intrinsics) -> tuple[np.nda
 
 def _faces(model: mujoco.MjModel, seen: np.ndarray, kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Planes of the faces of all meshes, and which belong to which geom."""
-    blocks = [np.zeros((0, 4))]
+    planes = np.zeros((0, 4))
     plane_range = np.zeros((seen.size, 2), np.int64)
-    count = 0
     for k in np.flatnonzero(kinds == kernels.MESH):
-        mesh = model.geom_dataid[seen[k]]
-        planes = _planes_of_mesh(model, int(mesh))
-        blocks.append(planes)
-        plane_range[k] = count, count + len(planes)
-        count += len(planes)
-    return np.concatenate(blocks), plane_range
+        faces = _planes_of_mesh(model, int(model.geom_dataid[seen[k]]))
+        plane_range[k] = len(planes), len(planes) + len(faces)
+        planes = np.concatenate([planes, faces])
+    return planes, plane_range
 
 
 def _planes_of_mesh(model: mujoco.MjModel, mesh: int) -> np.ndarray:
@@ -332,8 +306,7 @@ def _pixel_boxes(
     )
     edges[everywhere] = 0, height, 0, width
     edges[behind] = 0
-    boxes: np.ndarray = np.clip(edges, 0, (height, height, width, width)).astype(np.int64)
-    return boxes
+    return np.asarray(np.clip(edges, 0, (height, height, width, width)), np.int64)
 
 
 def _around(boxes: np.ndarray) -> tuple[int, int, int, int]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cpor.errors import InvalidSettingError, SimulationError
-from cpor.sim.objects.solids import ObjectModel, Part
+from cpor.sim.objects.solids import ObjectModel
 from cpor.sim.physics.world import DELIVERY, DISCARD, HEAP_CENTRE, Bin, World
 
 TIMESTEP_S = 0.002
@@ -62,13 +62,11 @@ def build_world(
         arm: Whether the UR3e stands in the origin.
         finger_friction: Friction of the arm's fingers.
     """
+    spec = make_spec(objects, bin)
     if arm:
         from cpor.sim.arm.ur3e import add_arm
 
-        spec = make_spec(objects, bin)
         add_arm(spec, finger_friction)
-    else:
-        spec = make_spec(objects, bin)
     return compile_world(spec, objects, poses, bin, arm)
 
 
@@ -102,7 +100,7 @@ def compile_world(
 ) -> World:
     """Compiles what `make_spec` began, gives the objects their masses and puts them into their poses."""
     model = spec.compile()
-    body_of = {obj: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, body_name(obj)) for obj in objects}
+    body_of = {obj: model.body(body_name(obj)).id for obj in objects}
     object_of_geom = np.zeros(model.ngeom, dtype=np.int32)
     for obj, body in body_of.items():
         first = model.body_geomadr[body]
@@ -142,19 +140,15 @@ def _add_object(spec: mujoco.MjSpec, obj: int, model: ObjectModel) -> None:
     for k, part in enumerate(model.parts):
         geom = body.add_geom(type=_KINDS[part.kind], pos=part.position, quat=part.quaternion, density=1.0)
         if part.kind == "hull":
-            geom.meshname = _add_hull(spec, f"object_{obj}_hull_{k}", part)
+            mesh = spec.add_mesh(name=f"object_{obj}_hull_{k}")
+            mesh.uservert = np.asarray(part.vertices, dtype=float).reshape(-1)
+            mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX
+            geom.meshname = mesh.name
         else:
             geom.size = (*part.size, 0.0, 0.0)[:3]
         geom.rgba = (*part.surface.colour, 1.0)
         geom.group = OBJECT_GROUP
         _set_contact(geom, model.friction)
-
-
-def _add_hull(spec: mujoco.MjSpec, name: str, part: Part) -> str:
-    mesh = spec.add_mesh(name=name)
-    mesh.uservert = np.asarray(part.vertices, dtype=float).reshape(-1)
-    mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX
-    return name
 
 
 def _add_frame(

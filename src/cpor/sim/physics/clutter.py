@@ -60,26 +60,12 @@ TABLE_REACH = 0.17
 """How far from the middle an object may end up on a bare table. [m]"""
 
 
-@dataclass(frozen=True)
-class Crowd:
-    """How many objects lie on how much ground.
-
-    Attributes:
-        count: Fewest and most objects.
-        bin: The bin.
-        funnel: Inner size of what they fall through; it is gone when they come to rest. [m]
-    """
-
-    count: tuple[int, int]
-    bin: Bin
-    funnel: tuple[float, float]
-
-
-CROWDS: Mapping[Density, Crowd] = {
-    "loose": Crowd((6, 8), Bin((0.26, 0.21)), (0.24, 0.19)),
-    "dense": Crowd((9, 12), Bin((0.22, 0.18), height=0.06), (0.20, 0.16)),
-    "heaped": Crowd((13, 16), Bin((0.23, 0.19), height=0.07), (0.21, 0.17)),
+CROWDS: Mapping[Density, tuple[tuple[int, int], Bin, tuple[float, float]]] = {
+    "loose": ((6, 8), Bin((0.26, 0.21)), (0.24, 0.19)),
+    "dense": ((9, 12), Bin((0.22, 0.18), height=0.06), (0.20, 0.16)),
+    "heaped": ((13, 16), Bin((0.23, 0.19), height=0.07), (0.21, 0.17)),
 }
+"""Fewest and most objects; the bin; inner size of what they fall through, gone when they come to rest. [m]"""
 
 
 @dataclass(frozen=True)
@@ -173,10 +159,8 @@ def make_heap(seed: int, settings: HeapSettings) -> Heap:
         # Watched for another second: a heap may rest for a moment and fall after all.
         if targets and drift(world, quiet_m=QUIET_DRIFT) < MAX_DRIFT:
             target = int(rng.choice(targets))
-            tier = tier_of(target, truth)
-            return Heap(
-                world, target, tier, seed, settings, camera, attempt + 1, views, truth, penetration_m=depth
-            )
+            tier, tries = tier_of(target, truth), attempt + 1
+            return Heap(world, target, tier, seed, settings, camera, tries, views, truth, depth)
     asked = f"{settings.tier or 'visible'} target in a {settings.density} {settings.container}"
     raise SimulationError(
         f"no {asked} within {settings.max_tries} heaps of seed {seed}; take a denser heap or another seed"
@@ -205,15 +189,8 @@ def remove_blockers(heap: Heap, count: int) -> Heap:
         occlusion = occlusion_relations(views)
         if target not in occlusion.objects or not (views.visible_ids == target).any():
             break
-        heap = replace(
-            heap,
-            world=world,
-            target=target,
-            tier=tier_of(target, occlusion),
-            views=views,
-            occlusion=occlusion,
-            penetration_m=depth,
-        )
+        heap = replace(heap, world=world, target=target, tier=tier_of(target, occlusion))
+        heap = replace(heap, views=views, occlusion=occlusion, penetration_m=depth)
     return heap
 
 
@@ -222,18 +199,19 @@ def drop_heap(rng: np.random.Generator, settings: HeapSettings) -> tuple[World, 
 
     What falls beside the bin, or rolls away over the table, is taken off before the rest is settled.
     """
-    crowd = CROWDS[settings.density]
-    few, many = crowd.count if settings.count is None else (settings.count, settings.count)
+    (few, many), bin, funnel = CROWDS[settings.density]
+    if settings.count is not None:
+        few = many = settings.count
     count = min(int(rng.integers(min(few + 1, many), many + 1)), len(settings.choice))
     drawn = rng.choice(len(settings.choice), count, replace=False)
     objects = {k: settings.choice[int(n)] for k, n in enumerate(drawn, start=1)}
-    place = crowd.bin if settings.container == "bin" else None
-    poses = _stack(rng, objects, crowd.funnel)
+    poses = _stack(rng, objects, funnel)
     top = max(float(pose[2]) for pose in poses.values())
-    falling = build_world(objects, poses, Bin(crowd.funnel, height=top + 0.2))
+    falling = build_world(objects, poses, Bin(funnel, height=top + 0.2))
     falling.model.geom_friction[:, 0] *= SLIPPERY
     _fall(falling)
-    loose = build_world(objects, {obj: falling.pose(obj) for obj in objects}, place)
+    place = bin if settings.container == "bin" else None
+    loose = build_world(objects, falling.poses(), place)
     loose.model.geom_friction[:, 0] *= SLIPPERY
     settle_roughly(loose)
     for _ in range(MAX_TIDYINGS):

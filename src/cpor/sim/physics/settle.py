@@ -103,9 +103,8 @@ def _calm_down(world: World, max_steps: int, slack: float) -> int:
         try:
             mujoco.mj_step(model, data)
         except mujoco.FatalError as error:
-            raise SimulationError(
-                f"MuJoCo cannot hold this heap ({error}); use fewer or simpler objects"
-            ) from error
+            why = f"MuJoCo cannot hold this heap ({error}); use fewer or simpler objects"
+            raise SimulationError(why) from error
         speeds = data.qvel[dofs]
         calm = calm + 1 if _lie_still(speeds, slack) else 0
         if calm == REST_STEPS:

@@ -42,8 +42,7 @@ def lift_relations(world: World) -> TrueRelations:
     for obj in world.objects:
         weld = spec.add_equality(type=mujoco.mjtEq.mjEQ_WELD, objtype=mujoco.mjtObj.mjOBJ_BODY)
         weld.name1, weld.name2, weld.active = _HAND, body_name(obj), False
-    poses = {obj: world.pose(obj) for obj in world.objects}
-    lifted = compile_world(spec, world.objects, poses, world.bin, arm=False)
+    lifted = compile_world(spec, world.objects, world.poses(), world.bin, arm=False)
     pairs = [BlockedBy(obj, j) for k, obj in enumerate(world.objects) for j in _risen(lifted, k, obj)]
     return TrueRelations(frozenset(world.objects), frozenset(pairs))
 

@@ -64,3 +64,7 @@ class World:
         """Position [m] and quaternion (w, x, y, z) of an object. Shape (7,)."""
         start = self.model.jnt_qposadr[self.model.body_jntadr[self.body_of[obj]]]
         return np.array(self.data.qpos[start : start + 7])
+
+    def poses(self) -> dict[int, Float[np.ndarray, " 7"]]:
+        """The poses of all objects, by id."""
+        return {obj: self.pose(obj) for obj in self.objects}
