@@ -75,6 +75,6 @@ def test_finger_friction_counts_even_on_rougher_objects(friction):
         touching = np.isin(contact.geom, list(pads)).any(axis=1)
         seen.extend(contact.friction[touching, 0].tolist())
 
-    robot._motion._watch = watch
+    robot.motion._watch = watch
     assert robot.remove(look(robot), 1).kind == "done"
     assert seen and set(np.round(seen, 6)) == {friction}

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from cpor.answer import Answer
 from cpor.bridges.states import state_of
 from cpor.errors import InvalidSettingError, SceneFileError
-from cpor.infer.explain import Explanation, explain
-from cpor.infer.plan import Plan, plan
+from cpor.infer.explain import explain
+from cpor.infer.plan import plan
 from cpor.relations import Label
 from cpor.serve.api.asked import CorrectRequest, SceneDecideRequest, validated
 from cpor.serve.api.correct_jobs import correct
@@ -29,7 +29,7 @@ from cpor.serve.http.settings import ServeSettings
 from cpor.serve.http.uploads import Upload, UploadLimits
 from cpor.system import System
 from cpor.view import View
-from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
+from cpor.viz.overlay import Marks, draw_scene, encode_picture, marks_for, window_around
 from cpor.viz.words import namer, say_step
 
 _DECIDED = (
@@ -49,7 +49,7 @@ _DECIDED = (
 MOST_EFFECTS = 8
 """Relations that an explanation lists."""
 
-_Found = TypeVar("_Found")
+_WAYS = ("target", "point", "request")
 
 
 class Told(NamedTuple):
@@ -119,7 +119,7 @@ class AgentTools:
                 asked = asked.model_copy(update={"target": answer.target, "point": None, "request": None})
             kept = replace(kept, view=answer.view or kept.view, asked=asked)
             said = self._describe(self.shelf.put(kept), kept) | self._say(answer, kept.view)
-            return Told(said, _draw(kept.view, _marks(answer)))
+            return Told(said, _draw(kept.view, marks_for(answer)))
 
     def _sent(
         self, rgb: str, depth: str | None, camera: str | None, depth_unit_m: float | None
@@ -183,10 +183,8 @@ class AgentTools:
         return _draw(self.shelf.get(view).view, Marks())
 
     def _decide(self, view: str, kept: KeptView, asked: SceneDecideRequest) -> Told:
-        answer = self._answer(kept, asked)
-        seen = answer.view or kept.view
-        self.shelf.replace(view, kept, replace(kept, view=seen, asked=asked))
-        return Told(self._say(answer, seen), _draw(seen, _marks(answer)))
+        answer, seen = self._answer(view, kept, asked)
+        return Told(self._say(answer, seen), _draw(seen, marks_for(answer)))
 
     def _say(self, answer: Answer, seen: View) -> dict[str, Any]:
         said = describe_answer(answer, 0, None, namer(seen.scene))
@@ -207,9 +205,10 @@ class AgentTools:
         mode: str | None = None,
     ) -> Told:
         """Why, and what would change it."""
-        answer, said, name = self._worked_out(_explained, view, _as_request(target, point, request, mode))
-        if said is None:
-            return Told(_unclear(answer))
+        with self._asked_again(view, _as_request(target, point, request, mode)) as (answer, name):
+            if answer.posterior is None or answer.decision is None:
+                return Told(_unclear(answer))
+            said = explain(answer.posterior, answer.decision, k=0)
         words = describe_answer(answer, 0, None, name)["words"]
         effects = [say_effect(each, name) for each in said.relations[:MOST_EFFECTS]]
         content = {"state": state_of(answer.action), "words": words, "what_would_change_it": effects}
@@ -223,9 +222,10 @@ class AgentTools:
         request: str | None = None,
     ) -> Told:
         """The removals that lead to the target."""
-        answer, found, name = self._worked_out(_planned, view, _as_request(target, point, request))
-        if found is None:
-            return Told(_unclear(answer))
+        with self._asked_again(view, _as_request(target, point, request)) as (answer, name):
+            if answer.posterior is None or answer.tau is None:
+                return Told(_unclear(answer))
+            found = plan(answer.posterior, tau=answer.tau)
         steps = [
             {"remove": step.obj, "name": name(step.obj), "p_valid_so_far": step.p_valid_so_far}
             for step in found.steps
@@ -241,32 +241,36 @@ class AgentTools:
         request: str | None = None,
     ) -> Told:
         """The one question whose answer helps most; which object is meant, where that is not clear."""
-        answer, said, name = self._worked_out(_explained, view, _as_request(target, point, request))
-        if said is None:
-            return Told(_unclear(answer))
-        ask = said.ask_next
+        with self._asked_again(view, _as_request(target, point, request)) as (answer, name):
+            if answer.posterior is None or answer.decision is None:
+                return Told(_unclear(answer))
+            ask = explain(answer.posterior, answer.decision, k=0).ask_next
         if ask is None:
             return Told({"question": None, "why": "No answer about one pair would change what to do."})
         question = f"Does {name(ask.blocker)} stand in the way of {name(ask.blocked)}?"
         content = {"question": question, "blocked": ask.blocked, "blocker": ask.blocker}
         return Told(content | {"p": None if ask.assumed else ask.p, "why": say_effect(ask, name)})
 
-    def _worked_out(
-        self, work: Callable[[Answer], _Found | None], view: str, asked: SceneDecideRequest
-    ) -> tuple[Answer, _Found | None, Callable[[Label], str]]:
-        """An answer, what was worked out from it (None where the request is not clear), and the names."""
+    @contextmanager
+    def _asked_again(
+        self, view: str, asked: SceneDecideRequest
+    ) -> Iterator[tuple[Answer, Callable[[Label], str]]]:
+        """One's turn, with the answer after what was replied to the same question, and the names."""
         with self.one_at_a_time():
             kept = self.shelf.get(view)
-            if kept.asked is not None and _same_object(kept.asked, asked):
-                asked = asked.model_copy(update={"answers": kept.asked.answers})
-            answer = self._answer(kept, asked)
-            seen = answer.view or kept.view
-            self.shelf.replace(view, kept, replace(kept, view=seen, asked=asked))
-            return answer, work(answer), namer(seen.scene)
+            before = kept.asked
+            if before is not None and all(getattr(before, way) == getattr(asked, way) for way in _WAYS):
+                asked = asked.model_copy(update={"answers": before.answers})
+            answer, seen = self._answer(view, kept, asked)
+            yield answer, namer(seen.scene)
 
-    def _answer(self, kept: KeptView, asked: SceneDecideRequest) -> Answer:
+    def _answer(self, view: str, kept: KeptView, asked: SceneDecideRequest) -> tuple[Answer, View]:
+        """The answer, and the view, which is kept with what is believed and was asked."""
         request = asked_of(asked, kept.shrunk)
-        return self.system.decide(kept.view, request, mode=asked.mode, replies=asked.answers)
+        answer = self.system.decide(kept.view, request, mode=asked.mode, replies=asked.answers)
+        seen = answer.view or kept.view
+        self.shelf.replace(view, kept, replace(kept, view=seen, asked=asked))
+        return answer, seen
 
     def _decode(self, name: str, text: str) -> bytes:
         most = self.settings.most_upload_bytes
@@ -312,35 +316,15 @@ def _as_request(
     return validated(SceneDecideRequest, said)
 
 
-def _same_object(a: SceneDecideRequest, b: SceneDecideRequest) -> bool:
-    return (a.target, a.point, a.request) == (b.target, b.point, b.request)
-
-
 def whole(view: View) -> KeptView:
     """A view of a picture that was not made smaller."""
     height, width = view.scene.observation.shape
     return KeptView(view, 1, (width, height))
 
 
-def _explained(answer: Answer) -> Explanation | None:
-    if answer.posterior is None or answer.decision is None:
-        return None
-    return explain(answer.posterior, answer.decision, k=0)
-
-
-def _planned(answer: Answer) -> Plan | None:
-    return None if answer.posterior is None or answer.tau is None else plan(answer.posterior, tau=answer.tau)
-
-
 def _unclear(answer: Answer) -> dict[str, Any]:
     meant = [{"id": each.id, "fit": each.fit} for each in answer.candidates]
     return {"state": "no_answer", "question": answer.question, "candidates": meant}
-
-
-def _marks(answer: Answer) -> Marks:
-    if answer.posterior is None or not isinstance(answer.target, int):
-        return Marks()
-    return Marks(answer.target, answer.action, relations_to_draw(answer.posterior))
 
 
 def _draw(view: View, marks: Marks) -> bytes:

@@ -21,10 +21,9 @@ from cpor.bridges.ros2_answers import make_camera_info, make_image, make_jpeg, m
 from cpor.bridges.ros2_messages import RosMessage, encode, new, type_store
 from cpor.errors import InvalidSettingError, needing
 from cpor.io.whole_files import write_bytes
-from cpor.robot.cycle import Cycle
 from cpor.robot.run_folder import CycleRecord, RecordedRun
-from cpor.scene import BlockedBy, Observation, Scene
-from cpor.viz.overlay import Marks, draw_scene
+from cpor.scene import Observation, Scene
+from cpor.viz.overlay import draw_scene, marks_of
 
 FRAME_ID = "cpor_camera"
 
@@ -64,7 +63,7 @@ def _messages(run: RecordedRun) -> Iterator[tuple[str, RosMessage, int]]:
         # A clock that stands still or runs back would put a cycle on top of another.
         time_ns = max(_stamp(cycle.scene.observation, cycle.index), last + 10**6)
         yield from _scene_messages(cycle.scene, time_ns)
-        picture = draw_scene(cycle.scene, _marks(cycle))
+        picture = draw_scene(cycle.scene, marks_of(cycle))
         yield "/cpor/annotated/compressed", make_jpeg(picture, _header(time_ns), quality=88), time_ns
         record = CycleRecord.of(cycle).model_dump(mode="json")
         outcome = {key: record.pop(key) for key in ("attempt", "outcome")}
@@ -119,7 +118,3 @@ def _header(time_ns: int) -> RosMessage:
 
 def _stamp(seen: Observation, index: int) -> int:
     return round(1e9 * (seen.time_s if seen.time_s is not None else float(index)))
-
-
-def _marks(cycle: Cycle) -> Marks:
-    return Marks(cycle.target, cycle.action, {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs})

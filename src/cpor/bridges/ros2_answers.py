@@ -17,7 +17,7 @@ from cpor.bridges.states import state_of
 from cpor.records import record_action
 from cpor.scene import Intrinsics
 from cpor.view import View
-from cpor.viz.overlay import Marks, draw_scene, relations_to_draw
+from cpor.viz.overlay import draw_scene, marks_for
 
 
 def say_decision(answer: Answer | None, header: RosMessage | None, why: str) -> RosMessage:
@@ -109,10 +109,7 @@ def say_boxes(view: View, header: RosMessage) -> RosMessage:
 
 def say_picture(view: View, header: RosMessage, answer: Answer | None) -> RosMessage:
     """The decision, drawn."""
-    marks = Marks()
-    if answer is not None and answer.posterior is not None and isinstance(answer.target, int):
-        marks = Marks(answer.target, answer.action, relations_to_draw(answer.posterior))
-    return make_jpeg(draw_scene(view.scene, marks), header, quality=80)
+    return make_jpeg(draw_scene(view.scene, marks_for(answer)), header, quality=80)
 
 
 def say_health(level: int, message: str, values: dict[str, str]) -> RosMessage:

@@ -87,7 +87,7 @@ class RetrieveEnv(gymnasium.Env[GymObservation, np.int64]):
         if masks not in ("truth", "networks"):
             raise InvalidSettingError(f"unknown masks {masks!r}; one of: truth, networks")
         self._settings = DemoSettings(tier, sensor, budget=budget, eyes=masks)
-        self._motion, self._ask_cost, self.render_mode = motion, ask_cost, render_mode
+        self.motion, self._ask_cost, self.render_mode = motion, ask_cost, render_mode
         shape = (480, 640)
         self.observation_space = spaces.Dict(
             {
@@ -179,7 +179,7 @@ class RetrieveEnv(gymnasium.Env[GymObservation, np.int64]):
     def _act(self, action: Grasp | Remove) -> None:
         robot, obj = self._stage.robot, int(action.obj)  # type: ignore[call-overload]
         tray: Tray = "delivery" if isinstance(action, Grasp) else "discard"
-        if self._motion:
+        if self.motion:
             with stopping(robot):
                 (robot.grasp if tray == "delivery" else robot.remove)(self.scene, obj)
                 if robot.status().state != "ready":

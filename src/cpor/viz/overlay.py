@@ -37,6 +37,7 @@ from cpor.viz.overlay_marks import (
 )
 
 if TYPE_CHECKING:
+    from cpor.answer import Answer
     from cpor.robot.cycle import Cycle
 
 WIDTH = 960
@@ -83,6 +84,13 @@ def marks_of(cycle: "Cycle") -> Marks:
     """What to draw on the picture of a cycle."""
     p_obstructs = {BlockedBy(b.blocked, b.blocker): b.p for b in cycle.beliefs}
     return Marks(cycle.target, cycle.action, p_obstructs)
+
+
+def marks_for(answer: "Answer | None") -> Marks:
+    """What to draw on the picture of an answer; nothing where it is not about one object."""
+    if answer is None or answer.posterior is None or not isinstance(answer.target, int):
+        return Marks()
+    return Marks(answer.target, answer.action, relations_to_draw(answer.posterior))
 
 
 def window_around(scene: Scene, margin: float = 0.08) -> Window | None:

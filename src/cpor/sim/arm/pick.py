@@ -44,7 +44,7 @@ class Trays:
     """Where objects went; the truth for experiments, not for the robot."""
 
     def __init__(self, motion: Motion) -> None:
-        self._motion = motion
+        self.motion = motion
         self._world = motion.world
         self._tray_of: dict[int, Tray] = {}
 
@@ -77,7 +77,7 @@ class Trays:
         model.geom_contype[mine] = 0
         model.geom_conaffinity[mine] = 0
         model.body_gravcomp[body] = 1.0
-        self._motion.wake_all()
+        self.motion.wake_all()
 
 
 APPROACH = 0.12
@@ -100,7 +100,7 @@ class Picker:
     """Carries out grasps; raises `MotionEndedError` where the arm is stopped or stops itself."""
 
     def __init__(self, motion: Motion) -> None:
-        self._motion = motion
+        self.motion = motion
         self._kinematics = Kinematics(motion.world.bin)
         self._let_go_at = 0.06
 
@@ -118,7 +118,7 @@ class Picker:
             None where something is held, the fingers at `CARRY_HEIGHT`; else what went wrong, with the
             fingers open above the heap.
         """
-        m = self._motion
+        m = self.motion
         m.move(joints[0], grasp.width)
         made = m.move_straight(joints, APPROACH, guard_n=GUARD_N)
         if (1.0 - made) * APPROACH > TOO_HIGH:
@@ -138,7 +138,7 @@ class Picker:
 
     def carry(self, tray: Tray) -> bool:
         """Bring what is held to a tray, lower it and let go; whether it was still held then."""
-        m = self._motion
+        m = self.motion
         track = self._to_tray(tray)
         m.move(track[0], speed=0.9)
         if not m.holding:
@@ -152,7 +152,7 @@ class Picker:
 
     def raise_up(self) -> None:
         """Straight up to where things are carried."""
-        m = self._motion
+        m = self.motion
         joints = m.joints
         here = self._kinematics.forward(joints)
         rise = CARRY_HEIGHT - float(here[2, 3])
@@ -169,7 +169,7 @@ class Picker:
 
     def go_home(self) -> None:
         """Up, then home."""
-        m = self._motion
+        m = self.motion
         if np.abs(m.joints - ur3e.HOME).max() > 0.02:
             self.raise_up()
         m.move(np.array(ur3e.HOME), None if m.holding else ur3e.HOME_OPENING)
@@ -193,7 +193,7 @@ class Picker:
 
     def _back_off(self, joints: Float[np.ndarray, "k 6"], made: float) -> None:
         """Open a little and go back the way the arm came, of which `made` is the share it had made."""
-        m = self._motion
+        m = self.motion
         m.open(min(m.opening + 0.012, ur3e.GRIPPER.opening))
         knots, shares = np.linspace(0.0, 1.0, len(joints)), np.linspace(made, 0.0, len(joints))
         back = np.stack([np.interp(shares, knots, joints[:, k]) for k in range(6)], axis=1)
@@ -201,7 +201,7 @@ class Picker:
 
     def _to_tray(self, tray: Tray) -> Float[np.ndarray, "k 6"]:
         """The way down into a tray that takes the least turning to get to."""
-        m = self._motion
+        m = self.motion
         here = m.joints
         tracks = []
         for yaw in np.arange(16) * np.pi / 8:
