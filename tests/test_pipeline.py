@@ -8,7 +8,7 @@ from support.labelled import draw_labelled_scene
 from support.layered import draw_layered_scene
 
 from cpor import CporError, Defer, Grasp, ObstructionPosterior, Remove, decide
-from cpor.evidence import PairState
+from cpor.evidence import PairState, geometric_evidence
 from cpor.evidence.source import PairScores
 from cpor.fitting.labelled import drop_objects
 from cpor.learn.gated import MOST_DISAGREEMENT, SAW, GatedFusion, Guard, NaiveFusion, disagreement
@@ -24,15 +24,15 @@ def scene(rng):
 
 
 def test_every_intermediate_result_is_kept(scene):
-    result = Pipeline().run(scene, scene.ids[0])
-    n = len(scene.ids)
-    said = result.beliefs
+    pipeline, n = Pipeline(), len(scene.ids)
+    said = pipeline.believe(scene)
     assert list(said.scores) == list(said.p) == ["semantic", "geometry"]
     for each in (*(s.score for s in said.scores.values()), *said.p.values(), said.p_fused):
         assert each.shape == (n, n)
-    assert set(result.times_ms) == {"measure", "score", "calibrate", "fuse", "condition", "decide"}
-    assert result.posterior.target == scene.ids[0]
-    assert result.p_success is None
+    posterior = pipeline.posterior(said, scene.ids[0])
+    assert posterior.target == scene.ids[0]
+    assert pipeline.decide(posterior) == pipeline.run(scene, scene.ids[0])
+    assert pipeline.success_rate(pipeline.decide(posterior)) is None
 
 
 def test_fused_log_odds_by_hand(scene):
@@ -117,8 +117,9 @@ def test_without_the_guard_the_fusion_alone_decides(scene):
 
 
 def test_a_stage_can_be_replaced(scene):
-    silent = Pipeline(score=lambda scene: None)
-    beliefs = silent.believe(scene)
+    measured = geometric_evidence(scene)
+    beliefs = Pipeline(measure=lambda scene: measured).believe(replace(scene, semantic_scores=None))
+    assert beliefs.geometry is measured
     assert not beliefs.scores["semantic"].asked.any()
     assert np.isnan(beliefs.p["semantic"]).all()
 
@@ -161,9 +162,9 @@ def test_a_target_without_depth_of_its_own_is_not_free(readings):
     box = DetectedObject(2, MaskCrop.from_mask(visible == 2))
     glass = DetectedObject(1, MaskCrop.from_mask(amodal))
     scene = Scene(Observation(np.zeros((80, 80, 3), np.uint8), depth), (glass, box), visible)
-    result = Pipeline(fuse=GATED).run(scene, 1)
-    assert np.isnan(result.beliefs.p_fused[0, 1])
-    assert result.decision.action == Defer("no_evidence")
+    pipeline = Pipeline(fuse=GATED)
+    assert np.isnan(pipeline.believe(scene).p_fused[0, 1])
+    assert pipeline.run(scene, 1).action == Defer("no_evidence")
 
 
 def without_depth(scene: Scene) -> Scene:
@@ -177,7 +178,7 @@ def test_no_depth_and_no_scores_is_no_answer(rng):
         scene = without_depth(draw_layered_scene(rng, (180, 240), 6))
         touching = Pipeline().believe(scene).geometry.is_unanswered
         for k, target in enumerate(scene.ids):
-            action = Pipeline().run(scene, target).decision.action
+            action = Pipeline().run(scene, target).action
             if touching[k].any():
                 assert action == Defer("no_evidence")
                 deferred += 1
@@ -199,7 +200,7 @@ def test_a_failed_scorer_never_frees_the_target(rng):
         blind = without_depth(replace(scene, semantic_scores=failed))
         for k, target in enumerate(scene.ids):
             if Pipeline().believe(blind).scores["semantic"].asked[k].any():
-                assert not isinstance(Pipeline().run(blind, target).decision.action, Grasp)
+                assert not isinstance(Pipeline().run(blind, target).action, Grasp)
 
 
 def test_unknown_target_is_named(scene):
@@ -216,9 +217,11 @@ def test_three_hundred_objects(rng):
         tuple(DetectedObject(k, MaskCrop.from_mask(visible == k)) for k in range(1, 301)),
         visible,
     )
-    result = Pipeline().run(scene, 5)
-    assert set(result.decision.scores) == {*scene.ids, UNSEEN}  # those at the border may be cut
-    assert result.beliefs.geometry.is_candidate.sum() > 1000
+    pipeline = Pipeline()
+    beliefs = pipeline.believe(scene)
+    decision = pipeline.decide(pipeline.posterior(beliefs, 5))
+    assert set(decision.scores) == {*scene.ids, UNSEEN}  # those at the border may be cut
+    assert beliefs.geometry.is_candidate.sum() > 1000
 
 
 def hidden_target(share=0.97, occluded=True):
@@ -236,22 +239,25 @@ def hidden_target(share=0.97, occluded=True):
 
 @pytest.mark.parametrize("scene", [hidden_target(), hidden_target(occluded=None), hidden_target(share=1.0)])
 def test_what_nobody_segmented_is_not_absent(scene):
-    result = Pipeline().run(scene, 1)
-    assert np.isnan(result.beliefs.p_unseen[0])
-    assert result.posterior.objects == (1, UNSEEN)
-    assert result.decision.action == Defer("no_evidence")
+    pipeline = Pipeline()
+    beliefs = pipeline.believe(scene)
+    assert np.isnan(beliefs.p_unseen[0])
+    assert pipeline.posterior(beliefs, 1).objects == (1, UNSEEN)
+    assert pipeline.run(scene, 1).action == Defer("no_evidence")
 
 
 def test_a_learnt_unseen_blocker_is_named_and_never_acted_on():
     weights = {"before": 2.0, "level": 1.0, "unread": 1.0, "ring_before": 1.0, "flagged": 1.0}
     learnt = UnseenCalibrator(bias=-4.0, **weights, n=10, n_obstructed=5)
-    result = Pipeline(calibrate_unseen=learnt).run(hidden_target(), 1)
-    assert result.decision.scores[UNSEEN] > 0.9
-    assert result.decision.action == Defer("unseen_blocker")
-    assert UNSEEN not in result.decision.blockers
-    free = Pipeline(calibrate_unseen=learnt).run(hidden_target(share=0.0, occluded=None), 1)
-    assert free.decision.action == Grasp(1)
-    assert free.decision.scores[1] == pytest.approx(1.0 - free.beliefs.p_unseen[0])
+    pipeline = Pipeline(calibrate_unseen=learnt)
+    decision = pipeline.run(hidden_target(), 1)
+    assert decision.scores[UNSEEN] > 0.9
+    assert decision.action == Defer("unseen_blocker")
+    assert UNSEEN not in decision.blockers
+    alone = hidden_target(share=0.0, occluded=None)
+    free = pipeline.run(alone, 1)
+    assert free.action == Grasp(1)
+    assert free.scores[1] == pytest.approx(1.0 - pipeline.believe(alone).p_unseen[0])
 
 
 def test_an_unseen_blocker_scales_each_score_and_changes_nothing_else(rng):
@@ -275,7 +281,7 @@ def test_dropping_a_blocker_does_not_free_its_target(rng):
         for target in scene.ids:
             gone = {j for i, j in scene.true_occlusion.pairs if i == target}
             if gone and (scene.visible_ids == target).any():
-                action = Pipeline().run(drop_objects(scene, gone), target).decision.action
+                action = Pipeline().run(drop_objects(scene, gone), target).action
                 grasped += isinstance(action, Grasp)
                 dropped += 1
     assert dropped > 20
@@ -296,11 +302,11 @@ def test_one_reply_cannot_overrule_clear_geometry():
         DetectedObject(2, MaskCrop.from_mask(visible == 2)),
     )
     scene = Scene(Observation(np.zeros((80, 100, 3), np.uint8), depth), objects, visible)
-    assert Pipeline().run(scene, 1).decision.action == Remove(2)
+    assert Pipeline().run(scene, 1).action == Remove(2)
     for said in (1e-6, 0.001, 0.01, 0.1):
         fooled = replace(scene, semantic_scores=SemanticScores({BlockedBy(1, 2): said}, "fooled"))
         for fuse in (NaiveFusion(), GATED):
-            action = Pipeline(fuse=fuse).run(fooled, 1).decision.action
+            action = Pipeline(fuse=fuse).run(fooled, 1).action
             assert not isinstance(action, Grasp)
 
 

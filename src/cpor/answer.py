@@ -14,7 +14,7 @@ from cpor.infer.graphs import GraphShare, likeliest_graphs
 from cpor.infer.policy import MethodChoice
 from cpor.infer.robust import LARGEST_FACTOR, allow_cycles, odds_factor, only_robust
 from cpor.learn.modes import DEFAULT_MODE, ROBUST_FACTOR, Mode, mode_tau, parse_mode
-from cpor.records import Promise, record_decision, record_relations
+from cpor.records import Promise, record_decision
 from cpor.relations import Label, ObstructionPosterior
 from cpor.words.grounding_answers import (
     AmbiguousRequest,
@@ -256,7 +256,7 @@ class Answer:
             radius = self.decision.radius
             said["radius"] = None if radius is None else min(radius, math.log(LARGEST_FACTOR))
             said["odds_factor"] = self.odds_factor
-            said["relations"] = [each.model_dump(mode="json") for each in record_relations(self.posterior)]
+            said["relations"] = [each._asdict() for each in self.posterior.relations()]
         scorer = None
         objects: list[Any] = list(self.posterior.objects) if self.posterior is not None else []
         if self.view is not None:

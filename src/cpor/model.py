@@ -1,12 +1,13 @@
 """What `cpor fit` learns and every deciding command can use: one JSON file, versioned."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_serializer, model_validator
 
 from cpor.decision import MOST_MU, Decision, Defer
 from cpor.evidence import GeometrySettings
@@ -67,22 +68,6 @@ class TestedWith(BaseModel):
     sources: dict[str, str] = Field(default_factory=dict)
 
 
-class GeometryNumbers(BaseModel):
-    """`GeometrySettings` as they stand in the file; all of them, and nothing else."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
-
-    rho: int
-    sigma_z: float
-    kappa_o: float
-    kappa_c: float
-    kappa_z: float
-    o_star: float
-    c_star: float
-    b_cv: float
-    min_readings: float
-
-
 class FittedModel(VersionedModel):
     """Calibration, fusion and promised error rate, fitted on disjoint parts of labelled scenes.
 
@@ -122,7 +107,7 @@ class FittedModel(VersionedModel):
     scorer: str | None
     truth: TruthKind = "occlusion"
     tested_with: TestedWith | None = None
-    geometry: GeometryNumbers
+    geometry: GeometrySettings
     geometry_kind: GeometryKind = "paper"
     geometry_weights: str | None = None
     calibration: dict[str, PairCalibration]
@@ -144,6 +129,10 @@ class FittedModel(VersionedModel):
     setup: dict[str, list[float | None]] = Field(default_factory=dict)
     seed: int
     seal: Seal | None = None
+
+    @field_serializer("geometry")
+    def _all_settings(self, geometry: GeometrySettings) -> dict[str, Any]:
+        return asdict(geometry)  # defaults too: the digest covers them
 
     @model_validator(mode="after")
     def _check_modes(self) -> "FittedModel":
@@ -229,7 +218,7 @@ class FittedModel(VersionedModel):
                 labelled scenes, instead of asking. For benchmarks: the promise does not cover that.
             sources: The further sources it was fitted with, where they are not installed under their names.
         """
-        measure = measure_with(GeometrySettings(**self.geometry.model_dump()), self.geometry_kind)
+        measure = measure_with(self.geometry, self.geometry_kind)
         if self.coverage is not None:
             from cpor.evidence.nearness import WithNearness
 

@@ -14,7 +14,7 @@ Kept all the same: a semantic score that was asked for and did not come is no an
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +27,7 @@ from cpor.learn.gated import GatedFusion
 from cpor.learn.logistic import LogisticCalibrator
 from cpor.learn.modes import Mode
 from cpor.learn.versioned import VersionedModel, kind_of, read_text, read_versioned
-from cpor.model import FittedModel, GeometryNumbers
+from cpor.model import FittedModel
 from cpor.pipeline import Pipeline
 from cpor.scene import Scene
 
@@ -77,7 +77,7 @@ class PaperFit(VersionedModel):
         """The model to give to a System."""
         return PaperModel(
             scorer=self.scorer,
-            geometry=GeometryNumbers(**asdict(PAPER_GEOMETRY)),
+            geometry=PAPER_GEOMETRY,
             calibration={} if self.calibration is None else {SEMANTIC: self.calibration},
             fusion=self.fusion,
             condition=None,

@@ -1,7 +1,7 @@
 """From masks, depth and scores to a decision: the stages in order, each replaceable, each result kept.
 
 measure    masks and depth            -> geometric evidence          (eq. mask-support, geometry-score)
-score      the photograph             -> semantic scores             (given with the scene, or a scorer)
+score      the photograph             -> semantic scores             (with the scene, or by a scorer before)
 sources    the scene                  -> scores of further sources   (ours); the paper has none
 calibrate  scores of each source      -> probabilities               (eq. calibration)
 fuse       all sources                -> one probability a pair      (eq. fusion)
@@ -14,7 +14,7 @@ rate       the action's score         -> how often it succeeds       (ours)
 import time
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import get_args
 
 import numpy as np
@@ -111,32 +111,12 @@ class PairBeliefs:
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class PipelineResult:
-    """A decision and everything on the way to it.
-
-    Attributes:
-        beliefs: What the stages before the target is looked at say of each pair.
-        posterior: What the decision was made from, for this target.
-        decision: The decision.
-        p_success: How often an action with such a score succeeds, where an action calibrator is given.
-        times_ms: Time of each stage. [ms]
-    """
-
-    beliefs: PairBeliefs
-    posterior: ObstructionPosterior
-    decision: Decision
-    p_success: float | None
-    times_ms: Mapping[str, float]
-
-
 @dataclass(frozen=True)
 class Pipeline:
     """The stages; each field can be replaced, `None` leaves the stage out.
 
     Attributes:
         measure: Geometric evidence of a scene.
-        score: Semantic scores of a scene; those that came with it by default.
         sources: Further sources of belief, beside geometry and semantic scores.
         calibrate: A calibrator for each source by its name; scores of others count as probabilities.
         calibrate_unseen: For what has no mask; without it, such evidence is no answer.
@@ -154,7 +134,6 @@ class Pipeline:
     """
 
     measure: Callable[[Scene], GeometricEvidence] = geometric_evidence
-    score: Callable[[Scene], SemanticScores | None] = field(default=lambda scene: scene.semantic_scores)
     sources: tuple[Source, ...] = ()
     calibrate: Mapping[str, Calibrator] = field(default_factory=dict)
     calibrate_unseen: UnseenCalibrator | None = None
@@ -169,24 +148,13 @@ class Pipeline:
     prior: float | None = None
     most_mu: float = MOST_MU
 
-    def run(self, scene: Scene, target: int) -> PipelineResult:
+    def run(self, scene: Scene, target: int) -> Decision:
         """Decide for one target of a scene, by its id."""
-        watch = Stopwatch()
-        beliefs = self.believe(scene, watch)
-        posterior = self.posterior(beliefs, target)
-        watch.lap("condition")
-        decision = self.decide(posterior)
-        watch.lap("decide")
-        return PipelineResult(beliefs, posterior, decision, self.success_rate(decision), watch.times)
+        return self.decide(self.posterior(self.believe(scene), target))
 
-    def believe(self, scene: Scene, watch: "Stopwatch | None" = None) -> PairBeliefs:
-        """Measure, score, calibrate and fuse: what holds for every target of the scene."""
-        watch = watch or Stopwatch()
-        geometry = self.measure(scene)
-        watch.lap("measure")
-        semantic = self.score(scene)
-        watch.lap("score")
-        return self.combine(geometry, semantic, self.score_sources(scene), watch)
+    def believe(self, scene: Scene) -> PairBeliefs:
+        """Measure, calibrate and fuse: what holds for every target of the scene, with the scores it has."""
+        return self.combine(self.measure(scene), scene.semantic_scores, self.score_sources(scene))
 
     def score_sources(self, scene: Scene) -> dict[str, PairScores]:
         """What each further source says of a scene, by its name."""
@@ -197,7 +165,6 @@ class Pipeline:
         geometry: GeometricEvidence,
         semantic: SemanticScores | None,
         others: Mapping[str, PairScores] | None = None,
-        watch: "Stopwatch | None" = None,
     ) -> PairBeliefs:
         """Calibrate and fuse what was measured and scored.
 
@@ -205,9 +172,8 @@ class Pipeline:
             geometry: Result of `measure`.
             semantic: Semantic scores; None: there are none.
             others: Result of `score_sources`; needed where there are further sources.
-            watch: Notes the time of each stage.
         """
-        watch, others = watch or Stopwatch(), others or {}
+        others = others or {}
         if others.keys() != {each.name for each in self.sources}:
             wanted = list_labels([each.name for each in self.sources]) or "none"
             raise ValueError(f"scores of the sources {list_labels(list(others)) or 'none'}; give {wanted}")
@@ -217,7 +183,6 @@ class Pipeline:
             **others,
         }
         p = {name: _calibrate(self.calibrate.get(name), each) for name, each in scores.items()}
-        watch.lap("calibrate")
         flat = {name: each.ravel() for name, each in p.items()}
         fused = self.fuse.apply(flat, {name: each.reliability.ravel() for name, each in scores.items()})
         if self.guard is not None:
@@ -232,7 +197,6 @@ class Pipeline:
         if self.coverage is not None:
             assert geometry.nearness is not None, "a pipeline with coverage measures nearness"
             fused, p_unseen = self.coverage.apply(fused, p_unseen, geometry.nearness)
-        watch.lap("fuse")
         scorer = semantic.scorer if semantic else None
         return PairBeliefs(geometry.ids, geometry, scores, p, fused, p_unseen, scorer)
 
@@ -257,15 +221,8 @@ class Pipeline:
         require_certificate: bool = False,
     ) -> Decision:
         """The decision."""
-        decision = decide(
-            posterior,
-            self.tau,
-            self.method,
-            deadline_ms=deadline_ms,
-            require_certificate=require_certificate,
-            prior=self.prior,
-        )
-        return self.settle(decision)
+        limits = {"deadline_ms": deadline_ms, "require_certificate": require_certificate, "prior": self.prior}
+        return self.settle(decide(posterior, self.tau, self.method, **limits))
 
     def over_readings(
         self,
@@ -306,21 +263,17 @@ class Pipeline:
         return float(self.rate.apply(score, is_target=np.array([isinstance(action, Grasp)]))[0])
 
 
+@lru_cache(maxsize=8)
 def measure_with(
     settings: GeometrySettings, kind: GeometryKind = "paper"
 ) -> Callable[[Scene], GeometricEvidence]:
-    """The geometric stage with these settings: the paper's formula, our network, or both joined."""
-    return _network(kind == "both", settings) if kind != "paper" else _formula(settings)
+    """The geometric stage with these settings: the paper's formula, our network, or both joined.
 
-
-@lru_cache(maxsize=8)
-def _network(joined: bool, settings: GeometrySettings) -> LearntGeometry:
-    """One for all pipelines alike: opening the network takes longer than deciding."""
-    return LearntGeometry(joined=joined, settings=settings)
-
-
-def _formula(settings: GeometrySettings) -> Callable[[Scene], GeometricEvidence]:
-    return lambda scene: geometric_evidence(scene, settings)
+    One for all pipelines alike: opening the network takes longer than deciding.
+    """
+    if kind == "paper":
+        return partial(geometric_evidence, settings=settings)
+    return LearntGeometry(joined=kind == "both", settings=settings)
 
 
 def add_unseen(known: ObstructionPosterior, p_unseen: Float[np.ndarray, " n"]) -> ObstructionPosterior:

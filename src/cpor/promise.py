@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from cpor.model import FittedModel, belief_features
 from cpor.perception.segmenter import Segmenter
 from cpor.pipeline import PairBeliefs, Pipeline, Stopwatch
 from cpor.records import Promise
-from cpor.scene import Scene, SemanticScores, Sources
+from cpor.scene import Scene, Sources
 from cpor.semantics.scorer import RelationScorer
 from cpor.sources import describe_sources, digest_masks, digest_scores, fingerprint, verified_sources
 from cpor.view import View
@@ -48,19 +48,27 @@ _FIGURES = {
 }
 
 
-def check_masks_source(given: Scene, maker: str | None) -> Check:
-    """Whether the masks were made for this very frame, and what made them.
+def check_source(what: Literal["masks", "scores"], given: Scene, maker: str | None) -> Check:
+    """Whether the masks or scores in use were made for this very frame, and what made them.
 
     Args:
+        what: Which of the two.
         given: The scene as it came.
-        maker: Fingerprint of what made the masks in use; None where it is not recorded.
+        maker: Fingerprint of what made those in use; None where it is not recorded.
     """
+    name = f"{what}_source"
+    if maker is not None:
+        return Check(name, "pass", f"The {what} are of this picture, by {_name(maker)}.")
+    if (given.visible_ids if what == "masks" else given.semantic_scores) is None:
+        says = f"Whoever made the {what} does not say which version it is."
+        remedy = "Give it an attribute `fingerprint`: a text that changes whenever its results may."
+        return Check(name, "doubt", says, remedy)
     claimed, holds = given.sources, verified_sources(given)
-    is_wrong = (
-        claimed is not None and claimed.masks is not None and given.visible_ids is not None
-        and (holds is None or holds.masks is None)
-    )  # fmt: skip
-    return _check_source("masks_source", "masks", is_wrong, maker, given.visible_ids is None)
+    if getattr(claimed, what, None) is not None and getattr(holds, what, None) is None:
+        says = f"The record that came with the {what} is about another picture, or about other {what}."
+        return Check(name, "fail", says, f"Make the {what} again for this picture, or delete sources.json.")
+    says = f"Nobody recorded who made the {what}, and for which picture."
+    return Check(name, "doubt", says, "Make them with `cpor perceive` and `cpor score`, which record it.")
 
 
 def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable[str] = ()) -> View:
@@ -78,7 +86,7 @@ def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable
     scene = replace(scene, sources=made)
     of_frame = (check for check in view.checks if check.name not in (*MASK_CHECKS, "masks_source"))
     of_masks = check_masks(scene) if scene.objects else ()
-    checks = (*of_frame, check_masks_source(scene, maker), *of_masks)
+    checks = (*of_frame, check_source("masks", scene, maker), *of_masks)
     watch.lap("check_masks")
     return View(scene, masks, made, checks, view.notes, watch.times, relations=view.relations, told=view.told)
 
@@ -97,24 +105,6 @@ def with_memory(view: View, memory: "Memory") -> View:
     told = {numbers[k]: name for k, name in view.told.items()} if view.told is not None else None
     checks += check_masks(scene) if scene.objects else ()
     return replace(view, seen=scene, sources=sources, checks=checks, told=told, memory=memory)
-
-
-def check_scores_source(given: Scene, semantic: SemanticScores | None, maker: str | None) -> Check:
-    """Whether the semantic scores were made for this very frame and these masks, and what made them.
-
-    Args:
-        given: The scene as it came.
-        semantic: The scores in use; None: geometry decides alone.
-        maker: Fingerprint of what made them; None where it is not recorded.
-    """
-    if semantic is None:
-        return Check("scores_source", "pass", "No semantic scores are used.")
-    claimed, holds = given.sources, verified_sources(given)
-    is_wrong = (
-        claimed is not None and claimed.scores is not None and given.semantic_scores is not None
-        and (holds is None or holds.scores is None)
-    )  # fmt: skip
-    return _check_source("scores_source", "scores", is_wrong, maker, given.semantic_scores is None)
 
 
 def check_like_tested(model: FittedModel | None, beliefs: PairBeliefs) -> tuple[Check, ...]:
@@ -160,15 +150,6 @@ def _figure(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 
-def differs_from_setup(model: FittedModel, figures: Mapping[str, float]) -> dict[str, str]:
-    """The figures of a camera's set-up that no tested scene had, each in a sentence."""
-    found = {
-        name: _unlike(what, figures[name], model.setup.get(name, ()), SAME_SETUP, name in LESS_IS_SAFE)
-        for name, what in SETUP_FIGURES.items()
-    }
-    return {name: says for name, says in found.items() if says is not None}
-
-
 def check_as_set_up(model: FittedModel | None, figures: Mapping[str, float]) -> tuple[Check, ...]:
     """Whether the camera stands and sees as in the scenes that the model was tested on.
 
@@ -178,16 +159,21 @@ def check_as_set_up(model: FittedModel | None, figures: Mapping[str, float]) -> 
     """
     if model is None:
         return ()
-    for says in differs_from_setup(model, figures).values():
-        remedy = "Nothing is promised for another camera; fit a model to scenes of yours with `cpor fit`."
-        return (Check("as_set_up", "doubt", says, remedy),)
+    for name, what in SETUP_FIGURES.items():
+        tested = model.setup.get(name, ())
+        says = _unlike(what, figures[name], tested, SAME_SETUP, name in LESS_IS_SAFE)
+        if says is not None:
+            remedy = "Nothing is promised for another camera; fit a model to scenes of yours with `cpor fit`."
+            return (Check("as_set_up", "doubt", says, remedy),)
     return (Check("as_set_up", "pass", "The camera stands and sees as in the tested scenes."),)
 
 
 def check_used(view: View, model: FittedModel | None) -> tuple[Check, ...]:
     """The checks of a view, and those of the scores and the model used on it."""
     assert view.beliefs is not None
-    made = check_scores_source(view.seen, view.semantic, view.sources.scorer)
+    made = Check("scores_source", "pass", "No semantic scores are used.")
+    if view.semantic is not None:
+        made = check_source("scores", view.seen, view.sources.scorer)
     tested = (*check_like_tested(model, view.beliefs), *check_as_set_up(model, view.setup))
     return (*view.checks, made, *tested)
 
@@ -311,17 +297,3 @@ def _why_not(
 
 def _name(fingerprint: str | None) -> str:
     return "an unknown source" if fingerprint is None else say_version(fingerprint.split(" @")[0])
-
-
-def _check_source(name: str, what: str, is_wrong: bool, maker: str | None, made_now: bool) -> Check:
-    if maker is not None:
-        return Check(name, "pass", f"The {what} are of this picture, by {_name(maker)}.")
-    if is_wrong:
-        says = f"The record that came with the {what} is about another picture, or about other {what}."
-        return Check(name, "fail", says, f"Make the {what} again for this picture, or delete sources.json.")
-    if made_now:
-        says = f"Whoever made the {what} does not say which version it is."
-        remedy = "Give it an attribute `fingerprint`: a text that changes whenever its results may."
-        return Check(name, "doubt", says, remedy)
-    says = f"Nobody recorded who made the {what}, and for which picture."
-    return Check(name, "doubt", says, "Make them with `cpor perceive` and `cpor score`, which record it.")

@@ -19,7 +19,7 @@ from cpor.decision import (
 from cpor.gate.check import Check
 from cpor.infer.graphs import GraphShare
 from cpor.learn.modes import Mode, percent
-from cpor.relations import Label, ObstructionPosterior
+from cpor.relations import Label
 
 FileLabel: TypeAlias = str | int | float
 """Labels as JSON can hold them."""
@@ -276,11 +276,6 @@ def read_decision(record: DecisionRecord, objects: Iterable[Label]) -> Decision:
         unanswered_range=by_label(record.score_ranges),
         bounds=by_label(record.score_bounds),
     )
-
-
-def record_relations(posterior: ObstructionPosterior) -> tuple[RelationRecord, ...]:
-    """Every candidate relation of a scene."""
-    return tuple(RelationRecord(**each._asdict()) for each in posterior.relations())
 
 
 def _by_text(ranges: Mapping[Label, tuple[float, float]] | None) -> Ranges | None:

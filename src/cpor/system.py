@@ -27,7 +27,7 @@ from cpor.model import FittedModel
 from cpor.parts import GIVEN, OWN, Parts, doubt_merged, look_closer, own_segmenter, say_mode, tau_of
 from cpor.perception.segmenter import Segmenter, guess_hidden_parts
 from cpor.pipeline import Pipeline, Stopwatch
-from cpor.promise import check_masks_source, check_measured, check_used, promise_for, with_memory
+from cpor.promise import check_measured, check_source, check_used, promise_for, with_memory
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Camera, PixelPoint, SemanticScores, Sources
 from cpor.semantics.grounder import Grounder, ToldRequest, ground_with
@@ -129,7 +129,7 @@ class System:
         made_here = recorded.made_here if masks == GIVEN else {"masks"}
         with ThreadPoolExecutor(1) as side:  # hashing leaves the interpreter to the checks
             sources = side.submit(describe_sources, scene, maker, recorded.scorer, made_here)
-            checks += (check_masks_source(given, maker), *(check_masks(scene) if scene.objects else ()))
+            checks += (check_source("masks", given, maker), *(check_masks(scene) if scene.objects else ()))
         watch.lap("check_masks")
         names, namer = None, getattr(self._grounder, "name_objects", None)
         if namer is not None and (told := namer(scene)) is not None:

@@ -20,7 +20,7 @@ from cpor.robot.cameras import FrameCamera, close_camera
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotState
 from cpor.robot.safe_stop import stopping
 from cpor.scene import BlockedBy, DetectedObject, MaskCrop, Observation, Scene
-from cpor.semantics.scorer import RelationScorer, score_stage
+from cpor.semantics.scorer import RelationScorer, score_scene
 
 SHAPE = (240, 320)
 """Height and width of the frame that a segmenter must find something in, or nothing, but not fail. [px]"""
@@ -116,7 +116,8 @@ def check_scorer(make: Callable[[], RelationScorer], scene: Scene | None = None)
         except InvalidSceneError:
             continue
         raise AssertionError(f"a pair of {what} must raise InvalidSceneError; call `check_pairs` first")
-    asked = Pipeline(score=score_stage(scorer)).run(scene, scene.ids[0]).beliefs.scores[SEMANTIC].asked
+    beliefs = Pipeline().believe(replace(scene, semantic_scores=score_scene(scorer, scene)))
+    asked = beliefs.scores[SEMANTIC].asked
     _require(int(asked.sum()) == len(own), "the pipeline must get an answer or None for each of its pairs")
 
 

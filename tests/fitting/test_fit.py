@@ -17,7 +17,7 @@ from cpor.decision import Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.evidence.source import PairScores
 from cpor.fitting import FitSettings, fit_model
-from cpor.fitting.fit import promise_by_stratum
+from cpor.fitting.fit import decide_random_targets, promise_by_stratum
 from cpor.fitting.fit import tested_with_of as makers_of
 from cpor.fitting.labelled import LabelledScene
 from cpor.gate.check import Check
@@ -70,7 +70,7 @@ def test_the_model_survives_the_file(report, tmp_path, scenes):
     assert again == report.model
     scene = scenes["scene_000"]
     target = scene.ids[0]
-    assert again.pipeline().run(scene, target).decision == report.model.pipeline().run(scene, target).decision
+    assert again.pipeline().run(scene, target) == report.model.pipeline().run(scene, target)
 
 
 def test_the_same_seed_gives_the_same_file(scenes):
@@ -87,7 +87,7 @@ def test_the_promise_holds_on_new_scenes(report):
     for _ in range(sized(80, 120)):
         scene = draw_labelled_scene(rng)
         target = int(rng.choice(scene.ids))
-        decision = pipeline.run(scene, target).decision
+        decision = pipeline.run(scene, target)
         if not isinstance(decision.action, Defer):
             executed += 1
             wrong += is_wrong(decision.action, target, scene.true_occlusion.pairs)
@@ -102,7 +102,7 @@ def test_what_is_deployed_is_what_was_tested(report, scenes):
     pipeline = model.pipeline()
     assert pipeline.tau == model.promise.tau == model.modes["cautious"].tau
     decisions = {
-        name: pipeline.run(scenes[name], model.targets[name]).decision for name in model.parts["promise"]
+        name: pipeline.run(scenes[name], model.targets[name]) for name in model.parts["promise"]
     }
     executed = {name: d for name, d in decisions.items() if not isinstance(d.action, Defer)}
     wrong = [
@@ -263,12 +263,10 @@ def test_too_little_to_promise_says_so(scenes):
 
 def test_drift_is_noticed_and_no_false_alarm_is_raised(report):
     rng = np.random.default_rng(5)
-    pipeline = report.model.pipeline(tau=0.0)
 
     def results(**changes):
         scenes = [draw_labelled_scene(rng, **changes) for _ in range(sized(50, 80))]
-        found = [pipeline.run(scene, int(rng.choice(scene.ids))) for scene in scenes]
-        return [(each.beliefs, each.decision) for each in found]
+        return decide_random_targets(report.model, [("a scene", each) for each in scenes], rng)
 
     assert not report.model.check_drift(results(), rng, level=0.001).drifted
     assert report.model.check_drift(results(lost=0.95), rng).drifted
@@ -351,8 +349,8 @@ def test_a_model_decides_and_promises_with_the_sources_it_was_fitted_with_only(
     model = FittedModel.load(tmp_path / "model.json")
     assert model == report.model
     scene = recorded(next(iter(scenes.values())))
-    found = model.pipeline(sources=given[::-1]).run(scene, scene.ids[0])
-    assert list(found.beliefs.p) == list(model.calibration)
+    found = model.pipeline(sources=given[::-1]).believe(scene)
+    assert list(found.p) == list(model.calibration)
     with pytest.raises(CporError, match="fitted with the source 'guesses', which is not installed"):
         model.pipeline(sources=given[:1])
     assert model.tested_with.sources == dict.fromkeys(("tells", "guesses"), fingerprint(given[0]))

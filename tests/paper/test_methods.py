@@ -66,7 +66,7 @@ def test_all_rows_decide_and_cpor_is_the_pipeline(cases):
         given = {"tau": 0.3, "prior": 0.5, "truth": lambda scene, truth=truth: truth}
         rows = {name: MethodSystem(name, None, **given) for name in METHODS}
         found = {name: decide_with(row, case.scene, case.target).decision for name, row in rows.items()}
-        posterior = pipeline.run(case.scene, case.target).posterior
+        posterior = pipeline.posterior(pipeline.believe(case.scene), case.target)
         assert found["cpor"] == pipeline.settle(decide(posterior, 0.3, prior=0.5))
         assert not is_wrong(found["oracle"].action, case.target, truth)
         assert isinstance(found["geometry_argmax"].action, Grasp | Remove)
@@ -79,10 +79,9 @@ def test_rows_of_the_paper_keep_graphs_and_the_scorers_row_sees_no_geometry(case
         answers = {name: decide_with(row, case.scene, case.target) for name, row in rows.items()}
         listed = decide(answers["topk"].posterior, 0.0, "topk", prior=0.5)
         assert answers["topk"].decision.scores == pytest.approx(listed.scores)
-        exact = load_model(PAPER).pipeline(0.3).run(case.scene, case.target)
-        assert answers["paper"].posterior.p_obstructs == pytest.approx(
-            exact.posterior.p_obstructs, nan_ok=True
-        )
+        stages = load_model(PAPER).pipeline(0.3)
+        exact = stages.posterior(stages.believe(case.scene), case.target)
+        assert answers["paper"].posterior.p_obstructs == pytest.approx(exact.p_obstructs, nan_ok=True)
         scores = case.scene.semantic_scores.scores
         blocked_by = {j for (i, j), p in scores.items() if i == case.target and (p or 0.0) > 0.5}
         chosen = answers["scorer_argmax"].action

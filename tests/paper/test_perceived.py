@@ -131,7 +131,7 @@ def test_the_log_says_all_that_the_pipeline_needs(seen, tmp_path):
     table = measure_chain(cases, model, np.random.default_rng(0))
     assert tuple(table.rows) == STEPS and table.n == 3 and table.n_lost == 0
     pipeline = model.pipeline(0.0, fill_missing=True)
-    assert GeometrySettings(**model.geometry.model_dump()) == GeometrySettings()
+    assert model.geometry == GeometrySettings()
     right = []
     for case in read_split(perceived.folder):
         # The log knows what was segmented, and nothing of the rest.

@@ -96,9 +96,9 @@ def test_a_missing_answer_does_not_lengthen_the_chain(scene):
 
 
 def test_the_relations_drawn_are_those_of_the_posterior(scene):
-    result = Pipeline().run(scene, 1)
-    drawn = relations_to_draw(result.posterior)
-    assert drawn == {(r.blocked, r.blocker): r.p for r in result.posterior.relations()} != {}
+    posterior = Pipeline().posterior(Pipeline().believe(scene), 1)
+    drawn = relations_to_draw(posterior)
+    assert drawn == {(r.blocked, r.blocker): r.p for r in posterior.relations()} != {}
 
 
 def test_deferring_is_said_below_the_picture(scene):

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int8, Int64
@@ -53,6 +54,9 @@ class GeometrySettings:
     c_star: float = 0.15
     b_cv: float = -0.3
     min_readings: float = 0.5
+
+    # A model file holds nothing else.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -6,7 +6,7 @@ fusion, selection (conditioning on the chain, success rates, the taus to test), 
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -32,7 +32,7 @@ from cpor.fitting.stages import (
 from cpor.learn.control import by_kind, check_levels, control_risk, count_executed, least_supported
 from cpor.learn.modes import DEFAULT_MODE, LEAST_SCORE, MODES, Mode, ModeFigures, mode_tau, percent
 from cpor.learn.tau_grid import choose_tau_grid
-from cpor.model import PARTS, FittedModel, GeometryNumbers, TestedWith, scene_features
+from cpor.model import PARTS, FittedModel, TestedWith, scene_features
 from cpor.pipeline import PairBeliefs, Pipeline, measure_with
 from cpor.scene import Scene
 from cpor.sources import fingerprint
@@ -171,7 +171,7 @@ def fit_labelled(
         scorer=_scorer(labelled),
         truth=settings.truth,
         tested_with=tested_with,
-        geometry=GeometryNumbers(**asdict(settings.geometry)),
+        geometry=settings.geometry,
         geometry_kind=settings.geometry_kind,
         geometry_weights=weights,
         calibration=fitted.calibrate,
@@ -369,6 +369,6 @@ def decide_random_targets(
         if not scene.ids:
             results.append(None)
             continue
-        found = pipeline.run(scene, int(rng.choice(scene.ids)))
-        results.append((found.beliefs, found.decision))
+        beliefs = pipeline.believe(scene)
+        results.append((beliefs, pipeline.decide(pipeline.posterior(beliefs, int(rng.choice(scene.ids))))))
     return results

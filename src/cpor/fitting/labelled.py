@@ -93,7 +93,7 @@ class LabelledScene:
         return cls(
             name,
             name,
-            pipeline.score(scene),
+            scene.semantic_scores,
             pipeline.believe(scene),
             truth.pairs,
             look,

@@ -1,8 +1,7 @@
 """What every relation scorer is and gives: a number or no answer for each pair, and what was said."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from functools import partial
 from typing import Protocol, runtime_checkable
 
 from cpor.errors import CporError, InvalidSceneError, say_count, say_known, say_version
@@ -151,11 +150,6 @@ def score_new_pairs(
         scores = {pair: known[pair] if pair in kept else scored.scores[pair] for pair in pairs}
         scored = replace(scored, scores=scores)
     return scored, not scored.spent.refused, note + scored.say_cost(), kept
-
-
-def score_stage(scorer: RelationScorer) -> Callable[[Scene], SemanticScores]:
-    """A scorer as a stage of the pipeline: `Pipeline(score=score_stage(scorer))`."""
-    return partial(score_scene, scorer)
 
 
 def score_scene(scorer: RelationScorer, scene: Scene) -> SemanticScores:

@@ -17,7 +17,7 @@ from cpor.model import FittedModel
 from cpor.paper.runs.dataset import FolderItem, Item
 from cpor.paper.runs.questions import CaseQuestion, RunSettings, item_name, questions
 from cpor.paper.runs.record import BestRecord, CaseOutcome, CaseRecord, TruthRecord, record_error
-from cpor.records import record_decision, record_relations
+from cpor.records import RelationRecord, record_decision
 from cpor.relations import ObstructionPosterior
 from cpor.system import System
 
@@ -146,7 +146,7 @@ def _answer(number: int, question: CaseQuestion, hide: str) -> CaseRecord:
         update={
             "target": posterior.target,
             "objects": posterior.objects,
-            "relations": record_relations(posterior),
+            "relations": tuple(RelationRecord(**each._asdict()) for each in posterior.relations()),
             "n_reachable": len(reachable(posterior.p_obstructs, posterior.target_index)),
             "decision": record_decision(decision, graphs),
             "mode": answer.mode,
