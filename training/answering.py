@@ -73,8 +73,9 @@ def _on_input(path: Path) -> tuple[np.ndarray, np.ndarray]:
     with np.load(path, allow_pickle=True) as held:
         rgb, depth = held["rgb"], metres(held["depth"])
     frame = Letterbox.fit(rgb.shape[1:3], (export.height, export.width))
-    placed = [frame.place(Observation(*each)) for each in zip(rgb, depth, strict=True)]
-    return np.stack([p[0] for p in placed]), np.stack([p[1] for p in placed])
+    seen = [Observation(*each) for each in zip(rgb, depth, strict=True)]
+    pictures = np.stack([frame.place_rgb(each.rgb) for each in seen])
+    return pictures, np.stack([frame.place_depth(each.depth) for each in seen])
 
 
 def main() -> None:

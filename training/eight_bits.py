@@ -73,8 +73,8 @@ class Frames(CalibrationDataReader):  # type: ignore[misc]
         seen = next(self._frames, None)
         if seen is None:
             return None
-        rgb, depth = Letterbox.fit(seen.shape, self._size).place(seen)
-        return {"rgb": rgb[None], "depth": depth[None]}
+        frame = Letterbox.fit(seen.shape, self._size)
+        return {"rgb": frame.place_rgb(seen.rgb)[None], "depth": frame.place_depth(seen.depth)[None]}
 
 
 def with_wide_weights(network: onnx.ModelProto, least: int) -> list[str]:

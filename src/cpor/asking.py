@@ -9,8 +9,7 @@ the best action most: (d margin / d p)^2 p (1 - p).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
@@ -32,14 +31,6 @@ Believe: TypeAlias = Callable[[PairAnswers], ObstructionPosterior]
 
 Decide: TypeAlias = Callable[[Sequence[ObstructionPosterior]], Sequence[Decision]]
 """Decides many scenes."""
-
-
-class StopReason(StrEnum):
-    """Why no more questions were asked."""
-
-    SETTLED = "settled"
-    ALL_ASKED = "all_asked"
-    BUDGET = "budget"
 
 
 class NoMoreQuestionsError(Exception):
@@ -81,20 +72,13 @@ class AskingResult:
         relevant: Pairs that the target can reach: the questions that asking all of them would take.
         stopped: `settled` (the open questions hardly matter), `all_asked`, or `budget`.
         p_change: Estimated probability that the open questions would change the action.
-        certain: Whether it is proven that no answers to them could.
     """
 
     decision: Decision
     answers: PairAnswers
     relevant: int
-    stopped: StopReason
+    stopped: Literal["settled", "all_asked", "budget"]
     p_change: float
-    certain: bool
-
-    @property
-    def saved(self) -> int:
-        """Questions that did not have to be asked."""
-        return self.relevant - len(self.answers)
 
 
 def ask_what_matters(
@@ -124,21 +108,17 @@ def ask_what_matters(
         decision = decide_all([posterior])[0]
         p_change = _chance_of_change(posterior, decision, open_pairs, rng, settings, decide_all)
         if not open_pairs or p_change <= settings.most_change:
-            stopped = StopReason.SETTLED if open_pairs else StopReason.ALL_ASKED
-            break
+            stopped = "settled" if open_pairs else "all_asked"
+            return AskingResult(decision, answers, relevant, stopped, p_change)
         if settings.most_questions is not None and len(answers) >= settings.most_questions:
-            stopped = StopReason.BUDGET
-            break
+            return AskingResult(decision, answers, relevant, "budget", p_change)
         pair = _next_question(posterior, decision, open_pairs)
         try:
             answers[pair] = ask(pair)
         except NoMoreQuestionsError:
-            stopped = StopReason.BUDGET
-            break
+            return AskingResult(decision, answers, relevant, "budget", p_change)
         open_pairs.discard(pair)
         posterior = believe(answers)
-    certain = _is_certain(posterior, decision, open_pairs, decide_all)
-    return AskingResult(decision, answers, relevant, stopped, p_change, certain)
 
 
 def ask_scene(
@@ -303,16 +283,3 @@ def _next_question(
         moves[effect.blocked, effect.blocker] = slope * slope * effect.p * (1.0 - effect.p)
     # Relations too many to examine rank last, by their order; none of them is left out.
     return max(sorted(open_pairs, reverse=True), key=lambda pair: moves.get(pair, -1.0))
-
-
-def _is_certain(
-    posterior: ObstructionPosterior, decision: Decision, open_pairs: set[BlockedBy], decide_all: Decide
-) -> bool:
-    """Whether the same action follows however the questions left open are answered."""
-    if not open_pairs:
-        return decision.certificate.certified
-    p = posterior.p_obstructs.copy()
-    for pair in open_pairs:
-        p[posterior.index(pair.blocked), posterior.index(pair.blocker)] = np.nan
-    whatever = decide_all([posterior.replace_p(p)])[0]
-    return whatever.action == decision.action and whatever.certificate.certified

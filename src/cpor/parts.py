@@ -50,13 +50,9 @@ class Parts:
         self._sources = load_sources(sources)
         self._segmenter_name = segmenter if isinstance(segmenter, str) else None
         self.only_given = segmenter == GIVEN
-        self.segmenter = (
-            segmenter
-            if not isinstance(segmenter, str)
-            else None
-            if self.only_given
-            else make_segmenter(segmenter)
-        )
+        if isinstance(segmenter, str):
+            segmenter = None if self.only_given else make_segmenter(segmenter)
+        self.segmenter = segmenter
         self.no_scorer, self._no_model = scorer == NONE, model == NONE
         if isinstance(scorer, str):
             from cpor.semantics.scorer_registry import load_scorer
@@ -75,9 +71,7 @@ class Parts:
         if given.visible_ids is not None and self.segmenter is None:
             recorded = verified_sources(given)
             maker = recorded.segmenter if recorded is not None else None
-            from cpor.perception.mask_files import GivenMasks
-
-            return GivenMasks(given).segment(given.observation), GIVEN, maker
+            return given, GIVEN, maker
         segmenter = self.segmenter or own_segmenter()
         found = segmenter.segment(given.observation)
         maker = fingerprint(segmenter)

@@ -171,20 +171,21 @@ def geometric_evidence(scene: Scene, settings: GeometrySettings | None = None) -
     settings = settings or GeometrySettings()
     if scene.visible_ids is None and not scene.objects:
         raise InvalidSceneError("the scene has no objects and no masks; segment it first")
-    measured = _measure(scene, settings.rho)
+    pairs, unowned, has_amodal, areas, readings, z = _measure(scene, settings.rho)
+    hidden, ring, touch_readings = pairs
+    amodal_area, ring_area, visible_area = areas.T
 
-    has_visible = measured.visible_area > 0
-    known = has_visible[None, :] & (has_visible & measured.has_amodal)[:, None]
-    overlap = measured.hidden / np.maximum(measured.amodal_area, 1)[:, None]
-    clearance = measured.ring / np.maximum(measured.ring_area, 1)[:, None]
-    fraction = measured.readings / np.maximum(measured.visible_area, 1)
+    has_visible = visible_area > 0
+    known = has_visible[None, :] & (has_visible & has_amodal)[:, None]
+    overlap = hidden / np.maximum(amodal_area, 1)[:, None]
+    clearance = ring / np.maximum(ring_area, 1)[:, None]
+    fraction = readings / np.maximum(visible_area, 1)
     reliability = np.minimum(fraction[:, None], fraction[None, :])
-    z = measured.z_median
     order = reliability * np.tanh((z[:, None] - z[None, :]) / settings.sigma_z)
     order[np.isnan(order)] = 0.0
 
-    touch = measured.hidden + measured.ring
-    enough = measured.touch_readings >= settings.min_readings * touch
+    touch = hidden + ring
+    enough = touch_readings >= settings.min_readings * touch
     state = np.where(enough, PairState.CANDIDATE, PairState.UNANSWERED).astype(np.int8)
     state[touch == 0] = PairState.NO_CONTACT
     state[~known] = PairState.UNANSWERED
@@ -205,52 +206,40 @@ def geometric_evidence(scene: Scene, settings: GeometrySettings | None = None) -
     arrays = (state, overlap, clearance, order, reliability, logit, p)
     for array in arrays:
         array.flags.writeable = False
-    areas = np.column_stack([measured.amodal_area, measured.ring_area, measured.visible_area])
-    owned = measured.hidden.sum(axis=1)
-    unseen = unseen_evidence(scene, measured.unowned, owned, areas, measured.has_amodal)
+    unseen = unseen_evidence(scene, unowned, hidden.sum(axis=1), areas, has_amodal)
     return GeometricEvidence(scene.ids, *arrays, unseen)
 
 
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    """Pixel counts and depths behind the cues; [i, j] is blocked i, blocker j.
+def _measure(
+    scene: Scene, rho: int
+) -> tuple[
+    Int64[np.ndarray, "3 n n"],
+    Int64[np.ndarray, "n 2 4"],
+    Bool[np.ndarray, " n"],
+    Int64[np.ndarray, "n 3"],
+    Int64[np.ndarray, " n"],
+    Float[np.ndarray, " n"],
+]:
+    """Count pixels of all pairs from one image of object numbers, one box per object.
 
-    Attributes:
-        hidden: |IV_i n V_j|. Shape (n, n). [px]
-        ring: |R_i n V_j|. Shape (n, n). [px]
-        touch_readings: Pixels of both that have a depth reading. Shape (n, n). [px]
-        unowned: Pixels of IV_i and R_i that show no object, by what depth says there. Shape (n, 2, 4). [px]
-        has_amodal: Whether the hidden part is known. Shape (n,).
-        amodal_area: |A_i|, |V_i| where it is not known. Shape (n,). [px]
-        ring_area: |R_i|, inside the image. Shape (n,). [px]
-        visible_area: |V_i|. Shape (n,). [px]
-        readings: Pixels of V_i that have a depth reading. Shape (n,). [px]
-        z_median: Median of these readings, NaN without any. Shape (n,). [m]
+    Returns:
+        |IV_i n V_j|, |R_i n V_j|, and pixels of both with a depth reading. Shape (3, n, n). [px]
+        Pixels of IV_i and R_i that show no object, by what depth says there. Shape (n, 2, 4). [px]
+        Whether the hidden part is known. Shape (n,).
+        |A_i| (|V_i| where it is not known), |R_i| inside the image, and |V_i|. Shape (n, 3). [px]
+        Pixels of V_i that have a depth reading. Shape (n,). [px]
+        Median of these readings, NaN without any. Shape (n,). [m]
     """
-
-    hidden: Int64[np.ndarray, "n n"]
-    ring: Int64[np.ndarray, "n n"]
-    touch_readings: Int64[np.ndarray, "n n"]
-    unowned: Int64[np.ndarray, "n 2 4"]
-    has_amodal: Bool[np.ndarray, " n"]
-    amodal_area: Int64[np.ndarray, " n"]
-    ring_area: Int64[np.ndarray, " n"]
-    visible_area: Int64[np.ndarray, " n"]
-    readings: Int64[np.ndarray, " n"]
-    z_median: Float[np.ndarray, " n"]
-
-
-def _measure(scene: Scene, rho: int) -> _Measured:
-    """Count pixels of all pairs from one image of object numbers, one box per object."""
     # Imported here because numba takes most of a second, which a command that only lists objects
     # should not pay.
     from cpor.evidence import _kernels
 
     n = len(scene.objects)
-    hidden, ring, touch_readings = np.zeros((3, n, n), dtype=np.int64)
+    pairs, areas = np.zeros((3, n, n), dtype=np.int64), np.zeros((n, 3), dtype=np.int64)
+    hidden, ring, touch_readings = pairs
     unowned = np.zeros((n, 2, 4), dtype=np.int64)
     has_amodal = np.zeros(n, dtype=bool)
-    amodal_area, ring_area, visible_area, readings = np.zeros((4, n), dtype=np.int64)
+    readings = np.zeros(n, dtype=np.int64)
     z_median = np.full(n, np.nan)
     bounds = np.full((n, 2, 2), np.nan)
     if scene.visible_ids is not None and n > 0:
@@ -260,40 +249,33 @@ def _measure(scene: Scene, rho: int) -> _Measured:
             depth.flags.writeable = False  # Like real depth, or the kernels would be compiled twice.
         index_of_id = np.full(scene.objects[-1].id + 1, -1, dtype=np.int32)
         index_of_id[list(scene.ids)] = np.arange(n)
-        index_image, visible_area, readings, boxes = _kernels.survey_visible(
+        index_image, shown, readings, boxes = _kernels.survey_visible(
             scene.visible_ids, index_of_id, depth, n
         )
+        areas[:, 2] = shown
         if readings.any():
             values = np.split(
                 _kernels.gather_readings(index_image, depth, readings), np.cumsum(readings)[:-1]
             )
-            z_median[:] = [_median(v) for v in values]
+            z_median[:] = [_median(v) if v.size else math.nan for v in values]
             bounds[:] = [surface_bounds(v) for v in values]
         half_width = np.array([math.isqrt(rho**2 - k**2) for k in range(rho + 1)])
         for i, o in enumerate(scene.objects):
-            if visible_area[i] == 0:
+            if shown[i] == 0:
                 continue
-            has_amodal[i] = o.amodal is not None and bool(o.amodal.pixels.any())
-            whole = o.amodal if o.amodal is not None and has_amodal[i] else _nothing_at(boxes[i])
-            amodal_area[i], ring_area[i] = _kernels.count_contacts(
+            whole = o.amodal
+            has_amodal[i] = whole is not None and bool(whole.pixels.any())
+            if whole is None or not has_amodal[i]:  # an empty mask inside the box of the visible one
+                whole = MaskCrop(int(boxes[i, 0]), int(boxes[i, 2]), np.zeros((0, 0), dtype=bool))
+            areas[i, :2] = _kernels.count_contacts(
                 i, whole.pixels, whole.top, whole.left, boxes[i], index_image, depth, half_width,
                 bounds[i], hidden[i], ring[i], touch_readings[i], unowned[i],
             )  # fmt: skip
-    return _Measured(
-        hidden, ring, touch_readings, unowned, has_amodal, amodal_area, ring_area, visible_area, readings,
-        z_median,
-    )  # fmt: skip
-
-
-def _nothing_at(box: Int64[np.ndarray, " 4"]) -> MaskCrop:
-    """An empty mask inside the box of a visible one."""
-    return MaskCrop(int(box[0]), int(box[2]), np.zeros((0, 0), dtype=bool))
+    return pairs, unowned, has_amodal, areas, readings, z_median
 
 
 def _median(values: Float32[np.ndarray, " k"]) -> float:
-    """Median, NaN of nothing. `np.median` is eight times slower: it looks for NaN, and there is none."""
-    if values.size == 0:
-        return math.nan
+    """Median. `np.median` is eight times slower: it looks for NaN, and there is none."""
     middle = values.size // 2
     parted = np.partition(values, middle)
     upper = float(parted[middle])

@@ -68,7 +68,9 @@ def work_factor(shape: tuple[int, int]) -> int:
 
 def colour_strength(rgb: UInt8[np.ndarray, "h w 3"]) -> Edges:
     """Strength of the colour edges of a picture, at work size."""
-    small = _shrink_colour(rgb, work_factor(rgb.shape[:2]))
+    factor = work_factor(rgb.shape[:2])
+    sums = _over_squares(np.add, rgb.astype(np.uint32), factor)
+    small = sums.astype(np.float32) / np.float32(factor * factor)
     across = np.zeros(small.shape[:2], np.float32)
     down = np.zeros_like(across)
     for channel in np.moveaxis(small, 2, 0):
@@ -84,7 +86,7 @@ def edge_strength(edges: Edges) -> Edges:
 
 def depth_edges(depth: Float32[np.ndarray, "h w"], step: float = DEPTH_STEP) -> Edges:
     """Where depth jumps by at least a share `step` of the distance, on the nearer side, at work size."""
-    small = _shrink_depth(depth, work_factor(depth.shape))
+    small = _over_squares(np.fmin, depth, work_factor(depth.shape))  # the nearest reading of each square
     return Edges(_depth_steps(small, step), _depth_steps(small.T, step).T)
 
 
@@ -134,17 +136,6 @@ def compare_edges(edges: Edges, strength: Edges, factor: int) -> Agreement | Non
 def _over_surroundings(gradient: Float32[np.ndarray, "h w"], floor: float) -> Float32[np.ndarray, "h w"]:
     around: np.ndarray = ndimage.uniform_filter(gradient, 2 * REACH + 1)
     return gradient / (around + np.float32(floor))
-
-
-def _shrink_colour(rgb: UInt8[np.ndarray, "h w 3"], factor: int) -> Float32[np.ndarray, "rows cols 3"]:
-    """Means over squares."""
-    sums = _over_squares(np.add, rgb.astype(np.uint32), factor)
-    return sums.astype(np.float32) / np.float32(factor * factor)
-
-
-def _shrink_depth(depth: Float32[np.ndarray, "h w"], factor: int) -> Float32[np.ndarray, "rows cols"]:
-    """The nearest reading of each square; NaN where it has none."""
-    return _over_squares(np.fmin, depth, factor)
 
 
 def _over_squares(join: np.ufunc, picture: np.ndarray, factor: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from cpor.evidence.shadows import find_shadow
 from cpor.gate.check import Check, CheckState, graded
 from cpor.gate.edges import colour_strength, compare_edges, depth_edges, work_factor
 from cpor.io.depth import PLAUSIBLE_M, SURE, TYPICAL_M, USUAL_M, middle_of
-from cpor.scene import Camera, Observation
+from cpor.scene import Observation
 
 COVERAGE = (0.6, 0.4)
 """Share of the middle with a reading, for doubt and for failure. Lowest untouched: 0.68 with harsh simulated
@@ -93,7 +93,11 @@ def _depth(observation: Observation) -> list[Check]:
     readings = middle[np.isfinite(middle)]
     checks = [_coverage(readings.size / middle.size, float(np.isfinite(depth).mean()))]
     if readings.size:
-        checks += [*_unit(observation.camera), _range(readings), _variation(depth), _steps(readings)]
+        if (p_unit := observation.camera.p_unit) < SURE:
+            says = f"The unit of depth was guessed, and is right with probability {p_unit:.0%}."
+            remedy = "Say it: depth_unit_m in camera.json, or --depth-unit-m."
+            checks.append(Check("depth_unit", "doubt", says, remedy))
+        checks += [_range(readings), _variation(depth), _steps(readings)]
         checks += _shadows(depth)
         # Where the unit is off or depth is flat, its edges mean nothing.
         if all(check.state != "fail" for check in checks):
@@ -111,14 +115,6 @@ def _coverage(share: float, whole: float) -> Check:
         return Check("depth_coverage", "doubt", f"Depth covers {whole:.0%} of the picture.", remedy)
     says = f"Depth covers {share:.0%} of the middle of the picture."
     return graded("depth_coverage", share, COVERAGE, says, remedy)
-
-
-def _unit(camera: Camera) -> list[Check]:
-    """Report a unit that was guessed and is not certain; nothing for any other."""
-    if camera.p_unit >= SURE:
-        return []
-    says = f"The unit of depth was guessed, and is right with probability {camera.p_unit:.0%}."
-    return [Check("depth_unit", "doubt", says, "Say it: depth_unit_m in camera.json, or --depth-unit-m.")]
 
 
 def _range(readings: Float32[np.ndarray, " n"]) -> Check:
@@ -240,11 +236,6 @@ def _fresh(now: Observation, before: Observation) -> Check:
         return Check("fresh", "pass", "The frame differs from the one before.")
     says = f"The {' and '.join(same)} equal the frame before exactly."
     remedy = "Check that the camera still delivers frames."
-    drawn = _share_drawn(now.rgb) > DRAWN_SHARE
+    sample = now.rgb[::4]
+    drawn = (sample[:, 1:] == sample[:, :-1]).all(axis=2).mean() > DRAWN_SHARE
     return Check("fresh", "doubt" if drawn else "fail", says, remedy)
-
-
-def _share_drawn(rgb: UInt8[np.ndarray, "h w 3"]) -> float:
-    """Share of pixels equal to their right neighbour."""
-    sample = rgb[::4]
-    return float((sample[:, 1:] == sample[:, :-1]).all(axis=2).mean())

@@ -7,7 +7,7 @@ masks are one image of ids, so they cannot overlap.
 """
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Int64
 from scipy import ndimage
 
 from cpor.errors import list_labels
@@ -178,19 +178,15 @@ def _on_edges(scene: Scene) -> list[Check]:
     factor = work_factor(scene.visible_ids.shape)
     colour = colour_strength(scene.observation.rgb)
     found = [_fit("masks_fit_picture", "colour", factor, edges, colour, ON_COLOUR)]
-    if scene.observation.depth is not None:
-        found.append(_on_depth(scene.observation.depth, factor, edges))
+    if (depth := scene.observation.depth) is not None:
+        name = "masks_fit_depth"
+        check = _fit(name, "depth", factor, edges, edge_strength(depth_edges(depth)), ON_DEPTH)
+        if check.state != "pass":  # objects that lie flat make smaller jumps of depth than others
+            flat = edge_strength(depth_edges(depth, LOW_STEP))
+            low = _fit(name, "depth", factor, edges, flat, ON_LOW_DEPTH)
+            check = low if low.state == "pass" else check
+        found.append(check)
     return found
-
-
-def _on_depth(depth: Float32[np.ndarray, "h w"], factor: int, edges: Edges) -> Check:
-    """Whether masks end where depth jumps; objects that lie flat make smaller jumps than others."""
-    name = "masks_fit_depth"
-    check = _fit(name, "depth", factor, edges, edge_strength(depth_edges(depth)), ON_DEPTH)
-    if check.state == "pass":
-        return check
-    low = _fit(name, "depth", factor, edges, edge_strength(depth_edges(depth, LOW_STEP)), ON_LOW_DEPTH)
-    return low if low.state == "pass" else check
 
 
 def _fit(

@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float32, Int32, UInt8
 from PIL import Image
 from scipy import ndimage
 
-from cpor.errors import InvalidSettingError
 from cpor.scene import DetectedObject, MaskCrop, Observation, PixelPoint, Scene
 
 FAINTEST = 0.2
@@ -71,17 +70,6 @@ class Letterbox:
             out[: rows.size, : cols.size] = np.nan_to_num(picked, nan=0.0)
         return out
 
-    def place(
-        self, observation: Observation
-    ) -> tuple[UInt8[np.ndarray, "H W 3"], Float32[np.ndarray, "H W"]]:
-        """Photograph and depth on the input."""
-        return self.place_rgb(observation.rgb), self.place_depth(observation.depth)
-
-    def coarse_content(self, coarse: tuple[int, int]) -> tuple[int, int]:
-        """How many rows and columns of a coarse map of the input show the frame."""
-        rows, cols = (min(k, -(-c * k // s)) for c, k, s in zip(self.content, coarse, self.size, strict=True))
-        return rows, cols
-
     def spread(
         self, coarse: Float32[np.ndarray, "h w"], at_least: float
     ) -> tuple[int, int, Float32[np.ndarray, "rows cols"]] | None:
@@ -138,15 +126,6 @@ class MaskSettings:
     least_fragment: float = 0.08
     most_objects: int = 100
 
-    def __post_init__(self) -> None:
-        for name in ("score_threshold", "same_iou", "least_kept", "least_area", "least_fragment"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise InvalidSettingError(f"{name} is {getattr(self, name)}; it must lie in [0, 1]")
-        if not 0.0 < self.mask_threshold < 1.0:
-            raise InvalidSettingError(f"mask_threshold is {self.mask_threshold}; give one inside (0, 1)")
-        if self.most_objects < 1:
-            raise InvalidSettingError(f"most_objects is {self.most_objects}; give at least 1")
-
 
 @dataclass(frozen=True, eq=False)
 class Detections:
@@ -186,14 +165,7 @@ def select_objects(
         crop = MaskCrop.from_mask(kept)
         shown = MaskCrop(box[0].start + crop.top, box[1].start + crop.left, crop.pixels)
         relabel[number] = len(objects) + 1
-        objects.append(
-            DetectedObject(
-                len(objects) + 1,
-                shown.join(_amodal(found.amodal[k], frame, settings, least)),
-                score=float(min(1.0, found.scores[k])),
-                occluded=bool(found.p_occluded[k] >= 0.5),
-            )
-        )
+        objects.append(_make_object(len(objects) + 1, shown, k, found, frame, settings, least))
     return Scene(observation, tuple(objects), relabel[ids])
 
 
@@ -218,12 +190,7 @@ def add_faint(
         if not shown[row, col] or shown.sum() < least:
             continue
         label = max(scene.ids, default=0) + 1
-        new = DetectedObject(
-            label,
-            MaskCrop.from_mask(shown).join(_amodal(found.amodal[k], frame, settings, least)),
-            score=float(min(1.0, found.scores[k])),
-            occluded=bool(found.p_occluded[k] >= 0.5),
-        )
+        new = _make_object(label, MaskCrop.from_mask(shown), k, found, frame, settings, least)
         ids = np.where(shown, np.int32(label), scene.visible_ids)
         return Scene(scene.observation, (*scene.objects, new), ids, request=scene.request)
     return None
@@ -231,7 +198,9 @@ def add_faint(
 
 def select_detections(found: Detections, frame: Letterbox, settings: MaskSettings) -> list[int]:
     """Indices of the detections that stay, by falling score."""
-    rows, cols = frame.coarse_content(found.visible.shape[1:])
+    # Rows and columns of the coarse maps that show the frame.
+    sides = zip(frame.content, found.visible.shape[1:], frame.size, strict=True)
+    rows, cols = (min(k, -(-c * k // s)) for c, k, s in sides)
     # A score that is no number compares as false and so drops out.
     order = np.argsort(-found.scores, kind="stable")
     order = order[found.scores[order] >= settings.score_threshold]
@@ -291,11 +260,21 @@ def _paint(
     return ids
 
 
-def _amodal(
-    coarse: Float32[np.ndarray, "h w"], frame: Letterbox, settings: MaskSettings, least: int
-) -> MaskCrop:
-    if (spread := frame.spread(coarse, settings.mask_threshold)) is None:
-        return MaskCrop(0, 0, np.zeros((0, 0), dtype=bool))
-    top, left, values = spread
-    crop = MaskCrop.from_mask(drop_crumbs(values >= settings.mask_threshold, least, settings.least_fragment))
-    return MaskCrop(top + crop.top, left + crop.left, crop.pixels)
+def _make_object(
+    label: int,
+    shown: MaskCrop,
+    k: int,
+    found: Detections,
+    frame: Letterbox,
+    settings: MaskSettings,
+    least: int,
+) -> DetectedObject:
+    """The object of detection k, what shows of it and its hidden part."""
+    whole = shown
+    if (spread := frame.spread(found.amodal[k], settings.mask_threshold)) is not None:
+        top, left, values = spread
+        mask = drop_crumbs(values >= settings.mask_threshold, least, settings.least_fragment)
+        crop = MaskCrop.from_mask(mask)
+        whole = shown.join(MaskCrop(top + crop.top, left + crop.left, crop.pixels))
+    score = float(min(1.0, found.scores[k]))
+    return DetectedObject(label, whole, score=score, occluded=bool(found.p_occluded[k] >= 0.5))

@@ -187,7 +187,7 @@ class OnnxSegmenter:
 
     def _detect(self, observation: Observation, frame: Letterbox) -> tuple[Detections, MaskSettings]:
         """What the network finds in a frame, without depth in two sizes, and what counts as an object."""
-        rgb, depth = frame.place(observation)
+        rgb, depth = frame.place_rgb(observation.rgb), frame.place_depth(observation.depth)
         found, settings = self._run(rgb, depth), self._mask_settings(bool(depth.any()))
         if not depth.any():
             again = self._run(smaller(frame).place_rgb(observation.rgb), depth)
@@ -195,9 +195,7 @@ class OnnxSegmenter:
         return found, settings
 
     def _run(self, rgb: UInt8[np.ndarray, "h w 3"], depth: Float32[np.ndarray, "h w"]) -> Detections:
-        return self._detections(self._session.run(list(_OUTPUTS), {"rgb": rgb[None], "depth": depth[None]}))
-
-    def _detections(self, outputs: list[Any]) -> Detections:
+        outputs = self._session.run(list(_OUTPUTS), {"rgb": rgb[None], "depth": depth[None]})
         scores, visible, amodal, occluded = (np.asarray(each, dtype=np.float32) for each in outputs)
         k = scores.shape[0] if scores.ndim == 1 else -1
         if (

@@ -134,6 +134,7 @@ def list_objects(scene: Scene) -> list[ListedObject]:
             row, col = np.unravel_index(int(inward.argmax()), mask.shape)
             point = [box[1].start + int(col), box[0].start + int(row)]
             corners = [box[1].start, box[0].start, box[1].stop, box[0].stop]
+        area = 0 if o.amodal is None else int(o.amodal.pixels.sum())
         listed.append(
             ListedObject(
                 id=o.id,
@@ -142,12 +143,7 @@ def list_objects(scene: Scene) -> list[ListedObject]:
                 box=corners,
                 score=o.score,
                 occluded=o.occluded,
-                hidden_share=_hidden_share(o.amodal, shown),
+                hidden_share=max(0.0, 1.0 - shown / area) if area else None,
             )
         )
     return listed
-
-
-def _hidden_share(amodal: MaskCrop | None, shown: int) -> float | None:
-    area = 0 if amodal is None else int(amodal.pixels.sum())
-    return max(0.0, 1.0 - shown / area) if area else None
