@@ -64,7 +64,7 @@ def judge(
     fresh = frozenset(each.name for each in read if each.name.startswith("fresh"))
     settings = FitSettings(alpha=ALPHA, geometry_kind=kind or "paper", truth="any", untouched=fresh)
     model = fit_labelled(read, settings).model if kept else None
-    forced = model.pipeline(tau=0.0, fill_missing=True) if model else _fit_pairs(read)
+    forced = replace(model.pipeline(tau=0.0), prior=model.p_unanswered) if model else _fit_pairs(read)
     forced = replace(forced, most_mu=1.0)
     # The classical segmenter's masks come in so many pieces that sums over all graphs take seconds a scene.
     row = decided(source, test, forced, model, compared=masks != "depth")

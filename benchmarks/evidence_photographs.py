@@ -61,7 +61,7 @@ def count_actions(scene: Scene, masks: str, system: System, model: FittedModel) 
         find, pairs = {k: known.find(k) for k in scene.ids}, known.translate(truth).pairs
     geometry = pipeline.measure(seen)
     beliefs = pipeline.combine(geometry, seen.semantic_scores)
-    forced = replace(model.pipeline(tau=0.0, fill_missing=True), most_mu=1.0)
+    forced = replace(model.pipeline(tau=0.0), prior=model.p_unanswered, most_mu=1.0)
     certain = forced.combine(geometry, seen.semantic_scores)
     count: Counter[str] = Counter()
     for obj, target in find.items():

@@ -90,7 +90,7 @@ def decide_all(system: System, view: View, labelled: Labelled) -> Iterator[tuple
     outlook = system.outlook(view)
     model = system.parts.model_for(system.believe(view).semantic)
     assert model is not None
-    forced = replace(model.pipeline(tau=0.0, fill_missing=True), most_mu=1.0)
+    forced = replace(model.pipeline(tau=0.0), prior=model.p_unanswered, most_mu=1.0)
     beliefs = system.believe(view).beliefs
     certain = forced.combine(beliefs.geometry, system.believe(view).semantic)
     failed = [check.name for check in outlook.checks if check.state == "fail"]

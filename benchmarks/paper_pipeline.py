@@ -33,7 +33,8 @@ from cpor.truth import is_wrong, on_chain, right_actions, truth_of
 
 def variants(fit: Path | None) -> dict[str, Pipeline]:
     """Pipelines by name; each but the last two differs from the default in one point."""
-    default = FittedModel.load(bundled_model("embedded")).pipeline(0.0, fill_missing=True)
+    model = FittedModel.load(bundled_model("embedded"))
+    default = replace(model.pipeline(0.0), prior=model.p_unanswered)
     paper = load_model("paper" if fit is None else fit).pipeline(0.0)
 
     def without_unseen(scene: Scene):

@@ -108,8 +108,9 @@ def ask_what_matters(
         decision = decide_all([posterior])[0]
         p_change = _chance_of_change(posterior, decision, open_pairs, rng, settings, decide_all)
         if not open_pairs or p_change <= settings.most_change:
-            stopped = "settled" if open_pairs else "all_asked"
-            return AskingResult(decision, answers, relevant, stopped, p_change)
+            return AskingResult(
+                decision, answers, relevant, "settled" if open_pairs else "all_asked", p_change
+            )
         if settings.most_questions is not None and len(answers) >= settings.most_questions:
             return AskingResult(decision, answers, relevant, "budget", p_change)
         pair = _next_question(posterior, decision, open_pairs)

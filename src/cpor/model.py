@@ -207,15 +207,11 @@ class FittedModel(VersionedModel):
         claimed = "" if self.unproven is None else "the model file claims that "
         return f"Mode {mode}: {claimed}{figures.in_words()}."
 
-    def pipeline(
-        self, tau: float | None = None, *, fill_missing: bool = False, sources: Sequence[Source] = ()
-    ) -> Pipeline:
+    def pipeline(self, tau: float | None = None, *, sources: Sequence[Source] = ()) -> Pipeline:
         """The fitted stages.
 
         Args:
             tau: Act above this score. None: as the mode `cautious` does.
-            fill_missing: Whether a pair without any answer obstructs as often as such pairs did in the
-                labelled scenes, instead of asking. For benchmarks: the promise does not cover that.
             sources: The further sources it was fitted with, where they are not installed under their names.
         """
         measure = measure_with(self.geometry, self.geometry_kind)
@@ -234,7 +230,6 @@ class FittedModel(VersionedModel):
             condition=self.condition,
             rate=self.rate,
             tau=self.tau() if tau is None else tau,
-            prior=self.p_unanswered if fill_missing else None,
             most_mu=MOST_MU if self.most_mu is None else self.most_mu,
         )
 

@@ -97,9 +97,7 @@ class PaperModel(FittedModel):
         """One threshold for every mode."""
         return TAU
 
-    def pipeline(
-        self, tau: float | None = None, *, fill_missing: bool = False, sources: Sequence[Source] = ()
-    ) -> Pipeline:
+    def pipeline(self, tau: float | None = None, *, sources: Sequence[Source] = ()) -> Pipeline:
         """The paper's stages; arguments as for `FittedModel.pipeline`."""
         return Pipeline(
             measure=paper_evidence,

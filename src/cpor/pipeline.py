@@ -221,8 +221,15 @@ class Pipeline:
         require_certificate: bool = False,
     ) -> Decision:
         """The decision."""
-        limits = {"deadline_ms": deadline_ms, "require_certificate": require_certificate, "prior": self.prior}
-        return self.settle(decide(posterior, self.tau, self.method, **limits))
+        decision = decide(
+            posterior,
+            self.tau,
+            self.method,
+            deadline_ms=deadline_ms,
+            require_certificate=require_certificate,
+            prior=self.prior,
+        )
+        return self.settle(decision)
 
     def over_readings(
         self,

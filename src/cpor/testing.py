@@ -38,7 +38,7 @@ def example_frame(shape: tuple[int, int] = SHAPE, with_depth: bool = True) -> Ob
     return Observation(rgb, depth if with_depth else None)
 
 
-def example_scene(with_depth: bool = True) -> Scene:
+def example_scene() -> Scene:
     """`example_frame` with its true masks; the red box is 1, the green one 2, the blue one 3."""
     _, _, visible_ids = _draw(SHAPE)
     objects = []
@@ -46,7 +46,7 @@ def example_scene(with_depth: bool = True) -> Scene:
         mask = np.zeros(SHAPE, np.bool_)
         mask[_place(box, SHAPE)] = True
         objects.append(DetectedObject(k, MaskCrop.from_mask(mask)))
-    return Scene(example_frame(with_depth=with_depth), tuple(objects), visible_ids)
+    return Scene(example_frame(), tuple(objects), visible_ids)
 
 
 def check_segmenter(make: Callable[[], Segmenter]) -> None:

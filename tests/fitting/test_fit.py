@@ -101,9 +101,7 @@ def test_what_is_deployed_is_what_was_tested(report, scenes):
     model = report.model
     pipeline = model.pipeline()
     assert pipeline.tau == model.promise.tau == model.modes["cautious"].tau
-    decisions = {
-        name: pipeline.run(scenes[name], model.targets[name]) for name in model.parts["promise"]
-    }
+    decisions = {name: pipeline.run(scenes[name], model.targets[name]) for name in model.parts["promise"]}
     executed = {name: d for name, d in decisions.items() if not isinstance(d.action, Defer)}
     wrong = [
         is_wrong(d.action, model.targets[name], scenes[name].true_occlusion.pairs)

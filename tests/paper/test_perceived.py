@@ -130,7 +130,7 @@ def test_the_log_says_all_that_the_pipeline_needs(seen, tmp_path):
     cases = read_pair_log(tmp_path / "log.csv.gz")
     table = measure_chain(cases, model, np.random.default_rng(0))
     assert tuple(table.rows) == STEPS and table.n == 3 and table.n_lost == 0
-    pipeline = model.pipeline(0.0, fill_missing=True)
+    pipeline = replace(model.pipeline(0.0), prior=model.p_unanswered)
     assert model.geometry == GeometrySettings()
     right = []
     for case in read_split(perceived.folder):

@@ -10,8 +10,7 @@ from cpor.cli.app import app
 from cpor.errors import SceneFileError
 from cpor.io.images import encode_png
 from cpor.io.scene_folder import write_scene_folder
-from cpor.perception.mask_files import FileMasks
-from cpor.perception.mask_writers import write_bop, write_coco
+from cpor.perception.mask_files import FileMasks, write_bop, write_coco
 from cpor.perception.rle import decode_mask, encode_mask
 from cpor.testing import example_scene
 

@@ -15,11 +15,11 @@ from cpor.semantics.config import Budget, Prices, ScorerConfig
 from cpor.semantics.embedded import EmbeddedScorer
 from cpor.semantics.grounder import Grounder, WordsReply, ground_with
 from cpor.semantics.provider import Completion
+from cpor.semantics.questions import LONGEST_REQUEST, read_words_reply, words_prompt
 from cpor.semantics.replay import record, replay
 from cpor.semantics.scorer import ScorerError
 from cpor.semantics.scorer_registry import make_scorer
 from cpor.semantics.vlm import VlmScorer
-from cpor.semantics.words_question import LONGEST_REQUEST, read_words_reply, words_prompt
 from cpor.system import System
 from cpor.words.grounding import AmbiguousRequest, Found, NotFound
 

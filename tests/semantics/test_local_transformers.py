@@ -43,8 +43,8 @@ def test_yes_and_no_come_from_the_logits(tiny, evidence):
     # The same, by hand, from the model's own logits.
     loaded = scorer.provider._loaded
     from cpor.semantics.badges import draw_marks
-    from cpor.semantics.prompt import SYSTEM, pair_prompt
     from cpor.semantics.provider import Question
+    from cpor.semantics.questions import SYSTEM, pair_prompt
 
     picture, marks = draw_marks(scene)
     question = Question(picture, pair_prompt(scene, marks.number, BlockedBy(1, 2)), SYSTEM, wants_yes_no=True)

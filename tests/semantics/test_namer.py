@@ -8,8 +8,8 @@ from support.vlm_servers import OpenAIHandler, Plan, VlmServer
 
 from cpor.semantics.badges import draw_marks
 from cpor.semantics.config import Budget, ScorerConfig
+from cpor.semantics.questions import read_names_reply
 from cpor.semantics.scorer_registry import make_scorer
-from cpor.semantics.words_question import read_names_reply
 from cpor.system import System
 
 

@@ -67,7 +67,7 @@ def perceive(
 
         check_recording(rerun)
     with waiting("Looking for the objects"):
-        from cpor.perception.mask_writers import write_bop, write_coco
+        from cpor.perception.mask_files import write_bop, write_coco
         from cpor.perception.segmenter import list_objects
         from cpor.system import System
         from cpor.viz.overlay import Marks, draw_scene

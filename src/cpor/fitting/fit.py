@@ -6,7 +6,7 @@ fusion, selection (conditioning on the chain, success rates, the taus to test), 
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -49,7 +49,6 @@ class FitSettings:
         seed: Random seed for the split and the targets.
         condition: Whether to fit the stage that conditions on the target's chain. It sharpens relations,
             but on 550 simulated scenes it cost right actions (0.78 instead of 0.88), so it is left out.
-        geometry: Settings of the geometric evidence.
         geometry_kind: Geometric evidence by the paper's formula, by our network, or by both joined.
         truth: Which true relations to learn: what hides (as UNOBench labels), what stands in the way of
             lifting, or either, which is what an arm cares for.
@@ -66,7 +65,6 @@ class FitSettings:
     delta: float = 0.1
     seed: int = 0
     condition: bool = False
-    geometry: GeometrySettings = field(default_factory=GeometrySettings)
     geometry_kind: GeometryKind = "paper"
     truth: TruthKind = "occlusion"
     sources: tuple[Source, ...] = ()
@@ -84,7 +82,7 @@ class FitSettings:
 
     def raw_stages(self) -> Pipeline:
         """The stages before anything is fitted."""
-        measure = measure_with(self.geometry, self.geometry_kind)
+        measure = measure_with(GeometrySettings(), self.geometry_kind)
         return Pipeline(WithNearness(measure) if self.coverage else measure, sources=self.sources)
 
 
@@ -171,7 +169,7 @@ def fit_labelled(
         scorer=_scorer(labelled),
         truth=settings.truth,
         tested_with=tested_with,
-        geometry=settings.geometry,
+        geometry=GeometrySettings(),
         geometry_kind=settings.geometry_kind,
         geometry_weights=weights,
         calibration=fitted.calibrate,

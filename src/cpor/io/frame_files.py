@@ -102,7 +102,8 @@ def read_input(
             raise InvalidSettingError(f"{picture} is one frame; --frame is for a folder of frames")
         # In folders named after what they hold, the camera is spoken of one above.
         home = picture.parent if frames.role_of(picture.parent.name)[1] else picture.parent.parent
-        known = known_camera(home, _name_of(picture)) if camera is None else KnownCamera(camera)
+        name = frames.role_of(picture.stem)[1]
+        known = known_camera(home, name) if camera is None else KnownCamera(camera)
         seen, notes = read_frame(picture, depth, known, depth_unit_m)
         return Scene(seen), notes
     if depth is not None or camera is not None:
@@ -257,10 +258,6 @@ def _guess_unit(depth: np.ndarray) -> tuple[float, float, str]:
         guess.probability,
         f"The unit of depth was not given. Judging by its values, {unit}{sure}.",
     )
-
-
-def _name_of(path: Path) -> str:
-    return frames.role_of(path.stem)[1]
 
 
 def _say_inside(folder: Path) -> str:

@@ -89,11 +89,8 @@ def _do_in_processes(
                     yield running.pop(future), result
         # One death breaks the pool; which item it was shows when each has a worker to itself.
         for future, item in running.items():
-            yield item, future.result() if _succeeded(future) else _do_alone(work, item)
-
-
-def _succeeded(future: Future[Any]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None
+            succeeded = future.done() and not future.cancelled() and future.exception() is None
+            yield item, future.result() if succeeded else _do_alone(work, item)
 
 
 def _executor(workers: int) -> ProcessPoolExecutor:

@@ -104,7 +104,9 @@ def read_scene_folder(folder: str | Path, depth_unit_m: float | None = None) -> 
         semantic_scores=make_scores(files.read_json(path, files.ScoresFile), path, ids)
         if (path := there.get("scores.json"))
         else None,
-        sources=_read_sources(path) if (path := there.get("sources.json")) else None,
+        sources=Sources(**files.read_json(path, files.SourcesFile).model_dump())
+        if (path := there.get("sources.json"))
+        else None,
         **truths,
     )
 
@@ -250,10 +252,6 @@ def make_scores(file: files.ScoresFile, path: Path | str, ids: set[int]) -> Sema
             raise SceneFileError(f"{path}: {pair} has two scores, {scores[pair]} and {r.score}; keep one")
         scores[pair] = r.score
     return SemanticScores(scores, file.scorer)
-
-
-def _read_sources(path: Path) -> Sources:
-    return Sources(**files.read_json(path, files.SourcesFile).model_dump())
 
 
 def _check_pair(path: Path | str, entry: files.RelationEntry, known: set[int]) -> None:

@@ -4,8 +4,6 @@ It sees no colour and has learnt nothing. The hidden part is guessed: the convex
 something nearer lies on it.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from PIL import Image, ImageDraw
@@ -17,84 +15,77 @@ from cpor.perception.mask_selection import drop_crumbs
 from cpor.perception.support_plane import fit_support_plane
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
 
+LEAST_HEIGHT_M = 0.008
+"""What stands out less is table, up to a distance of 1 m; farther away the bound grows with the square of the
+distance, as the error of depth does. [m]"""
 
-@dataclass(frozen=True, slots=True)
+STEP_M = 0.008
+"""Neighbouring pixels that differ more belong to different objects; grows likewise. [m]"""
+
+CREASE = 0.0018
+"""Valleys sharper than this, in metres over the square of a pixel at work size, cut too. [m]"""
+
+LEAST_AREA = 4e-4
+"""Smaller objects are dropped, as a share of the image."""
+
+WORK_WIDTH = 320
+"""Depth is brought to about this width before it is cut. [px]"""
+
+
 class DepthSegmenter:
-    """Cuts depth into objects.
-
-    Attributes:
-        least_height_m: What stands out less is table, up to a distance of 1 m; farther away the bound
-            grows with the square of the distance, as the error of depth does. [m]
-        step_m: Neighbouring pixels that differ more belong to different objects; grows likewise. [m]
-        crease: Valleys sharper than this, in metres over the square of a pixel at work size, cut too. [m]
-        least_area: Smaller objects are dropped, as a share of the image.
-        work_width: Depth is brought to about this width before it is cut. [px]
-        seed: Random seed of the plane's trials; the same frame gives the same answer.
-    """
-
-    least_height_m: float = 0.008
-    step_m: float = 0.008
-    crease: float = 0.0018
-    least_area: float = 4e-4
-    work_width: int = 320
-    seed: int = 0
+    """Cuts depth into objects; the same frame gives the same answer."""
 
     def segment(self, observation: Observation) -> Scene:
         """The objects of a frame, the largest first; ids from 1."""
         if observation.depth is None:
             raise InvalidSceneError("the depth segmenter needs depth; use another segmenter for this frame")
-        stride = max(1, round(observation.shape[1] / self.work_width))
-        depth = _shrink(observation.depth, stride)
-        labels = self._label(depth)
+        stride = max(1, round(observation.shape[1] / WORK_WIDTH))
+        # Readings from the middle of their squares; the border that does not fill one is cut.
+        rows, cols = (side // stride for side in observation.shape)
+        middle = stride // 2
+        depth = np.ascontiguousarray(observation.depth[middle::stride, middle::stride][:rows, :cols])
+        labels = _label(depth)
         labels = np.kron(labels, np.ones((stride, stride), dtype=np.int32))
         rows, cols = observation.shape
         grown = np.zeros((rows, cols), dtype=np.int32)
         grown[: labels.shape[0], : labels.shape[1]] = labels[:rows, :cols]
         return _scene(observation, grown, depth, labels[::stride, ::stride])
 
-    def _label(self, depth: Float32[np.ndarray, "h w"]) -> Int32[np.ndarray, "h w"]:
-        """Numbers of objects, the largest first, 0 for none."""
-        empty = np.zeros(depth.shape, dtype=np.int32)
-        plane = fit_support_plane(depth, np.random.default_rng(self.seed))
-        if plane is None:
-            return empty
-        z = ndimage.median_filter(fill_holes(depth), size=3)
-        height = np.clip(plane.depth(depth.shape) - z, -1.0, 1.0)
-        stands = (height > self.least_height_m * np.maximum(1.0, z) ** 2) & np.isfinite(depth)
-        cut = self._cuts(z, height)
-        cores, count = ndimage.label(ndimage.binary_erosion(stands & ~cut))
-        if count == 0:
-            return empty
-        least = max(6.0, self.least_area * depth.size)
-        sizes = np.bincount(cores.reshape(-1))
-        kept = sizes >= 0.4 * least  # an eroded core is smaller than its object
-        kept[0] = False
-        kept &= ~_frames(cores, count)
-        number = np.zeros(count + 1, dtype=np.int32)
-        by_size = [k for k in np.argsort(-sizes, kind="stable") if kept[k]]
-        number[by_size] = np.arange(1, len(by_size) + 1)
-        return _grow(number[cores], stands, least)
 
-    def _cuts(
-        self, z: Float32[np.ndarray, "h w"], height: Float32[np.ndarray, "h w"]
-    ) -> Bool[np.ndarray, "h w"]:
-        """Where one object ends: a step of depth, or a valley between two."""
-        allowed = self.step_m * np.maximum(1.0, z) ** 2
-        cut = np.zeros(z.shape, dtype=bool)
-        for axis in (0, 1):
-            step = np.abs(np.diff(z, axis=axis)) > np.delete(allowed, -1, axis=axis)
-            ahead = np.insert(step, step.shape[axis], False, axis=axis)
-            behind = np.insert(step, 0, False, axis=axis)
-            cut |= ahead | behind
-        valley = ndimage.gaussian_laplace(height, sigma=1.5)
-        return np.asarray(cut | (valley > self.crease))
+def _label(depth: Float32[np.ndarray, "h w"]) -> Int32[np.ndarray, "h w"]:
+    """Numbers of objects, the largest first, 0 for none."""
+    empty = np.zeros(depth.shape, dtype=np.int32)
+    plane = fit_support_plane(depth, np.random.default_rng(0))
+    if plane is None:
+        return empty
+    z = ndimage.median_filter(fill_holes(depth), size=3)
+    height = np.clip(plane.depth(depth.shape) - z, -1.0, 1.0)
+    stands = (height > LEAST_HEIGHT_M * np.maximum(1.0, z) ** 2) & np.isfinite(depth)
+    cores, count = ndimage.label(ndimage.binary_erosion(stands & ~_cuts(z, height)))
+    if count == 0:
+        return empty
+    least = max(6.0, LEAST_AREA * depth.size)
+    sizes = np.bincount(cores.reshape(-1))
+    kept = sizes >= 0.4 * least  # an eroded core is smaller than its object
+    kept[0] = False
+    kept &= ~_frames(cores, count)
+    number = np.zeros(count + 1, dtype=np.int32)
+    by_size = [k for k in np.argsort(-sizes, kind="stable") if kept[k]]
+    number[by_size] = np.arange(1, len(by_size) + 1)
+    return _grow(number[cores], stands, least)
 
 
-def _shrink(depth: Float32[np.ndarray, "h w"], stride: int) -> Float32[np.ndarray, "h w"]:
-    """Every stride-th reading, from the middle of its square; the border that does not fill one is cut."""
-    rows, cols = depth.shape[0] // stride, depth.shape[1] // stride
-    middle = stride // 2
-    return np.ascontiguousarray(depth[middle::stride, middle::stride][:rows, :cols])
+def _cuts(z: Float32[np.ndarray, "h w"], height: Float32[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """Where one object ends: a step of depth, or a valley between two."""
+    allowed = STEP_M * np.maximum(1.0, z) ** 2
+    cut = np.zeros(z.shape, dtype=bool)
+    for axis in (0, 1):
+        step = np.abs(np.diff(z, axis=axis)) > np.delete(allowed, -1, axis=axis)
+        ahead = np.insert(step, step.shape[axis], False, axis=axis)
+        behind = np.insert(step, 0, False, axis=axis)
+        cut |= ahead | behind
+    valley = ndimage.gaussian_laplace(height, sigma=1.5)
+    return np.asarray(cut | (valley > CREASE))
 
 
 def fill_holes(depth: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:

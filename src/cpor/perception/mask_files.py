@@ -14,6 +14,9 @@ whole objects. Other files are JSON as COCO has it (a list of results, or `image
 
 Where no amodal mask is given, the hidden part is not known. A pixel that several visible masks claim goes to
 the one with the best score, the smallest among equals.
+
+`write_coco` and `write_bop` write masks for other programs. The label image that others want is
+`instances.png` of a scene folder.
 """
 
 import json
@@ -27,8 +30,8 @@ from jaxtyping import Bool
 
 from cpor.errors import InvalidSceneError, SceneFileError, list_labels
 from cpor.io import images
-from cpor.io.whole_files import read_bytes, read_text
-from cpor.perception.rle import decode_mask
+from cpor.io.whole_files import read_bytes, read_text, write_bytes, write_text
+from cpor.perception.rle import decode_mask, encode_mask
 from cpor.scene import MAX_OBJECT_ID, DetectedObject, MaskCrop, Observation, Scene
 
 MOST_VALUES = 2**31
@@ -308,3 +311,55 @@ def _number(value: object, where: str) -> float | None:
 def _score(value: float | None) -> float | None:
     """In [0, 1]: SAM predicts an IoU, which may come out a little above 1."""
     return None if value is None or not np.isfinite(value) else float(min(1.0, max(0.0, value)))
+
+
+def write_coco(scene: Scene, path: str | Path) -> None:
+    """Write one COCO file: `segmentation` is what shows, `amodal_mask` the whole object where it is known."""
+    ids = _written_ids(scene)
+    height, width = ids.shape
+    names = sorted({o.name or "object" for o in scene.objects})
+    annotations = []
+    for o in scene.objects:
+        mask = ids == o.id
+        entry: dict[str, Any] = {"id": o.id, "image_id": 1, "iscrowd": 0, "area": int(mask.sum())}
+        entry |= {"category_id": names.index(o.name or "object") + 1, "segmentation": encode_mask(mask)}
+        rows, cols = np.nonzero(mask.any(axis=1))[0], np.nonzero(mask.any(axis=0))[0]
+        if not len(rows):
+            continue  # COCO has no object that shows nowhere
+        corner = int(cols[0]), int(rows[0])
+        entry["bbox"] = [*corner, int(cols[-1]) + 1 - corner[0], int(rows[-1]) + 1 - corner[1]]
+        if o.amodal is not None:
+            entry["amodal_mask"] = encode_mask(o.amodal.to_mask(ids.shape))
+        if o.score is not None:
+            entry["score"] = o.score
+        if o.occluded is not None:
+            entry["occluded"] = o.occluded
+        annotations.append(entry)
+    picture = {"id": 1, "width": width, "height": height, "file_name": "rgb.png"}
+    categories = [{"id": k, "name": name} for k, name in enumerate(names, 1)]
+    content = {"images": [picture], "annotations": annotations, "categories": categories}
+    write_text(Path(path), json.dumps(content, allow_nan=False) + "\n")
+
+
+def write_bop(scene: Scene, folder: str | Path, image_id: int = 0) -> None:
+    """Write masks as BOP has them: `mask_visib/` and, where the whole object is known, `mask/`.
+
+    Objects are numbered from 0 by ascending id.
+    """
+    ids = _written_ids(scene)
+    for name in ("mask_visib", "mask"):
+        (Path(folder) / name).mkdir(parents=True, exist_ok=True)
+    for k, o in enumerate(scene.objects):
+        file = f"{image_id:06d}_{k:06d}.png"
+        write_bytes(
+            Path(folder) / "mask_visib" / file, images.encode_png((ids == o.id).astype(np.uint8) * 255)
+        )
+        if o.amodal is not None:
+            whole = o.amodal.to_mask(ids.shape).astype(np.uint8) * 255
+            write_bytes(Path(folder) / "mask" / file, images.encode_png(whole))
+
+
+def _written_ids(scene: Scene) -> np.ndarray:
+    if scene.visible_ids is None:
+        raise InvalidSceneError("the scene has no masks to write; segment it first")
+    return scene.visible_ids

@@ -76,7 +76,8 @@ def place_badges(scene: Scene, number: Mapping[int, int], scale: float = 1.0) ->
         scale: Size of the picture relative to the scene's image.
     """
     height, width = scene.observation.shape
-    radius = _radius(height, width, scale) / scale
+    # In pixels of the picture: a number of two digits stays readable after a model's own resizing.
+    radius = max(10.0, 0.022 * min(height, width) * scale) / scale
     visible_ids = _points_as_masks(scene) if scene.visible_ids is None else scene.visible_ids
     step = max(1, min(height, width) // _GRID)
     ids = visible_ids[::step, ::step]
@@ -120,11 +121,6 @@ def _points_as_masks(scene: Scene) -> Int32[np.ndarray, "h w"]:
     for label, (x, y) in scene.points.items():
         visible_ids[min(max(round(y), 0), height - 1), min(max(round(x), 0), width - 1)] = label
     return visible_ids
-
-
-def _radius(height: int, width: int, scale: float) -> float:
-    """Radius in pixels of the picture: a number of two digits stays readable after a model's own resizing."""
-    return max(10.0, 0.022 * min(height, width) * scale)
 
 
 def _disc(radius: float) -> Float[np.ndarray, "k k"]:

@@ -102,14 +102,18 @@ def ground_with(
     said = words if words is not None else scene.request
     by_words = target is None and point is None and said is not None
     # A number needs no model; and badges may carry other numbers than objects do.
-    if not (by_words and isinstance(asked, Grounder) and scene.objects) or _gives_number(said or ""):
+    if (
+        not (by_words and isinstance(asked, Grounder) and scene.objects)
+        or parse_request(said or "", frozenset()).number is not None
+    ):
         return _as_we_read(scene, said or "", ground(scene, target, point, words, before))
     reply = asked.which_object(scene, said or "")
     if reply is None:
         return _as_we_read(scene, said or "", ground(scene, target, point, words, before))
     if reply.fit is None:
         return _without_answer(scene, said or "", reply, before)
-    return ToldRequest(_weigh_reply(scene, said or "", reply.fit, reply.grounder), (_say_answered(reply),))
+    note = f"{reply.grounder} was asked which object is meant.{_say_spent(reply)}"
+    return ToldRequest(_weigh_reply(scene, said or "", reply.fit, reply.grounder), (note,))
 
 
 def _as_we_read(scene: Scene, words: str, meant: Grounding) -> ToldRequest:
@@ -129,10 +133,6 @@ def _as_we_read(scene: Scene, words: str, meant: Grounding) -> ToldRequest:
         )
         notes.append(said["read"].format(words=words, obj=obj, p=meant.p, second=second))
     return ToldRequest(meant, tuple(notes))
-
-
-def _gives_number(words: str) -> bool:
-    return parse_request(words, frozenset()).number is not None
 
 
 def _weigh_reply(scene: Scene, words: str, fit: Mapping[int, float], who: str) -> Grounding:
@@ -159,10 +159,6 @@ def _without_answer(scene: Scene, words: str, reply: WordsReply, before: Exchang
     ours = _as_we_read(scene, words, ground_words(scene, words, before))
     told = "Colours, shapes and names did." if isinstance(ours.meant, Found) else "So you are asked."
     return ToldRequest(ours.meant, (f"{no_answer}. {told}{_say_spent(reply)}", *ours.notes))
-
-
-def _say_answered(reply: WordsReply) -> str:
-    return f"{reply.grounder} was asked which object is meant.{_say_spent(reply)}"
 
 
 def _say_spent(reply: WordsReply) -> str:

@@ -75,14 +75,13 @@ class NumberedMarks:
         if isinstance(answer, int):
             return self._ids.get(answer)
         if isinstance(answer, list) and len(answer) == 2 and all(_is_number(v) for v in answer):
-            return match_point(self.scene, self._to_pixels(float(answer[0]), float(answer[1])))
+            (first, second), (height, width) = answer, self.scene.observation.shape
+            if self.points == "thousandths":
+                place = PixelPoint(second * width / 1000.0, first * height / 1000.0)
+            else:
+                place = PixelPoint(first / self.scale, second / self.scale)
+            return match_point(self.scene, place)
         return None
-
-    def _to_pixels(self, first: float, second: float) -> PixelPoint:
-        height, width = self.scene.observation.shape
-        if self.points == "thousandths":
-            return PixelPoint(second * width / 1000.0, first * height / 1000.0)
-        return PixelPoint(first / self.scale, second / self.scale)
 
 
 def number_objects(scene: Scene) -> dict[int, int]:

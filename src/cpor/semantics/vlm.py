@@ -10,21 +10,24 @@ from cpor.semantics.calls import PatientCaller
 from cpor.semantics.config import ScorerConfig
 from cpor.semantics.grounder import WordsReply
 from cpor.semantics.matching import NumberedMarks
-from cpor.semantics.prompt import RELATIONS_SCHEMA, SYSTEM, pair_prompt, scene_prompt
 from cpor.semantics.provider import NO_LOGPROBS, Completion, EncodedPicture, Provider, Question
-from cpor.semantics.reply_parser import p_yes, read_relations
-from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
-from cpor.semantics.words_question import (
+from cpor.semantics.questions import (
     NAMES_SCHEMA,
     NAMES_SYSTEM,
+    RELATIONS_SCHEMA,
+    SYSTEM,
     WORDS_SCHEMA,
     WORDS_SYSTEM,
     names_prompt,
+    pair_prompt,
     read_names_reply,
     read_words_reply,
+    scene_prompt,
     why_not_asked,
     words_prompt,
 )
+from cpor.semantics.reply_parser import p_yes, read_relations
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
 
 REFUSED = "the model refused to answer"
 T = TypeVar("T")
