@@ -200,6 +200,11 @@ DEFAULTS = {
     "BeliefBand": {"kind": "belief-band", "version": 1},
     "CandidateCoverage": {"kind": "candidate-coverage", "version": 1},
     "GatedFusion": {"kind": "gated-fusion", "version": 2},
+    # The digest does cover these: a file without them means what it says under the same defaults only.
+    "GeometrySettings": {
+        "rho": 8, "sigma_z": 0.06, "kappa_o": 30.0, "kappa_c": 1.2, "kappa_z": 2.0, "o_star": 0.1,
+        "c_star": 0.15, "b_cv": -0.3, "min_readings": 0.5,
+    },
     "IsotonicCalibrator": {"kind": "isotonic", "version": 1},
     "IsotonicRate": {"method": "isotonic"},
     "LogisticCalibrator": {

@@ -143,6 +143,8 @@ class ObstructionPosterior:
         self, answers: Iterable[tuple[tuple[Label, Label], float | None]]
     ) -> "ObstructionPosterior":
         """The same scene with other probabilities for some `(blocked, blocker)`; None is no answer."""
+        if not (answers := tuple(answers)):
+            return self
         p = self.p_obstructs.copy()
         for (blocked, blocker), value in answers:
             if blocked == blocker or (value is not None and not 0.0 <= value <= 1.0):

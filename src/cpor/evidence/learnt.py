@@ -20,7 +20,7 @@ from cpor.errors import InputFileError, MissingExtraError, one_of
 from cpor.evidence.geometry import GeometricEvidence, GeometrySettings, PairState, geometric_evidence
 from cpor.evidence.pair_crops import Pair, geometry_crops, near_pairs, unordered
 from cpor.evidence.shadows import FILLING, fill_shadows
-from cpor.perception.network_file import PACKAGED, Session, open_network, read_network
+from cpor.perception.network_file import PACKAGED, HoldsNetwork, Session, open_network, read_network
 from cpor.scene import Scene
 
 PAPER_SHARE = 0.1
@@ -109,7 +109,7 @@ def parse_geometry(name: str) -> GeometryKind:
 
 
 @dataclass(frozen=True)
-class LearntGeometry:
+class LearntGeometry(HoldsNetwork):
     """Geometric evidence of a scene by the network; called as `geometric_evidence` is.
 
     The network is read when first used. It takes `crops` (n, 6, 96, 96) uint8 as `geometry_crops` cuts them
@@ -197,11 +197,6 @@ class LearntGeometry:
     @cached_property
     def _session(self) -> Session:
         return open_network(self.path, ("crops",), ("logit",))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the open network, so that worker processes can have a copy."""
-        kept = ("path", "kind", "joined", "settings")
-        return {name: self.__dict__[name] for name in kept}
 
 
 def run_pairs(session: Session, path: Path, pairs: Sequence[Pair], cut: Any) -> Float[np.ndarray, "n 2 3"]:

@@ -17,7 +17,7 @@ from cpor.errors import FittingError
 from cpor.fitting.fit import FitSettings, mode_figures, reference_of, setup_of, tested_with_of
 from cpor.fitting.forced import ForcedDecision, fit_rate, force, outcomes
 from cpor.fitting.labelled import LabelledScene, group_copies
-from cpor.fitting.moved_stages import choose_weight, folds_of, move, pairs_of
+from cpor.fitting.moved_stages import candidates, choose_weight, folds_of, move
 from cpor.learn.bootstrap import Interval, PairedComparison, bootstrap_mean, compare_paired
 from cpor.learn.control import control_risk, least_supported
 from cpor.learn.reliability import ece
@@ -210,7 +210,6 @@ def _figures(
     image: np.ndarray,
     seed: int,
 ) -> LabFigures:
-    pairs = [pairs_of(each.believed_by(pipeline)) for each in held]
-    p, label = np.concatenate([p for p, _ in pairs]), np.concatenate([y for _, y in pairs])
+    p, label = candidates(pipeline, held)
     interval = bootstrap_mean(right, image, np.random.default_rng(seed))
     return LabFigures(float(right.mean()), interval, float(nll(p, label)), float(ece(p, label)))

@@ -1,10 +1,11 @@
 """Labelled scenes as fitting sees them, and their split into disjoint parts."""
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from cpor.errors import FittingError, InvalidSceneError, list_labels
 from cpor.evidence import UnseenEvidence
@@ -160,18 +161,72 @@ def is_obstructed_unseen(ids: Sequence[int], truth: Set[BlockedBy]) -> Bool[np.n
     return np.array([label in blocked for label in ids], np.bool_)
 
 
-ValuesOf = Callable[[LabelledScene], Shaped[np.ndarray, "n n"]]
-"""An (n, n) array of a scene."""
+class PairColumns(NamedTuple):
+    """All ordered pairs of some scenes, one after another. Shape (pairs,) each.
+
+    Attributes:
+        image: The picture each pair belongs to.
+        label: Whether the relation is true.
+        known: Whether the labels say so.
+        fused: One probability a pair.
+        score, p, gate: What each source says, by its name: raw score, probability, and reliability.
+        n_asked: Pairs of its scene that each source was asked about.
+    """
+
+    image: Shaped[np.ndarray, " pairs"]
+    label: Bool[np.ndarray, " pairs"]
+    known: Bool[np.ndarray, " pairs"]
+    fused: Float[np.ndarray, " pairs"]
+    score: Mapping[str, Float[np.ndarray, " pairs"]]
+    p: Mapping[str, Float[np.ndarray, " pairs"]]
+    gate: Mapping[str, Float[np.ndarray, " pairs"]]
+    n_asked: Mapping[str, Float[np.ndarray, " pairs"]]
+
+    @property
+    def sourced(self) -> Bool[np.ndarray, " pairs"]:
+        """Whether any source has a probability."""
+        return np.asarray(~np.all([np.isnan(each) for each in self.p.values()], axis=0))
+
+    def where(self, chosen: Bool[np.ndarray, " pairs"]) -> "PairColumns":
+        """The chosen pairs alone."""
+
+        def pick(column: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {name: each[chosen] for name, each in column.items()}
+
+        return PairColumns(
+            self.image[chosen],
+            self.label[chosen],
+            self.known[chosen],
+            self.fused[chosen],
+            pick(self.score),
+            pick(self.p),
+            pick(self.gate),
+            pick(self.n_asked),
+        )
 
 
-def gather(part: Sequence[LabelledScene], value: ValuesOf, where: ValuesOf) -> Shaped[np.ndarray, " pairs"]:
-    """The values of all chosen pairs of all scenes, one after another. Shape (pairs,)."""
-    return np.concatenate([value(each)[where(each)] for each in part])
+def pair_columns(part: Sequence[LabelledScene]) -> PairColumns:
+    """The pairs of some scenes, as they are believed now."""
+    beliefs = [each.beliefs for each in part]
+    names = list(beliefs[0].scores)
+
+    def joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
+        return np.concatenate([each.ravel() for each in arrays])
+
+    return PairColumns(
+        joined(np.full(each.label.size, each.image) for each in part),
+        joined(each.label for each in part),
+        joined(each.known for each in part),
+        joined(each.p_fused for each in beliefs),
+        {name: joined(each.scores[name].score for each in beliefs) for name in names},
+        {name: joined(each.p[name] for each in beliefs) for name in names},
+        {name: joined(each.scores[name].reliability for each in beliefs) for name in names},
+        {name: joined(_counted(each.scores[name].asked) for each in beliefs) for name in names},
+    )
 
 
-def images(part: Sequence[LabelledScene], where: ValuesOf) -> Shaped[np.ndarray, " pairs"]:
-    """The picture each chosen pair belongs to. Shape (pairs,)."""
-    return np.concatenate([np.full(int(where(each).sum()), each.image) for each in part])
+def _counted(asked: Bool[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+    return np.full(asked.shape, float(asked.sum()))
 
 
 def split(

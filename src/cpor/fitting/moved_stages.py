@@ -6,7 +6,7 @@ The weight is chosen by cross-validation over images; infinity, the prior model 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import minimize
 
-from cpor.evidence.source import GEOMETRY, PairScores
-from cpor.fitting.labelled import LabelledScene
+from cpor.evidence.source import GEOMETRY
+from cpor.fitting.labelled import LabelledScene, PairColumns, pair_columns
 from cpor.learn.cross_validation import N_FOLDS, fold_of
 from cpor.learn.gated import GatedFusion
 from cpor.learn.logistic import Calibrator, LogisticCalibrator
@@ -34,14 +34,12 @@ def choose_weight(prior: FittedModel, part: Sequence[LabelledScene]) -> float:
     folds = folds_of(part)
     loss = []
     for weight in WEIGHTS:
-        p, label = [], []
+        found = []
         for k, rest in enumerate(folds):
             pipeline = move(prior.pipeline(), [e for j, f in enumerate(folds) if j != k for e in f], weight)
-            for each in rest:
-                some_p, some_label = pairs_of(each.believed_by(pipeline))
-                p.append(some_p)
-                label.append(some_label)
-        loss.append(nll(np.concatenate(p), np.concatenate(label)))
+            found.append(candidates(pipeline, rest))
+        p, label = (np.concatenate(each) for each in zip(*found, strict=True))
+        loss.append(nll(p, label))
     # Of equals the larger one, as the nearer to what was tested before.
     return max(w for w, value in zip(WEIGHTS, loss, strict=True) if value <= min(loss) + 1e-9)
 
@@ -51,36 +49,20 @@ def move(start: Pipeline, part: Sequence[LabelledScene], weight: float) -> Pipel
     if math.isinf(weight):
         return start
     pull = weight / len({each.image for each in part})
-    label = np.concatenate([each.label.ravel() for each in part])
-    known = np.concatenate([each.known.ravel() for each in part])
-    calibrate = {
-        name: _move_calibrator(name, stage, [each.beliefs.scores[name] for each in part], label, known, pull)
-        for name, stage in start.calibrate.items()
-    }
+    pairs = pair_columns(part)
+    pairs = pairs.where(pairs.known)
+    calibrate = {name: _move_calibrator(name, stage, pairs, pull) for name, stage in start.calibrate.items()}
     moved = replace(start, calibrate=calibrate)
     if not isinstance(moved.fuse, GatedFusion):
         return moved
-    later = [each.believed_by(moved).beliefs for each in part]
-    p = {name: np.concatenate([each.p[name].ravel() for each in later]) for name in later[0].p}
-    gate = {name: np.concatenate([e.scores[name].reliability.ravel() for e in later]) for name in p}
-    there = known & ~np.all([np.isnan(each) for each in p.values()], axis=0)
-    p, gate = ({name: each[there] for name, each in values.items()} for values in (p, gate))
-    return replace(moved, fuse=_move_fusion(moved.fuse, p, gate, label[there], pull))
+    later = pair_columns([each.believed_by(moved) for each in part])
+    return replace(moved, fuse=_move_fusion(moved.fuse, later.where(later.known & later.sourced), pull))
 
 
-def _move_calibrator(
-    name: str,
-    stage: Calibrator,
-    given: Sequence[PairScores],
-    label: Bool[np.ndarray, " n"],
-    known: Bool[np.ndarray, " n"],
-    pull: float,
-) -> Calibrator:
-    """The calibrator of one source, moved; `given` are its scores of each scene."""
-    score = np.concatenate([each.score.ravel() for each in given])
-    count = np.concatenate([np.full(each.asked.size, float(each.asked.sum())) for each in given])
-    there = known & ~np.isnan(score)
-    if not isinstance(stage, LogisticCalibrator) or not there.any():
+def _move_calibrator(name: str, stage: Calibrator, pairs: PairColumns, pull: float) -> Calibrator:
+    """The calibrator of one source, moved."""
+    pairs = pairs.where(~np.isnan(pairs.score[name]))
+    if not isinstance(stage, LogisticCalibrator) or not pairs.label.size:
         return stage
     plain = stage.sees == "score"  # then the slope itself moves, else its logarithm
     start = np.array([stage.slope, stage.bias] if plain else stage.theta)
@@ -97,20 +79,14 @@ def _move_calibrator(
         return stage.model_copy(update={"theta": numbers})
 
     def predict(theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
-        return np.asarray(with_numbers(theta).apply(score[there], n_candidates=count[there]))
+        return np.asarray(with_numbers(theta).apply(pairs.score[name], n_candidates=pairs.n_asked[name]))
 
-    return with_numbers(_moved_numbers(predict, start, bounds, label[there], pull))
+    return with_numbers(_moved_numbers(predict, start, bounds, pairs.label, pull))
 
 
-def _move_fusion(
-    stage: GatedFusion,
-    p: Mapping[str, Float[np.ndarray, " n"]],
-    gate: Mapping[str, Float[np.ndarray, " n"]],
-    label: Bool[np.ndarray, " n"],
-    pull: float,
-) -> GatedFusion:
+def _move_fusion(stage: GatedFusion, pairs: PairColumns, pull: float) -> GatedFusion:
     """The fusion, moved."""
-    if not label.size:
+    if not pairs.label.size:
         return stage
     names = list(stage.beta)
 
@@ -119,12 +95,12 @@ def _move_fusion(
         return stage.model_copy(update={"gamma": gamma, "beta": dict(zip(names, beta, strict=True))})
 
     def predict(theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
-        return with_numbers(theta).apply(p, gate)
+        return with_numbers(theta).apply(pairs.p, pairs.gate)
 
     most = [weight if name == GEOMETRY else None for name, weight in stage.beta.items()]
     bounds: list[Bounds] = [(None, None), *((0.0, each) for each in most)]
     start = np.array([stage.gamma, *stage.beta.values()])
-    return with_numbers(_moved_numbers(predict, start, bounds, label, pull))
+    return with_numbers(_moved_numbers(predict, start, bounds, pairs.label, pull))
 
 
 def _moved_numbers(
@@ -144,11 +120,13 @@ def _moved_numbers(
     return np.asarray(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x)
 
 
-def pairs_of(each: LabelledScene) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+def candidates(
+    stages: Pipeline, part: Sequence[LabelledScene]
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
     """Fused probabilities of candidate pairs that labels are about, and whether each obstructs."""
-    p = each.beliefs.p_fused
-    there = each.known & ~np.isnan(p) & (p > 0.0)
-    return p[there], each.label[there]
+    pairs = pair_columns([each.believed_by(stages) for each in part])
+    pairs = pairs.where(pairs.known & (pairs.fused > 0.0))
+    return pairs.fused, pairs.label
 
 
 def folds_of(part: Sequence[LabelledScene]) -> list[list[LabelledScene]]:

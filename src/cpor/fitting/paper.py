@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from cpor.errors import FittingError
-from cpor.evidence.source import GEOMETRY, SEMANTIC
-from cpor.fitting.labelled import LabelledScene, gather, group_copies, images
+from cpor.evidence.source import SEMANTIC
+from cpor.fitting.labelled import LabelledScene, group_copies, pair_columns
 from cpor.learn.cross_validation import N_FOLDS
 from cpor.learn.gated import GatedFusion
 from cpor.learn.logistic import LogisticCalibrator
@@ -37,18 +37,16 @@ def fit_paper(scenes: Iterable[tuple[str, Scene]], truth: TruthKind = "occlusion
     chosen = set(np.random.default_rng(seed).permutation(pictures)[: len(pictures) // 2].tolist())
     first, second = ([each for each in read if (each.image in chosen) is side] for side in (True, False))
 
-    def scored(each: LabelledScene) -> np.ndarray:
-        return np.asarray(~np.isnan(each.beliefs.scores[SEMANTIC].score))
-
+    pairs = pair_columns(first)
+    scored = pairs.where(~np.isnan(pairs.score[SEMANTIC]))
     calibration = None
-    if any(scored(each).any() for each in first):
+    if scored.label.size:
+        sizes = [np.count_nonzero(~np.isnan(each.beliefs.scores[SEMANTIC].score)) for each in first]
         calibration = LogisticCalibrator.fit(
-            gather(first, lambda each: each.beliefs.scores[SEMANTIC].score, scored),
-            gather(first, lambda each: each.label, scored),
+            scored.score[SEMANTIC],
+            scored.label,
             sees="scene",
-            n_candidates=gather(
-                first, lambda each: np.full(each.label.shape, float(scored(each).sum())), scored
-            ),
+            n_candidates=np.repeat(sizes, sizes).astype(np.float64),
             penalty=PENALTY,
         )
     fitted = Pipeline(
@@ -57,24 +55,15 @@ def fit_paper(scenes: Iterable[tuple[str, Scene]], truth: TruthKind = "occlusion
         least_reliability=0.0,
         guard=None,
     )
-    part = [each.believed_by(fitted) for each in second]
-
-    def sourced(each: LabelledScene) -> np.ndarray:
-        return np.asarray(~np.all([np.isnan(p) for p in each.beliefs.p.values()], axis=0))
-
-    label, group = gather(part, lambda each: each.label, sourced), images(part, sourced)
-    p = {
-        SEMANTIC: gather(part, lambda each: each.beliefs.p[SEMANTIC], sourced),
-        GEOMETRY: gather(part, lambda each: each.beliefs.p[GEOMETRY], sourced),
-    }
-    gate = {GEOMETRY: gather(part, lambda each: each.beliefs.scores[GEOMETRY].reliability, sourced)}
-    folds = min(N_FOLDS, np.unique(group).size)
-    penalty = GatedFusion.penalty_curve(label, group, p, gate, n_folds=folds).best
+    pairs = pair_columns([each.believed_by(fitted) for each in second])
+    pairs = pairs.where(pairs.sourced)
+    folds = min(N_FOLDS, np.unique(pairs.image).size)
+    penalty = GatedFusion.penalty_curve(pairs.label, pairs.image, pairs.p, pairs.gate, n_folds=folds).best
     scorers = {each.semantic.scorer for each in read if each.semantic is not None}
     return PaperFit(
         scorer=scorers.pop() if len(scorers) == 1 else None,
         calibration=calibration,
-        fusion=GatedFusion.fit(label, p, gate, penalty=penalty),
+        fusion=GatedFusion.fit(pairs.label, pairs.p, pairs.gate, penalty=penalty),
         n_scenes=len(read),
-        n_pairs=int(label.size),
+        n_pairs=int(pairs.label.size),
     )

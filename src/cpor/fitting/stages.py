@@ -11,7 +11,7 @@ from cpor.decision import Defer
 from cpor.errors import FittingError
 from cpor.evidence.source import SEMANTIC
 from cpor.fitting.forced import ForcedDecision, fit_rate, outcomes
-from cpor.fitting.labelled import LabelledScene, ValuesOf, gather, images
+from cpor.fitting.labelled import LabelledScene, pair_columns
 from cpor.infer.decide import decide_many
 from cpor.learn.band import BeliefBand
 from cpor.learn.coverage import CandidateCoverage, CoverageCase
@@ -22,13 +22,6 @@ from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
 from cpor.learn.unseen import UnseenCalibrator
 from cpor.pipeline import Pipeline, add_unseen, pair_features
 from cpor.truth import on_chain
-
-
-def _label(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-    return each.label
-
-
-LABEL: ValuesOf = _label
 
 CHAIN_PENALTIES = (0.001, 0.01, 0.1, 1.0)
 """Penalties tried for conditioning on the chain; with none at all a separable condition has no best fit."""
@@ -81,21 +74,18 @@ def fit_calibration(
     Semantic scores get the paper's calibrator, which sees the size of the scene; others plain Platt
     scaling.
     """
-    part, other = parts["calibration"], parts["fusion"]
-    names = list(part[0].beliefs.scores)
+    pairs = pair_columns(parts["calibration"])
     calibrate: dict[str, Calibrator] = {}
-    for name in names:
-        answered = _answered_by(name)
-        if not any(answered(each).any() for each in part):
+    for name, scores in pairs.score.items():
+        answered = pairs.where(~np.isnan(scores))
+        score, label = answered.score[name], answered.label
+        if not score.size:
             continue
-        score = gather(part, _scores_of(name), answered)
-        label = gather(part, LABEL, answered)
         with _naming(f"calibration part, {name} scores"):
             if name != SEMANTIC:
                 calibrate[name] = LogisticCalibrator.fit(score, label, base_penalty=BASE_PENALTY)
                 continue
-            counts = gather(part, _n_asked, answered)
-            group = images(part, answered)
+            counts, group = answered.n_asked[name], answered.image
             penalty = LogisticCalibrator.penalty_curve(
                 score, label, group, n_candidates=counts, n_folds=_folds(group)
             ).best
@@ -103,33 +93,15 @@ def fit_calibration(
                 score, label, sees="scene", n_candidates=counts, penalty=penalty, base_penalty=BASE_PENALTY
             )
     fitted = replace(raw, calibrate=calibrate)
-    later = [each.believed_by(fitted) for each in other]
+    later = pair_columns([each.believed_by(fitted) for each in parts["fusion"]])
     reliability = []
-    for name in names:
-        answered = _answered_by(name)
-        if any(answered(each).any() for each in later):
-            label = gather(later, LABEL, answered)
-            before, after = gather(later, _scores_of(name), answered), gather(later, _p_of(name), answered)
-            reliability.append(ReliabilityData(f"{name}, raw", before, label))
-            reliability.append(ReliabilityData(f"{name}, calibrated", after, label))
+    for name, scores in later.score.items():
+        answered = later.where(~np.isnan(scores))
+        if answered.label.size:
+            label = answered.label
+            reliability.append(ReliabilityData(f"{name}, raw", answered.score[name], label))
+            reliability.append(ReliabilityData(f"{name}, calibrated", answered.p[name], label))
     return fitted, reliability
-
-
-def _scores_of(name: str) -> ValuesOf:
-    return lambda each: each.beliefs.scores[name].score
-
-
-def _p_of(name: str) -> ValuesOf:
-    return lambda each: each.beliefs.p[name]
-
-
-def _answered_by(name: str) -> ValuesOf:
-    return lambda each: np.asarray(~np.isnan(each.beliefs.scores[name].score))
-
-
-def _n_asked(each: LabelledScene) -> Float[np.ndarray, "n n"]:
-    asked = each.beliefs.scores[SEMANTIC].asked
-    return np.full(asked.shape, float(asked.sum()))
 
 
 def fit_unseen(
@@ -163,14 +135,10 @@ def fit_coverage(fitted: Pipeline, parts: Mapping[str, list[LabelledScene]], alp
 
 def fit_band(fitted: Pipeline, part: Sequence[LabelledScene], delta: float) -> BeliefBand | None:
     """How far the fused probabilities may be off, from scenes they were not fitted to; None: too few."""
-
-    def believed(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-        return np.asarray(each.known & (each.beliefs.p_fused > 0.0))  # neither absent nor without answer
-
-    part = [each.believed_by(fitted) for each in part]
-    p = gather(part, lambda each: each.beliefs.p_fused, believed)
+    pairs = pair_columns([each.believed_by(fitted) for each in part])
+    pairs = pairs.where(pairs.known & (pairs.fused > 0.0))  # neither absent nor without answer
     with suppress(FittingError):
-        return BeliefBand.fit(p, gather(part, LABEL, believed), images(part, believed), delta)
+        return BeliefBand.fit(pairs.fused, pairs.label, pairs.image, delta)
     return None
 
 
@@ -178,28 +146,17 @@ def fit_fusion(
     fitted: Pipeline, parts: Mapping[str, list[LabelledScene]]
 ) -> tuple[Pipeline, list[ReliabilityData]]:
     """Fusion of the calibrated sources, and how it does on the selection part."""
-
-    def sourced(each: LabelledScene) -> Bool[np.ndarray, "n n"]:
-        return np.asarray(~np.all([np.isnan(p) for p in each.beliefs.p.values()], axis=0))
-
-    part = [each.believed_by(fitted) for each in parts["fusion"]]
-    label = gather(part, LABEL, sourced)
-    names = list(part[0].beliefs.p)
-    p = {name: gather(part, _p_of(name), sourced) for name in names}
-    gate = {name: gather(part, _reliability_of(name), sourced) for name in names}
-    group = images(part, sourced)
+    pairs = pair_columns([each.believed_by(fitted) for each in parts["fusion"]])
+    pairs = pairs.where(pairs.sourced)
+    label, group, p, gate = pairs.label, pairs.image, pairs.p, pairs.gate
     with _naming("fusion part"):
         penalty = GatedFusion.penalty_curve(label, group, p, gate, n_folds=_folds(group)).best
         fusion = GatedFusion.fit(label, p, gate, penalty=penalty)
     most = learn_most_disagreement(p)
     fitted = replace(fitted, fuse=fusion, guard=Guard() if most is None else Guard(most))
-    later = [each.believed_by(fitted) for each in parts["selection"]]
-    fused = gather(later, lambda e: e.beliefs.p_fused, sourced)
-    return fitted, [ReliabilityData("fused", fused, gather(later, LABEL, sourced))]
-
-
-def _reliability_of(name: str) -> ValuesOf:
-    return lambda each: each.beliefs.scores[name].reliability
+    later = pair_columns([each.believed_by(fitted) for each in parts["selection"]])
+    later = later.where(later.sourced)
+    return fitted, [ReliabilityData("fused", later.fused, later.label)]
 
 
 def fit_selection(

@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import json
 import logging
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,6 +35,14 @@ DEVICES: dict[str, tuple[str, ...]] = {
     "openvino": ("OpenVINOExecutionProvider",),
 }
 """Execution providers of onnxruntime that make up a device, the first choice first."""
+
+
+class HoldsNetwork:
+    """Base of a dataclass that opens a network when it is first used."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields without the open network, so that worker processes can have a copy."""
+        return {each.name: self.__dict__[each.name] for each in fields(self)}  # type: ignore[arg-type]
 
 
 def read_network(path: Path) -> bytes:

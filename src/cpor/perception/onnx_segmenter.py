@@ -4,7 +4,6 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -12,7 +11,7 @@ from PIL import Image
 
 from cpor.errors import InputFileError, InvalidSettingError
 from cpor.perception.mask_selection import Detections, Letterbox, MaskSettings, add_faint, select_objects
-from cpor.perception.network_file import CPU, PACKAGED, Session, open_network, parse_device
+from cpor.perception.network_file import CPU, PACKAGED, HoldsNetwork, Session, open_network, parse_device
 from cpor.scene import Observation, PixelPoint, Scene
 from cpor.sources import fingerprint_settings
 
@@ -99,7 +98,7 @@ class NetworkNotes:
 
 
 @dataclass(frozen=True)
-class OnnxSegmenter:
+class OnnxSegmenter(HoldsNetwork):
     """Finds objects in a frame of any size, with or without depth.
 
     The network is read when first used. It takes `rgb` (1, H, W, 3) uint8 and `depth` (1, H, W) float32 in
@@ -207,11 +206,3 @@ class OnnxSegmenter:
             shapes = ", ".join(f"{n} {np.shape(o)}" for n, o in zip(_OUTPUTS, outputs, strict=True))
             raise InputFileError(f"{self.path} gave {shapes}; expected (k,), (k, h, w), (k, h, w), (k,)")
         return Detections(scores, visible, amodal, occluded)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the open network, so that worker processes can have a copy."""
-        return {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in ("_session", "notes", "fingerprint")
-        }

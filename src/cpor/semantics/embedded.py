@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from cpor.evidence.learnt import RELATIONS, run_pairs
 from cpor.evidence.pair_crops import colour_crops, near_pairs, unordered
-from cpor.perception.network_file import CPU, PACKAGED, Session, open_network, parse_device
+from cpor.perception.network_file import CPU, PACKAGED, HoldsNetwork, Session, open_network, parse_device
 from cpor.scene import BlockedBy, Scene
 from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, check_pairs
 from cpor.sources import fingerprint_settings
@@ -36,7 +36,7 @@ def build(config: "ScorerConfig") -> RelationScorer:
 
 
 @dataclass(frozen=True)
-class EmbeddedScorer:
+class EmbeddedScorer(HoldsNetwork):
     """Scores pairs with the network that comes with the package; all of a scene in one batch.
 
     The network is read when first used. It takes `crops` (n, 5, 96, 96) uint8 as `colour_crops` cuts them and
@@ -98,11 +98,3 @@ class EmbeddedScorer:
     @cached_property
     def _session(self) -> Session:
         return open_network(self.path, ("crops",), ("logit",), self.device)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the open network, so that worker processes can have a copy."""
-        return {
-            key: value
-            for key, value in self.__dict__.items()
-            if key not in ("_session", "name", "fingerprint")
-        }
