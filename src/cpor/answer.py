@@ -28,7 +28,6 @@ from cpor.words.grounding_answers import (
 if TYPE_CHECKING:  # a file of probabilities is decided on without loading what looks at pictures
     from cpor.gate.check import Check
     from cpor.learn.band import BeliefBand
-    from cpor.perception.segmenter import ListedObject
     from cpor.view import View
 
 N_GRAPHS = 3
@@ -235,7 +234,7 @@ class Answer:
         known = self.decision.odds_factor
         return odds_factor(self.posterior.with_prior(self.prior), self.decision) if known is None else known
 
-    def _reading(self, objects: "Mapping[int, ListedObject]") -> dict[str, Any] | None:
+    def _reading(self, objects: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
         """How well the words fit the object they were read as, and the one that they fit next best."""
         ranked = self.meant.ranked if isinstance(self.meant, Found) else ()
         if not ranked:

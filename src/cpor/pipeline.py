@@ -166,13 +166,7 @@ class Pipeline:
         semantic: SemanticScores | None,
         others: Mapping[str, PairScores] | None = None,
     ) -> PairBeliefs:
-        """Calibrate and fuse what was measured and scored.
-
-        Args:
-            geometry: Result of `measure`.
-            semantic: Semantic scores; None: there are none.
-            others: Result of `score_sources`; needed where there are further sources.
-        """
+        """Calibrate and fuse the results of `measure`, a scorer (None: no scores) and `score_sources`."""
         others = others or {}
         if others.keys() != {each.name for each in self.sources}:
             wanted = list_labels([each.name for each in self.sources]) or "none"

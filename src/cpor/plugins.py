@@ -43,10 +43,6 @@ def list_plugins(group: PluginGroup) -> dict[str, EntryPoint]:
 def load_plugin(group: PluginGroup, name: str) -> object:
     """What a name stands for: a class or function that makes the thing, or the thing itself.
 
-    Args:
-        group: Where to look.
-        name: Name of an entry point, or `module:attribute`.
-
     Raises:
         InvalidSettingError: There is no such plug-in, or it cannot be imported.
     """

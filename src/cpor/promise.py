@@ -72,15 +72,7 @@ def check_source(what: Literal["masks", "scores"], given: Scene, maker: str | No
 
 
 def remask(view: View, scene: Scene, masks: str, maker: str, made_here: Iterable[str] = ()) -> View:
-    """A view with other masks: they are checked anew, and nothing is believed of them yet.
-
-    Args:
-        view: What was seen.
-        scene: The same frame with the new masks.
-        masks: Whose they are, as `View.masks`.
-        maker: Fingerprint of what made them.
-        made_here: What of it was made in this process.
-    """
+    """A view of the same frame with other masks, checked anew; nothing is believed of them yet."""
     watch = Stopwatch()
     made = describe_sources(scene, maker, None, made_here)
     scene = replace(scene, sources=made)
@@ -196,13 +188,7 @@ def check_measured(beliefs: PairBeliefs, target: int, action: Action) -> Check:
 
 
 def prove_sources(scene: Scene, sources: Sources, makers: Makers) -> Sources:
-    """The sources, with what was read from a record and is made again alike counted as made here.
-
-    Args:
-        scene: Frame, masks and, where they were read, scores.
-        sources: What made them, as recorded.
-        makers: What can make them again.
-    """
+    """The recorded sources, with what was read and is made again alike counted as made here."""
     made = Sources(sources.frame)
     try:
         segmenter, scorer = makers[0](), makers[1]()

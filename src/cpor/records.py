@@ -102,7 +102,16 @@ class Promise:
 
 
 class ObjectRecord(RecordPart):
-    """See `cpor.perception.segmenter.ListedObject`; lengths in pixels of the picture."""
+    """One object of a scene; lengths in pixels of the picture.
+
+    Attributes:
+        name: What it is called, unique in the scene; null where it was not named.
+        point: x and y of a pixel that shows it, well inside; null where none does.
+        box: Left, top, right and bottom of what shows, the last two exclusive; null likewise.
+        score: Confidence of the detector.
+        occluded: Whether the detector says that part of it is hidden.
+        hidden_share: Share of its amodal mask that does not show; null where that is not known.
+    """
 
     id: int
     name: str | None

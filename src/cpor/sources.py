@@ -100,11 +100,7 @@ COPY_BITS = 6
 
 
 def near_copies(looks: Sequence[Bool[np.ndarray, " bits"]]) -> list[int]:
-    """For each picture the first one it is a copy of, slightly changed or not; itself where of none.
-
-    Args:
-        looks: As `gradient_signs` gives them.
-    """
+    """For each picture the first one it is a copy of, by `gradient_signs`; itself where of none."""
     first: list[int] = []
     for k, look in enumerate(looks):
         same = [j for j in range(k) if np.count_nonzero(look != looks[j]) <= COPY_BITS]

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cpor.words.grounding_answers import Exchange
 
 if TYPE_CHECKING:  # a file of probabilities is decided on without loading what looks at pictures
     from cpor.gate.check import Check
-    from cpor.perception.segmenter import ListedObject
     from cpor.pipeline import PairBeliefs
     from cpor.scene import BlockedBy, Scene, SemanticScores, Sources
     from cpor.tracking.memory import Memory
@@ -81,7 +80,7 @@ class View:
         return setup_figures(self.seen)
 
     @cached_property
-    def objects(self) -> "tuple[ListedObject, ...]":
+    def objects(self) -> tuple[dict[str, Any], ...]:
         """The objects as other programs want them; looked up once."""
         from cpor.perception.segmenter import list_objects
 

@@ -200,14 +200,7 @@ class LearntGeometry(HoldsNetwork):
 
 
 def run_pairs(session: Session, path: Path, pairs: Sequence[Pair], cut: Any) -> Float[np.ndarray, "n 2 3"]:
-    """What a relation network says of pairs, batch by batch. Shape (n, 2, 3).
-
-    Args:
-        session: The network.
-        path: Its file, to name in errors.
-        pairs: What to ask about.
-        cut: From some of the pairs to their pictures.
-    """
+    """What a relation network says of pairs, whose pictures `cut` makes, batch by batch. Shape (n, 2, 3)."""
     said = np.empty((len(pairs), 2, len(RELATIONS)))
     for start in range(0, len(pairs), MOST_AT_ONCE):
         batch = pairs[start : start + MOST_AT_ONCE]

@@ -26,13 +26,7 @@ SURE = 0.9
 
 
 def find_merged(scene: Scene, second: Scene, geometry: GeometricEvidence) -> Bool[np.ndarray, " n"]:
-    """Which masks of a scene hold two objects, as far as a second look tells. Shape (n,).
-
-    Args:
-        scene: The masks in question.
-        second: The same frame as another segmenter sees it.
-        geometry: Geometric evidence of the second look.
-    """
+    """Which masks of a scene hold two objects, by a second look at the frame and its geometry. Shape (n,)."""
     merged = np.zeros(len(scene.objects), np.bool_)
     if scene.visible_ids is None or second.visible_ids is None or not geometry.ids:
         return merged

@@ -72,12 +72,6 @@ class ShadowSide(NamedTuple):
     after: bool
     k: float
 
-    def in_words(self) -> str:
-        """For people."""
-        return {(1, True): "right of", (1, False): "left of", (0, True): "below", (0, False): "above"}[
-            self.axis, self.after
-        ]
-
 
 def find_shadow(depth: Float32[np.ndarray, "h w"]) -> ShadowSide | None:
     """The side on which near surfaces cast depth shadows; None where there is none.

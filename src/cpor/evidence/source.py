@@ -96,10 +96,6 @@ def sources_of_model(names: Iterable[str], given: Iterable[Source]) -> tuple[Sou
     """The further sources that a model was fitted with: those given, else installed plug-ins of these names.
 
     A model file names its sources and never a module: no file makes us import what was not installed.
-
-    Args:
-        names: The sources that the model has weights for.
-        given: Sources from `load_sources`.
     """
     wanted = [name for name in names if name not in (GEOMETRY, SEMANTIC)]
     found = {each.name: each for each in given}

@@ -108,13 +108,7 @@ def shrink_ids(ids: Int32[np.ndarray, "h w"]) -> Int32[np.ndarray, "h w"]:
 
 
 def compare_edges(edges: Edges, strength: Edges, factor: int) -> Agreement | None:
-    """How strong one picture's edges are under another's; None where there is nothing to compare.
-
-    Args:
-        edges: Where one picture has edges.
-        strength: How strong the other's are.
-        factor: Pixels of the full pictures per pixel here.
-    """
+    """How strong one picture is (`strength`) under the edges of another; None: nothing to compare."""
     offsets = np.arange(-REACH, REACH + 1)
     total, count = np.zeros((offsets.size, offsets.size)), 0
     if min(edges.across.shape) < offsets.size:

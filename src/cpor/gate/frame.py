@@ -180,7 +180,8 @@ def _shadows(depth: Float32[np.ndarray, "h w"]) -> list[Check]:
     side = find_shadow(depth)
     if side is None:
         return []
-    says = f"Depth is missing {side.in_words()} near surfaces, in a projector's shadow."
+    where = (("above", "below"), ("left of", "right of"))[side.axis][side.after]
+    says = f"Depth is missing {where} near surfaces, in a projector's shadow."
     return [Check("depth_shadows", "pass", says)]
 
 

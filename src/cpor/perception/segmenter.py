@@ -5,7 +5,7 @@ And the objects of a scene as another program wants them: where each is, and a p
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, TypedDict, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64
@@ -94,35 +94,13 @@ def guess_hidden_parts(scene: Scene, own: Callable[[], Segmenter]) -> tuple[Scen
     return replace(scene, objects=tuple(objects)), says
 
 
-class ListedObject(TypedDict):
-    """One object.
-
-    Attributes:
-        id: Id of the object.
-        name: What it is called, unique in the scene; None where it was not named.
-        point: x and y of a pixel that shows it, well inside; None where none does. [px]
-        box: Left, top, right and bottom of what shows, the last two exclusive; None likewise. [px]
-        score: Confidence of the detector.
-        occluded: Whether the detector says that part of it is hidden.
-        hidden_share: Share of its amodal mask that does not show; None where that is not known.
-    """
-
-    id: int
-    name: str | None
-    point: list[int] | None
-    box: list[int] | None
-    score: float | None
-    occluded: bool | None
-    hidden_share: float | None
-
-
-def list_objects(scene: Scene) -> list[ListedObject]:
-    """Every object of a scene, by id."""
+def list_objects(scene: Scene) -> list[dict[str, Any]]:
+    """Every object of a scene, by id, with the fields of `cpor.records.ObjectRecord`."""
     boxes: list[tuple[slice, slice] | None] = []
     ids = scene.visible_ids
     if ids is not None and scene.objects:
         boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
-    listed: list[ListedObject] = []
+    listed = []
     for o in scene.objects:
         box = boxes[o.id - 1] if boxes else None
         point = corners = None
@@ -136,14 +114,14 @@ def list_objects(scene: Scene) -> list[ListedObject]:
             corners = [box[1].start, box[0].start, box[1].stop, box[0].stop]
         area = 0 if o.amodal is None else int(o.amodal.pixels.sum())
         listed.append(
-            ListedObject(
-                id=o.id,
-                name=o.title,
-                point=point,
-                box=corners,
-                score=o.score,
-                occluded=o.occluded,
-                hidden_share=max(0.0, 1.0 - shown / area) if area else None,
-            )
+            {
+                "id": o.id,
+                "name": o.title,
+                "point": point,
+                "box": corners,
+                "score": o.score,
+                "occluded": o.occluded,
+                "hidden_share": max(0.0, 1.0 - shown / area) if area else None,
+            }
         )
     return listed

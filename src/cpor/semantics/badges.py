@@ -68,13 +68,7 @@ def draw_marks(scene: Scene, points: str = "pixels") -> tuple[EncodedPicture, Nu
 
 
 def place_badges(scene: Scene, number: Mapping[int, int], scale: float = 1.0) -> dict[int, Badge]:
-    """Where each object's badge goes, by object id; objects that show nowhere have none.
-
-    Args:
-        scene: The scene.
-        number: Badge number by object id.
-        scale: Size of the picture relative to the scene's image.
-    """
+    """Where badges of these numbers go, by object id; objects that show nowhere have none."""
     height, width = scene.observation.shape
     # In pixels of the picture: a number of two digits stays readable after a model's own resizing.
     radius = max(10.0, 0.022 * min(height, width) * scale) / scale

@@ -54,10 +54,6 @@ class Grounder(Protocol):
     def which_object(self, scene: Scene, words: str) -> WordsReply | None:
         """Ask.
 
-        Args:
-            scene: The scene; it has objects.
-            words: The request, in any language.
-
         Returns:
             What was said: a failure is no answer, never a guess. None where it is not to be asked.
         """

@@ -17,10 +17,6 @@ def match_point(scene: Scene, point: PixelPoint) -> int | None:
 
     In its visible mask, else in its amodal mask, else with the nearest centre: a model points at numbers that
     were drawn beside things.
-
-    Args:
-        scene: The scene.
-        point: Where. [px]
     """
     height, width = scene.observation.shape
     if not (0.0 <= point.x < width and 0.0 <= point.y < height):

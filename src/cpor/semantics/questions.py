@@ -128,13 +128,7 @@ def _hypotheses_table(
 
 
 def words_prompt(scene: Scene, number: Mapping[int, int], words: str) -> str:
-    """The question.
-
-    Args:
-        scene: The scene.
-        number: Badge number by object id.
-        words: The request.
-    """
+    """The question which object some words mean; `number` has the badge number of each object."""
     return "\n\n".join(
         [
             _BADGES,
@@ -171,12 +165,7 @@ def plain(text: str) -> str:
 
 
 def names_prompt(scene: Scene, number: Mapping[int, int]) -> str:
-    """The question.
-
-    Args:
-        scene: The scene.
-        number: Badge number by object id.
-    """
+    """The question what objects are called; `number` has the badge number of each object."""
     return "\n\n".join(
         [
             _BADGES,

@@ -103,10 +103,6 @@ def config_files() -> dict[str, Path]:
 def scorer_status(try_reaching: bool = True, timeout_s: float = 2.0) -> list[dict[str, Any]]:
     """All configured scorers. No key is sent: reaching a server means that it takes a connection.
 
-    Args:
-        try_reaching: Whether to try.
-        timeout_s: How long to wait for a connection. [s]
-
     Returns:
         For each scorer `name`, `kind`, `model`, `way`, `where` (its file), `installed` and `configured`
         (None, or what is missing), and `reachable` (None where it has no server, or was not tried).

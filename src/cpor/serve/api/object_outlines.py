@@ -1,8 +1,9 @@
 """The objects of a scene with their outlines, as they go over the wire."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from cpor.perception.segmenter import ListedObject, list_objects
+from cpor.perception.segmenter import list_objects
 from cpor.scene import Scene
 from cpor.serve.api.answered import ObjectMessage
 from cpor.serve.api.asked import Point
@@ -10,7 +11,7 @@ from cpor.viz.mask_outlines import trace_mask
 
 
 def describe_objects(
-    scene: Scene, scale: int = 1, listed: Sequence[ListedObject] | None = None
+    scene: Scene, scale: int = 1, listed: Sequence[dict[str, Any]] | None = None
 ) -> list[ObjectMessage]:
     """The objects of a scene with their outlines, in pixels of a picture `scale` times as large."""
     ids = scene.visible_ids
