@@ -74,26 +74,21 @@ class EmbeddedScorer(HoldsNetwork):
     def score(self, scene: Scene, pairs: Sequence[BlockedBy]) -> ScoredPairs:
         """Score each pair; an object that shows nowhere gets no answer."""
         pairs = check_pairs(scene, pairs)
-        shown: set[int] = set()
-        if scene.visible_ids is not None:
-            shown.update(np.flatnonzero(np.bincount(scene.visible_ids.reshape(-1))).tolist())
-        seen = [pair for pair in pairs if shown.issuperset(pair)]
-        scores: dict[BlockedBy, float | None] = dict.fromkeys(pairs)
-        scores.update(zip(seen, self._judge(scene, seen), strict=True))
-        unseen = tuple(pair for pair in pairs if not shown.issuperset(pair))
-        replies = (RawReply(unseen, None, ("an object of the pair shows nowhere",)),) if unseen else ()
-        return ScoredPairs(scores, self.name, replies)
-
-    def _judge(self, scene: Scene, pairs: Sequence[BlockedBy]) -> list[float | None]:
         rgb, ids = scene.observation.rgb, scene.visible_ids
         if ids is None:
-            return []
-        asked = unordered(pairs)
+            ids = np.zeros(scene.observation.shape, np.int32)
+        shown = set(np.flatnonzero(np.bincount(ids.reshape(-1))).tolist())
+        seen = [pair for pair in pairs if shown.issuperset(pair)]
+        asked = unordered(seen)
         logit = run_pairs(self._session, self.path, asked, lambda batch: colour_crops(rgb, ids, batch))
         told: dict[tuple[int, int], float] = {}
         for (i, j), p in zip(asked, expit(logit[..., RELATIONS.index("either")]), strict=True):
             told[i, j], told[j, i] = p
-        return [float(told[pair]) if np.isfinite(told[pair]) else None for pair in pairs]
+        scores: dict[BlockedBy, float | None] = dict.fromkeys(pairs)
+        scores |= {pair: float(told[pair]) for pair in seen if np.isfinite(told[pair])}
+        unseen = tuple(pair for pair in pairs if not shown.issuperset(pair))
+        replies = (RawReply(unseen, None, ("an object of the pair shows nowhere",)),) if unseen else ()
+        return ScoredPairs(scores, self.name, replies)
 
     @cached_property
     def _session(self) -> Session:

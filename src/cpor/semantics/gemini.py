@@ -31,29 +31,20 @@ def build(config: ScorerConfig) -> RelationScorer:
 class GeminiProvider(HttpProvider):
     """One `generateContent` call."""
 
+    kind = "gemini"
     package = "google.genai"
     url = "https://generativelanguage.googleapis.com"
-    options = ("structured", "thinking_budget", "top_logprobs")
+    options = ("thinking_budget",)
 
     def __init__(self, config: ScorerConfig) -> None:
         if config.api_key_env is None:
             config = config.model_copy(update={"api_key_env": "GEMINI_API_KEY"})
         super().__init__(config)
-        self._structured = config.option("structured", bool, True)
         self._thinking_budget = config.option("thinking_budget", int)
-        self._top_logprobs = config.option("top_logprobs", int, 20)
 
     def identity(self) -> Mapping[str, object]:
         """See `Provider`."""
-        return {
-            "kind": "gemini",
-            "model": self.config.model,
-            "at": scrub(self.address, None),
-            "structured": self._structured,
-            "thinking_budget": self._thinking_budget,
-            "top_logprobs": self._top_logprobs,
-            "temperature": 0,
-        }
+        return {**super().identity(), "thinking_budget": self._thinking_budget, "temperature": 0}
 
     def _open(self, key: str | None) -> Sdk:
         from google import genai

@@ -42,7 +42,10 @@ class LocalProvider:
         self._trust_remote_code = config.option("trust_remote_code", bool, False)
         self._template_arguments = config.option("template_arguments", dict, {})
         self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._torch: Any = None
+        self._processor: Any = None
+        self._model: Any = None
+        self._yes_no: dict[str, int] = {}
 
     def identity(self) -> Mapping[str, object]:
         """See `Provider`."""
@@ -67,14 +70,14 @@ class LocalProvider:
     def complete(self, question: Question) -> Completion:
         """See `Provider`."""
         with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded.reply(question, self._template_arguments)
+            if self._model is None:
+                self._load()
+            return self._reply(question)
 
     def _folder(self) -> Path:
         return Path(self.config.model).expanduser()
 
-    def _load(self) -> "_Loaded":
+    def _load(self) -> None:
         try:
             import torch
             import transformers
@@ -95,26 +98,17 @@ class LocalProvider:
             model = transformers.AutoModelForImageTextToText.from_pretrained(
                 where, dtype=self._dtype, **common
             )
-            return _Loaded(torch, processor, model.to(device).eval())
+            self._torch, self._processor, self._model = torch, processor, model.to(device).eval()
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as problem:
             raise ScorerError(
                 f"scorer {self.config.name}: cannot load {self.config.model!r}: {scrub(problem, None)}"
             ) from None
-
-
-class _Loaded:
-    """Model and processor."""
-
-    def __init__(self, torch: Any, processor: Any, model: Any) -> None:
-        self._torch = torch
-        self._processor = processor
-        self._model = model
         vocabulary = processor.tokenizer.get_vocab()
         self._yes_no = {token: place for token, place in vocabulary.items() if is_yes_or_no(token)}
 
-    def reply(self, question: Question, template_arguments: Mapping[str, Any]) -> Completion:
+    def _reply(self, question: Question) -> Completion:
         try:
-            inputs = self._inputs(question, template_arguments)
+            inputs = self._inputs(question)
             read = int(inputs["input_ids"].shape[1])
             with self._torch.inference_mode():
                 if question.wants_yes_no:
@@ -134,7 +128,7 @@ class _Loaded:
         cut = len(written) >= question.max_output_tokens
         return Completion(text, None, False, cut, read, len(written))
 
-    def _inputs(self, question: Question, template_arguments: Mapping[str, Any]) -> Any:
+    def _inputs(self, question: Question) -> Any:
         from PIL import Image
 
         content = [
@@ -151,7 +145,7 @@ class _Loaded:
             tokenize=True,
             return_dict=True,
             return_tensors="pt",
-            **template_arguments,
+            **self._template_arguments,
         )
         return inputs.to(self._model.device)
 

@@ -30,39 +30,27 @@ def build(config: ScorerConfig) -> RelationScorer:
 class OpenAIProvider(HttpProvider):
     """One call to a server that speaks OpenAI's chat completions."""
 
+    kind = "openai"
     package = "openai"
     url = "https://api.openai.com/v1"
-    options = (
-        "structured",
-        "send_temperature",
-        "max_tokens_field",
-        "top_logprobs",
-        "extra_body",
-        "image_detail",
-    )
+    options = ("send_temperature", "max_tokens_field", "extra_body", "image_detail")
 
     def __init__(self, config: ScorerConfig) -> None:
         own_server = config.base_url is not None
         if config.api_key_env is None and not own_server:
             config = config.model_copy(update={"api_key_env": "OPENAI_API_KEY"})
         super().__init__(config)
-        self._structured = config.option("structured", bool, True)
         self._send_temperature = config.option("send_temperature", bool, True)
         default_field = "max_tokens" if own_server else "max_completion_tokens"
         self._max_tokens_field = config.option("max_tokens_field", str, default_field)
-        self._top_logprobs = config.option("top_logprobs", int, 20)
         self._extra_body = config.option("extra_body", dict, {})
         self._image_detail = config.option("image_detail", str, "auto")
 
     def identity(self) -> Mapping[str, object]:
         """See `Provider`."""
         return {
-            "kind": "openai",
-            "model": self.config.model,
-            "at": scrub(self.address, None),
-            "structured": self._structured,
+            **super().identity(),
             "temperature": 0 if self._send_temperature else None,
-            "top_logprobs": self._top_logprobs,
             "extra_body": self._extra_body,
             "image_detail": self._image_detail,
         }

@@ -193,13 +193,16 @@ class HttpProvider(Provider):
     Replies are read here and not by the SDK, which takes minutes to build objects from a hostile one.
     """
 
+    kind: ClassVar[str]
     package: ClassVar[str]
     url: ClassVar[str]
     options: ClassVar[tuple[str, ...]]
 
     def __init__(self, config: ScorerConfig) -> None:
-        config.check_options(self.options)
+        config.check_options(("structured", "top_logprobs", *self.options))
         self.config = config
+        self._structured = config.option("structured", bool, True)
+        self._top_logprobs = config.option("top_logprobs", int, 20)
         self._connect = lru_cache(maxsize=1)(self._open)
 
     @abstractmethod
@@ -213,6 +216,16 @@ class HttpProvider(Provider):
     @abstractmethod
     def _explain(self, problem: Any, question: Question, key: str | None) -> ProviderFailure | ScorerError:
         """What an error for a status means; see `_explain_status`."""
+
+    def identity(self) -> Mapping[str, object]:
+        """See `Provider`."""
+        return {
+            "kind": self.kind,
+            "model": self.config.model,
+            "at": scrub(self.address, None),
+            "structured": self._structured,
+            "top_logprobs": self._top_logprobs,
+        }
 
     @property
     def address(self) -> str:
