@@ -41,7 +41,7 @@ def test_yes_and_no_come_from_the_logits(tiny, evidence):
     assert all(0.0 < score < 1.0 for score in said.scores.values())
     assert said.scores == local(tiny).score(scene, all_pairs(scene)).scores
     # The same, by hand, from the model's own logits.
-    loaded = scorer.provider._loaded
+    loaded = scorer.provider
     from cpor.semantics.badges import draw_marks
     from cpor.semantics.provider import Question
     from cpor.semantics.questions import SYSTEM, pair_prompt
@@ -49,7 +49,7 @@ def test_yes_and_no_come_from_the_logits(tiny, evidence):
     picture, marks = draw_marks(scene)
     question = Question(picture, pair_prompt(scene, marks.number, BlockedBy(1, 2)), SYSTEM, wants_yes_no=True)
     with torch.inference_mode():
-        logits = loaded._model(**loaded._inputs(question, {})).logits[0, -1].double()
+        logits = loaded._model(**loaded._inputs(question)).logits[0, -1].double()
     place = loaded._processor.tokenizer.convert_tokens_to_ids
     yes, no = (
         torch.exp(logits[[place(a), place(b), place(c)]]).sum()
