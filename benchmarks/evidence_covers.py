@@ -158,8 +158,8 @@ MODES: tuple[Mode, ...] = ("cautious", "balanced")
 
 @cache
 def model() -> FittedModel:
-    """The bundled model."""
-    return FittedModel.load(bundled_model())
+    """The bundled model of our masks and scores."""
+    return FittedModel.load(bundled_model("embedded"))
 
 
 def decide(scene: Scene, kind: TruthKind, targets: list[int]) -> list[dict[str, Any]]:

@@ -47,6 +47,13 @@ def test_a_source_that_is_absent_everywhere():
     assert geometry[0] == pytest.approx(expit(-0.5 + 0.4 * (math.log(9) + 0.847298)), abs=1e-6)
 
 
+def test_a_source_without_weight_is_no_answer():
+    """The base rate of .38 would pass for one, and a target below an unread blocker for free."""
+    fusion = FUSION.model_copy(update={"beta": {"semantic": 0.0, "geometry": 0.4}})
+    p = fuse(fusion, [0.99, 0.99], [NAN, 0.2], [NAN, 1.0])
+    assert np.isnan(p[0]) and p[1] == pytest.approx(expit(-0.5 + 0.4 * -0.538997), abs=1e-6)
+
+
 def test_naive_fusion_by_hand():
     p = fuse(NaiveFusion(), [0.7, 0.7, NAN, NAN], [0.2, NAN, 0.2, NAN], [0.1] * 4)
     # odds 7/3 * 1/4 = 7/12

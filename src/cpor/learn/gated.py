@@ -43,8 +43,8 @@ class GatedFusion(VersionedModel):
     """Weighted sum of centred log-odds, each gated by the reliability of its source; eq. fusion.
 
     g = gamma + sum_s delta_s beta_s r_s h_s, h_s = logit p_s - logit pi_0, p = sigmoid(g).
-    The paper's case has two sources: `semantic`, whose r is 1, and `geometry`. A source without an answer
-    adds nothing; a pair without any has no answer (NaN).
+    The paper's case has two sources: `semantic`, whose r is 1, and `geometry`. A source without an answer, or
+    without weight, adds nothing; a pair with no other has no answer (NaN), not the base rate.
 
     Attributes:
         gamma: Intercept.
@@ -151,7 +151,10 @@ class GatedFusion(VersionedModel):
                     f"the fusion has no weight for the source {name!r}, only for "
                     f"{list_labels(list(self.beta))}; fit a model with that source"
                 )
-        return self._apply_sources(_Sources.check(p, reliability, tuple(self.beta)), prior)
+        sources = _Sources.check(p, reliability, tuple(self.beta))
+        # The base rate is no answer: without weight a source says nothing.
+        weighs = (sources.reliability[:, np.array(list(self.beta.values())) > 0.0] > 0.0).any(axis=1)
+        return np.where(weighs, self._apply_sources(sources, prior), np.nan)
 
     def _apply_sources(self, sources: "_Sources", prior: float | None = None) -> Float[np.ndarray, " n"]:
         logit_p = self.gamma + sources.evidence(self.prior) @ np.array(list(self.beta.values()))
