@@ -7,6 +7,7 @@ Amodal masks, visible and hidden part together, overlap, so each object keeps it
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,15 +144,15 @@ class MaskCrop(_ComparesByValue):
         object.__setattr__(self, "pixels", _read_only(self.pixels))
 
     @classmethod
-    def from_mask(cls, mask: Bool[np.ndarray, "h w"]) -> "MaskCrop":
-        """The crop of a mask of the whole image."""
+    def from_mask(cls, mask: Bool[np.ndarray, "h w"], top: int = 0, left: int = 0) -> "MaskCrop":
+        """The crop of a mask, which begins at that row and column of the image."""
         rows = np.flatnonzero(mask.any(axis=1))
         if rows.size == 0:
             return cls(0, 0, np.zeros((0, 0), dtype=bool))
         band = mask[rows[0] : rows[-1] + 1]
         cols = np.flatnonzero(band.any(axis=0))
         # A copy, since a view would keep the whole mask alive.
-        return cls(int(rows[0]), int(cols[0]), band[:, cols[0] : cols[-1] + 1].copy())
+        return cls(top + int(rows[0]), left + int(cols[0]), band[:, cols[0] : cols[-1] + 1].copy())
 
     def join(self, other: "MaskCrop") -> "MaskCrop":
         """The union of two masks."""
@@ -160,14 +161,13 @@ class MaskCrop(_ComparesByValue):
         if not self.pixels.size:
             return other
         top, left = min(self.top, other.top), min(self.left, other.left)
-        bottom = max(each.top + each.pixels.shape[0] for each in (self, other))
-        right = max(each.left + each.pixels.shape[1] for each in (self, other))
+        bottom = max(self.top + self.pixels.shape[0], other.top + other.pixels.shape[0])
+        right = max(self.left + self.pixels.shape[1], other.left + other.pixels.shape[1])
         pixels: Bool[np.ndarray, "rows cols"] = np.zeros((bottom - top, right - left), dtype=bool)
         for each in (self, other):
             rows, cols = each.pixels.shape
-            pixels[each.top - top : each.top - top + rows, each.left - left : each.left - left + cols] |= (
-                each.pixels
-            )
+            y, x = each.top - top, each.left - left
+            pixels[y : y + rows, x : x + cols] |= each.pixels
         return MaskCrop(top, left, pixels)
 
     def to_mask(self, shape: tuple[int, int]) -> Bool[np.ndarray, "h w"]:
@@ -298,7 +298,7 @@ class Scene(_ComparesByValue):
     sources: Sources | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "objects", tuple(sorted(self.objects, key=lambda o: o.id)))
+        object.__setattr__(self, "objects", tuple(sorted(self.objects, key=attrgetter("id"))))
         object.__setattr__(self, "points", dict(self.points))
         height, width = self.observation.shape
         _check_objects(self.objects, height, width)

@@ -184,7 +184,7 @@ def _fix(check: Check, source: str, given: Scene, unit_m: float | None) -> str:
 def _better_unit(given: Scene, steps: np.ndarray | None) -> float | None:
     """The unit that the values of a depth file suggest, where that in force is another. [m]."""
     depth = given.observation.depth
-    guess = None if steps is None else guess_depth_unit(steps).unit_m
+    guess = None if steps is None else guess_depth_unit(steps)[0]
     if guess is None or steps is None or depth is None:
         return None
     with np.errstate(invalid="ignore"):

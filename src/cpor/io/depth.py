@@ -60,9 +60,6 @@ COMMON_FLOATS = {1.0: 0.85, 0.001: 0.12, 0.01: 0.03}
 SURE = 0.95
 """At least this probable: sure enough not to ask."""
 
-WORTH_NAMING = 0.05
-"""Other units at least this probable are named."""
-
 
 @dataclass(frozen=True, eq=False)
 class DepthCamera:
@@ -182,26 +179,6 @@ def align_depth(
     return out
 
 
-@dataclass(frozen=True)
-class DepthUnit:
-    """A guess at what one step of depth means.
-
-    Attributes:
-        unit_m: The likeliest unit; None where none puts the scene on a table in front of the camera. [m]
-        probability: Probability of that unit among those known here; 0 without one.
-        alternatives: Other units that remain plausible, the likeliest first. [m]
-    """
-
-    unit_m: float | None
-    probability: float
-    alternatives: tuple[float, ...] = ()
-
-    @property
-    def sure(self) -> bool:
-        """Whether the guess can be used without asking."""
-        return self.probability >= SURE
-
-
 def middle_of(picture: np.ndarray) -> np.ndarray:
     """The middle half of each axis, at most about 40,000 pixels of it: what is to be grasped lies there."""
     height, width = picture.shape[:2]
@@ -209,8 +186,10 @@ def middle_of(picture: np.ndarray) -> np.ndarray:
     return picture[height // 4 : height - height // 4 : stride, width // 4 : width - width // 4 : stride]
 
 
-def guess_depth_unit(steps: np.ndarray) -> DepthUnit:
-    """Guess the unit of a depth picture as its file has it.
+def guess_depth_unit(steps: np.ndarray) -> tuple[float | None, float]:
+    """The likeliest unit of a depth picture as its file has it, and the probability of that one. [m].
+
+    None where no unit puts the scene on a table in front of the camera.
 
     Args:
         steps: Raw values, of any integer or floating type; 0, negative and not finite: no reading.
@@ -219,7 +198,7 @@ def guess_depth_unit(steps: np.ndarray) -> DepthUnit:
     values = middle_of(steps).astype(np.float64)
     values = values[np.isfinite(values) & (values > 0.0)]
     if values.size == 0:
-        return DepthUnit(None, 0.0)
+        return None, 0.0
     common = COMMON_FLOATS if steps.dtype.kind == "f" else COMMON_INTEGERS
     distance = {unit: unit * float(np.median(values)) for unit in common}
     weight = {
@@ -228,9 +207,6 @@ def guess_depth_unit(steps: np.ndarray) -> DepthUnit:
         if PLAUSIBLE_M[0] <= d <= PLAUSIBLE_M[1]
     }
     if not weight:
-        return DepthUnit(None, 0.0)
-    total = sum(weight.values())
-    best, *others = sorted(weight, key=lambda unit: -weight[unit])
-    return DepthUnit(
-        best, weight[best] / total, tuple(u for u in others if weight[u] >= WORTH_NAMING * total)
-    )
+        return None, 0.0
+    best = max(weight, key=lambda unit: weight[unit])
+    return best, weight[best] / sum(weight.values())

@@ -13,6 +13,7 @@ from cpor.errors import InvalidSceneError, InvalidSettingError, SceneFileError
 from cpor.io import frames
 from cpor.io.camera_files import KnownCamera, known_camera
 from cpor.io.depth import (
+    SURE,
     DepthCamera,
     align_depth,
     drop_strays,
@@ -248,16 +249,12 @@ def _read_scene(folder: Path, depth_unit_m: float | None) -> tuple[Scene, tuple[
 
 def _guess_unit(depth: np.ndarray) -> tuple[float, float, str]:
     """The likeliest unit, how likely it is, and both in words."""
-    guess = guess_depth_unit(depth)
+    unit_m, probability = guess_depth_unit(depth)
     # Where no unit makes sense, the checks of the frame say what is wrong with it.
-    unit_m = guess.unit_m or 0.001
-    sure = "" if guess.sure else ", which is not certain"
+    unit_m = unit_m or 0.001
+    sure = "" if probability >= SURE else ", which is not certain"
     unit = "it is in metres" if unit_m == 1.0 else f"one step is {unit_m:g} m"
-    return (
-        unit_m,
-        guess.probability,
-        f"The unit of depth was not given. Judging by its values, {unit}{sure}.",
-    )
+    return unit_m, probability, f"The unit of depth was not given. Judging by its values, {unit}{sure}."
 
 
 def _say_inside(folder: Path) -> str:

@@ -162,10 +162,9 @@ def select_objects(
         ids[box][mine & ~kept] = 0
         if not kept.any():
             continue
-        crop = MaskCrop.from_mask(kept)
-        shown = MaskCrop(box[0].start + crop.top, box[1].start + crop.left, crop.pixels)
         relabel[number] = len(objects) + 1
-        objects.append(_make_object(len(objects) + 1, shown, k, found, frame, settings, least))
+        at = box[0].start, box[1].start
+        objects.append(_make_object(len(objects) + 1, kept, at, k, found, frame, settings, least))
     return Scene(observation, tuple(objects), relabel[ids])
 
 
@@ -190,7 +189,7 @@ def add_faint(
         if not shown[row, col] or shown.sum() < least:
             continue
         label = max(scene.ids, default=0) + 1
-        new = _make_object(label, MaskCrop.from_mask(shown), k, found, frame, settings, least)
+        new = _make_object(label, shown, (0, 0), k, found, frame, settings, least)
         ids = np.where(shown, np.int32(label), scene.visible_ids)
         return Scene(scene.observation, (*scene.objects, new), ids, request=scene.request)
     return None
@@ -262,19 +261,21 @@ def _paint(
 
 def _make_object(
     label: int,
-    shown: MaskCrop,
+    shown: Bool[np.ndarray, "rows cols"],
+    at: tuple[int, int],
     k: int,
     found: Detections,
     frame: Letterbox,
     settings: MaskSettings,
     least: int,
 ) -> DetectedObject:
-    """The object of detection k, what shows of it and its hidden part."""
-    whole = shown
-    if (spread := frame.spread(found.amodal[k], settings.mask_threshold)) is not None:
+    """The object of detection k: what shows of it, from row and column `at` on, and its hidden part."""
+    spread = frame.spread(found.amodal[k], settings.mask_threshold)
+    if spread is None:
+        top, left, hidden = 0, 0, np.zeros((0, 0), dtype=bool)
+    else:
         top, left, values = spread
-        mask = drop_crumbs(values >= settings.mask_threshold, least, settings.least_fragment)
-        crop = MaskCrop.from_mask(mask)
-        whole = shown.join(MaskCrop(top + crop.top, left + crop.left, crop.pixels))
+        hidden = drop_crumbs(values >= settings.mask_threshold, least, settings.least_fragment)
+    whole = MaskCrop.from_mask(shown, *at).join(MaskCrop.from_mask(hidden, top, left))
     score = float(min(1.0, found.scores[k]))
     return DetectedObject(label, whole, score=score, occluded=bool(found.p_occluded[k] >= 0.5))

@@ -321,5 +321,4 @@ def _crop(pixels: np.ndarray, box: np.ndarray) -> MaskCrop:
     """The mask in a box of the image, shrunk to what it holds."""
     top, bottom, left, right = (int(edge) for edge in box)
     inside = pixels[: (bottom - top) * (right - left)].reshape(bottom - top, right - left).astype(bool)
-    crop = MaskCrop.from_mask(inside)
-    return MaskCrop(top + crop.top, left + crop.left, crop.pixels) if crop.pixels.size else crop
+    return MaskCrop.from_mask(inside, top, left)
