@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -68,22 +67,8 @@ class ImageSizeError(SceneFileError):
     """An image with more pixels than are read."""
 
 
-@dataclass(frozen=True)
-class GreyImage:
-    """A kind of image with one number a pixel.
-
-    Attributes:
-        modes: Kinds of pixel that are allowed, as Pillow names them.
-        remedy: What to do about another kind.
-    """
-
-    modes: tuple[str, ...]
-    remedy: str
-
-
-DEPTH = GreyImage(("I;16",), "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m")
-DEPTH_FILE = GreyImage(("I;16", "I;16B", "I", "F"), DEPTH.remedy)
-IDS = GreyImage(("L", "P", "I;16"), "save ids as 8- or 16-bit grey")
+DEPTH, DEPTH_FILE, IDS = ("I;16",), ("I;16", "I;16B", "I", "F"), ("L", "P", "I;16")
+"""Kinds of pixel, as Pillow names them, of images with one number a pixel: depth, depth in any file, ids."""
 
 
 def decode_photograph(
@@ -138,7 +123,7 @@ def decode_photograph(
 def decode_grey(
     data: bytes,
     name: Path | str,
-    kind: GreyImage,
+    modes: tuple[str, ...],
     most_pixels: int = MAX_PIXELS,
     shape: tuple[int, int] | None = None,
     kinds: tuple[str, ...] = ("PNG",),
@@ -148,7 +133,7 @@ def decode_grey(
     Args:
         data: The bytes.
         name: What errors call the file.
-        kind: `DEPTH` or `IDS`.
+        modes: `DEPTH`, `DEPTH_FILE` or `IDS`.
         most_pixels: That it may have.
         shape: Height and width of the photograph it belongs to; None: any.
         kinds: Accepted file types.
@@ -159,8 +144,10 @@ def decode_grey(
                 f"{name} is {image.width} x {image.height} pixels, rgb {shape[1]} x {shape[0]}; bring them "
                 "to one size"
             )
-        if image.mode not in kind.modes:
-            raise SceneFileError(f"{name} holds {image.mode} pixels; {kind.remedy}")
+        if image.mode not in modes:
+            remedy = "depth needs 16 bits a pixel: save uint16 steps of depth_unit_m"
+            remedy = "save ids as 8- or 16-bit grey" if modes == IDS else remedy
+            raise SceneFileError(f"{name} holds {image.mode} pixels; {remedy}")
         return np.array(image)
 
 
