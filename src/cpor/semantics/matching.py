@@ -1,7 +1,7 @@
 """Which object an answered badge number or point means (SPEC section 2, the paper's matching rule)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -54,10 +54,6 @@ class NumberedMarks:
     number: Mapping[int, int]
     scale: float = 1.0
     points: str = "pixels"
-    _ids: dict[int, int] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_ids", {number: label for label, number in self.number.items()})
 
     def object_of(self, answer: object) -> int | None:
         """The object that a number, its text, or a point in a reply means; None where it means none."""
@@ -69,7 +65,7 @@ class NumberedMarks:
             digits = answer.strip().lower().removeprefix("object").removeprefix("badge").strip(" #")
             answer = int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 6 else None
         if isinstance(answer, int):
-            return self._ids.get(answer)
+            return next((label for label, number in self.number.items() if number == answer), None)
         if isinstance(answer, list) and len(answer) == 2 and all(_is_number(v) for v in answer):
             (first, second), (height, width) = answer, self.scene.observation.shape
             if self.points == "thousandths":
