@@ -13,8 +13,8 @@ from cpor import CporError
 from cpor.cli.app import app
 from cpor.errors import InputFileError
 from cpor.evidence import GeometrySettings
+from cpor.fitting.score_log import read_score_log
 from cpor.io.scene_folder import read_scene_folder
-from cpor.io.score_log import read_score_log
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.chain import STEPS, measure_chain
 from cpor.paper.everything import SHIPPED

@@ -31,8 +31,7 @@ def calibrate(
     as_json: cli.AsJson = False,
 ) -> None:
     """Fit a calibrator to a table of labelled scores."""
-    from cpor.fitting.fit_score_log import calibrate_log
-    from cpor.io.score_log import read_score_log
+    from cpor.fitting.score_log import calibrate_log, read_score_log
     from cpor.viz.tables import calibration_table, calibration_to_json
 
     found = calibrate_log(read_score_log(scores), method, penalty)

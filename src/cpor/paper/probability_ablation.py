@@ -15,8 +15,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from cpor.errors import InvalidSettingError, list_labels
 from cpor.evidence.source import GEOMETRY, SEMANTIC
-from cpor.fitting.fit_score_log import calibrate_log
-from cpor.io.score_log import read_score_log
+from cpor.fitting.score_log import calibrate_log, read_score_log
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.learn.gated import GatedFusion, NaiveFusion
 from cpor.learn.isotonic import IsotonicCalibrator

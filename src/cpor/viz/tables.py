@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cpor.fitting import FitReport
-from cpor.fitting.fit_score_log import LogCalibration
 from cpor.fitting.from_prior import LabReport
+from cpor.fitting.score_log import LogCalibration
 from cpor.learn.bootstrap import Interval, PairedComparison
 from cpor.learn.modes import percent
 from cpor.learn.reliability import ReliabilitySummary

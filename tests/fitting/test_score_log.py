@@ -7,8 +7,7 @@ import pytest
 from support.data import DATA
 
 from cpor import CporError
-from cpor.fitting.fit_score_log import METHODS, calibrate_log
-from cpor.io.score_log import read_score_log
+from cpor.fitting.score_log import METHODS, calibrate_log, read_score_log
 
 LOG = DATA / "unobench" / "calibration" / "train_adaptive.csv"
 HEADER = "image,prob_edge,N_cand,label\n"
