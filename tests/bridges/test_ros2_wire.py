@@ -7,9 +7,9 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from bridges.dds_peer import ActionClient, Camera, Peer, Server, parameter
 from bridges.test_ros2 import COLOR, DEPTH, FREE, noisy, wait_for
 from support.box_table import BoxTable, TableMasks, stack
-from support.dds_peer import ActionClient, Camera, Peer, Server, parameter
 from typer.testing import CliRunner
 
 from cpor.bridges.ros2_actions import ABORTED, CANCELED, SUCCEEDED, TERMINATED, UNKNOWN, UNKNOWN_GOAL

@@ -3,8 +3,8 @@
 from urllib.parse import urlsplit
 
 import pytest
+from e2e.watched_page import Watched, note_request
 from support.browser import open_browser, running_service
-from support.watched_page import Watched, note_request
 
 LAPTOP = {"width": 1366, "height": 768}
 

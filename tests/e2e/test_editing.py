@@ -5,7 +5,7 @@ import math
 import re
 import zipfile
 
-from support.page_steps import SCENE, expect, shows_action
+from e2e.page_steps import SCENE, expect, shows_action
 
 from cpor.io.scene_folder import read_scene_folder
 from cpor.learn.modes import MODES

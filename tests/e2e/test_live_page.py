@@ -4,8 +4,8 @@ import re
 
 import httpx
 import pytest
+from e2e.page_steps import comes_true, expect
 from support.live_runs import PATIENCE_S, Follower
-from support.page_steps import comes_true, expect
 
 from cpor.pipeline import UNSEEN
 

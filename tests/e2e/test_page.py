@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support.page_steps import DECIDE, SCENE, asked_above, comes_true, expect, shows_action
-from support.watched_page import library_action, library_decision
+from e2e.page_steps import DECIDE, SCENE, asked_above, comes_true, expect, shows_action
+from e2e.watched_page import library_action, library_decision
 from typer.testing import CliRunner
 
 import cpor

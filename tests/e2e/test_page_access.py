@@ -3,10 +3,10 @@
 import itertools
 
 import pytest
+from e2e.page_steps import SCENE, comes_true, expect, shows_action
+from e2e.watched_page import library_action
 from support.browser import SCENES
-from support.page_steps import SCENE, comes_true, expect, shows_action
 from support.sizes import sized
-from support.watched_page import library_action
 
 TABLET = {"width": 1024, "height": 768}
 

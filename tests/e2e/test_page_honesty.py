@@ -4,8 +4,8 @@ import json
 import math
 import re
 
-from support.page_steps import DECIDE, expect, shows_action
-from support.watched_page import library_action, library_decision
+from e2e.page_steps import DECIDE, expect, shows_action
+from e2e.watched_page import library_action, library_decision
 
 from cpor.pipeline import UNSEEN
 

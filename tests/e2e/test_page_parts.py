@@ -7,8 +7,8 @@ from functools import cache
 from importlib.resources import files
 
 import pytest
+from e2e.page_steps import PATIENCE_S, SCENE, comes_true, expect
 from support.browser import SCENES, running_service
-from support.page_steps import PATIENCE_S, SCENE, comes_true, expect
 
 from cpor.apps.lab import is_labelled_by_hand
 from cpor.io.scene_folder import read_scene_folder

@@ -3,9 +3,9 @@
 import json
 import re
 
+from e2e.page_steps import DECIDE, SCENE, expect, shows_action
+from e2e.watched_page import library_action
 from support.browser import SCENES
-from support.page_steps import DECIDE, SCENE, expect, shows_action
-from support.watched_page import library_action
 
 
 def test_typed_request_finds_the_target_and_goes_when_another_is_clicked(open_page):

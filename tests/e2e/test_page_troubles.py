@@ -2,9 +2,9 @@
 
 import re
 
+from e2e.page_steps import DECIDE, SCENE, expect, shows_action
+from e2e.watched_page import library_action
 from support.browser import SCENES, running_service
-from support.page_steps import DECIDE, SCENE, expect, shows_action
-from support.watched_page import library_action
 
 
 def test_error_of_the_service_or_its_end_is_shown_plainly_and_nothing_is_lost(open_page, tmp_path):

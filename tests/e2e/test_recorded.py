@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.page_steps import expect
+from e2e.page_steps import expect
 
 from cpor.pipeline import UNSEEN
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.noisy_table import Table, with_depth
+from gate.noisy_table import Table, with_depth
 
 from cpor.gate.check import Check
 from cpor.gate.frame import check_frame

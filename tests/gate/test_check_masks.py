@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.noisy_table import Table, with_depth
+from gate.noisy_table import Table, with_depth
 
 from cpor.gate import masks
 from cpor.gate.edges import Agreement

@@ -13,9 +13,9 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from robot.ur_cell import one_box
 from support.box_table import Box, BoxTable, OverTheTable, TableMasks
 from support.plain_system import plain_system
-from support.ur_cell import one_box
 
 from cpor.errors import CameraError, RobotError
 from cpor.robot.checked import check_outcome, check_status, checked, why_it_must_stay
@@ -196,7 +196,7 @@ def live(gripper=None):
 
 DRIVES = """
 import sys, time
-from support.ur_cell import one_box
+from robot.ur_cell import one_box
 from tests.robot.test_checked import live
 from cpor.robot.safe_stop import stopping
 with stopping(live()):

@@ -11,9 +11,9 @@ import time
 
 import numpy as np
 import pytest
+from robot.ur_cell import TOOL, Progress
 from support.box_table import Box, OverTheTable, TableMasks
 from support.plain_system import plain_system
-from support.ur_cell import TOOL, Progress
 
 from cpor.errors import RobotError
 from cpor.robot.arm import WATCHDOG_HZ, MotionStoppedError, RtdeArm, to_ur_pose

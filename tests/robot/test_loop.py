@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from robot.table_runs import RED, run
 from support.box_table import Box, BoxTable, TableMasks, stack
 from support.plain_system import Deciding, plain_system
-from support.table_runs import RED, run
 
 from cpor.answer import DecideSettings
 from cpor.decision import Certificate, Decision, Defer, Grasp, Remove

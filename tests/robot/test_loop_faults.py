@@ -3,9 +3,9 @@
 import threading
 
 import pytest
+from robot.table_runs import run
 from support.box_table import BoxTable, TableMasks
 from support.plain_system import plain_system
-from support.table_runs import run
 
 from cpor.errors import CameraError
 from cpor.robot.loop import retrieve

@@ -4,8 +4,8 @@ import threading
 import time
 
 import pytest
+from robot.table_runs import run, two
 from support.box_table import BoxTable
-from support.table_runs import run, two
 
 from cpor.decision import Certificate, Decision, Defer
 from cpor.robot.run_folder import read_run

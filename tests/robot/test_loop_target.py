@@ -1,7 +1,7 @@
 """Which object is the target from frame to frame, and when it counts as gone."""
 
+from robot.table_runs import RED, run
 from support.box_table import Box, BoxTable, TableMasks, stack
-from support.table_runs import RED, run
 
 
 def test_a_robot_that_only_says_done_does_not_retrieve(tmp_path):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from robot.table_runs import run, two
 from support.box_table import Box, BoxTable, OverTheTable, TableMasks, stack
 from support.plain_system import plain_system
-from support.table_runs import run, two
 
 from cpor.errors import RobotError
 from cpor.robot.cameras import FolderCamera

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from robot.ur_cell import TOOL, one_box
 from support.box_table import OverTheTable, TableMasks
 from support.plain_system import plain_system
-from support.ur_cell import TOOL, one_box
 
 from cpor.errors import CameraError, RobotError
 from cpor.robot import arm as arms

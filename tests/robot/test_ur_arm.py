@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from robot.ur_cell import TOOL, Progress, one_box
 from support.box_table import OverTheTable, TableMasks
-from support.ur_cell import TOOL, Progress, one_box
 
 from cpor.errors import RobotError
 from cpor.robot import arm as arms

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from support.served import served
+from serve.served import served
 
 from cpor.serve.client import Client
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import pytest
 import uvicorn
-from support.served import PATIENCE_S, get
+from serve.served import PATIENCE_S, get
 
 from cpor.serve.http.connections import WatchedProtocol
 from cpor.serve.http.server import listen

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.served import PATIENCE_S
+from serve.served import PATIENCE_S
 from support.sizes import sized
 
 N = sized(70, 500)

@@ -2,8 +2,8 @@
 
 import httpx
 import pytest
+from serve.served import PATIENCE_S, served
 from support.hostile_clients import KINDS, Surface, hostile
-from support.served import PATIENCE_S, served
 
 from cpor.bridges.agent import AgentTools
 from cpor.bridges.mcp_server import http_app, make_mcp_server

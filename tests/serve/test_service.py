@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import numpy as np
 import pytest
-from support.sent_scenes import two_boxes
-from support.served import PATIENCE_S, get, post
+from serve.sent_scenes import two_boxes
+from serve.served import PATIENCE_S, get, post
 
 import cpor
 from cpor.io.scene_folder import read_scene_folder

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support import worker_jobs as jobs
+from serve import worker_jobs as jobs
 from support.own_loop import run_apart
 
 from cpor.errors import InvalidSceneError
@@ -242,7 +242,7 @@ def test_a_request_has_one_limit_and_its_worker_is_not_ended_for_having_waited()
 
 SERVICE = """
 import asyncio, sys
-from support import worker_jobs as jobs
+from serve import worker_jobs as jobs
 from cpor.serve.jobs.workers import PoolSettings, WorkerPool
 
 async def go(job):

@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
-from support.hand_made import at, on_table, single, thrown
+from sim.hand_made import at, on_table, single, thrown
 
 from cpor.errors import SimulationError
 from cpor.sim.camera import _ray_kernels

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.hand_made import at, on_table, single, thrown
+from sim.hand_made import at, on_table, single, thrown
 
 from cpor.errors import SimulationError
 from cpor.evidence.shadows import find_shadow

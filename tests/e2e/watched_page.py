@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from support.browser import SCENES
+
 import cpor
 from cpor.io.scene_file import parse_scene
 from cpor.model import FittedModel, bundled_model
-from support.browser import SCENES
 
 DROP = """(files) => {
     const transfer = new DataTransfer();

@@ -1,10 +1,11 @@
 """Runs of the loop on a table of boxes, whose record must say what the result says."""
 
+from support.box_table import BoxTable, TableMasks, stack
+from support.plain_system import Deciding, plain_system
+
 from cpor.robot.cycle import LoopSettings
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder, read_run
-from support.box_table import BoxTable, TableMasks, stack
-from support.plain_system import Deciding, plain_system
 
 RED = (200, 30, 30)
 

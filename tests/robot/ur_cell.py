@@ -1,9 +1,9 @@
 """A dry UR over boxes on a table."""
 
 import numpy as np
+from support.box_table import Box
 
 from cpor.robot.ur import facing_down
-from support.box_table import Box
 
 TOOL = facing_down(0.0, 0.0, 0.16) @ np.diag([1.0, -1.0, -1.0, 1.0])
 
