@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cpor.errors import InputFileError
-from cpor.io.resumable import open_resumable
+from cpor.io.whole_files import open_resumable
 
 CLAIM = {"settings": {"tau": 0.5, "seed": 1}, "version": 1}
 

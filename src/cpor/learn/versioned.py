@@ -1,7 +1,6 @@
 """Fitted parts on disk: JSON with a kind and a version, read back to the last bit."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -9,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.errors import InputFileError, list_labels
+from cpor.io.whole_files import write_text
 
 ModelT = TypeVar("ModelT", bound="VersionedModel")
 
@@ -30,15 +30,7 @@ class VersionedModel(BaseModel):
 
     def save(self, path: str | Path) -> None:
         """Write the JSON to a file, all of it or nothing."""
-        destination = Path(path)
-        draft = destination.with_name(f".{destination.name}.{os.getpid()}.part")
-        try:
-            draft.write_text(self.to_json() + "\n", encoding="utf-8")
-            draft.replace(destination)
-        except OSError as problem:
-            raise InputFileError(f"cannot write the model file {path}: {problem.strerror}") from None
-        finally:
-            draft.unlink(missing_ok=True)
+        write_text(Path(path), self.to_json() + "\n")
 
     @classmethod
     def from_json(cls: type[ModelT], text: str) -> ModelT:

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.pool import Pool
-from cpor.io.resumable import open_resumable
 from cpor.io.scene_folder import read_scene_folder, write_scene_folder
+from cpor.io.whole_files import open_resumable
 from cpor.paper.segmentation import FrameQuality, frame_quality
 from cpor.parts import NONE
 from cpor.perception.onnx_segmenter import OnnxSegmenter

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.pool import Pool
-from cpor.io.resumable import refuse_other
-from cpor.io.whole_files import held_alone
+from cpor.io.whole_files import held_alone, refuse_other
 from cpor.learn.bootstrap import PairedComparison, compare_paired
 from cpor.model import FittedModel
 from cpor.paper.means import WilsonRate

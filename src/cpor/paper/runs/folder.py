@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cpor.errors import InputFileError
-from cpor.io.resumable import ResumableFolder, open_resumable
+from cpor.io.whole_files import ResumableFolder, open_resumable
 from cpor.learn.versioned import VersionedModel
 from cpor.paper.runs.answer_items import Shard
 from cpor.paper.runs.questions import RunSettings

@@ -20,9 +20,8 @@ from pydantic import ValidationError
 
 from cpor.errors import InputFileError, InvalidSettingError
 from cpor.io.pool import Pool
-from cpor.io.resumable import ResumableFolder, open_resumable, refuse_other
 from cpor.io.scene_folder import write_scene_folder
-from cpor.io.whole_files import write_bytes
+from cpor.io.whole_files import ResumableFolder, open_resumable, refuse_other, write_bytes
 from cpor.scene import Scene, TrueRelations
 from cpor.sim.camera.look import random_look
 from cpor.sim.camera.sensor import photograph, sensor_preset
