@@ -10,11 +10,10 @@ from sim.hand_made import at, on_table, single, thrown
 from cpor.errors import SimulationError
 from cpor.sim.camera import _shade_kernels as kernels
 from cpor.sim.camera.look import Light, plain_look, random_look
-from cpor.sim.camera.shading import render_rgb
+from cpor.sim.camera.shading import PATTERN_CODES, list_surfaces, render_rgb
 from cpor.sim.camera.views import cast_views, overhead_camera
 from cpor.sim.objects.catalogue import catalogue
 from cpor.sim.objects.solids import Surface
-from cpor.sim.objects.textures import PATTERN_CODES, list_surfaces
 
 CAMERA = overhead_camera(320, 240)
 HUES = {

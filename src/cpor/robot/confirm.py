@@ -139,9 +139,8 @@ class _Things(NamedTuple):
 
     def strangers(self) -> dict[int, ObjectLook]:
         """The objects that are no known one, less those too small to be a thing."""
-        return {
-            k: look for k, look in self.looks.items() if k not in self.same and look.area >= LEAST_STRANGER
-        }
+        unknown = {k: look for k, look in self.looks.items() if k not in self.same}
+        return {k: look for k, look in unknown.items() if look.area >= LEAST_STRANGER}
 
 
 _STILL_SEEN = Delivery("not_out", "the target, or what looks like it, is still seen")
@@ -217,11 +216,8 @@ def _one_too_many(before: Memory, gone: int, now: Scene, things: _Things, felt: 
         in_place = covered(was.mask, stranger.mask) >= SAME_PLACE
         if np.isnan(stranger.depth) and not np.isnan(was.depth) and in_place:
             return "something without depth is where the target lay"
-        if not (
-            _showed(stranger, before.frame, gone) >= SHOWN
-            or _came_to_light(stranger, was, before.frame, gone, felt)
-            or k in hidden
-        ):
+        showed = _showed(stranger, before.frame, gone) >= SHOWN or k in hidden
+        if not (showed or _came_to_light(stranger, was, before.frame, gone, felt)):
             unexplained += stranger.area
     if unexplained >= RISEN * was.area:
         return "a thing is seen that was not there before; it may be the target in another pose"
@@ -255,12 +251,11 @@ def _showed(stranger: ObjectLook, then: Scene, gone: int) -> float:
     Then the thing was not found, or it is a piece of another one.
     """
     found = find_in(stranger, then)
-    same = sum(
-        n
-        for k, n in found.on.items()
-        if k != gone
-        and (found.recoloured[k] <= SAME_PIXELS or relit(found.same_hues[k], found.relit[k]) > SURE_ODDS)
-    )
+    same = 0
+    for k in found.on.keys() - {gone}:
+        as_before = found.recoloured[k] <= SAME_PIXELS
+        if as_before or relit(found.same_hues[k], found.relit[k]) > SURE_ODDS:
+            same += found.on[k]
     return same / len(stranger.pixels)
 
 

@@ -209,10 +209,8 @@ class RunResult:
     @property
     def removed(self) -> int:
         """How many other objects were put aside."""
-        return sum(
-            isinstance(c.action, Remove) and c.outcome is not None and c.outcome.kind == "done"
-            for c in self.cycles
-        )
+        done = [c for c in self.cycles if c.outcome is not None and c.outcome.kind == "done"]
+        return sum(isinstance(c.action, Remove) for c in done)
 
 
 def as_recorded(observation: Observation) -> Observation:

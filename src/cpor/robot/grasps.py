@@ -187,30 +187,14 @@ def survey(scene: Scene, obj: int, cell: float, around: float = 0.11) -> HeightM
     corner = (float(middle[0] - half), float(middle[1] - half))
     top, what = kernels.map_heights(points, layer, *corner, cell, n, 0.006)
     centre = np.append(own[:, :2].mean(axis=0), np.percentile(own[:, 2], 80))
-    centre[:2] += _hidden_shift(
-        scene,
-        obj,
-        wanted,
-        camera.intrinsics,
-        float(np.nanmedian(depth[layer == 2])),
-        camera.T_world_camera[:3, :3],
-    )
-    return HeightMap(top, what, corner, centre)
-
-
-def _hidden_shift(
-    scene: Scene, obj: int, wanted: np.ndarray, intrinsics: tuple[float, ...], depth: float, R: np.ndarray
-) -> np.ndarray:
-    """How far the hidden part moves the middle of an object, along x and y. Shape (2,). [m]."""
     amodal = next((o.amodal for o in scene.objects if o.id == obj), None)
-    if amodal is None or not amodal.pixels.any():
-        return np.zeros(2)
-    rows, cols = np.nonzero(wanted)
-    whole_rows, whole_cols = np.nonzero(amodal.pixels)
-    du = (whole_cols.mean() + amodal.left - cols.mean()) / intrinsics[0] * depth
-    dv = (whole_rows.mean() + amodal.top - rows.mean()) / intrinsics[1] * depth
-    shift: np.ndarray = R @ np.array([du, dv, 0.0])
-    return shift[:2]
+    if amodal is not None and amodal.pixels.any():
+        # How far the hidden part moves the middle.
+        shown, whole = np.argwhere(wanted).mean(axis=0), np.argwhere(amodal.pixels).mean(axis=0)
+        whole += amodal.top, amodal.left
+        dv, du = (whole - shown) / (fy, fx) * np.nanmedian(depth[layer == kernels.WANTED])
+        centre[:2] += (camera.T_world_camera[:3, :3] @ (du, dv, 0.0))[:2]
+    return HeightMap(top, what, corner, centre)
 
 
 def _views(surface: HeightMap, settings: GraspSettings) -> list[tuple[float, np.ndarray, np.ndarray]]:
@@ -229,17 +213,8 @@ def _views(surface: HeightMap, settings: GraspSettings) -> list[tuple[float, np.
             w = np.array([np.sin(lean) * np.cos(azimuth), np.sin(lean) * np.sin(azimuth), np.cos(lean)])
             u = np.array([np.cos(lean) * np.cos(azimuth), np.cos(lean) * np.sin(azimuth), -np.sin(lean)])
             axes = np.stack([u, np.cross(w, u), w])
-            maps = kernels.see_along(
-                surface.top,
-                surface.what,
-                *surface.corner,
-                settings.cell,
-                surface.centre,
-                axes,
-                SIDE_STEP,
-                OWN_SIDES,
-                span,
-            )
+            seen = surface.top, surface.what, *surface.corner, settings.cell, surface.centre
+            maps = kernels.see_along(*seen, axes, SIDE_STEP, OWN_SIDES, span)
             out.append((tilt, axes, kernels.close_holes(maps)))
     return out
 

@@ -82,11 +82,8 @@ def say_promise(robot: str, system: System, past: Iterable[Retrieval]) -> str | 
     if model is None or model.retrievals is None:
         return None
     promise, why = model.retrievals, model.unproven
-    judged = [
-        each.wrong
-        for each in past
-        if each.wrong is not None and (each.model, each.tau, each.where) == (model.tested_digest, tau, where)
-    ]
+    same = [each for each in past if (each.model, each.tau, each.where) == (model.tested_digest, tau, where)]
+    judged = [each.wrong for each in same if each.wrong is not None]
     if promise.tau is None:
         why = promise.reason
     elif promise.tau != tau:

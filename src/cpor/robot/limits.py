@@ -35,9 +35,8 @@ class Box:
 
     def contains(self, point: Float[np.ndarray, " 3"], margin: float = 0.0) -> bool:
         """Whether a point is inside; a margin [m] above 0 makes the box larger."""
-        return bool(
-            np.all(point >= np.array(self.low) - margin) and np.all(point <= np.array(self.high) + margin)
-        )
+        low, high = np.array(self.low) - margin, np.array(self.high) + margin
+        return bool(np.all(point >= low) and np.all(point <= high))
 
     def meets(
         self, start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"], margin: float = 0.0
@@ -87,10 +86,8 @@ class Limits:
         most = {"speed": 1.0, "approach_speed": 0.25, "acceleration": 2.0}
         most |= {"joint_speed": 2.0, "joint_acceleration": 3.0, "greatest_tilt_deg": 180.0}
         for name, high in most.items():
-            if not 0.0 < getattr(self, name) <= high:
-                raise InvalidSettingError(
-                    f"{name} is {getattr(self, name)}; it must lie above 0, up to {high}"
-                )
+            if not 0.0 < (given := getattr(self, name)) <= high:
+                raise InvalidSettingError(f"{name} is {given}; it must lie above 0, up to {high}")
         if self.margin < 0.0:
             raise InvalidSettingError(f"the margin is {self.margin}; it must not be negative")
 

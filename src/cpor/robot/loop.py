@@ -13,14 +13,7 @@ from cpor.errors import CporError, list_labels, say_count
 from cpor.pipeline import Stopwatch
 from cpor.robot import steps
 from cpor.robot.checked import checked, why_it_must_stay
-from cpor.robot.cycle import (
-    Cycle,
-    Ended,
-    LoopSettings,
-    PersonCallbacks,
-    RunResult,
-    as_recorded,
-)
+from cpor.robot.cycle import Cycle, Ended, LoopSettings, PersonCallbacks, RunResult, as_recorded
 from cpor.robot.fresh import MOST_CHANGES, require_still_camera
 from cpor.robot.protocol import Outcome, OutcomeKind, Robot, RobotStatus
 from cpor.robot.run_folder import RunFolder

@@ -186,16 +186,12 @@ class RunFolder:
         if result.final_scene is not None:
             write_scene_folder(result.final_scene, self.path / "final", overwrite=True)
         first = next((cycle.target for cycle in result.cycles if cycle.target is not None), None)
-        head = self._head.model_copy(
-            update={
-                "target": self._head.target if self._head.target is not None else first,
-                "cycles": len(result.cycles),
-                "robot": result.robot
-                and StatusRecord(**{k: getattr(result.robot, k) for k in StatusRecord.model_fields}),
-            }
-            | {k: getattr(result, k) for k in ("ended", "detail", "actions", "deferrals", "retargeted")}
-        )
-        self._write("run.json", head)
+        known = {k: getattr(result, k) for k in ("ended", "detail", "actions", "deferrals", "retargeted")}
+        known |= {"target": first} if self._head.target is None else {}
+        if (left := result.robot) is not None:
+            known["robot"] = StatusRecord(state=left.state, detail=left.detail, holding=left.holding)
+        known["cycles"] = len(result.cycles)
+        self._write("run.json", self._head.model_copy(update=known))
 
     def _write(self, name: str, record: RunRecord | CycleRecord) -> None:
         """Write a file, all of it or nothing, and down to the disk."""

@@ -163,10 +163,9 @@ def _odds_of_all(
     for r, i in enumerate(olds):
         for c, k in enumerate(news):
             shares[r, c] = _shares(known[i], there[r], looks[k], k)
-            far = np.linalg.norm(there[r].centre - centres[c]) / scene.observation.shape[1]
-            s[r, c] = _log_odds(
-                known[i], there[r], looks[k], k, then[c], shares[r, c], float(far), i in taken
-            )
+            far = float(np.linalg.norm(there[r].centre - centres[c]) / scene.observation.shape[1])
+            both = shares[r, c]
+            s[r, c] = _log_odds(known[i], there[r], looks[k], k, then[c], both, far, i in taken)
             if np.isfinite(s[r, c]):
                 s[r, c] += _said(i, k, known, looks, ids_are_kept)
     s[s < LEAST] = -np.inf
@@ -319,9 +318,8 @@ def marginals(s: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
         m, n = s.shape
         links = csr_array(np.block([[np.zeros((m, m)), finite], [finite.T, np.zeros((n, n))]]))
         _, group = connected_components(links, directed=False)
-        groups = [
-            (np.flatnonzero(group[:m] == g), np.flatnonzero(group[m:] == g)) for g in set(group.tolist())
-        ]
+        ids = set(group.tolist())
+        groups = [(np.flatnonzero(group[:m] == g), np.flatnonzero(group[m:] == g)) for g in ids]
         large = [g for g in groups if min(len(g[0]), len(g[1])) > MOST_TOGETHER]
         if not large:
             break
@@ -378,9 +376,6 @@ def _events(
         if len(parts) > 1:
             others = " and ".join(f"object {i}" for i in parts if i != name[k])
             told.append(f"{others} and object {name[k]} are seen as one now")
-    told += [
-        f"object {match.known} is probably the same as before ({match.p:.0%})"
-        for match in same.values()
-        if match.p < SURE
-    ]
+    doubts = [match for match in same.values() if match.p < SURE]
+    told += [f"object {each.known} is probably the same as before ({each.p:.0%})" for each in doubts]
     return tuple(told)

@@ -112,10 +112,8 @@ def _look(seen: Observation, shown: Bool[np.ndarray, "h w"], name: str | None) -
         readings = readings[~np.isnan(readings)]
         depth = float(np.median(readings)) if readings.size else np.nan
     some = pixels[:: max(1, len(pixels) // SAMPLES)]
-    sampled = seen.rgb[some[:, 0], some[:, 1]].astype(np.float64)
-    return ObjectLook(
-        mask, depth, colour, shares, hues, some, _depth_at(seen, some), sampled, seen.camera, name
-    )
+    sampled = _depth_at(seen, some), seen.rgb[some[:, 0], some[:, 1]].astype(np.float64)
+    return ObjectLook(mask, depth, colour, shares, hues, some, *sampled, seen.camera, name)
 
 
 def _histogram(colours: Shaped[np.ndarray, "m 3"]) -> Float[np.ndarray, " bins"]:
@@ -264,12 +262,9 @@ def shared_pixels(a: MaskCrop, b: MaskCrop) -> int:
     right = min(a.left + a.pixels.shape[1], b.left + b.pixels.shape[1])
     if bottom <= top or right <= left:
         return 0
-    return int(
-        np.count_nonzero(
-            a.pixels[top - a.top : bottom - a.top, left - a.left : right - a.left]
-            & b.pixels[top - b.top : bottom - b.top, left - b.left : right - b.left]
-        )
-    )
+    first = a.pixels[top - a.top : bottom - a.top, left - a.left : right - a.left]
+    other = b.pixels[top - b.top : bottom - b.top, left - b.left : right - b.left]
+    return int(np.count_nonzero(first & other))
 
 
 def are_near(a: MaskCrop, b: MaskCrop, gap: int) -> bool:

@@ -212,7 +212,7 @@ class Memory:
             there = {k: each.last for k, each in self.known.items() if not each.taken}
             seen, still = add_still_there(there, self.frame, seen)
         looks = look_at(seen)
-        taken = frozenset(filter(lambda k: before[k].taken, before))
+        taken = frozenset(k for k, known in before.items() if known.taken)
         last = {k: known.last for k, known in before.items()}
         spots = {k: known.spot for k, known in before.items() if known.spot is not None}
         matches = identify(last, looks, seen, self.frame, taken, ids_are_kept, spots)
@@ -225,23 +225,18 @@ class Memory:
         for k in moved:
             known[k] = replace(known[k], failures=0)  # there may be room for the fingers now
         kept = {pair: score for pair, score in self.scores.items() if unchanged.issuperset(pair)}
+        lost = {k: o for k, o in before.items() if k not in known}
+        as_before = (f"object {numbers[k]} was not found by itself: it shows as before" for k in still)
         return Memory(
             known,
-            {
-                k: replace(o, taken=o.taken or k in matches.joined)
-                for k, o in before.items()
-                if k not in known
-            },
+            lost | {k: replace(lost[k], taken=True) for k in lost.keys() & matches.joined},
             frozenset(known) - frozenset(before),
             kept,
             self.scorer,
             frozenset(unchanged),
             frozenset(moved),
             self.pairs.predict(frozenset(unchanged), frozenset(moved)),
-            (
-                *matches.events,
-                *(f"object {numbers[k]} was not found by itself: it shows as before" for k in still),
-            ),
+            (*matches.events, *as_before),
             scene,
             frozenset() if still else frozenset({"masks"}),
             self.names,
@@ -297,14 +292,8 @@ class Memory:
         scene = renumber(scene, numbers)
         looks = look_at(scene)
         added = {numbers[k]: Known(*(looks[numbers[k]],) * 3) for k in new}
-        return replace(
-            self,
-            known={**self.known, **added},
-            new=self.new | added.keys(),
-            frame=scene,
-            made_here=frozenset(),
-            numbers=numbers,
-        )
+        known, new = {**self.known, **added}, self.new | added.keys()
+        return replace(self, known=known, new=new, frame=scene, made_here=frozenset(), numbers=numbers)
 
     def failed(self, obj: int) -> "Memory":
         """With one more attempt on an object that changed nothing."""

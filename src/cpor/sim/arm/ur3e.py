@@ -58,6 +58,9 @@ HOME_OPENING = 0.06
 _Vector: TypeAlias = tuple[float, float, float]
 _Piece: TypeAlias = tuple[_Vector, _Vector, float]
 _METAL = (0.55, 0.57, 0.6, 1.0)
+_TOUCHES = {"contype": 0, "conaffinity": 1}
+"""Objects, table and bin touch it, its own parts do not."""
+
 _DARK = (0.12, 0.12, 0.13, 1.0)
 
 
@@ -68,15 +71,8 @@ def add_arm(spec: mujoco.MjSpec, finger_friction: float) -> None:
     which they would.
     """
     base = spec.worldbody.add_body(name="arm_base")
-    pedestal = (0.06, BASE_HEIGHT / 2, 0.0)
-    base.add_geom(
-        type=mujoco.mjtGeom.mjGEOM_CYLINDER,
-        size=pedestal,
-        pos=(0, 0, BASE_HEIGHT / 2),
-        rgba=_METAL,
-        contype=0,
-        conaffinity=1,
-    )
+    half, kind = BASE_HEIGHT / 2, mujoco.mjtGeom.mjGEOM_CYLINDER
+    base.add_geom(type=kind, size=(0.06, half, 0.0), pos=(0, 0, half), rgba=_METAL, **_TOUCHES)
     links = _add_links(base)
     _add_gripper(spec, links[-1], finger_friction)
     for name, kp, kv, torque in zip(JOINTS, STIFFNESS, DAMPING, MAX_TORQUE, strict=True):
@@ -133,8 +129,7 @@ def _add_gripper(spec: mujoco.MjSpec, wrist: mujoco.MjsBody, friction: float) ->
         pos=(0, 0, palm_end - half),
         mass=0.5,
         rgba=_DARK,
-        contype=0,
-        conaffinity=1,
+        **_TOUCHES,
     )
     hand.add_site(name=TCP, pos=(0, 0, FLANGE_TO_TIPS), size=(0.002,) * 3, group=5)
     for name, side in zip(FINGERS, (-1.0, 1.0), strict=True):
@@ -156,8 +151,7 @@ def _add_gripper(spec: mujoco.MjSpec, wrist: mujoco.MjsBody, friction: float) ->
             pos=(0, 0, g.finger_length / 2),
             mass=0.06,
             rgba=_METAL,
-            contype=0,
-            conaffinity=1,
+            **_TOUCHES,
             condim=4,
             # Sliding friction, and turning about the normal of a patch as wide as the pad.
             friction=(friction, friction * 0.4 * g.finger_width, 0.0001),
@@ -192,19 +186,6 @@ def _position_control(
     actuator.forcerange = (-limit, limit)
 
 
-def _capsule(
-    body: mujoco.MjsBody,
-    start: _Vector,
-    end: _Vector,
-    radius: float,
-    mass: float,
-) -> None:
-    body.add_geom(
-        type=mujoco.mjtGeom.mjGEOM_CAPSULE,
-        fromto=(*start, *end),
-        size=(radius, 0.0, 0.0),
-        mass=mass,
-        rgba=_METAL,
-        contype=0,
-        conaffinity=1,
-    )
+def _capsule(body: mujoco.MjsBody, start: _Vector, end: _Vector, radius: float, mass: float) -> None:
+    kind, size = mujoco.mjtGeom.mjGEOM_CAPSULE, (radius, 0.0, 0.0)
+    body.add_geom(type=kind, fromto=(*start, *end), size=size, mass=mass, rgba=_METAL, **_TOUCHES)

@@ -42,7 +42,7 @@ def smooth_noise(x, y, z):
 def pattern_weight(pattern, x, y, z, scale):
     """Share of the second colour at a point whose z runs along the longest axis of its part. [m].
 
-    `pattern` is a code of `textures.PATTERN_CODES`, `scale` the size of one repetition. [m].
+    `pattern` is a code of `shading.PATTERN_CODES`, `scale` the size of one repetition. [m].
     """
     # The shift keeps faces, which lie at round numbers, off the borders between cells.
     p, q, s = x / scale + 0.2631, y / scale + 0.2317, z / scale + 0.2503
@@ -130,7 +130,7 @@ def shade(
         focal: fx, fy, cx, cy. Shape (4,). [px]
         positions: Positions of all geoms. Shape (ngeom, 3). [m]
         rotations: Shape (ngeom, 3, 3).
-        colours: See `textures.list_surfaces`, as the next four. Shape (ngeom, 2, 3).
+        colours: See `shading.list_surfaces`, as the next four. Shape (ngeom, 2, 3).
         patterns: Shape (ngeom,).
         scales: Shape (ngeom,). [m]
         shines: Shape (ngeom,).

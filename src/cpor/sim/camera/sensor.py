@@ -19,9 +19,8 @@ from cpor.errors import SimulationError
 from cpor.io.depth import resize_depth
 from cpor.scene import DetectedObject, Intrinsics, Observation, Scene
 from cpor.sim.camera.look import SceneLook
-from cpor.sim.camera.shading import render_rgb
+from cpor.sim.camera.shading import list_surfaces, render_rgb
 from cpor.sim.camera.views import FAR, CameraSetup, Views, cast_depth, cast_views, gather_geometry
-from cpor.sim.objects.textures import list_surfaces
 from cpor.sim.physics.world import World
 
 

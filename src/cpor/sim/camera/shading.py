@@ -1,14 +1,16 @@
 """The colour picture: patterns, lamps with soft shadows, gloss, and darker corners, from the rays' hits."""
 
+import mujoco
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
 from scipy import ndimage
 
+from cpor.errors import SimulationError
 from cpor.scene import Intrinsics
 from cpor.sim.camera import _shade_kernels as kernels
 from cpor.sim.camera.look import Light, SceneLook
 from cpor.sim.camera.views import Geometry, Views, cast_depth, gather_geometry
-from cpor.sim.objects.textures import list_surfaces
+from cpor.sim.objects.solids import Surface
 from cpor.sim.physics.world import World
 
 SHADOW_PIXELS = 384
@@ -17,6 +19,12 @@ SHADOW_PIXELS = 384
 _CURVE_STEPS = 8192
 _OPEN_STEP = 4
 _DARKEST_CORNER = 0.35
+
+PATTERN_CODES = {"plain": 0, "stripes": 1, "checker": 2, "speckle": 3, "label": 4, "grain": 5}
+"""Numbers of the patterns in `_shade_kernels.pattern_weight`."""
+
+ARM_SHINE = 0.4
+"""The arm is of painted and brushed aluminium."""
 
 
 def render_rgb(world: World, views: Views, look: SceneLook) -> UInt8[np.ndarray, "h w 3"]:
@@ -121,3 +129,48 @@ def _film_curve() -> UInt8[np.ndarray, " n"]:
     soft = np.where(light > knee, knee + (1.0 - knee) * (1.0 - np.exp(-(light - knee) / (1.0 - knee))), light)
     srgb = np.where(soft <= 0.0031308, 12.92 * soft, 1.055 * np.maximum(soft, 1e-9) ** (1.0 / 2.4) - 0.055)
     return np.clip(np.round(255.0 * srgb), 0, 255).astype(np.uint8)
+
+
+def list_surfaces(world: World, look: SceneLook) -> tuple[np.ndarray, ...]:
+    """What each geom looks like: objects as their parts say, table and bin as `look` says, others by rgba.
+
+    Returns:
+        Linear RGB of main and second colour, shape (ngeom, 2, 3); and, shape (ngeom,), code of the
+        pattern, size of one repetition [m], shine, and longest axis, along which the pattern is laid.
+    """
+    model = world.model
+    surfaces = [_surface_of_static(model, number, look) for number in range(model.ngeom)]
+    for obj, thing in world.objects.items():
+        body = world.body_of[obj]
+        first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
+        if count != len(thing.parts):
+            both = f"{len(thing.parts)} parts but {count} geoms"
+            raise SimulationError(f"object {obj} ({thing.name}) has {both}; build one geom a part")
+        surfaces[first : first + count] = [part.surface for part in thing.parts]
+    return (
+        np.array([(each.colour, each.second) for each in surfaces], dtype=np.float64),
+        np.array([PATTERN_CODES[each.pattern] for each in surfaces], dtype=np.int64),
+        np.array([each.scale for each in surfaces], dtype=np.float64),
+        np.array([each.shine for each in surfaces], dtype=np.float64),
+        _longest_axes(model),
+    )
+
+
+def _surface_of_static(model: mujoco.MjModel, number: int, look: SceneLook) -> Surface:
+    name = model.geom(number).name
+    if name.startswith("table"):
+        return look.table
+    if name.startswith("bin"):
+        return look.bin
+    red, green, blue, _ = (float(value) for value in model.geom_rgba[number])
+    return Surface((red, green, blue), shine=ARM_SHINE)
+
+
+def _longest_axes(model: mujoco.MjModel) -> np.ndarray:
+    """Index of the longest axis; z where it is as long as another, since round things stand along z."""
+    half = np.array(model.geom_aabb[:, 3:])
+    longest = half.max(axis=1, keepdims=True)
+    axes: np.ndarray = 2 - (half >= 0.999 * longest)[:, ::-1].argmax(axis=1)
+    # A cylinder keeps its axis even where it is flat: labels and stripes run around it.
+    is_round = np.isin(model.geom_type, (mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_CAPSULE))
+    return np.where(is_round, 2, axes).astype(np.int64)

@@ -205,20 +205,12 @@ def _write_case(case: CasePlan, settings: DatasetSettings, out: Path) -> CaseEnt
 
 def simulate_case(plan: CasePlan, settings: DatasetSettings) -> tuple[Scene, CaseEntry]:
     """One scene with its truths, and what the manifest says of it."""
-    heap = make_heap(
-        plan.seed,
-        HeapSettings(
-            container=settings.container,
-            density=settings.density,
-            tier=plan.tier,
-            camera=overhead_camera(settings.width, settings.height),
-        ),
-    )
-    heap = remove_blockers(heap, settings.removed)
+    camera = overhead_camera(settings.width, settings.height)
+    wanted = HeapSettings(settings.container, settings.density, plan.tier, camera=camera)
+    heap = remove_blockers(make_heap(plan.seed, wanted), settings.removed)
     scene = photograph_heap(heap, settings)
-    truths: dict[str, TrueRelations] = {
-        name: truth for key, name in _FILES.items() if (truth := getattr(scene, key)) is not None
-    }
+    all_truths: dict[str, TrueRelations | None] = {name: getattr(scene, key) for key, name in _FILES.items()}
+    truths = {name: truth for name, truth in all_truths.items() if truth is not None}
     entry = CaseEntry(
         name=plan.name,
         seed=heap.seed,
