@@ -292,8 +292,8 @@ class Memory:
         scene = renumber(scene, numbers)
         looks = look_at(scene)
         added = {numbers[k]: Known(*(looks[numbers[k]],) * 3) for k in new}
-        known, new = {**self.known, **added}, self.new | added.keys()
-        return replace(self, known=known, new=new, frame=scene, made_here=frozenset(), numbers=numbers)
+        told = replace(self, known={**self.known, **added}, new=self.new | added.keys(), numbers=numbers)
+        return replace(told, frame=scene, made_here=frozenset())
 
     def failed(self, obj: int) -> "Memory":
         """With one more attempt on an object that changed nothing."""
