@@ -2,10 +2,10 @@
 
     python benchmarks/mutants.py --count 300 --seed 1 --out out/mutants.json
 
-Mutants are drawn at random from the rooms below. Each one runs the tests of its room, then
-`tests/test_system.py`; the first test that fails, or that takes too long, kills it. The report lists the
-survivors: read each one, and write the test that kills it, or say why it changes nothing. Work is done in a
-copy of `src`.
+Mutants are drawn at random from the rooms below. Each one runs the tests named after its module, those of its
+room, then `tests/test_system.py`; the first test that fails, or that takes too long, kills it. The report
+lists the survivors: read each one, and write the test that kills it, or say why it changes nothing. Work is
+done in a copy of `src`.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import ast
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +44,7 @@ ROOMS = {
 LATER = ["tests/test_system.py"]
 
 TOO_LONG_S = 900
-"""A mutant that takes longer is killed: it hangs. [s]"""
+"""A mutant whose tests take so much time of the processor is killed: it hangs. [s]"""
 
 SWAPPED: dict[type, tuple[type, ...]] = {
     ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE), ast.Gt: (ast.GtE, ast.Lt),
@@ -102,20 +104,19 @@ def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
                 yield from places(node)
 
 
-def mutants(text: str) -> list[tuple[int, str, str, str]]:
-    """Line, old code, new code and the whole changed text of every mutant of a module."""
-    found = []
-    tree = ast.parse(text)
-    for parent, field, index, node in list(places(tree)):
-        for other in changes(node):
-            put(parent, field, index, other)
-            line = getattr(node, "lineno", getattr(parent, "lineno", 0))
-            short = [
-                ast.unparse(each).split("\n")[0][:80] for each in (node, ast.fix_missing_locations(other))
-            ]
-            found.append((line, *short, ast.unparse(ast.fix_missing_locations(tree))))
-            put(parent, field, index, node)
-    return found
+def mutants(tree: ast.AST) -> list[tuple[ast.AST, str, int | None, ast.AST, ast.AST]]:
+    """Parent, field, index, node and what may stand in its place, of every mutant of a module."""
+    return [(*place, other) for place in list(places(tree)) for other in changes(place[-1])]
+
+
+def say(node: ast.AST) -> str:
+    return ast.unparse(ast.fix_missing_locations(node)).split("\n")[0][:80]
+
+
+def nearest_first(path: Path, room: str) -> list[str]:
+    """The tests of a room, those named after the module before the others: most mutants die in them."""
+    named = [str(each) for each in sorted((ROOT / "tests" / room).glob(f"test_{path.stem.strip('_')}*.py"))]
+    return [*named, *ROOMS[room]]
 
 
 def put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
@@ -134,9 +135,12 @@ def is_killed(source: Path, tests: list[str]) -> bool:
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (TOO_LONG_S, TOO_LONG_S))
     try:
-        ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=TOO_LONG_S)
-    except subprocess.TimeoutExpired:
+        ran = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, timeout=8 * TOO_LONG_S, preexec_fn=limit
+        )
+    except subprocess.TimeoutExpired:  # it waits for what never comes
         return True
     return ran.returncode != 0
 
@@ -159,20 +163,24 @@ def main() -> None:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source)  # with compiled kernels, whose times stay as they are
         paths = [path for room in asked.rooms for path in sorted((source / "cpor" / room).rglob("*.py"))]
-        drawn = [(path, *each) for path in paths for each in mutants(path.read_text(encoding="utf-8"))]
+        trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+        drawn = [(path, each) for path, tree in trees.items() for each in mutants(tree)]
         report: dict[str, object] = {"drawn_from": len(drawn), "seed": asked.seed}
         survivors: list[str] = []
         chosen = rng.sample(drawn, min(asked.count, len(drawn)))
-        for total, (path, line, old, new, text) in enumerate(chosen, start=1):
+        for total, (path, (parent, field, index, node, other)) in enumerate(chosen, start=1):
             if asked.minutes is not None and time.monotonic() - began > 60.0 * asked.minutes:
                 break
             before, times = path.read_bytes(), path.stat()
-            path.write_text(text, encoding="utf-8")
+            put(parent, field, index, other)
+            path.write_text(ast.unparse(ast.fix_missing_locations(trees[path])), encoding="utf-8")
+            put(parent, field, index, node)
             room = path.relative_to(source / "cpor").parts[0]
-            killed = is_killed(source, ROOMS[room]) or is_killed(source, LATER)
+            killed = is_killed(source, nearest_first(path, room)) or is_killed(source, LATER)
             path.write_bytes(before)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-            where = f"{path.relative_to(source)}:{line}: {old}  ->  {new}"
+            line = getattr(node, "lineno", getattr(parent, "lineno", 0))
+            where = f"{path.relative_to(source)}:{line}: {say(node)}  ->  {say(other)}"
             if not killed:
                 survivors.append(where)
             print(f"{total:4} {'killed  ' if killed else 'SURVIVED'} {where}", flush=True)

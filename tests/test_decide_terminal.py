@@ -48,7 +48,7 @@ class Terminal:
         while self._read():
             pass
         os.close(self._own)
-        return self.process.wait(30)
+        return self.process.wait(240)
 
     def _read(self):
         try:

@@ -35,7 +35,13 @@ def test_the_examples_act_with_a_promise_ask_and_need_no_masks(tmp_path, monkeyp
     assert [ran.exit_code for ran in said] == [0, 0, 0], said
     assert not list(tmp_path.glob("cpor-examples/*/instances.png"))
     shown = re.search(r"```text\n(╭.*?)```", README, re.DOTALL)
-    assert shown[1] in said[1].output and "Promised: at most" in shown[1] and "REMOVE" in shown[1]
+    # The networks round in their own way on every kind of processor: a per cent or two more or less.
+    share = re.compile(r"\d+\.\d%")
+    printed = said[1].output[said[1].output.index("╭") :][: len(shown[1])]
+    assert share.sub("%", printed) == share.sub("%", shown[1])
+    p, q = ([float(each[:-1]) for each in share.findall(card)] for card in (printed, shown[1]))
+    assert p == pytest.approx(q, abs=2.0)
+    assert "Promised: at most" in shown[1] and "REMOVE" in shown[1]
     assert "ASK" in said[2].output and "Question: Does " in said[2].output
 
 

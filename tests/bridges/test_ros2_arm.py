@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bridges.dds_domain import own_domain
 from typer.testing import CliRunner
 
 from cpor.bridges import ros2_clients
@@ -94,7 +95,7 @@ def main():
     graph.close()
 
 
-DOMAIN = 101 + os.getpid() % 100
+DOMAIN = own_domain()
 CONFIG = Path(str(files("cpor.bridges") / "simulated_ur3e.toml"))
 
 

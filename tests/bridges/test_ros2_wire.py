@@ -1,12 +1,12 @@
 """The ROS 2 node over DDS, called by plain cyclonedds types: topics, service, actions, parameters."""
 
 import importlib.util
-import os
 import threading
 import time
 from contextlib import contextmanager
 
 import pytest
+from bridges.dds_domain import own_domain
 from bridges.dds_peer import ActionClient, Camera, Peer, Server, parameter
 from bridges.test_ros2 import COLOR, DEPTH, FREE, noisy, wait_for
 from support.box_table import BoxTable, TableMasks, stack
@@ -22,8 +22,7 @@ from cpor.cli.app import app
 from cpor.robot.cycle import LoopSettings
 from cpor.system import System
 
-DOMAIN = 1 + os.getpid() % 100
-"""Whoever tests at the same time on this machine speaks in another."""
+DOMAIN = own_domain()
 
 
 def over_dds():

@@ -53,7 +53,7 @@ class Storm:
     def __init__(self):
         self.rng = random.Random(11)
         self.answered = set()
-        self.plan = Plan(p=p_of, fault=self.fault, hang_s=3.0)
+        self.plan = Plan(p=p_of, fault=self.fault, hang_s=6.0)
 
     def fault(self, _, seen):
         with self.plan.lock:
@@ -71,7 +71,7 @@ def settings(kind, url, cache, **changes):
         "base_url": url,
         "api_key_env": "CPOR_TEST_KEY",
         "way": "pairs",
-        "timeout_s": 2.5,
+        "timeout_s": 5.0,
         "attempts": 3,
         "first_wait_s": 0.01,
         "longest_wait_s": 1.0,
