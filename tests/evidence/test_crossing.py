@@ -86,6 +86,14 @@ def test_a_line_is_no_cover_where_it_ends_at_the_outline_or_where_it_is_the_edge
     assert not crossed_objects(shade, ids, (1, 2)).any()
 
 
+@pytest.mark.parametrize("angle", np.deg2rad([25.0, 118.0]))
+def test_holes_without_a_colour_are_no_cover(angle):
+    """A camera that maps colours onto depth leaves them beside every near surface."""
+    rgb, ids = table(np.random.default_rng(3))
+    assert not crossed_objects(draw_line(rgb, angle, (85, 75), 130, colour=(0, 0, 0)), ids, (1, 2)).any()
+    assert crossed_objects(draw_line(rgb, angle, (85, 75), 130, colour=(2, 0, 0)), ids, (1,)).all()
+
+
 def test_nothing_is_said_of_a_crossed_object():
     rng = np.random.default_rng(5)
     rgb, ids = table(rng)

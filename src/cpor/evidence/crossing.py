@@ -38,6 +38,9 @@ LEAST_STEP = 3.0
 NEAR_OUTLINE = 3
 """Edges this near to an outline belong to it. [px]"""
 
+HOLE = -1
+"""Stands for pixels without a colour among the ids of objects."""
+
 TURNS, WIDTH_PX, SPREAD = 512, 1.5, 6
 """Angles and width of lines, and how many angles beside its own an edge pixel votes for: 4 degrees."""
 
@@ -82,7 +85,9 @@ def crossed_objects(
     if ids is None or min(ids.shape) < 8:
         return np.zeros(len(objects), np.bool_)
     down, across = colour_gradients(np.ascontiguousarray(rgb).reshape(rgb.shape[0], -1), FILTER)
-    outline = mark_outlines(ids, NEAR_OUTLINE)
+    # Cameras that map colours onto depth leave holes without a colour, as long and straight as shadows are.
+    is_hole = (rgb[..., 0] | rgb[..., 1] | rgb[..., 2]) == 0
+    outline = mark_outlines(np.where(is_hole, np.int32(HOLE), ids), NEAR_OUTLINE)
     rows, cols, angles = find_crests(down, across, outline, LEAST_STEP)
     edge = np.full(ids.shape, np.nan, np.float32)
     edge[rows, cols] = angles
