@@ -7,7 +7,7 @@ masks are one image of ids, so they cannot overlap.
 """
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int32, Int64
 from scipy import ndimage
 
 from cpor.errors import list_labels
@@ -76,12 +76,13 @@ MASK_CHECKS = (
 
 def check_masks(scene: Scene) -> tuple[Check, ...]:
     """What can be said of the masks of a segmented scene, whatever its target."""
-    assert scene.visible_ids is not None
-    pixels = np.bincount(scene.visible_ids.reshape(-1), minlength=max(scene.ids, default=0) + 1)
+    ids = scene.visible_ids
+    assert ids is not None
+    pixels = np.bincount(ids.reshape(-1), minlength=max(scene.ids, default=0) + 1)
     checks = [_shown(scene, pixels)]
     if pixels[1:].any():
-        checks += [_coverage(scene, pixels), _inside_amodal(scene, pixels), _pieces(scene)]
-        checks += [*_sizes(scene), *_on_edges(scene)]
+        checks += [_coverage(ids, pixels), _inside_amodal(scene, ids, pixels), _pieces(ids)]
+        checks += [*_sizes(scene, ids), *_on_edges(scene, ids)]
     return tuple(checks)
 
 
@@ -96,10 +97,9 @@ def _shown(scene: Scene, pixels: Int64[np.ndarray, " ids"]) -> Check:
     return Check("masks_there", "pass", f"{len(scene.objects)} objects, each with a mask.")
 
 
-def _coverage(scene: Scene, pixels: Int64[np.ndarray, " ids"]) -> Check:
-    assert scene.visible_ids is not None
+def _coverage(ids: Int32[np.ndarray, "h w"], pixels: Int64[np.ndarray, " ids"]) -> Check:
     largest = int(pixels[1:].argmax()) + 1
-    share = pixels[largest] / scene.visible_ids.size
+    share = pixels[largest] / ids.size
     return graded(
         "mask_coverage",
         float(-share),
@@ -109,14 +109,13 @@ def _coverage(scene: Scene, pixels: Int64[np.ndarray, " ids"]) -> Check:
     )
 
 
-def _inside_amodal(scene: Scene, pixels: Int64[np.ndarray, " ids"]) -> Check:
+def _inside_amodal(scene: Scene, ids: Int32[np.ndarray, "h w"], pixels: Int64[np.ndarray, " ids"]) -> Check:
     """Visible pixels that the amodal mask of their object holds too."""
-    assert scene.visible_ids is not None
     inside = shown = 0
     for o in scene.objects:
         if o.amodal is not None and o.amodal.pixels.any():
             rows, cols = o.amodal.pixels.shape
-            box = scene.visible_ids[o.amodal.top : o.amodal.top + rows, o.amodal.left : o.amodal.left + cols]
+            box = ids[o.amodal.top : o.amodal.top + rows, o.amodal.left : o.amodal.left + cols]
             inside += int(((box == o.id) & o.amodal.pixels).sum())
             shown += int(pixels[o.id])
     share = inside / shown if shown else 1.0
@@ -129,9 +128,8 @@ def _inside_amodal(scene: Scene, pixels: Int64[np.ndarray, " ids"]) -> Check:
     )
 
 
-def _pieces(scene: Scene) -> Check:
-    assert scene.visible_ids is not None
-    small = shrink_ids(scene.visible_ids)
+def _pieces(ids: Int32[np.ndarray, "h w"]) -> Check:
+    small = shrink_ids(ids)
     worst, most = 0, 0
     for k, box in enumerate(ndimage.find_objects(small), start=1):
         if box is not None and (mask := small[box] == k).sum() >= PIECE_PX:
@@ -144,14 +142,13 @@ def _pieces(scene: Scene) -> Check:
     return Check("mask_pieces", "doubt", f"The mask of object {worst} is in {most} pieces.", remedy)
 
 
-def _sizes(scene: Scene) -> list[Check]:
+def _sizes(scene: Scene, ids: Int32[np.ndarray, "h w"]) -> list[Check]:
     """The usual size of the objects in metres, which tells a wrong depth unit."""
-    assert scene.visible_ids is not None
     depth = scene.observation.depth
     if depth is None:
         return []
-    factor = work_factor(scene.visible_ids.shape)
-    small = shrink_ids(scene.visible_ids).reshape(-1)
+    factor = work_factor(ids.shape)
+    small = shrink_ids(ids).reshape(-1)
     rows, cols = (size // factor * factor for size in depth.shape)
     distance = depth[factor // 2 : rows : factor, factor // 2 : cols : factor].reshape(-1)
     known = (small > 0) & np.isfinite(distance)
@@ -171,11 +168,10 @@ def _sizes(scene: Scene) -> list[Check]:
     return [graded("object_sizes", -size, (-many, -most), says, remedy)]
 
 
-def _on_edges(scene: Scene) -> list[Check]:
+def _on_edges(scene: Scene, ids: Int32[np.ndarray, "h w"]) -> list[Check]:
     """Whether masks end where colour and depth change."""
-    assert scene.visible_ids is not None
-    edges = mask_edges(scene.visible_ids)
-    factor = work_factor(scene.visible_ids.shape)
+    edges = mask_edges(ids)
+    factor = work_factor(ids.shape)
     colour = colour_strength(scene.observation.rgb)
     found = [_fit("masks_fit_picture", "colour", factor, edges, colour, ON_COLOUR)]
     if (depth := scene.observation.depth) is not None:
