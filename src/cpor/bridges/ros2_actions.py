@@ -76,8 +76,8 @@ class ActionServer:
         id_ = bytes(request.goal_id.uuid)
 
         def tell(feedback: RosMessage) -> None:
-            message = new(f"{self._kind}_FeedbackMessage", goal_id=request.goal_id, feedback=feedback)
-            self._say_feedback(message)
+            kind = f"{self._kind}_FeedbackMessage"
+            self._say_feedback(new(kind, goal_id=request.goal_id, feedback=feedback))
 
         goal = Goal(id_, request.goal, tell)
         with self._lock:
@@ -148,10 +148,8 @@ class ActionServer:
 
     def _tell_status(self) -> None:
         with self._lock:
-            told = [
-                new("action_msgs/GoalStatus", goal_info=_info(goal), status=goal.status)
-                for goal in self._goals.values()
-            ]
+            goals, kind = self._goals.values(), "action_msgs/GoalStatus"
+            told = [new(kind, goal_info=_info(goal), status=goal.status) for goal in goals]
             self._say_status(new("action_msgs/GoalStatusArray", status_list=told))
 
 

@@ -54,10 +54,8 @@ class TransformTree:
         with self._change:
             if not self._change.wait_for(is_there, wait_s):
                 known = ", ".join(sorted({*self._fixed, *self._moving})) or "none"
-                raise CameraError(
-                    f"/tf gave no pose of {source!r} in {target!r} for the wanted time within {wait_s:g} s; "
-                    f"it has: {known}"
-                )
+                which = f"{source!r} in {target!r} for the wanted time within {wait_s:g} s"
+                raise CameraError(f"/tf gave no pose of {which}; it has: {known}")
         return found[-1]
 
     def _parents(self, stamp_ns: int) -> dict[str, tuple[str, np.ndarray]]:
@@ -175,9 +173,8 @@ class FrameTopics:
                 period = statistics.median(b - a for a, b in itertools.pairwise(self._came))
                 waited = time.monotonic() - frame.whole_s
                 if period / 2 < waited < period:
-                    self._change.wait_for(
-                        lambda: self.ended or self._waiting is not frame, 1.25 * period - waited
-                    )
+                    left = 1.25 * period - waited
+                    self._change.wait_for(lambda: self.ended or self._waiting is not frame, left)
             frame, self._waiting = self._waiting, None
             return frame
 

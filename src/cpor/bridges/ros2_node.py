@@ -125,19 +125,19 @@ class DecideNode:
         self._ended = False
         self._health_s, self._picture_s, self._level = -math.inf, -math.inf, -1
         s, say = settings, transport.publish
-        self._say_labels = say(f"{s.prefix}/labels", "sensor_msgs/Image")
-        self._say_info = say(f"{s.prefix}/label_info", "vision_msgs/LabelInfo")
-        self._say_found = say(f"{s.prefix}/detections", "vision_msgs/Detection2DArray")
+        self._seen = (
+            (say(f"{s.prefix}/labels", "sensor_msgs/Image"), ros2_answers.say_labels),
+            (say(f"{s.prefix}/label_info", "vision_msgs/LabelInfo"), ros2_answers.say_names),
+            (say(f"{s.prefix}/detections", "vision_msgs/Detection2DArray"), ros2_answers.say_boxes),
+        )
         self._say_picture = say(f"{s.prefix}/annotated/compressed", "sensor_msgs/CompressedImage")
         self._say_decision = say(f"{s.prefix}/decision", "cpor_msgs/Decision")
         self._say_health = say("/diagnostics", "diagnostic_msgs/DiagnosticArray")
         self._subscribe()
         transport.serve(f"{s.prefix}/decide", "cpor_msgs/srv/Decide", self._hear_call)
         serve_parameters(transport, s.prefix, lambda: self.settings, self._set)
-        decide = ActionServer(
-            transport, f"{s.prefix}/decide", "cpor_msgs/action/Decide", self._run_goal, _nothing, MOST_GOALS
-        )
-        self._actions = [decide]
+        name, kind = f"{s.prefix}/decide", "cpor_msgs/action/Decide"
+        self._actions = [ActionServer(transport, name, kind, self._run_goal, _nothing, MOST_GOALS)]
         if attached is not None:
             self._actions.append(serve_retrieve(transport, f"{s.prefix}/retrieve", *attached, self._system))
         self._thread = threading.Thread(target=self._work, name="cpor-ros2", daemon=True)
@@ -229,22 +229,15 @@ class DecideNode:
             if answer is not None and answer.view is not None:
                 frame.seen = view = answer.view
         header = frame.color.header
-        if self._say_labels.wanted():
-            self._say_labels(ros2_answers.say_labels(view, header))
-        if self._say_info.wanted():
-            self._say_info(ros2_answers.say_names(view, header))
-        if self._say_found.wanted():
-            self._say_found(ros2_answers.say_boxes(view, header))
+        for say, make in self._seen:
+            if say.wanted():
+                say(make(view, header))
         if time.monotonic() - self._picture_s >= PICTURE_S and self._say_picture.wanted():
             self._picture_s = time.monotonic()
             self._say_picture(ros2_answers.say_picture(view, header, answer))
 
     def _decide(
-        self,
-        frame: Frame,
-        request: Request,
-        mode: str | None,
-        answers: Sequence[str] = (),
+        self, frame: Frame, request: Request, mode: str | None, answers: Sequence[str] = ()
     ) -> tuple[Answer | None, str]:
         """The answer after what a person replied, or None and why there is none."""
         assert frame.seen is not None

@@ -206,9 +206,8 @@ class RtdeArm:
             what = ", ".join(known) or f"the controller reports the safety state {bits!r}"
             return RobotStatus("protective_stop", f"{what}; a person has to clear it at the pendant")
         if self._receive.getRobotMode() != RUNNING:
-            return RobotStatus(
-                "protective_stop", "power is off or the brakes are on; switch on at the pendant"
-            )
+            off = "power is off or the brakes are on; switch on at the pendant"
+            return RobotStatus("protective_stop", off)
         if self._halted.is_set():
             return RobotStatus("stopped", "stopped on request; call home to go on")
         at_rest = self._control.getAsyncOperationProgressEx().isAsyncOperationRunning() is False
@@ -287,9 +286,8 @@ class RtdeArm:
         apart = float(np.linalg.norm(here[:3, 3] - T_base_tool[:3, 3]))
         turned = float(Rotation.from_matrix(here[:3, :3].T @ T_base_tool[:3, :3]).magnitude())
         if apart > ARRIVED_M or turned > ARRIVED_RAD:
-            raise ArmFaultError(
-                f"the tool ended {1e3 * apart:.1f} mm and {np.degrees(turned):.1f} degrees off"
-            )
+            off = f"{1e3 * apart:.1f} mm and {np.degrees(turned):.1f} degrees off"
+            raise ArmFaultError(f"the tool ended {off}")
 
 
 class _Link:

@@ -85,9 +85,8 @@ def require_still_camera(before: Scene | None, now: Observation) -> None:
     """
     shift = None if before is None else camera_shift(before.observation, now)
     if shift is not None:
-        raise CameraError(
-            f"the camera seems to have been moved: {shift}; mount it again and check its calibration"
-        )
+        moved = f"the camera seems to have been moved: {shift}"
+        raise CameraError(f"{moved}; mount it again and check its calibration")
 
 
 def what_changed(scene: Scene, now: Observation, acted_on: Set[int]) -> str | None:

@@ -131,9 +131,8 @@ class RobotiqGripper:
         try:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as error:
-            raise RobotError(
-                f"no Robotiq gripper answers at {self._where} ({error}); is its URCap installed and running?"
-            ) from None
+            missing = f"no Robotiq gripper answers at {self._where} ({error})"
+            raise RobotError(f"{missing}; is its URCap installed and running?") from None
         self._rest = b""
         try:
             if self._get("STA") != 3:

@@ -84,9 +84,8 @@ def leased(robot: object) -> Iterator[Left | None]:
             raise RobotError(f"cannot lease {address} in {folder}: {error.strerror}") from None
         except InputFileError:
             owner = _read(note) or "its owner is not known"
-            raise RobotError(
-                f"the robot {address} is driven by another program ({owner}); end that one first"
-            ) from None
+            other = f"is driven by another program ({owner}); end that one first"
+            raise RobotError(f"the robot {address} {other}") from None
         last = _read(note)
         left = None if last is None else Left(f"The last program did not end in order: {last}.")
         before = note.read_bytes() if left is not None else b""

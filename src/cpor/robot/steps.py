@@ -162,9 +162,8 @@ def check_removal(track: Track, seen: Scene, notes: list[str]) -> None:
             continue
         if label_at_place(known[track.target].last, seen) is None:
             track.doubt()
-            notes.append(
-                f"object {removed} was removed, as the robot says, but {why}; the target is in doubt"
-            )
+            said = f"object {removed} was removed, as the robot says"
+            notes.append(f"{said}, but {why}; the target is in doubt")
 
 
 def decide_cycle(cycle: Cycle, answer: Answer, memory: Memory, settings: LoopSettings) -> Cycle:
@@ -214,10 +213,7 @@ def noted(cycle: Cycle, *notes: str) -> Cycle:
 
 
 def choose(
-    answer: Answer,
-    excluded: frozenset[int],
-    make_room: bool = False,
-    hopeless: frozenset[int] | None = None,
+    answer: Answer, excluded: frozenset[int], make_room: bool = False, hopeless: frozenset[int] | None = None
 ) -> tuple[Action, str | None]:
     """The action to take, and why it is another one than the decision's; None where it is the same.
 

@@ -66,6 +66,5 @@ class TemplateRobot:
         if not self._dry_run:
             raise RobotError("the template moves nothing; call your driver here")
         x, y, z = grasps[0].T_world_gripper[:3, 3]
-        return Outcome(
-            "done", f"would take object {obj} at ({x:.3f}, {y:.3f}, {z:.3f}) m, then {then} it", 0.1
-        )
+        did = f"would take object {obj} at ({x:.3f}, {y:.3f}, {z:.3f}) m, then {then} it"
+        return Outcome("done", did, 0.1)

@@ -138,18 +138,16 @@ def read_chain(urdf: str, base: str, tool: str) -> JointChain:
         found.append((joint, fixed, _numbers(joint.find("axis"), "xyz", (1.0, 0.0, 0.0))))
         fixed = np.eye(4)
     if not found:
-        raise InvalidSettingError(
-            f"no joint between {base!r} and {tool!r} moves; check the names of the links"
-        )
-    limits = np.array([_limits(joint) for joint, _, _ in found])
-    axes = np.array([axis / np.linalg.norm(axis) for _, _, axis in found])
+        raise InvalidSettingError(f"no joint between {base!r} and {tool!r} moves; check the links' names")
+    joints, before, axes = zip(*found, strict=True)
+    low, high = np.array([_limits(joint) for joint in joints]).T
     return JointChain(
-        tuple(str(joint.get("name")) for joint, _, _ in found),
-        tuple(joint.get("type") in _TURNS for joint, _, _ in found),
-        limits[:, 0],
-        limits[:, 1],
-        np.array([before for _, before, _ in found]),
-        axes,
+        tuple(str(joint.get("name")) for joint in joints),
+        tuple(joint.get("type") in _TURNS for joint in joints),
+        low,
+        high,
+        np.array(before),
+        np.array([axis / np.linalg.norm(axis) for axis in axes]),
         fixed,
     )
 

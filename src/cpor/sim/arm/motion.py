@@ -276,10 +276,8 @@ class Motion:
             if self._lost >= 4:
                 joint = int(error.argmax()) + 1
                 self.hold()
-                raise MotionEndedError(
-                    "protective_stop",
-                    f"joint {joint} is {error.max():.2f} rad off its way: the arm hit something",
-                )
+                why = f"joint {joint} is {error.max():.2f} rad off its way: the arm hit something"
+                raise MotionEndedError("protective_stop", why)
         mujoco.mj_step(self.world.model, self.world.data, STEPS_PER_CONTROL)
         if self._watch is not None:
             self._watch(self.world)

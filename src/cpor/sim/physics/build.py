@@ -121,9 +121,8 @@ def compile_world(
     try:
         mujoco.mj_forward(model, data)
     except mujoco.FatalError as error:
-        raise SimulationError(
-            f"MuJoCo gives up on these poses ({error}); put fewer objects into each other"
-        ) from error
+        why = f"MuJoCo gives up on these poses ({error}); put fewer objects into each other"
+        raise SimulationError(why) from error
     if not np.isfinite(data.qpos).all():
         raise SimulationError("a pose holds a number that is not finite; check the poses given")
     return World(model, data, dict(objects), body_of, object_of_geom, bin, arm)
