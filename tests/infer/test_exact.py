@@ -10,7 +10,7 @@ from support.scenes import nearest_matrix, random_matrix, random_scene
 
 from cpor import ObstructionPosterior, decide
 from cpor.infer import exact, subset
-from cpor.infer._kernels.weak_orders import add_up, order_numbers
+from cpor.infer._kernels.weak_orders import COUNT, MARKED, sum_out, weak_orders, weigh_last
 from cpor.infer.exact import log_acyclic_mass, solve_elimination
 from cpor.infer.local import Allowance, cut_local, reachable
 from cpor.infer.subset import solve_subset
@@ -283,14 +283,53 @@ def test_elimination_gives_the_scores_with_and_without_sinks(rng, n):
 def test_a_sum_over_weak_orders_by_hand():
     # One object between two others, kept apart: of its five places, all but those beside or above the second
     # agree with "before b"; an open set of places counts one, whatever its shape.
-    pool, weight = np.zeros(3), np.ones((2, 3))
+    orders, pool, weight = weak_orders(3), np.zeros(3), np.ones((2, 3))
+    values, numbers, spare = np.empty(13), np.empty(13, np.int32), np.empty(13, np.int32)
     weight[1] = 1.0, 0.25, 0.25  # it obstructs b with probability .75: before b, or no relation
-    add_up(3, 0, np.zeros(0, np.int64), np.zeros(0, np.int64), pool, weight, 0b011, 0, *order_numbers())
+    weigh_last(orders, 3, weight, values)
+    sum_out(orders, 3, values, 0b011, pool, 0, numbers, spare)
     assert pool == pytest.approx([1.0, 1.0, 1.0])  # some place always agrees
     weight[0] = 0.5, 0.5, 1.0  # and it is obstructed by a with probability .5: after a
-    add_up(3, 0, np.zeros(0, np.int64), np.zeros(0, np.int64), pool, weight, 0b011, 0, *order_numbers())
+    weigh_last(orders, 3, weight, values)
+    sum_out(orders, 3, values, 0b011, pool, 0, numbers, spare)
     # b before a or beside it: both relations cannot hold. b after a: there is room between them.
     assert pool == pytest.approx([1.0 - 0.75 * 0.5, 1.0 - 0.75 * 0.5, 1.0])
+
+
+def test_weak_orders_are_all_there_once():
+    orders = weak_orders(6)
+    for size in range(7):
+        own = slice(orders.start[size], orders.start[size + 1])
+        assert len(set(orders.levels[own].tolist())) == COUNT[size]
+        assert (orders.n_levels[own] + 1).sum() == MARKED[size]
+
+
+@pytest.mark.parametrize("n", [13, 16])
+def test_all_targets_of_a_view_at_once_have_the_scores_of_each(rng, n):
+    for k in range(6):
+        p = nearest_matrix(rng, n + 1, 2 + k % 2)
+        p[rng.permutation(n)[: k % 3]] = 0.0  # nothing obstructs these
+        p[n], p[:n, n] = 0.0, np.where(rng.random(n) < 0.6, rng.uniform(0.0, 0.5, n), 0.0)
+        p[rng.random(n + 1) < 0.3, n] = np.nan  # the last one is what has no mask
+        p[n, n] = 0.0
+        views = exact.solve_view(p, range(n), 1e-9, Allowance())
+        assert len(views) == n
+        for target, ends in enumerate(views):
+            for p_end, solved in zip(exact.fill_ends(p), ends, strict=True):
+                graph = cut_local(p_end, reachable(p_end, target))
+                truth, scores = solve_subset(graph, Allowance()), np.zeros(n + 1)
+                scores[graph.members] = truth.scores
+                assert solved.scores == pytest.approx(scores, abs=1e-12)
+                assert solved.log_z == pytest.approx(truth.log_z, abs=1e-12)
+
+
+def test_what_a_view_gives_does_not_depend_on_how_many_targets_are_summed_at_once(rng, monkeypatch):
+    p = nearest_matrix(rng, 15, 3)
+    together = exact.solve_view(p, range(15), 1e-9, Allowance())
+    monkeypatch.setattr(exact, "_MOST_MARKED", 100)
+    apart = exact.solve_view(p, range(15), 1e-9, Allowance())
+    for (one,), (other,) in zip(together, apart, strict=True):
+        assert one.scores == pytest.approx(other.scores, abs=1e-13)
 
 
 def test_wide_scenes_of_twenty_four_and_a_hundred_objects(rng):

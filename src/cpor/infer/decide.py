@@ -1,7 +1,7 @@
 """Grasp the target, remove a blocker, or defer: probabilities in, decision with certificate out."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, Unpack
 
@@ -10,12 +10,14 @@ from jaxtyping import Float
 
 from cpor.decision import Decision
 from cpor.errors import InvalidSceneError, TooLargeError
-from cpor.infer.certificate import Inference, exact_inference, judge, narrow, topk_inference
-from cpor.infer.exact import WORK_LIMIT, solve_exact, solve_small
+from cpor.infer.certificate import Inference, exact_inference, judge, narrow, topk_inference, unseen_index
+from cpor.infer.exact import SMALL, WORK_LIMIT, fill_ends, solve_exact, solve_small, solve_view
 from cpor.infer.local import Allowance, reachable
 from cpor.infer.policy import LISTING, MethodChoice, Policy, PolicySettings
+from cpor.infer.subset import ExactScores
 from cpor.infer.topk import WORK_LIMIT as SEARCH_LIMIT
 from cpor.infer.topk import GraphSearch, run_algorithm1
+from cpor.infer.unanswered import decide_unanswered
 from cpor.relations import ObstructionPosterior
 
 Matrix: TypeAlias = Float[np.ndarray, "n n"]
@@ -61,18 +63,34 @@ def decide_by(posteriors: Iterable[ObstructionPosterior], policy: Policy) -> lis
             f"a scene must be an ObstructionPosterior, got {strangers.pop().__name__}; build one from the "
             "objects, the target and the probabilities"
         )
-    whole = [scene.with_prior(policy.prior) for scene in scenes]
-    whole = [scene for scene in whole if not scene.has_unanswered]
-    inferred = iter(
-        infer_many([scene.p_obstructs for scene in whole], [scene.target_index for scene in whole], policy)
-    )
+    filled = [scene.with_prior(policy.prior) for scene in scenes]
+    ready = [_is_ready(scene, policy) for scene in filled]
+    together = [scene for scene, is_ready in zip(filled, ready, strict=True) if is_ready]
+    inferred = iter(infer_many([s.p_obstructs for s in together], [s.target_index for s in together], policy))
     by_paper = policy.method in LISTING
-    return [
-        _decide_unanswered(scene, policy)
-        if scene.has_unanswered and policy.prior is None
-        else judge(scene, next(inferred), policy, by_paper)
-        for scene in scenes
-    ]
+    decisions = []
+    for scene, is_ready in zip(filled, ready, strict=True):
+        if not scene.has_unanswered:
+            decisions.append(judge(scene, next(inferred), policy, by_paper))
+        elif is_ready:
+            ends = [next(inferred), next(inferred)]
+            decisions.append(decide_unanswered(scene, policy, lambda *_, ends=ends: ends))
+        else:
+            decisions.append(_decide_cases(scene, policy))
+    return decisions
+
+
+def _is_ready(scene: ObstructionPosterior, policy: Policy) -> bool:
+    """Whether a scene is solved with others: nothing is unknown, or it is large and only the unseen is."""
+    if not scene.has_unanswered:
+        return True
+    if policy.deadline_ms is not None or policy.method in LISTING or len(scene) <= SMALL:
+        return False
+    unknown = np.isnan(scene.p_obstructs)
+    if len(reachable(np.where(unknown, 1.0, scene.p_obstructs), scene.target_index)) <= SMALL:
+        return False
+    unknown[:, unseen_index(scene)] = False
+    return not unknown.any()
 
 
 @dataclass
@@ -91,21 +109,46 @@ class Work:
 def infer_many(
     matrices: list[Matrix], targets: list[int], policy: Policy, shared: Work | None = None
 ) -> list[Inference]:
-    """Scores of scenes without missing answers, by the policy's method."""
-    if not matrices:
-        return []
-    if policy.method in LISTING:
-        return [infer_one(p, target, policy) for p, target in zip(matrices, targets, strict=True)]
-    batch = solve_small(matrices, targets, policy.zeta)
+    """Scores of scenes by the policy's method, several targets of a large one together.
+
+    Where what the unseen obstructs is unknown (NaN, in its column alone), there are two for the scene: all of
+    it at 0, then at 1.
+    """
+    ends = [(k, end) for k, p in enumerate(matrices) for end in fill_ends(p)]
+    if not ends or policy.method in LISTING:
+        return [infer_one(end, targets[k], policy) for k, end in ends]
+    batch = solve_small([end for _, end in ends], [targets[k] for k, _ in ends], policy.zeta)
     scores, inferred, at = batch.scores.tolist(), [], 0
-    sums = zip(batch.solved.tolist(), batch.log_z.tolist(), batch.log_z_all.tolist(), strict=True)
-    for p, target, (solved, log_z, log_z_all) in zip(matrices, targets, sums, strict=True):
-        if solved:
-            inferred.append(exact_inference(scores[at : at + len(p)], log_z, log_z_all))
+    large = {k for (k, _), solved in zip(ends, batch.solved.tolist(), strict=True) if not solved}
+    together = _solve_views(matrices, targets, sorted(large), policy, shared)
+    sums = zip(batch.log_z.tolist(), batch.log_z_all.tolist(), strict=True)
+    for (k, end), (log_z, log_z_all) in zip(ends, sums, strict=True):
+        if k in together:
+            exact = next(together[k])
+            inferred.append(exact_inference(exact.scores.tolist(), exact.log_z, exact.log_z_all))
+        elif k in large:
+            inferred.append(infer_one(end, targets[k], policy, shared))
         else:
-            inferred.append(infer_one(p, target, policy, shared))
-        at += len(p)
+            inferred.append(exact_inference(scores[at : at + len(end)], log_z, log_z_all))
+        at += len(end)
     return inferred
+
+
+def _solve_views(
+    matrices: list[Matrix], targets: list[int], large: list[int], policy: Policy, shared: Work | None
+) -> dict[int, Iterator[ExactScores]]:
+    """Exact scores of the scenes of which several have the same relations, or two ends."""
+    views: dict[bytes, list[int]] = {}
+    for k in large if policy.deadline_ms is None else ():
+        views.setdefault(matrices[k].tobytes(), []).append(k)
+    found: dict[int, Iterator[ExactScores]] = {}
+    for view in views.values():
+        p = matrices[view[0]]
+        if len(view) > 1 or np.isnan(p).any():
+            allowance = Allowance() if policy.method == "exact" else (shared or Work()).exact
+            solved = solve_view(p, [targets[k] for k in view], policy.zeta, allowance)
+            found |= {k: iter(each) for k, each in zip(view, solved or (), strict=solved is not None)}
+    return found
 
 
 def infer_one(p: Matrix, target: int, policy: Policy, shared: Work | None = None) -> Inference:
@@ -157,7 +200,7 @@ def infer_bounds(p: Matrix, target: int, policy: Policy, allowance: Allowance) -
     return inference._replace(scores=scores, low=low, high=high, mu=None)
 
 
-def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
+def _decide_cases(scene: ObstructionPosterior, policy: Policy) -> Decision:
     until = None if policy.deadline_ms is None else time.perf_counter() + policy.deadline_ms / 1e3
     shared = Work()  # a scene with missing answers gets no more work than one without
 
@@ -170,7 +213,5 @@ def _decide_unanswered(scene: ObstructionPosterior, policy: Policy) -> Decision:
                 return None
             share = replace(policy, deadline_ms=1e3 * seconds / left)
         return infer_many(matrices, [scene.target_index] * len(matrices), share, shared)
-
-    from cpor.infer.unanswered import decide_unanswered
 
     return decide_unanswered(scene, policy, solve)

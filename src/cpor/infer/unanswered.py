@@ -23,7 +23,7 @@ from jaxtyping import Float
 from cpor.decision import CERTIFIED, Action, Certificate, CertificateKind, Decision, Defer
 from cpor.infer.bounds import local_score_bounds
 from cpor.infer.certificate import Inference, choose, judge, narrow, settled_action, unseen_index
-from cpor.infer.exact import SMALL
+from cpor.infer.exact import SMALL, fill_ends
 from cpor.infer.local import reachable
 from cpor.infer.policy import Policy
 from cpor.relations import ObstructionPosterior
@@ -43,7 +43,8 @@ FilledCase: TypeAlias = Float[np.ndarray, "n n"] | Inference
 """A matrix whose open answers are about the unseen, or bounds that settle the action."""
 
 Solve: TypeAlias = Callable[[list[Float[np.ndarray, "n n"]], int], list[Inference] | None]
-"""(matrices, how many are left with them) -> their scores, or None where a deadline has passed."""
+"""(matrices, how many are left with them) -> their scores, two where something of the unseen is unknown, or
+None where a deadline has passed."""
 
 
 def decide_unanswered(posterior: ObstructionPosterior, policy: Policy, solve: Solve) -> Decision:
@@ -136,11 +137,7 @@ def list_cases(posterior: ObstructionPosterior) -> list[Float[np.ndarray, "n n"]
     if len(cases) > RANGE_CORNERS:
         return None
     settled = [case for case in cases if not isinstance(case, Inference)]
-    return [
-        np.where(np.isnan(case), end, case)
-        for case in settled
-        for end in ((0.0, 1.0) if np.isnan(case).any() else (0.0,))
-    ]
+    return [end for case in settled for end in fill_ends(case)]
 
 
 def _reach_weights(p: Float[np.ndarray, "n n"], target: int) -> Float[np.ndarray, " n"]:
@@ -173,22 +170,16 @@ def _solve_cases(
     actions = set()
     for first in range(0, len(cases), _BATCH):
         batch = cases[first : first + _BATCH]
-        open_ends = [
-            [np.where(np.isnan(case), end, case) for end in ((0.0, 1.0) if np.isnan(case).any() else (0.0,))]
-            for case in batch
-            if not isinstance(case, Inference)
-        ]
-        found = (
-            solve([end for ends in open_ends for end in ends], 2 * (len(cases) - first)) if open_ends else []
-        )
+        matrices = [case for case in batch if not isinstance(case, Inference)]
+        found = solve(matrices, 2 * (len(cases) - first)) if matrices else []
         if found is None:
             return solved, True
-        results, ends = iter(found), iter(open_ends)
+        results = iter(found)
         for case in batch:
             if isinstance(case, Inference):
                 solved.append(case)
             else:
-                solved.append(_span(posterior, [next(results) for _ in next(ends)], tau))
+                solved.append(_span(posterior, [next(results) for _ in fill_ends(case)], tau))
             actions.add(_settle(posterior, solved[-1], tau))
         if len(cases) > RANGE_CORNERS and (len(actions) > 1 or None in actions):
             break

@@ -1,13 +1,10 @@
-"""Sums over acyclic graphs by eliminating objects in any order: P(acyclic), and every score of a target.
+"""Sums over acyclic graphs by eliminating objects in any order: all scores of some targets.
 
-Relations ask a blocker to come before what it blocks, and a graph has a cycle exactly if no places in a line
-do that. Objects are eliminated one by one; what is left of one is a table over the weak orders of its
-neighbours (`weak_orders`). Cost follows from the treewidth of the candidate graph, not from its size.
-
-Objects are numbered so that the target X is 0 and the highest number goes first. `up[v]` sums out v and
-all before it. `down[v]` sums out everything else but v's neighbours and the target. Together they answer
-questions about any object o: X reaches o exactly where x_o < x_X in all places that agree, so that
-P(X reaches o) is the table entry "before" less the entry "with".
+The target X reaches o exactly if no mark in the line, with X below it and o above, agrees with all relations.
+So P(acyclic, not reached) is a sum over the places of all others beside a mark. Where o has to be free, it
+needs no place of its own: it lies directly above the mark, and obstructs nothing at or below the mark. From
+X's side the mark comes as a column (`tables`), from o's side as a *marked* table. Both are carried along the
+tree until they meet.
 """
 
 from collections import namedtuple
@@ -16,373 +13,217 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from cpor.infer._kernels.weak_orders import COUNT, add_up
+from cpor.infer._kernels.tables import (
+    Graph,
+    edges_into,
+    fill_columns,
+    fill_edge,
+    join,
+    list_columns,
+    make_tables,
+    make_work,
+    mask_of,
+    scale,
+    sum_up,
+)
+from cpor.infer._kernels.weak_orders import COUNT, MARKED, count_bits, meet, meet_object, sum_out_above
 
-Tree = namedtuple("Tree", "neighbours n_neighbours parent children n_children")
-"""The neighbours of each object that go after it, in ascending order, and the tree of eliminations."""
-
-Tables = namedtuple("Tables", "pool up down side log_up log_down log_side scratch")
-"""All tables in one pool, where each begins, and the logarithm of what each was divided by."""
-
-Question = namedtuple("Question", "free gap changed with_target")
-"""An object whose blockers are left out (-1: none), gaps of a sink, and the tables that differ for it."""
-
-
-@no_type_check
-@njit(cache=True)
-def _cheapest_fill(linked, alive, ties_from):
-    """The object whose neighbours lack fewest links, then with fewest neighbours; and its neighbours."""
-    n = linked.shape[0]
-    near = np.empty(n, np.int64)
-    best, best_fill, best_degree = -1, 0, 0
-    for step in range(n):
-        v = (step + ties_from) % n
-        if not alive[v]:
-            continue
-        degree = 0
-        for u in range(n):
-            if alive[u] and linked[v, u]:
-                near[degree] = u
-                degree += 1
-        fill = 0
-        for i in range(degree):
-            for j in range(i):
-                fill += not linked[near[i], near[j]]
-            if best >= 0 and fill > best_fill:
-                break
-        if best < 0 or fill < best_fill or (fill == best_fill and degree < best_degree):
-            best, best_fill, best_degree = v, fill, degree
-    return best, best_degree
+Question = namedtuple("Question", "without top gaps edges")
+"""An object that has to be free, or -1; the highest bag that the question is about; the probabilities that
+each object is not obstructed by what is asked about, a row a column; and the edges between the bags."""
 
 
 @no_type_check
 @njit(cache=True)
-def fill_links(linked, starts):
-    """A chordal graph with few links more, by least fill, the cheapest of several starts. Shape (n, n)."""
-    n = linked.shape[0]
-    best = linked.copy()
-    best_cost = np.inf
-    for start in range(starts):
-        chordal = linked.copy()
-        alive = np.ones(n, np.bool_)
-        cost = 0.0
-        for _ in range(n):
-            v, degree = _cheapest_fill(chordal, alive, (start * n) // starts)
-            alive[v] = False
-            for a in range(n):
-                if alive[a] and chordal[v, a]:
-                    for b in range(n):
-                        if alive[b] and chordal[v, b] and a != b:
-                            chordal[a, b] = True
-            cost += COUNT[min(degree + 1, COUNT.shape[0] - 1)]
-            if cost >= best_cost:
-                break
-        if cost < best_cost:
-            best_cost, best = cost, chordal
-    return best
-
-
-@no_type_check
-@njit(cache=True)
-def elimination_order(chordal, root):
-    """Maximum cardinality search: from the root on, the reverse of an order that adds no link. Shape (n,)."""
-    n = chordal.shape[0]
-    order = np.empty(n, np.int64)
-    weight = np.zeros(n, np.int64)
-    v = root
-    for k in range(n):
-        order[k] = v
-        weight[v] = -n
-        for u in range(n):
-            weight[u] += chordal[v, u]
-        v = weight.argmax()
-    return order
-
-
-@no_type_check
-@njit(cache=True)
-def grow_tree(chordal):
-    """The tree of eliminations of a chordal graph in the order of its numbers, the highest first."""
-    n = chordal.shape[0]
-    neighbours = np.zeros((n, n), np.int64)
-    n_neighbours = np.zeros(n, np.int64)
-    parent = np.full(n, -1, np.int64)
-    children = np.zeros((n, n), np.int64)
-    n_children = np.zeros(n, np.int64)
-    for v in range(n):
-        for u in range(v):
-            if chordal[v, u]:
-                neighbours[v, n_neighbours[v]] = u
-                n_neighbours[v] += 1
-                parent[v] = u
-        if v > 0:
-            children[parent[v], n_children[parent[v]]] = v
-            n_children[parent[v]] += 1
-    return Tree(neighbours, n_neighbours, parent, children, n_children)
-
-
-@no_type_check
-@njit(cache=True)
-def _width(tree, v):
-    """Neighbours of an object that go after it, and the target."""
-    return tree.n_neighbours[v] + (v > 0 and tree.neighbours[v, 0] != 0)
-
-
-@no_type_check
-@njit(cache=True)
-def count_lookups(tree):
-    """Table entries that all scores of the target take, roughly; -1: more objects at once than can be."""
-    total = 0
-    for v in range(tree.parent.shape[0]):
-        bag = _width(tree, v) + 1
-        if bag >= COUNT.shape[0]:
-            return -1
-        total += COUNT[bag] * (8 + 2 * tree.n_children[v])
-    return total
-
-
-@no_type_check
-@njit(cache=True)
-def make_tables(tree):
-    """Room for all tables."""
-    n = tree.parent.shape[0]
-    up, down, side = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    size = 3  # the answer to a question comes first
-    for v in range(n):
-        up[v] = size
-        down[v] = up[v] + COUNT[tree.n_neighbours[v]]
-        side[v] = down[v] + COUNT[_width(tree, v)]
-        size = side[v] + COUNT[_width(tree, v)]
-    most = tree.n_children.max() + 1
-    scratch = np.empty((2, most), np.int64), np.empty((tree.n_neighbours.max() + 2, 3))
-    return Tables(np.zeros(size), up, down, side, np.zeros(n), np.zeros(n), np.zeros(n), scratch)
-
-
-@no_type_check
-@njit(cache=True)
-def _weigh_pairs(present, absent, question, v, others, weight):
-    """Weights where v comes before, with or after each other object."""
-    for a in range(others.shape[0]):
-        u = others[a]
-        weight[a] = 1.0
-        if present[v, u] > 0.0 and question.free != v:  # u obstructs v: u before v, unless it does not
-            weight[a, :2] *= absent[v, u]
-        if present[u, v] > 0.0 and question.free != u:
-            weight[a, 1:] *= absent[u, v]
-        if u == 0:  # v is obstructed by a sink that the target is said to come before
-            weight[a, :2] *= question.gap[v]
-
-
-@no_type_check
-@njit(cache=True)
-def _as_mask(objects, bag):
-    """Bits of some objects within a bag."""
-    mask = 0
-    for u in objects:
-        for a in range(bag.shape[0]):
-            if bag[a] == u:
-                mask |= 1 << a
-    return mask
-
-
-@no_type_check
-@njit(cache=True)
-def _join(tree, tables, present, absent, question, v, besides, with_target, out, out_at, numbers):
-    """Sum out of v's bag what the result does not keep.
+def _sum_side(tree, graph, tables, sides, v, skip, kept_of, question, table, at, work):
+    """Sum a bag with a mark, from all edges into it but one.
 
     Args:
         tree: The tree of eliminations.
-        tables: All tables.
-        present: Edge probabilities. Shape (n, n).
-        absent: 1 - p. Shape (n, n).
-        question: What differs from the scene as it is.
-        v: The object.
-        besides: A child whose table is left out while that of everything else is multiplied; -1: all
-            children, and nothing else; -2: all children and everything else.
-        with_target: Whether the target is one of the bag, linked or not.
-        out: Objects of the result.
-        out_at: Where it goes.
-        numbers: See `order_numbers`.
+        graph: The relations.
+        tables: Tables of all edges.
+        sides: Marked tables of the edges of the question.
+        v: The object of the bag.
+        skip: The edge that is left out.
+        kept_of: Keep the neighbours of this object; -1: the object of the bag itself; -2: nothing.
+        question: What is asked.
+        table: Takes the result.
+        at: Where it begins.
+        work: Scratch.
 
     Returns:
-        The logarithm of what the tables that were multiplied had been divided by.
+        Objects of the result, and the logarithm of what the tables had been divided by.
     """
-    count = tree.n_neighbours[v]
-    linked = tree.neighbours[v, :count]
-    bag = np.empty(count + 2, np.int64)
-    k = 0
-    if with_target and v > 0 and linked[0] != 0:
-        bag[0] = 0
-        k = 1
-    bag[k : k + count] = linked
-    k += count + 1
-    bag = bag[:k]
-    bag[k - 1] = v
-    (masks, at), weight = tables.scratch
-    _weigh_pairs(present, absent, question, v, bag[: k - 1], weight)
-    used = 0
-    log_total = 0.0
-    for c in range(tree.n_children[v]):
-        w = tree.children[v, c]
-        if w == besides:
+    n = tree.parent.shape[0]
+    k, log_total = join(tree, graph, tables, v, question.without, skip, -1, question.edges, work)
+    gaps = np.ones((question.gaps.shape[0], k))
+    for a in range(k):
+        if v == question.without or work.bag[a] == v:
+            gaps[:, a] = question.gaps[:, work.bag[a]]
+    edges = edges_into(tree, v)
+    # Two tables at least: one of no objects, which holds ones, comes last in the pool.
+    masks, count = np.zeros(len(edges) + 2, np.int64), 0
+    begins = np.full(len(edges) + 2, len(sides.pool) - len(gaps))
+    for e in edges:
+        if e != skip and question.edges[e]:
+            masks[count], begins[count] = mask_of(tree, e % n, work.bag, k), sides.at[e] * len(gaps)
+            log_total += sides.log[e]
+            count += 1
+    kept = mask_of(tree, kept_of, work.bag, k) if kept_of >= 0 else (1 << k >> 1) * (kept_of == -1)
+    sources = masks[: max(count, 2)], begins[: max(count, 2)], sides.pool
+    sum_out_above(work.orders, k, work.values, gaps, sources, kept, table, at, work.numbers, work.spare)
+    return count_bits(kept), log_total
+
+
+@no_type_check
+@njit(cache=True)
+def _fill_side(tree, graph, tables, sides, v, e, question, work):
+    """The marked table that leaves a bag along an edge; returns how many objects it is about."""
+    n, width = tree.parent.shape[0], question.gaps.shape[0]
+    at, back = sides.at[e] * width, (e + n) % (2 * n)
+    size, log_total = _sum_side(tree, graph, tables, sides, v, back, e % n, question, sides.pool, at, work)
+    sides.log[e] = log_total + scale(sides.pool, at, MARKED[size] * width)
+    return size
+
+
+@no_type_check
+@njit(cache=True)
+def _answer(tree, graph, tables, columns, sides, question, below, log_z, work, shares):
+    """Add how likely there is no cycle and each target reaches what a question is about.
+
+    Args:
+        tree: The tree of eliminations.
+        graph: The relations.
+        tables: Tables of all edges.
+        columns: Columns of all edges.
+        sides: Room for marked tables.
+        question: What is asked.
+        below: Targets in each subtree. Shape (n,).
+        log_z: log P(acyclic).
+        work: Scratch.
+        shares: As shares of P(acyclic), of each target. Shape (n, columns).
+    """
+    n, top, width = tree.parent.shape[0], question.top, question.gaps.shape[0]
+    for v in range(n - 1, top, -1):
+        if question.edges[v]:
+            _fill_side(tree, graph, tables, sides, v, v, question, work)
+    own = question.without == top and columns.is_target[top]
+    if top > 0 and (below[top] < below[0] or own):
+        size = _fill_side(tree, graph, tables, sides, top, top, question, work)
+        above, back = (sides.pool, sides.at[top] * width, width), n + top
+        _meet_columns(above, size, columns, back, sides.log[top] + tables.log[back] - log_z, work, shares)
+        # Targets between the sides have no column.
+        for a in range(size + own):
+            target = top if a == size else tree.neighbours[top, a]
+            if columns.is_target[target]:
+                sums, chosen = np.zeros(width), -1 if a == size else a
+                meet_object(work.orders, size, above, tables.pool, tables.at[back], chosen, sums)
+                shares[target] += sums * np.exp(sides.log[top] + tables.log[back] - log_z)
+    spot = np.empty(2 * width)
+    for v in range(top, n):
+        if not (v == top or question.edges[v]):
             continue
-        masks[used] = _as_mask(tree.neighbours[w, : tree.n_neighbours[w]], bag)
-        if question.changed[w]:
-            masks[used] |= question.with_target
-            at[used] = tables.side[w]
-            log_total += tables.log_side[w]
-        else:
-            at[used] = tables.up[w]
-            log_total += tables.log_up[w]
-        used += 1
-    if besides != -1 and v > 0:
-        masks[used] = ((1 << (k - 1)) - 1) | 1
-        at[used] = tables.down[v]
-        log_total += tables.log_down[v]
-        used += 1
-    add_up(k, used, masks, at, tables.pool, weight, _as_mask(out, bag), out_at, *numbers)
-    return log_total
+        if v > top and below[v]:
+            _fill_side(tree, graph, tables, sides, tree.parent[v], n + v, question, work)
+        if columns.is_target[v] and (v != question.without or v == 0):
+            spot[:] = 0.0
+            kept = -2 if v == question.without else -1
+            _, log_total = _sum_side(tree, graph, tables, sides, v, -1, kept, question, spot, 0, work)
+            shares[v] += (spot[:width] - spot[width:]) * np.exp(log_total - log_z)
+        for c in range(tree.n_children[v]):
+            e = tree.children[v, c]
+            if columns.count[e] and not question.edges[e]:
+                size = _fill_side(tree, graph, tables, sides, v, n + e, question, work)
+                above = sides.pool, sides.at[n + e] * width, width
+                _meet_columns(above, size, columns, e, sides.log[n + e] + tables.log[e] - log_z, work, shares)
 
 
 @no_type_check
 @njit(cache=True)
-def _scale(pool, at, count):
-    """Divide a table by its largest entry; returns the logarithm of that, -inf where all are zero."""
-    largest = 0.0
-    for q in range(at, at + count):
-        largest = max(largest, pool[q])
-    if largest <= 0.0:
-        return -np.inf
-    pool[at : at + count] /= largest
-    return np.log(largest)
+def _meet_columns(above, size, columns, e, log_scale, work, shares):
+    """Add the shares of the targets whose columns come along an edge."""
+    count = columns.count[e]
+    if count:
+        sums = np.zeros((count, above[2]))
+        meet(work.orders, size, above, (columns.pool, columns.at[e], count), sums)
+        for c in range(count):
+            shares[columns.targets[e, c]] += sums[c] * np.exp(log_scale)
 
 
 @no_type_check
 @njit(cache=True)
-def _fill_side(tree, tables, present, absent, question, numbers, top):
-    """The tables that differ for a question, up to an object."""
-    kept = np.empty(tree.n_neighbours.max() + 1, np.int64)
-    kept[0] = 0
-    for v in range(tree.parent.shape[0] - 1, top, -1):
-        if not question.changed[v]:
-            continue
-        count = tree.n_neighbours[v]
-        kept[1 : count + 1] = tree.neighbours[v, :count]
-        with_target = question.with_target == 1
-        out = kept[: count + 1] if with_target else kept[1 : count + 1]
-        log_total = _join(
-            tree, tables, present, absent, question, v, -1, with_target, out, tables.side[v], numbers
-        )
-        size = COUNT[_width(tree, v) if with_target else count]
-        tables.log_side[v] = log_total + _scale(tables.pool, tables.side[v], size)
-
-
-@no_type_check
-@njit(cache=True)
-def _object_value(tree, tables, present, absent, numbers, o, only_free):
-    """P(acyclic, nothing obstructs o if asked, the target reaches o), and the logarithm of its scale."""
-    n = present.shape[0]
-    changed = np.zeros(n, np.bool_)
-    if only_free:
-        for u in range(o + 1, n):
-            w = u
-            while present[o, u] > 0.0 and w != o and not changed[w]:
-                changed[w] = True
-                w = tree.parent[w]
-    question = Question(o if only_free else -1, np.ones(n), changed, 0)
-    _fill_side(tree, tables, present, absent, question, numbers, o)
-    out = np.array([0, o]) if o > 0 else np.empty(0, np.int64)
-    log_scale = _join(tree, tables, present, absent, question, o, -2, True, out, 0, numbers)
-    value = tables.pool[0] - tables.pool[1] if o > 0 else tables.pool[0]
-    return value, log_scale
-
-
-@no_type_check
-@njit(cache=True)
-def _missed_share(tree, tables, present, absent, numbers, gap):
-    """P(acyclic, the target does not reach a sink), and the logarithm of its scale."""
-    n = present.shape[0]
+def _join_obstructed(tree, gaps, edges):
+    """Note the edges between objects with a gap; returns the object where all paths meet; -1: none."""
+    n = tree.parent.shape[0]
     below = np.zeros(n, np.int64)  # obstructed objects in each subtree
     for v in range(n - 1, -1, -1):
-        below[v] += gap[v] < 1.0 and v > 0
+        below[v] += gaps[:, v].min() < 1.0
         if v > 0:
             below[tree.parent[v]] += below[v]
-    top = 0
+    top = -1
     for v in range(n):
         if below[0] and below[v] == below[0]:
             top = v  # the deepest such object has the highest number
-    changed = below > 0
-    changed[: top + 1] = False
-    question = Question(-1, gap, changed, 1)
-    _fill_side(tree, tables, present, absent, question, numbers, top)
-    out = np.empty(0, np.int64)
-    log_scale = _join(tree, tables, present, absent, question, top, -2, True, out, 0, numbers)
-    return gap[0] * tables.pool[0], log_scale
+    for v in range(top + 1, n):
+        edges[v] = edges[n + v] = top >= 0 and below[v] > 0
+    return top
 
 
 @no_type_check
 @njit(cache=True)
-def _sum_up(tree, tables, present, absent, plain, numbers):
-    """Fill the tables `up`; returns log P(acyclic)."""
-    for v in range(tree.parent.shape[0] - 1, 0, -1):
-        out = tree.neighbours[v, : tree.n_neighbours[v]]
-        log_total = _join(tree, tables, present, absent, plain, v, -1, False, out, tables.up[v], numbers)
-        tables.log_up[v] = log_total + _scale(tables.pool, tables.up[v], COUNT[len(out)])
-    log_z = 0.0
-    for c in range(tree.n_children[0]):
-        log_z += tables.log_up[tree.children[0, c]]
-    return log_z
-
-
-@no_type_check
-@njit(cache=True)
-def log_z_of_tree(tree, present, absent, first, start):
-    """log P(acyclic); arguments as for `eliminate`."""
-    n = present.shape[0]
-    plain = Question(-1, np.ones(n), np.zeros(n, np.bool_), 0)
-    return _sum_up(tree, make_tables(tree), present, absent, plain, (first, start))
-
-
-@no_type_check
-@njit(cache=True)
-def eliminate(tree, present, absent, sink_gap, only_free, first, start):
-    """P(acyclic) and the sums of all objects, the target and sinks among them.
+def eliminate(tree, present, absent, sink_gap, n_together, is_target, orders):
+    """P(acyclic) and the shares of all objects and sinks, for some targets.
 
     Args:
         tree: As `grow_tree` gives it.
-        present: Edge probabilities p, the target first. Shape (n, n).
+        present: Edge probabilities p, none of them certain. Shape (n, n).
         absent: 1 - p, given apart since it may be tiny. Shape (n, n).
         sink_gap: Probability that no edge runs from an object to each sink. Shape (n_sinks, n).
-        only_free: Whether an object's share is that the target reaches it and nothing obstructs it; else that
-            the target reaches it.
-        first: See `order_numbers`.
-        start: See `order_numbers`.
+        n_together: The last so many sinks are summed together.
+        is_target: Shape (n,).
+        orders: See `weak_orders`.
 
     Returns:
-        log P(acyclic), and shares of P(acyclic): of the objects, without the factor of their own relations
-        where `only_free`, then of the sinks, that the target does not reach each. Shape (n + n_sinks,).
+        log P(acyclic), and shares of P(acyclic) for each target, zero for all else: that it reaches an object
+        and nothing obstructs that, without the factor of its own relations; then that it reaches a sink.
+        Shape (n, n + n_sinks).
     """
     n, n_sinks = present.shape[0], sink_gap.shape[0]
-    numbers = first, start
-    shares = np.ones(n + n_sinks)
-    tables = make_tables(tree)
-    plain = Question(-1, np.ones(n), np.zeros(n, np.bool_), 0)
-    log_z = _sum_up(tree, tables, present, absent, plain, numbers)
+    none, graph, work = np.zeros(2 * n, np.bool_), Graph(present, absent), make_work(tree, orders)
+    shares = np.zeros((n, n + n_sinks))
+    tables = make_tables(tree, COUNT, 1)
+    log_z = sum_up(tree, graph, tables, none, work)
     if log_z == -np.inf:
         return log_z, shares
-    kept = np.empty(tree.n_neighbours.max() + 1, np.int64)
-    kept[0] = 0
-    for v in range(1, n):
-        count = tree.n_neighbours[v]
-        kept[1 : count + 1] = tree.neighbours[v, :count]
-        out, parent = kept[: count + 1], tree.parent[v]
-        log_total = _join(tree, tables, present, absent, plain, parent, v, True, out, tables.down[v], numbers)
-        tables.log_down[v] = log_total + _scale(tables.pool, tables.down[v], COUNT[_width(tree, v)])
-    for o in range(n):
-        if o > 0 or only_free:
-            value, log_scale = _object_value(tree, tables, present, absent, numbers, o, only_free)
-            shares[o] = value * np.exp(log_scale - log_z)
-    for s in range(n_sinks):
-        value, log_scale = _missed_share(tree, tables, present, absent, numbers, sink_gap[s])
-        shares[n + s] = value * np.exp(log_scale - log_z)
+    columns = list_columns(tree, is_target)
+    for step in range(1, 2 * n):
+        e = n - step if step < n else step
+        if e != n and columns.count[e]:
+            fill_columns(tree, graph, tables, columns, e, none, work)
+        elif e > n:
+            fill_edge(tree, graph, tables, e, none, work)
+    below = is_target.astype(np.int64)
+    for v in range(n - 1, 0, -1):
+        below[tree.parent[v]] += below[v]
+    sides = make_tables(tree, MARKED, max(1, n_together))
+    first = 0
+    while first < n + n_sinks:
+        edges = np.zeros(2 * n, np.bool_)
+        top, without, last = first, first, first + 1
+        if first < n:
+            gaps = absent[:, first : first + 1].T.copy()
+            for v in range(first + 1, n):
+                for a in range(tree.n_neighbours[v]):
+                    if tree.neighbours[v, a] == first:
+                        edges[v] = edges[n + v] = True
+        else:
+            if first == n + n_sinks - n_together:
+                last = n + n_sinks
+            gaps, without = sink_gap[first - n : last - n], -1
+            top = _join_obstructed(tree, gaps, edges)
+        if top >= 0:
+            question = Question(without, top, gaps, edges)
+            own = shares[:, first:last]
+            _answer(tree, graph, tables, columns, sides, question, below, log_z, work, own)
+        first = last
     return log_z, shares
