@@ -3,11 +3,11 @@
     python benchmarks/evidence_covers.py [--heaps 80]
 
 Heaps of the test split and the photographs of osd_learn, as our segmenter and scorer see them: untouched, and
-with a rod, a film or a clear sheet over one large object each. Every object of the untouched frames is asked
-for, and each covered one. "Found": the edge of a cover runs across the outline of the covered object. An
-action counts for the thresholds of `cautious` and `balanced`, with the search and without it. A grasp of a
-covered object is wrong. Scenes are kept in out/covers/ as they are decided; after a change of networks or
-evidence remove it.
+with a rod, a film or a clear sheet over one large object each. Every labelled object that is found in the
+untouched frames is asked for, and each covered one. "Found": the edge of a cover runs across the outline of
+the covered object. An action counts for the thresholds of `cautious` and `balanced`, with the search and
+without it. A grasp of a covered object is wrong. Scenes are kept in out/covers/ as they are decided; after a
+change of networks or evidence remove it.
 """
 
 from collections import Counter
@@ -195,8 +195,8 @@ def decide_all(scene: Scene, seed: list[int]) -> dict[str, list[dict[str, Any]]]
     scene = replace(scene, true_sweep=scene.true_sweep or scene.true_occlusion)
     rng, settings = np.random.default_rng(seed), PerceptionSettings()
     assert scene.visible_ids is not None
-    seen, _ = see(scene, settings)
-    said = {"untouched": decide(seen, kind, list(seen.ids))}
+    seen, known = see(scene, settings)
+    said = {"untouched": decide(seen, kind, [each for each in seen.ids if known.owner.get(each) is not None])}
     large = [each for each in scene.ids if (scene.visible_ids == each).sum() > LARGE_PX]
     for cover in KINDS if large else ():
         label = int(rng.choice(large))
