@@ -62,17 +62,15 @@ class GeminiProvider(HttpProvider):
         return client, errors.APIError, errors.UnknownApiResponseError
 
     def _send(self, client: "genai.Client", question: Question) -> Completion:
-        contents, settings = self._contents(question), self._settings(question)
+        from google.genai import types
+
+        picture = types.Part.from_bytes(data=question.picture.png, mime_type="image/png")
+        text = types.Part.from_text(text=question.prompt)
+        contents, settings = [types.Content(role="user", parts=[picture, text])], self._settings(question)
         raw = client.models.generate_content(
             model=self.config.model, contents=contents, config=settings
         ).sdk_http_response
         return _read(json.loads((raw and raw.body) or ""))
-
-    def _contents(self, question: Question) -> "list[types.Content]":
-        from google.genai import types
-
-        picture = types.Part.from_bytes(data=question.picture.png, mime_type="image/png")
-        return [types.Content(role="user", parts=[picture, types.Part.from_text(text=question.prompt)])]
 
     def _settings(self, question: Question) -> "types.GenerateContentConfig":
         from google.genai import types

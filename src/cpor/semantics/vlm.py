@@ -1,7 +1,7 @@
 """A relation scorer from any vision-language model, in either way of asking."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from cpor.evidence import geometric_evidence
 from cpor.scene import BlockedBy, Scene
@@ -27,7 +27,7 @@ from cpor.semantics.questions import (
     words_prompt,
 )
 from cpor.semantics.reply_parser import p_yes, read_relations
-from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, check_pairs
+from cpor.semantics.scorer import RawReply, RelationScorer, ScoredPairs, ScorerError, Spent, check_pairs
 
 REFUSED = "the model refused to answer"
 T = TypeVar("T")
@@ -72,13 +72,11 @@ class VlmScorer(ModelScorer):
             return None
         if (reason := why_not_asked(words)) is not None:
             return WordsReply(None, self.name, None, (reason,))
-        before = self.caller.purse.spent
         picture, marks = draw_marks(scene, self.config.points)
         prompt = words_prompt(scene, marks.number, words)
-        fit, text, problems = self._ask_once(
-            picture, prompt, WORDS_SYSTEM, WORDS_SCHEMA, lambda text: read_words_reply(text, marks)
-        )
-        return WordsReply(fit, self.name, text, problems, self.caller.purse.spent - before)
+        question = Question(picture, prompt, WORDS_SYSTEM, WORDS_SCHEMA, False, self.config.max_output_tokens)
+        fit, text, problems, spent = self._ask_once(question, marks, read_words_reply)
+        return WordsReply(fit, self.name, text, problems, spent)
 
     def name_objects(self, scene: Scene) -> tuple[Mapping[int, str] | None, str] | None:
         """What objects are, by id, and what to know about it, in a sentence: one question a scene.
@@ -87,13 +85,10 @@ class VlmScorer(ModelScorer):
         """
         if not self.config.names or all(o.title for o in scene.objects):
             return None
-        before = self.caller.purse.spent
         picture, marks = draw_marks(scene, self.config.points)
         prompt = names_prompt(scene, marks.number)
-        names, _, problems = self._ask_once(
-            picture, prompt, NAMES_SYSTEM, NAMES_SCHEMA, lambda text: read_names_reply(text, marks)
-        )
-        spent = self.caller.purse.spent - before
+        question = Question(picture, prompt, NAMES_SYSTEM, NAMES_SCHEMA, False, self.config.max_output_tokens)
+        names, _, problems, spent = self._ask_once(question, marks, read_names_reply)
         cost = f" Spent: {spent.calls} calls, {spent.tokens} tokens." if spent.calls else ""
         if names is None:
             why = f" ({problems[-1]})" if problems else ""
@@ -102,28 +97,27 @@ class VlmScorer(ModelScorer):
 
     def _ask_once(
         self,
-        picture: EncodedPicture,
-        prompt: str,
-        system: str,
-        schema: Mapping[str, Any],
-        read: Callable[[str], tuple[T | None, tuple[str, ...]]],
-    ) -> tuple[T | None, str | None, tuple[str, ...]]:
-        """What one question brings: what was read, the reply as it came, and what went wrong."""
-        question = Question(picture, prompt, system, schema, max_output_tokens=self.config.max_output_tokens)
+        question: Question,
+        marks: NumberedMarks,
+        read: Callable[[str, NumberedMarks], tuple[T | None, tuple[str, ...]]],
+    ) -> tuple[T | None, str | None, tuple[str, ...], Spent]:
+        """What one question brings: what was read, the reply as it came, what went wrong, what it took."""
+        before = self.caller.purse.spent
 
         def understand(completion: Completion) -> tuple[T | None, tuple[str, ...]]:
             if completion.refused:
                 return None, (REFUSED,)
-            found, problems = read(completion.text)
+            found, problems = read(completion.text, marks)
             if completion.cut and found is None:
                 return None, ("the reply was cut: raise max_output_tokens",)
             return found, problems
 
         (asked,) = self.caller.ask_all([question], lambda _, reply: understand(reply)[0] is not None)
+        spent = self.caller.purse.spent - before
         if asked.completion is None:
-            return None, None, asked.problems
+            return None, None, asked.problems, spent
         found, problems = understand(asked.completion)
-        return found, asked.completion.text, (*asked.problems, *problems)
+        return found, asked.completion.text, (*asked.problems, *problems), spent
 
     def _ask_scene(
         self, scene: Scene, pairs: tuple[BlockedBy, ...], picture: EncodedPicture, marks: NumberedMarks
