@@ -7,6 +7,7 @@ import pytest
 from support.box_table import SHAPE, Box, BoxTable, TableMasks, stack
 from support.faulty_table import TARGET, grasp_at_once, scattered
 from support.plain_system import Deciding
+from support.sizes import sized
 
 import cpor
 from cpor.decision import Grasp, Remove
@@ -333,18 +334,23 @@ def test_a_removal_that_falls_back_does_not_doubt_a_target_that_shows_as_before(
     assert result.retrieved
 
 
-def test_drops_are_never_taken_for_deliveries():
-    for seed in range(30):
+def test_drops_are_never_taken_for_deliveries(evidence):
+    n = sized(30, 500)
+    for seed in range(n):
         _, result, shown = drop(seed)
         assert not result.retrieved, f"drop {seed}: {shown} px of the target show"
+    evidence("safe", "targets that fell back, called retrieved, made-up robot", "0", f"0 of {n}")
 
 
 @pytest.mark.parametrize("kind", MEDDLINGS)
-def test_a_meddler_does_not_make_the_robot_take_another_thing(kind):
-    for seed in range(5):
+def test_a_meddler_does_not_make_the_robot_take_another_thing(kind, evidence):
+    n = sized(5, 50)
+    for seed in range(n):
         table, result = meddle(kind, seed)
         assert set(table.taken) <= {TARGET}, f"{kind} {seed}: took {table.taken}"
         assert any("not sent" in note for c in result.cycles for note in c.notes)
+    point = f"{kind} between look and motion, made-up robot: another thing taken, not noticed"
+    evidence("safe", point, "0, 0", f"0, 0 of {n}")
 
 
 def test_the_fresh_look_comes_after_the_answer_of_a_person():
