@@ -43,7 +43,7 @@ def test_what_nobody_can_act_on_ties_with_no_action() -> None:
 
 
 def test_decoders_do_not_name_it_and_do_not_call_the_target_free() -> None:
-    for found in (decode_paper(scene({(1, 0): 0.9})), decode_expected(scene({(1, 0): 0.9})).prediction):
+    for found in (decode_paper(scene({(1, 0): 0.9})), decode_expected(scene({(1, 0): 0.9}))):
         assert found.objects == frozenset() and found.relations == frozenset() and found.paths == ()
 
 
@@ -69,7 +69,7 @@ def test_no_action_anywhere_is_about_it(n: int, data: st.DataObject) -> None:
     done = [explained.decision.action, planned.first_action, *flipped]
     assert Remove(n - 1) not in done
     assert n - 1 not in [step.obj for step in planned.steps]
-    assert n - 1 not in decode_paper(known).objects | decode_expected(known).prediction.objects
+    assert n - 1 not in decode_paper(known).objects | decode_expected(known).objects
 
 
 def test_where_the_unseen_goes_first_another_right_removal_is_still_one(rng) -> None:

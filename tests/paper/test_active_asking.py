@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -6,18 +7,67 @@ from support.data import DATA
 from support.labelled import draw_labelled_scene
 from support.sizes import sized
 
-from cpor.asking import AskingSettings, Decide, PairAnswers, ask_what_matters, same_action
+from cpor.asking import (
+    AskingSettings,
+    Believe,
+    Decide,
+    PairAnswers,
+    ask_what_matters,
+    believe_with,
+    decide_with,
+    same_action,
+)
 from cpor.decision import Defer
 from cpor.errors import InvalidSceneError
 from cpor.infer.decide import decide_many
 from cpor.learn.gated import GatedFusion
 from cpor.learn.logistic import LogisticCalibrator
-from cpor.paper.active_asking import AskingCase, answer_spread, case_of_scene
 from cpor.paper.cases import score_cases
 from cpor.paper.unobench import read_fused_scores, read_truth
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
-from cpor.scene import BlockedBy
+from cpor.scene import BlockedBy, Scene
+
+
+class AskingCase(NamedTuple):
+    """One decision, and what asking everything gives.
+
+    Attributes:
+        believe: From the answers so far to what to decide from.
+        answers: To every question.
+        decide_all: Makes decisions.
+    """
+
+    believe: Believe
+    answers: PairAnswers
+    decide_all: Decide = decide_many
+
+
+def answer_spread(cases: Iterable[AskingCase]) -> float:
+    """How far answers moved log-odds in these cases: the d of `AskingSettings`, to be chosen on dev data.
+
+    Under the law of `cpor.asking` a move s has E[s^2] = d^2 + d^4 / 4.
+    """
+    moves = []
+    for case in cases:
+        before, after = case.believe({}).p_obstructs, case.believe(case.answers).p_obstructs
+        known = (before > 0.0) & (before < 1.0) & (after > 0.0) & (after < 1.0)
+        moves.append(_logit(after[known]) - _logit(before[known]))
+    square = float(np.mean(np.concatenate(moves) ** 2)) if moves else 0.0
+    return float(np.sqrt(2.0 * (np.sqrt(1.0 + square) - 1.0)))
+
+
+def case_of_scene(pipeline: Pipeline, scene: Scene, target: int) -> AskingCase:
+    """A scene whose semantic scores are the answers; geometry is known without asking."""
+    if scene.semantic_scores is None:
+        raise InvalidSceneError("the scene has no semantic scores; they are the answers to ask for")
+    answers = scene.semantic_scores.scores
+    believe = believe_with(pipeline, scene, target, list(answers), scene.semantic_scores.scorer)
+    return AskingCase(believe, answers, decide_with(pipeline))
+
+
+def _logit(p: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(p) - np.log1p(-p))
 
 
 def case_of_posterior(

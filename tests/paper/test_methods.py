@@ -9,12 +9,13 @@ from support.labelled import draw_labelled_scene
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.infer.decide import decide
-from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
+from cpor.paper.first_decisions import forced_systems, measure_first_decisions
 from cpor.paper.methods import METHODS, MethodSystem, argmax_scores, true_scores
 from cpor.paper_model import PAPER, load_model
 from cpor.pipeline import Pipeline
 from cpor.relations import ObstructionPosterior
 from cpor.scene import BlockedBy, Observation
+from cpor.sim.dataset.manifest import SplitCase
 from cpor.truth import is_wrong
 
 
@@ -46,7 +47,7 @@ def cases():
     rng = np.random.default_rng(5)
     scenes = [draw_labelled_scene(rng) for _ in range(40)]
     return [
-        LabelledCase(f"s{k}", _with_sweep(s), int(rng.choice(s.ids)), "easy" if k % 2 else "hard")
+        SplitCase(f"s{k}", _with_sweep(s), int(rng.choice(s.ids)), "easy" if k % 2 else "hard")
         for k, s in enumerate(scenes)
     ]
 

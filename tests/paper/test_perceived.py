@@ -18,7 +18,7 @@ from cpor.io.scene_folder import read_scene_folder
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.chain import STEPS, measure_chain
 from cpor.paper.everything import SHIPPED
-from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
+from cpor.paper.first_decisions import forced_systems, measure_first_decisions
 from cpor.paper.pair_log import LoggedCase, log_pairs, read_pair_log, write_pair_log
 from cpor.paper.perceived import PerceptionSettings, perceive_split, read_perceived
 from cpor.paper.segmentation import measure_masks
@@ -76,7 +76,7 @@ def test_our_networks_see_the_scenes(split, seen):
 
 
 def test_a_lost_target_is_counted_as_wrong_never_dropped(seen):
-    cases = [LabelledCase(*case) for case in read_split(seen["given"].folder)]
+    cases = list(read_split(seen["given"].folder))
     lost = [replace_target(cases[0], 4242), *cases[1:]]
     found = measure_first_decisions(lost, forced_systems(None, True, 0.2), np.random.default_rng(0))
     assert sum(found.n.values()) == len(cases)

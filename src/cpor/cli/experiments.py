@@ -157,7 +157,7 @@ def first_decisions(
     import numpy as np
 
     from cpor.model import FittedModel, bundled_model
-    from cpor.paper.first_decisions import LabelledCase, forced_systems, measure_first_decisions
+    from cpor.paper.first_decisions import forced_systems, measure_first_decisions
     from cpor.sim.dataset.manifest import read_manifest, read_split
 
     total = len(read_manifest(scenes).cases)
@@ -172,8 +172,7 @@ def first_decisions(
             done += 1
             progress("deciding", done, total)
 
-        cases = (LabelledCase(*case) for case in read_split(scenes))
-        found = measure_first_decisions(cases, systems, np.random.default_rng(0), tell)
+        found = measure_first_decisions(read_split(scenes), systems, np.random.default_rng(0), tell)
     from cpor.viz.tables import first_decisions_table
 
     cli.print_result(as_json, found.to_json, lambda: first_decisions_table(found))

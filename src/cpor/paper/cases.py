@@ -1,18 +1,19 @@
 """The benchmark's cases with the posterior that a score log gives each, and their scores by three models."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from cpor.errors import InputFileError, InvalidSettingError
 from cpor.learn.prior import shift_for_decoding
-from cpor.paper.decoding import object_ids
+from cpor.paper.decoding import assemble_paper, map_graph, object_ids
 from cpor.paper.graph_structure import ExactAnswers, solve_all
 from cpor.paper.paired import map_scores, product_scores
+from cpor.paper.paths import Prediction
 from cpor.paper.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 from cpor.relations import ObstructionPosterior
 
@@ -20,17 +21,8 @@ NO_SHIFT = 0.5
 """An edge prior of one half leaves every probability as it is."""
 
 
-class ScoredCase(NamedTuple):
-    """One case and what a score log says of it.
-
-    Attributes:
-        case: Target and truth.
-        posterior: Objects in any candidate relation and the target; None where no relation is a
-            candidate: the log says nothing of this case.
-    """
-
-    case: UnobenchCase
-    posterior: ObstructionPosterior | None
+ScoredCase: TypeAlias = tuple[UnobenchCase, ObstructionPosterior | None]
+"""A case, and its objects in any candidate relation and the target; None where no relation is a candidate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,27 +33,36 @@ class SolvedCases:
         cases: The cases.
         scenes: Their posteriors.
         exact: Exact inference.
-        product: Scores with cyclic graphs included (No-DAG).
-        single: Scores of the likeliest graph alone (Single-MAP).
+        models: Scores of each case by model: `dag` (exact), `no_dag` (cyclic graphs included) and `map` (the
+            likeliest graph alone).
     """
 
     cases: tuple[UnobenchCase, ...]
     scenes: tuple[ObstructionPosterior, ...]
     exact: ExactAnswers
-    product: tuple[Float[np.ndarray, " n"], ...]
-    single: tuple[Float[np.ndarray, " n"], ...]
+    models: Mapping[str, tuple[Float[np.ndarray, " n"], ...]]
 
-    @property
-    def models(self) -> dict[str, tuple[Float[np.ndarray, " n"], ...]]:
-        """Scores of each case by model: `dag`, `no_dag`, `map`."""
-        return {"dag": self.exact.scores, "no_dag": self.product, "map": self.single}
-
-    def marginals(self, scores: Sequence[Float[np.ndarray, " n"]]) -> list[dict[int, float]]:
+    def marginals(self, model: str) -> list[dict[int, float]]:
         """Scores by object id, case by case."""
         return [
             dict(zip(object_ids(scene), q.tolist(), strict=True))
-            for scene, q in zip(self.scenes, scores, strict=True)
+            for scene, q in zip(self.scenes, self.models[model], strict=True)
         ]
+
+    def labels(self) -> list[Bool[np.ndarray, " n"]]:
+        """Whether it is right to act on each object next, case by case."""
+        ids = map(object_ids, self.scenes)
+        return [
+            np.array([o in case.top_objects for o in each])
+            for case, each in zip(self.cases, ids, strict=True)
+        ]
+
+    def decode(self, model: str = "dag") -> dict[int, Prediction]:
+        """By case: objects by the marginals of a model, relations and paths by the likeliest graph."""
+        return {
+            case.index: assemble_paper(q, map_graph(scene), case.target)
+            for case, scene, q in zip(self.cases, self.scenes, self.marginals(model), strict=True)
+        }
 
 
 def score_cases(
@@ -81,11 +82,11 @@ def score_cases(
             f"the scores speak of case {min(unknown)}, the truth has cases 0 to {len(cases) - 1}; "
             "do the files belong together?"
         )
-    scored = []
+    scored: list[ScoredCase] = []
     for case in cases:
         pairs = relations.get(case.index)
         if not pairs:
-            scored.append(ScoredCase(case, None))
+            scored.append((case, None))
             continue
         objects = sorted({case.target, *(o for pair in pairs for o in pair)})
         posterior = ObstructionPosterior.from_relations(
@@ -93,7 +94,7 @@ def score_cases(
         )
         p = posterior.p_obstructs
         shifted = shift_for_decoding(p.ravel(), shift).reshape(p.shape)
-        scored.append(ScoredCase(case, posterior.replace_p(shifted)))
+        scored.append((case, posterior.replace_p(shifted)))
     return scored
 
 
@@ -115,13 +116,13 @@ def solve_cases(scored: Sequence[ScoredCase]) -> SolvedCases:
         product_scores(scene) if mu > 0.0 else q
         for scene, mu, q in zip(scenes, exact.mu.tolist(), exact.scores, strict=True)
     )
-    single = tuple(map_scores(scene) for scene in scenes)
-    return SolvedCases(tuple(c for c, _ in known), scenes, exact, product, single)
+    models = {"dag": exact.scores, "no_dag": product, "map": tuple(map(map_scores, scenes))}
+    return SolvedCases(tuple(c for c, _ in known), scenes, exact, models)
 
 
 def free_where_unknown(scored: Sequence[ScoredCase]) -> list[ScoredCase]:
     """Read a case without a candidate relation as unobstructed, as the paper's tables do."""
-    return [ScoredCase(c, scene or ObstructionPosterior([c.target], c.target, {})) for c, scene in scored]
+    return [(c, scene or ObstructionPosterior([c.target], c.target, {})) for c, scene in scored]
 
 
 def image_of(cases: Sequence[UnobenchCase]) -> np.ndarray:

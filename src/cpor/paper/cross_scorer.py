@@ -13,7 +13,7 @@ import numpy as np
 from cpor.errors import InvalidSettingError
 from cpor.learn.reliability import ece
 from cpor.paper.cases import NO_SHIFT, score_cases, solve_cases
-from cpor.paper.decoding import SHIFT, assemble_paper, map_graph
+from cpor.paper.decoding import SHIFT
 from cpor.paper.evaluate import Missing, evaluate
 from cpor.paper.probability_ablation import FUSED, Stages, at_stage, cross_fit, object_reliability
 from cpor.paper.published import PUBLISHED
@@ -93,13 +93,7 @@ def measure_scorer(
     """
     at = at_stage(log, p)
     solved = solve_cases(score_cases(cases, at, shift))
-    predictions = {
-        case.index: assemble_paper(q, map_graph(scene), case.target)
-        for case, scene, q in zip(
-            solved.cases, solved.scenes, solved.marginals(solved.exact.scores), strict=True
-        )
-    }
-    overall = evaluate(cases, predictions, missing).overall
+    overall = evaluate(cases, solved.decode(), missing).overall
     answered = ~np.isnan(p)
     plain = solved if shift == NO_SHIFT else solve_cases(score_cases(cases, at))
     return {

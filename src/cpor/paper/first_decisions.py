@@ -17,27 +17,11 @@ from cpor.model import FittedModel
 from cpor.paper.means import Mean, means_by_tier, means_to_json
 from cpor.paper.methods import METHODS, NEED_SCORES, MethodName, MethodSystem
 from cpor.parts import NONE
-from cpor.scene import Scene
+from cpor.sim.dataset.manifest import SplitCase
 from cpor.truth import TruthKind, is_wrong, truth_of
 
 TRUTHS: tuple[TruthKind, ...] = ("occlusion", "any")
 REFERENCE: MethodName = "cpor"
-
-
-class LabelledCase(NamedTuple):
-    """A labelled scene and what is asked for.
-
-    Attributes:
-        name: Name of the scene; cases of one image share it.
-        scene: With occlusion and sweep truth.
-        target: The object asked for; an id the scene does not have was not found, and every action is wrong.
-        tier: How deep it is buried.
-    """
-
-    name: str
-    scene: Scene
-    target: int
-    tier: str
 
 
 class FirstDecisions(NamedTuple):
@@ -81,7 +65,7 @@ def forced_systems(
 
 
 def measure_first_decisions(
-    cases: Iterable[LabelledCase],
+    cases: Iterable[SplitCase],
     systems: Mapping[MethodName, MethodSystem],
     rng: np.random.Generator,
     progress: Callable[[], None] | None = None,

@@ -17,7 +17,7 @@ FEWER = "The released log has 87 scenes with a possible cycle, the paper counts 
 
 def object_f1(solved: SolvedCases, model: str) -> np.ndarray:
     """Object F1 of each case, marginals of a model thresholded as in the paper. Shape (n,)."""
-    named = (threshold_objects(q) for q in solved.marginals(solved.models[model]))
+    named = map(threshold_objects, solved.marginals(model))
     return np.array(
         [object_score(o, case.top_objects).f1 for o, case in zip(named, solved.cases, strict=True)]
     )
@@ -45,10 +45,7 @@ def ablation_table(decoded: Means, without_dag: float, earlier: Mapping[str, Fig
 
 def conflict_table(solved: SolvedCases) -> Table:
     """Table cpor-ablation, panel B: objects with and without acyclicity, where mu = 0 and where mu > 0."""
-    label = [
-        np.array([o in case.top_objects for o in q])
-        for case, q in zip(solved.cases, solved.marginals(solved.exact.scores), strict=True)
-    ]
+    label = solved.labels()
     ours: dict[str, Figures] = {}
     for group, inside in (("mu = 0", solved.exact.mu <= 0.0), ("mu > 0", solved.exact.mu > 0.0)):
         chosen = np.flatnonzero(inside).tolist()

@@ -23,7 +23,6 @@ from cpor.learn.logistic import Calibrator, LogisticCalibrator
 from cpor.learn.reliability import ReliabilitySummary, summarise_reliability
 from cpor.learn.scoring import ZETA
 from cpor.paper.cases import NO_SHIFT, SolvedCases, score_cases, solve_cases
-from cpor.paper.decoding import assemble_paper, map_graph
 from cpor.paper.evaluate import Missing, evaluate
 from cpor.paper.table import Figures, Table, paper_rows
 from cpor.paper.unobench import SOURCE_COLUMNS, FusedScores, UnobenchCase
@@ -245,20 +244,13 @@ def measure_stages(
 
 def _decode(cases: tuple[UnobenchCase, ...], solved: SolvedCases, model: str, missing: Missing) -> Figures:
     """Objects by the marginals of a model, relations and paths by the likeliest graph."""
-    marginals = solved.marginals(solved.models[model])
-    predictions = {
-        case.index: assemble_paper(q, map_graph(scene), case.target)
-        for case, scene, q in zip(solved.cases, solved.scenes, marginals, strict=True)
-    }
-    found = evaluate(cases, predictions, missing).overall
+    found = evaluate(cases, solved.decode(model), missing).overall
     return {name: getattr(found, name) for name in ("relation_f1", "object_f1", "mp_ned")}
 
 
 def object_reliability(solved: SolvedCases, model: str) -> ReliabilitySummary:
     """Reliability of object marginals under a model of `SolvedCases.models`."""
-    named = solved.marginals(solved.models[model])
-    label = [o in case.top_objects for case, q in zip(solved.cases, named, strict=True) for o in q]
-    return summarise_reliability(np.concatenate(solved.models[model]), np.array(label))
+    return summarise_reliability(np.concatenate(solved.models[model]), np.concatenate(solved.labels()))
 
 
 def _table(

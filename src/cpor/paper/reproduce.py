@@ -11,14 +11,8 @@ from cpor.errors import one_of
 from cpor.fitting import ReliabilityData
 from cpor.learn.bootstrap import PairedComparison, compare_paired
 from cpor.learn.reliability import reliability_bins
-from cpor.paper.cases import (
-    SolvedCases,
-    free_where_unknown,
-    image_of,
-    score_cases,
-    solve_cases,
-)
-from cpor.paper.decoding import SHIFT, assemble_paper, map_graph
+from cpor.paper.cases import SolvedCases, free_where_unknown, image_of, score_cases, solve_cases
+from cpor.paper.decoding import SHIFT
 from cpor.paper.evaluate import Evaluation, Missing, evaluate, fill_missing
 from cpor.paper.expected import decode_expected
 from cpor.paper.graph_structure import FIXED_K, TopKFigures, measure_adaptive, measure_fixed_k, topk_table
@@ -245,18 +239,11 @@ def reproduce_from(
     known = solve_cases(scored)
     solved = solve_cases(free_where_unknown(scored)) if missing == "unobstructed" else known
     exact = known.exact
-    predictions: dict[DecoderName, dict[int, Prediction]] = {"paper": {}}
+    predictions: dict[DecoderName, dict[int, Prediction]] = {"paper": known.decode()}
     if expected:
-        predictions["expected"] = {}
-    for case, scene, q in zip(known.cases, known.scenes, known.marginals(exact.scores), strict=True):
-        predictions["paper"][case.index] = assemble_paper(q, map_graph(scene), case.target)
-        if expected:
-            predictions["expected"][case.index] = decode_expected(scene).prediction
-    label = [
-        o in case.top_objects
-        for case, q in zip(known.cases, known.marginals(exact.scores), strict=True)
-        for o in q
-    ]
+        predictions["expected"] = {
+            case.index: decode_expected(scene) for case, scene in zip(known.cases, known.scenes, strict=True)
+        }
     right = np.array(
         [is_right(a, case.top_objects) for a, case in zip(exact.actions, known.cases, strict=True)]
     )
@@ -269,7 +256,7 @@ def reproduce_from(
         predictions,
         (
             ReliabilityData("relations", scores.p, scores.label),
-            ReliabilityData("objects", np.concatenate(exact.scores), np.array(label)),
+            ReliabilityData("objects", np.concatenate(exact.scores), np.concatenate(known.labels())),
             ReliabilityData("actions", np.array([q.max() for q in exact.scores]), right),
         ),
         {str(k): measure_fixed_k(known.scenes, exact, k) for k in FIXED_K}
