@@ -22,7 +22,7 @@ from cpor.paper.probability_ablation import (
     folds_of,
     measure_stages,
 )
-from cpor.paper.published import PUBLISHED
+from cpor.paper.table import PUBLISHED
 from cpor.paper.unobench import read_fused_scores, read_truth
 from cpor.scene import (
     BlockedBy,

@@ -15,7 +15,7 @@ from cpor.cli.app import app
 from cpor.model import FittedModel, bundled_model
 from cpor.paper.everything import ORDER, SHIPPED, paper_tables
 from cpor.paper.pair_log import read_made_with, read_pair_log, refuse_other_versions, write_pair_log
-from cpor.paper.published import PUBLISHED
+from cpor.paper.table import PUBLISHED
 
 ROOT = Path(__file__).parents[2]
 UNOBENCH = DATA / "unobench"
@@ -196,6 +196,6 @@ def test_a_table_does_not_mix_versions_silently(tmp_path):
             continue
         with pytest.raises(CporError, match="a table would mix versions"):
             refuse_other_versions(log, model)
-    command = ["experiment", "chain", "--scores", str(SHIPPED)]
+    command = ["experiment", "chain", "--scores", str(log)]
     with pytest.raises(CporError, match="--any-versions"):
         CliRunner().invoke(app, command, catch_exceptions=False)

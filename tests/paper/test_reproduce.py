@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from cpor import CporError
 from cpor.cli.reproduce_command import add_to
-from cpor.paper.published import PUBLISHED as PUBLISHED_TABLES
 from cpor.paper.reproduce import reproduce
+from cpor.paper.table import PUBLISHED as PUBLISHED_TABLES
 from cpor.paper.table import Row, is_printed, judge, table_group
 
 UNOBENCH = DATA / "unobench"

@@ -6,7 +6,7 @@ import pytest
 from cpor.errors import FittingError
 from cpor.learn.bootstrap import bootstrap_mean, compare_paired
 from cpor.paper.graph_structure import truncation_tv
-from cpor.paper.risk_coverage import ecr, risk_coverage
+from cpor.paper.risk_coverage import risk_coverage
 
 
 def total_variation(p, q):
@@ -32,17 +32,17 @@ def test_ties_share_their_loss():
 
 def test_ecr_by_hand():
     # Deferring one case of four removes the loss of 1 out of 1.5; half a case removes half of it.
-    assert ecr(CONFIDENCE, LOSS, 0.25) == pytest.approx(2 / 3)
-    assert ecr(CONFIDENCE, LOSS, 0.125) == pytest.approx(1 / 3)
+    assert risk_coverage(CONFIDENCE, LOSS).ecr(0.25) == pytest.approx(2 / 3)
+    assert risk_coverage(CONFIDENCE, LOSS).ecr(0.125) == pytest.approx(1 / 3)
     rho = risk_coverage(CONFIDENCE, LOSS).risk
-    assert ecr(CONFIDENCE, LOSS, 0.5) == pytest.approx(1 - 0.5 * rho[1] / rho[3])
-    assert ecr(CONFIDENCE, LOSS, 0.0) == 0.0
-    assert ecr(CONFIDENCE, LOSS, 1.0) == 1.0
+    assert risk_coverage(CONFIDENCE, LOSS).ecr(0.5) == pytest.approx(1 - 0.5 * rho[1] / rho[3])
+    assert risk_coverage(CONFIDENCE, LOSS).ecr(0.0) == 0.0
+    assert risk_coverage(CONFIDENCE, LOSS).ecr(1.0) == 1.0
 
 
 def test_deferring_at_random_captures_d(rng):
     loss = rng.random(1000)
-    assert ecr(np.zeros(1000), loss, 0.3) == pytest.approx(0.3)
+    assert risk_coverage(np.zeros(1000), loss).ecr(0.3) == pytest.approx(0.3)
 
 
 def test_total_variation_by_hand():
@@ -90,4 +90,4 @@ def test_bad_input_is_refused(rng):
     with pytest.raises(FittingError, match="finite"):
         bootstrap_mean(np.array([np.nan]), np.array([1]), rng)
     with pytest.raises(FittingError, match=r"\[0, 1\]"):
-        ecr(CONFIDENCE, LOSS, 1.5)
+        risk_coverage(CONFIDENCE, LOSS).ecr(1.5)

@@ -16,8 +16,7 @@ from cpor.paper.cases import NO_SHIFT, score_cases, solve_cases
 from cpor.paper.decoding import SHIFT
 from cpor.paper.evaluate import Missing, evaluate
 from cpor.paper.probability_ablation import FUSED, Stages, at_stage, cross_fit, object_reliability
-from cpor.paper.published import PUBLISHED
-from cpor.paper.table import Figures, Table, paper_rows
+from cpor.paper.table import PUBLISHED, Figures, Table, paper_rows
 from cpor.paper.unobench import FusedScores, UnobenchCase, read_fused_scores, read_truth
 
 AUTHORS_ALONE = "Needs that model's scores; the authors released none. Give its log with --scores NAME=FILE."
@@ -82,15 +81,7 @@ def scorer_table(
 def measure_scorer(
     cases: tuple[UnobenchCase, ...], log: FusedScores, p: np.ndarray, missing: Missing, shift: float
 ) -> Figures:
-    """Relation and object F1 decoded as in the paper, and both ECEs, of the probabilities before the shift.
-
-    Args:
-        cases: The truth.
-        log: Which pairs, and their labels.
-        p: Probability of each pair. Shape (n,).
-        missing: What cases without candidate relation count as.
-        shift: Decoding shift.
-    """
+    """Relation and object F1 decoded as in the paper; both ECEs are of probabilities before the shift."""
     at = at_stage(log, p)
     solved = solve_cases(score_cases(cases, at, shift))
     overall = evaluate(cases, solved.decode(), missing).overall

@@ -120,14 +120,7 @@ def evaluate(
     missing: Missing = "wrong",
     tier_field: TierField = "difficulty",
 ) -> Evaluation:
-    """Score predictions, by case index, against the truth.
-
-    Args:
-        cases: The truth.
-        predictions: By case index.
-        missing: What a case without prediction counts as.
-        tier_field: Which of the two tier fields to report.
-    """
+    """Score predictions, by case index, against the truth."""
     filled = [fill_missing(case, predictions.get(case.index), missing) for case in cases]
     rows = [
         _score(case, None, None, None)

@@ -71,15 +71,7 @@ def paper_tables(
     robot: Path | None = None,
     tell: Callable[[str], None] = lambda step: None,
 ) -> PaperTables:
-    """Compute all tables.
-
-    Args:
-        data: Folder with the released scores_synthetic.csv and gt_synthetic.jsonl, and calibration/ if given.
-            None: our simulated benchmark.
-        scenes: Labelled scene folders for Table geometry.
-        robot: File of records of `cpor experiment robot`.
-        tell: Called with the name of each step.
-    """
+    """Compute all tables."""
     found = _from_release(data, tell) if data is not None else _from_simulation(tell)
     tables = {table.label: table for table in found.tables}
     if scenes is not None:

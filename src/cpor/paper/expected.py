@@ -102,10 +102,6 @@ def weigh_graphs(
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Every graph over the edges, cyclic ones too, and its probability (eq. weight).
 
-    Args:
-        p: Probabilities. Shape (c, c).
-        edges: (blocked, blocker). Shape (m, 2).
-
     Returns:
         Graphs as bit masks over edges, shape (2^m,), and their probabilities, shape (2^m,).
     """
@@ -118,13 +114,7 @@ def weigh_graphs(
 def reach_and_acyclic(
     graphs: Int[np.ndarray, " k"], edges: Int[np.ndarray, "m 2"], n: int
 ) -> tuple[Int[np.ndarray, " k"], Bool[np.ndarray, " k"]]:
-    """What object 0 reaches in each graph, as a bit mask over objects, and whether the graph is acyclic.
-
-    Args:
-        graphs: Bit masks over edges. Shape (k,).
-        edges: (blocked, blocker). Shape (m, 2).
-        n: Number of objects, at most 62.
-    """
+    """What object 0 reaches in each graph, as a bit mask over objects, and whether the graph is acyclic."""
     out = np.zeros((n, len(graphs)), np.int64)
     for e, (i, j) in enumerate(edges.tolist()):
         out[i] |= ((graphs >> e) & 1) << j
@@ -225,12 +215,6 @@ def smallest_expected_mp_ned(
 
     The expectation runs over all listed chains, the minimum over the CANDIDATES likeliest of them and the
     likeliest graph. Ties: the likeliest graph's, then the likelier chain's.
-
-    Args:
-        chains: The posterior over chains.
-        edges: The relations that `chains.holds` speaks of, as ids.
-        target: X.
-        likeliest: The likeliest graph.
     """
     number: dict[Path, int] = {}
 

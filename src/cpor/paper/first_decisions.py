@@ -70,14 +70,7 @@ def measure_first_decisions(
     rng: np.random.Generator,
     progress: Callable[[], None] | None = None,
 ) -> FirstDecisions:
-    """Decide every case by every method, forced, and count what is right.
-
-    Args:
-        cases: Read one by one, and not kept.
-        systems: The rows, as of `forced_systems`.
-        rng: Random numbers of the bootstrap.
-        progress: Called after each case.
-    """
+    """Decide every case by every method, forced, and count what is right."""
     of: list[tuple[str, str]] = []
     right: dict[TruthKind, dict[MethodName, list[bool]]] = {t: {m: [] for m in systems} for t in TRUTHS}
     deferred: dict[MethodName, list[bool]] = {m: [] for m in systems}

@@ -46,13 +46,7 @@ SEED = 0
 def measure_geometry(
     folder: str | Path, masks: Sequence[MaskSource] = ("true",), progress: Progress = lambda *_: None
 ) -> Table:
-    """Decide every target of every labelled scene from geometry alone, with each preset and kind of masks.
-
-    Args:
-        folder: Holds scene folders with instances.png and relations.json.
-        masks: Where masks come from.
-        progress: Called with every scene read.
-    """
+    """Decide every target of every labelled scene from geometry alone, with each preset and kind of masks."""
     judged: dict[str, dict[str, list[tuple[str, float]]]] = {}
     pairs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     counts = {"scenes": 0, "targets": 0, "cyclic": 0}

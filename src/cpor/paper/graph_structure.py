@@ -137,13 +137,7 @@ def _measure(
 
 
 def is_certified(scores: Float[np.ndarray, " n"], epsilon: float, tau: float = FORCED) -> bool:
-    """Tests (a) and (b) of the corollary.
-
-    Args:
-        scores: Scores under the retained graphs. Shape (n,).
-        epsilon: No score is further than this from its exact value.
-        tau: Threshold of the policy.
-    """
+    """Tests (a) and (b) of the corollary."""
     ranked = np.sort(scores)[::-1]
     second = ranked[1] if len(ranked) > 1 else -np.inf
     acts = ranked[0] - epsilon > tau + ROUNDING and ranked[0] - second > 2.0 * epsilon + ROUNDING
@@ -151,12 +145,7 @@ def is_certified(scores: Float[np.ndarray, " n"], epsilon: float, tau: float = F
 
 
 def topk_table(found: Mapping[str, TopKFigures], exact: ExactAnswers) -> Table:
-    """Table topk.
-
-    Args:
-        found: Truncations by name.
-        exact: Exact inference on the same scenes.
-    """
+    """Table topk."""
     reference = {"k": float(exact.n_graphs.mean()), "ms_mean": exact.ms[0], "ms_max": exact.ms[1]}
     ours: dict[str, Figures] = {"reference": reference}
     ours |= {name: row._asdict() for name, row in found.items()}
@@ -172,10 +161,5 @@ def topk_table(found: Mapping[str, TopKFigures], exact: ExactAnswers) -> Table:
 
 
 def truncation_tv(log_z_kept: float, log_z: float) -> float:
-    """d_TV(P_D, P_K) = 1 - Z_K / Z, of a posterior cut down to the graphs kept and renormalised.
-
-    Args:
-        log_z_kept: Log mass of the graphs kept.
-        log_z: Log mass of all graphs.
-    """
+    """d_TV(P_D, P_K) = 1 - Z_K / Z, of a posterior cut down to the graphs kept and renormalised."""
     return max(0.0, -math.expm1(min(log_z_kept - log_z, 0.0)))

@@ -8,15 +8,17 @@ the theta of the other half; acyclicity is left out of that fit.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from cpor.infer.local import reachable
 from cpor.learn.bootstrap import Interval, compare_paired
 from cpor.learn.logistic import LogisticCalibrator
+from cpor.paper.cases import score_cases
 from cpor.paper.paired import forced_action, is_right
-from cpor.paper.probability_ablation import FUSED, cross_fit
+from cpor.paper.probability_ablation import FUSED, at_stage, cross_fit
 from cpor.paper.table import Figures, Row, Table
 from cpor.paper.unobench import FusedScores, UnobenchCase
 from cpor.relations import ObstructionPosterior
@@ -126,11 +128,8 @@ REFITS = 100
 _STEPS = 30
 
 
-class Coupling(NamedTuple):
-    """Pairs of relations of one kind, as places in an array of relations."""
-
-    first: Int[np.ndarray, " k"]
-    second: Int[np.ndarray, " k"]
+Coupling: TypeAlias = tuple[Int[np.ndarray, " k"], Int[np.ndarray, " k"]]
+"""Pairs of relations of one kind, as places in an array of relations."""
 
 
 def fit_couplings(
@@ -139,14 +138,7 @@ def fit_couplings(
     pairs: Sequence[Coupling],
     weight: Float[np.ndarray, " n"],
 ) -> Float[np.ndarray, " k"]:
-    """Maximum pseudo-likelihood: a logistic regression with the log-odds of p as offset. Shape (k,).
-
-    Args:
-        p: Probability of each relation by itself. Shape (n,).
-        label: Whether it holds. Shape (n,).
-        pairs: Related relations by kind.
-        weight: Weight of each relation. Shape (n,).
-    """
+    """Maximum pseudo-likelihood: a logistic regression with the log-odds of p as offset. Shape (k,)."""
     x, offset = _fields(p, label, pairs), np.log(p) - np.log1p(-p)
     theta = np.zeros(len(pairs))
     for _ in range(_STEPS):
@@ -240,17 +232,11 @@ def kind_of(a: BlockedBy, b: BlockedBy) -> str | None:
 
 
 def couplings_table(cases: tuple[UnobenchCase, ...], log: FusedScores, rng: np.random.Generator) -> Table:
-    """theta by kind, the gain in log loss, and the first actions that it changes.
-
-    Args:
-        cases: The truth.
-        log: As in `independence_table`.
-        rng: Random numbers of the bootstrap.
-    """
+    """theta by kind, the gain in log loss, and the first actions that it changes."""
     p, _ = calibrated(cases, log)
     image = np.array([case.image_id for case in cases])
     groups = image[log.case]
-    pairs = [Coupling(*sides) for sides in related_rows(log, p)[: len(COUPLED)]]
+    pairs = related_rows(log, p)[: len(COUPLED)]
     _, rank = np.unique(groups, return_inverse=True)
     half = rank % 2 == 0
     theta = {fold: fit_couplings(p, log.label, pairs, (half != fold).astype(float)) for fold in (True, False)}
@@ -270,7 +256,7 @@ def couplings_table(cases: tuple[UnobenchCase, ...], log: FusedScores, rng: np.r
     ]
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     rows = [
-        Row(f"theta, {kind}", {"theta": t, "n": len(pair.first)}, {}, ci={"theta": Interval(a, b)})
+        Row(f"theta, {kind}", {"theta": t, "n": len(pair[0])}, {}, ci={"theta": Interval(a, b)})
         for kind, t, pair, a, b in zip(
             COUPLED, whole.tolist(), pairs, low.tolist(), high.tolist(), strict=True
         )
@@ -296,10 +282,9 @@ def _decisions(
     side: Mapping[int, bool],
     rng: np.random.Generator,
 ) -> Row:
-    relations = FusedScores(log.case, log.blocked, log.blocker, p, log.label).by_case()
     before, after, images, changed, shift, n_lost = [], [], [], 0, 0.0, 0
-    for case in cases:
-        scene = _what_matters(case, relations.get(case.index, {}))
+    for case, whole in score_cases(cases, at_stage(log, p)):
+        scene = None if whole is None else _what_matters(whole)
         if scene is None:
             continue
         fitted = dict(zip(COUPLED, theta[side[case.image_id]].tolist(), strict=True))
@@ -330,16 +315,12 @@ def _decisions(
     return Row("first actions", figures, {}, ci={"delta": found.ci})
 
 
-def _what_matters(
-    case: UnobenchCase, relations: Mapping[BlockedBy, float | None]
-) -> ObstructionPosterior | None:
-    """The scene of the relations on the way from the target; None where there are none."""
-    known = {pair: p for pair, p in relations.items() if p is not None}
-    reached, todo = {case.target}, [case.target]
-    while todo:
-        here = todo.pop()
-        new = {j for i, j in known if i == here} - reached
-        reached |= new
-        todo += new
-    kept = [(i, j, p) for (i, j), p in known.items() if i in reached]
-    return ObstructionPosterior.from_relations(sorted(reached), case.target, kept) if kept else None
+def _what_matters(scene: ObstructionPosterior) -> ObstructionPosterior | None:
+    """The answered relations on the way from the target; None where there are none."""
+    p = np.nan_to_num(scene.p_obstructs)
+    members = np.sort(reachable(p, scene.target_index))
+    if len(members) == 1:
+        return None
+    return ObstructionPosterior(
+        [scene.objects[k] for k in members], scene.target, p[np.ix_(members, members)]
+    )

@@ -24,13 +24,7 @@ def object_f1(solved: SolvedCases, model: str) -> np.ndarray:
 
 
 def ablation_table(decoded: Means, without_dag: float, earlier: Mapping[str, Figures]) -> Table:
-    """Table cpor-ablation, panel A.
-
-    Args:
-        decoded: Overall means of the whole pipeline.
-        without_dag: Object F1 over the same cases, cyclic graphs included.
-        earlier: The rows before fusion, where their scores are known.
-    """
+    """Table cpor-ablation, panel A."""
     before = {"relation_f1": decoded.relation_f1, "object_f1": without_dag, "mp_ned": decoded.mp_ned}
     ours = {
         **earlier,

@@ -145,13 +145,7 @@ def rows_of(
 def write_pair_log(
     rows: Iterable[PairRow], path: Path, made_with: Mapping[str, str | None] | None = None
 ) -> None:
-    """Write a log; compressed where the name ends in .gz. The same rows give the same bytes.
-
-    Args:
-        rows: The pairs.
-        path: The file.
-        made_with: What made masks, scores and geometry, by fingerprint; kept in the first line.
-    """
+    """Write a log; compressed where the name ends in .gz. The same rows give the same bytes."""
     text = io.StringIO()
     if made_with is not None:
         text.write(f"# {json.dumps(made_with)}\n")

@@ -42,10 +42,6 @@ def mp_ned(predicted: Sequence[Sequence[int]], true: Sequence[Sequence[int]]) ->
 
     The cost of a pair of paths is `ned`; paths without a partner cost 1; the cheapest assignment,
     divided by the larger number of paths. No path predicted against some costs 1.
-
-    Args:
-        predicted: Predicted paths, top first.
-        true: True paths, top first.
     """
     if not predicted and not true:
         return 0.0
@@ -84,12 +80,7 @@ class SetScore(NamedTuple):
 
 
 def set_score(predicted: Set[Hashable], true: Set[Hashable]) -> SetScore:
-    """Precision, recall and F1 = 2 |S n T| / (|S| + |T|); all 0 where either set is empty.
-
-    Args:
-        predicted: S.
-        true: T.
-    """
+    """Precision, recall and F1 = 2 |S n T| / (|S| + |T|); all 0 where either set is empty."""
     hits = len(predicted & true)
     if hits == 0:
         return SetScore(0.0, 0.0, 0.0)
@@ -97,12 +88,7 @@ def set_score(predicted: Set[Hashable], true: Set[Hashable]) -> SetScore:
 
 
 def object_score(predicted: Set[int], top_objects: Set[int]) -> SetScore:
-    """Next objects (the paper's OR, UNOGrasp's SR): removable first, or the target where it is free.
-
-    Args:
-        predicted: Objects said to be next.
-        top_objects: The truth's `top_objects`, which is not always the set of path heads.
-    """
+    """Next objects (the paper's OR, UNOGrasp's SR): removable first, or the target where it is free."""
     return set_score(predicted, top_objects)
 
 
@@ -138,11 +124,7 @@ class Prediction:
         return cls(frozenset(objects), relations_on(paths), paths)
 
     def without(self, label: Label | None) -> "Prediction":
-        """The same less whatever names this label; the top of a path that leads to it is not known.
-
-        Args:
-            label: Label of what has no mask; None: unchanged.
-        """
+        """The same less whatever names this label; the top of a path that leads to it is not known."""
         return Prediction(
             self.objects - {label},
             frozenset(pair for pair in self.relations if label not in pair),
@@ -160,12 +142,7 @@ NOTHING = Prediction(frozenset(), frozenset(), ())
 
 
 def maximal_paths(target: int, graph: Iterable[BlockedBy]) -> tuple[Path, ...]:
-    """All paths from the target outward that end where nothing obstructs, each turned top first.
-
-    Args:
-        target: X.
-        graph: The relations, without a cycle.
-    """
+    """All paths from the target outward that end where nothing obstructs, each turned top first."""
     blockers: dict[int, list[int]] = defaultdict(list)
     for blocked, blocker in graph:
         blockers[blocked].append(blocker)

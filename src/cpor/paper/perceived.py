@@ -114,14 +114,6 @@ def perceive_split(
 ) -> Perceived:
     """Perceive every case of a split; called again, it goes on where it stopped.
 
-    Args:
-        split: Data set with given masks and truth, as `cpor simulate` makes it.
-        out: Folder to write; made if absent.
-        settings: Source of masks and scores.
-        workers: Number of worker processes. The result is the same for any number.
-        progress: Told `(what, done, total)`.
-        engine: `local`, or `ray`: on a cluster whose nodes all see both folders.
-
     Raises:
         InputFileError: The folder holds another perception, or another process writes to it.
     """

@@ -107,11 +107,6 @@ def read_predictions(
 ) -> PredictionFile:
     """Read anybody's predictions in any of the forms; what is wrong in a line is listed, not raised.
 
-    Args:
-        path: The file.
-        cases: The truth, to know which cases there are.
-        instances: Instance maps, which point files need.
-
     Raises:
         InputFileError: The file cannot be read at all, holds no known form, or needs instance maps.
     """

@@ -58,13 +58,7 @@ def folds_of(cases: tuple[UnobenchCase, ...], log: FusedScores) -> Bool[np.ndarr
 def fit_stages(
     log: FusedScores, calibrate: Bool[np.ndarray, " n"], fuse: Bool[np.ndarray, " n"]
 ) -> FittedStages:
-    """Fit every calibrator on some rows and a fusion for each on others.
-
-    Args:
-        log: With raw scores, counts, geometry and reliability.
-        calibrate: Rows for the calibrators. Shape (n,).
-        fuse: Rows for the fusions. Shape (n,).
-    """
+    """Fit every calibrator on some rows and a fusion for each on others."""
     score, count, geometry, gate = _columns(log)
     label = log.label
     fitted: dict[str, Calibrator] = {
@@ -207,14 +201,7 @@ class MeasuredStages(NamedTuple):
 def measure_stages(
     cases: tuple[UnobenchCase, ...], log: FusedScores, shift: float = NO_SHIFT, missing: Missing = "wrong"
 ) -> MeasuredStages:
-    """Fit, apply and solve every stage.
-
-    Args:
-        cases: The truth.
-        log: With its sources.
-        shift: Decoding shift of all stages but the raw one.
-        missing: What cases without candidate relation count as.
-    """
+    """Fit, apply and solve every stage."""
     stages = cross_fit(cases, log)
     image = np.array([case.image_id for case in cases])[log.case]
     solved = {

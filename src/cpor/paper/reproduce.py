@@ -93,11 +93,7 @@ class Reproduction(NamedTuple):
         }
 
     def tables(self, earlier: Mapping[str, Figures] | None = None) -> tuple[Table, ...]:
-        """The paper's tables that a log of fused scores determines, in the paper's order.
-
-        Args:
-            earlier: Figures of the stages before fusion for Table cpor-ablation, where they are known.
-        """
+        """The paper's tables that a log of fused scores determines, in the paper's order."""
         paper = self.decoders["paper"].overall
         without_dag = float(object_f1(self.solved, "no_dag").mean())
         return (
@@ -207,14 +203,7 @@ def parse_decoder(name: str) -> DecoderName:
 def reproduce(
     scores_file: str | Path, truth_file: str | Path, shift: float = SHIFT, missing: Missing = "wrong"
 ) -> Reproduction:
-    """Read a log of fused scores and the truth, and compute every figure they determine.
-
-    Args:
-        scores_file: CSV with sample_id, edge, edge_confidence, label.
-        truth_file: Ground truth, JSON lines or a JSON list.
-        shift: Edge prior to take out; the paper's 0.09 was chosen on the test split.
-        missing: What cases without candidate relation count as; the paper's tables: `unobstructed`.
-    """
+    """Read a log of fused scores and the truth, and compute every figure they determine."""
     cases = read_truth(truth_file)
     return reproduce_from(cases, read_fused_scores(scores_file, len(cases)), shift, missing)
 
@@ -226,15 +215,7 @@ def reproduce_from(
     missing: Missing = "wrong",
     expected: bool = True,
 ) -> Reproduction:
-    """As `reproduce`, from what the files hold. A case with an unanswered relation counts as missing.
-
-    Args:
-        cases: The truth.
-        scores: The log.
-        shift: Edge prior to take out.
-        missing: What cases without candidate relation count as.
-        expected: Whether to run the expected-score decoder too; slow on dense scenes.
-    """
+    """As `reproduce`, from what the files hold. A case with an unanswered relation counts as missing."""
     scored = score_cases(cases, scores, shift)
     known = solve_cases(scored)
     solved = solve_cases(free_where_unknown(scored)) if missing == "unobstructed" else known

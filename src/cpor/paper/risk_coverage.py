@@ -31,6 +31,18 @@ class RiskCoverage:
         loss = self.coverage * self.risk
         return 1.0 - loss / loss[-1] if loss[-1] > 0.0 else np.zeros_like(loss)
 
+    def ecr(self, defer_rate: float) -> float:
+        """Error capture rate ECR(D) = 1 - (1 - D) rho(D) / rho(0): share of all loss that deferring removes.
+
+        Deferring at random gives D. A case on the border is deferred in part.
+        """
+        loss = np.concatenate([[0.0], self.coverage * self.risk])
+        if not 0.0 <= defer_rate <= 1.0:
+            raise FittingError(f"the defer rate is {defer_rate}; it must lie in [0, 1]")
+        if loss[-1] == 0.0:
+            raise FittingError("no case has a loss: there is no error to capture")
+        return float(1.0 - np.interp(1.0 - defer_rate, [0.0, *self.coverage], loss) / loss[-1])
+
 
 def risk_coverage(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]) -> RiskCoverage:
     """The risk-coverage curve of a score: keep the most confident first.
@@ -39,35 +51,6 @@ def risk_coverage(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, "
         confidence: Higher is surer. Shape (n,).
         loss: What each case costs if acted on, such as 1 - F1. Shape (n,).
     """
-    fair = _most_confident_first(confidence, loss)
-    count = np.arange(1, fair.size + 1)
-    return RiskCoverage(count / fair.size, np.cumsum(fair) / count)
-
-
-def ecr(confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], defer_rate: float) -> float:
-    """Error capture rate ECR(D) = 1 - (1 - D) rho(D) / rho(0): the share of all loss that deferring removes.
-
-    Deferring at random gives D. A case on the border is deferred in part.
-
-    Args:
-        confidence: Higher is surer. Shape (n,).
-        loss: What each case costs if acted on. Shape (n,).
-        defer_rate: D, in [0, 1].
-    """
-    if not 0.0 <= defer_rate <= 1.0:
-        raise FittingError(f"the defer rate is {defer_rate}; it must lie in [0, 1]")
-    fair = _most_confident_first(confidence, loss)
-    if fair.sum() == 0.0:
-        raise FittingError("no case has a loss: there is no error to capture")
-    kept = np.concatenate([[0.0], np.cumsum(fair)])
-    at = (1.0 - defer_rate) * fair.size
-    return float(1.0 - np.interp(at, np.arange(kept.size), kept) / kept[-1])
-
-
-def _most_confident_first(
-    confidence: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
-    """Losses by falling confidence, those of equal confidence replaced by their mean."""
     score, cost = np.asarray(confidence, np.float64), np.asarray(loss, np.float64)
     if score.ndim != 1 or score.shape != cost.shape or score.size == 0:
         raise FittingError(
@@ -75,6 +58,7 @@ def _most_confident_first(
         )
     if not (np.isfinite(score).all() and np.isfinite(cost).all()):
         raise FittingError("a confidence or a loss is not a finite number; leave such cases out on purpose")
-    _, level, count = np.unique(-score, return_inverse=True, return_counts=True)
-    mean = np.bincount(level, cost) / count
-    return np.repeat(mean, count)
+    _, level, ties = np.unique(-score, return_inverse=True, return_counts=True)
+    fair = np.repeat(np.bincount(level, cost) / ties, ties)
+    count = np.arange(1, fair.size + 1)
+    return RiskCoverage(count / fair.size, np.cumsum(fair) / count)

@@ -183,13 +183,7 @@ def _with_decisions(cycles: Sequence[Cycle], said: Sequence[Decision]) -> list[C
 def list_steps(
     cycles: Sequence[Cycle], moments: Mapping[int, Moment], told: frozenset[int] = frozenset()
 ) -> tuple[Step, ...]:
-    """Every decision of a run.
-
-    Args:
-        cycles: The run.
-        moments: The truth at each decision, by the index of its cycle.
-        told: Cycles in which a person said what to do.
-    """
+    """Every decision of a run."""
     return tuple(
         _step(cycle, cycle.decision, moments[cycle.index], cycle.index in told)
         for cycle in cycles
@@ -281,16 +275,7 @@ def run_episodes(
     workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> list[Retrieval]:
-    """Run retrievals with a `System` and a person who knows the truth; what a file holds is not run again.
-
-    Args:
-        out: File of judged retrievals.
-        count: How many; the tiers in turn.
-        settings: Mode or threshold, and what finds the objects.
-        model: Model file; None: the bundled one.
-        workers: Number of worker processes.
-        progress: Told of each step: what is done, how much of it, out of how much.
-    """
+    """Run retrievals with a `System` and a person who knows the truth; what a file holds is not run again."""
     if count < 1:
         raise InvalidSettingError(f"{count} episodes; give at least 1")
     out.touch()

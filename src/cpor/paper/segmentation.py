@@ -200,10 +200,6 @@ def measure_masks(frames: Sequence[tuple[str, FrameQuality]], rng: np.random.Gen
     objects: shares found at a visible IoU of 0.5; IoU over the objects found, the invisible one over those of
     which more than `OCCLUDED` is hidden; right occlusion flags. `_all` counts objects not found as 0.
 
-    Args:
-        frames: Name and quality of each.
-        rng: Random numbers of the bootstrap.
-
     Raises:
         InvalidSceneError: There is no frame.
     """

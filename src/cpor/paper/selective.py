@@ -14,7 +14,7 @@ import numpy as np
 from cpor.learn.bootstrap import Interval, bootstrap_mean
 from cpor.paper.cases import SolvedCases, image_of
 from cpor.paper.mechanism import object_f1
-from cpor.paper.risk_coverage import RiskCoverage, ecr, risk_coverage
+from cpor.paper.risk_coverage import RiskCoverage, risk_coverage
 from cpor.paper.table import Row, Table
 
 DEFER_RATES = (0.1, 0.2, 0.3, 0.5)
@@ -44,12 +44,9 @@ def measure_selective(solved: SolvedCases, rng: np.random.Generator) -> dict[str
     for name, scores in solved.models.items():
         f1 = object_f1(solved, name)
         confidence, loss = np.array([q.max() for q in scores]), 1.0 - f1
-        rows[name] = SelectiveRow(
-            float(f1.mean()),
-            bootstrap_mean(f1, images, rng),
-            {d: ecr(confidence, loss, d) for d in DEFER_RATES},
-            risk_coverage(confidence, loss),
-        )
+        curve = risk_coverage(confidence, loss)
+        caught = {d: curve.ecr(d) for d in DEFER_RATES}
+        rows[name] = SelectiveRow(float(f1.mean()), bootstrap_mean(f1, images, rng), caught, curve)
     return rows
 
 

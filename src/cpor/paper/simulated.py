@@ -47,12 +47,7 @@ class Benchmark(NamedTuple):
 
 
 def to_benchmark(logged: Sequence[LoggedCase], occlusion_only: bool = True) -> Benchmark:
-    """The benchmark of a log of pairs; `p` is the raw score until a pipeline is fitted.
-
-    Args:
-        logged: The cases.
-        occlusion_only: Which relations are true: by occlusion, or by occlusion or sweep.
-    """
+    """The benchmark of a log of pairs; `p` is the raw score until a pipeline is fitted."""
 
     def holds(row: PairRow) -> bool:
         return row.label_occlusion if occlusion_only else row.label

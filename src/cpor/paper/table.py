@@ -1,6 +1,7 @@
 """A table of the paper: our figures beside the printed ones, with a verdict for each."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rich.console import Group
@@ -9,7 +10,6 @@ from rich.text import Text
 
 from cpor.learn.bootstrap import Interval
 from cpor.paper.evaluate import FIGURES, Evaluation
-from cpor.paper.published import PUBLISHED
 
 Judged: TypeAlias = Literal[
     "matches", "differs", "other data", "other machine", "not computed", "not in the paper"
@@ -35,6 +35,30 @@ WORDS = {
     "aurc": "AURC",
     "ecr": "ECR",
 }
+
+
+def _parse(text: str) -> dict[str, dict[str, dict[str, str]]]:
+    tables: dict[str, dict[str, dict[str, str]]] = {}
+    rows: dict[str, dict[str, str]] = {}
+    figures: list[str] = []
+    for line in text.strip().splitlines():
+        if line.startswith("["):
+            label, names = line[1:].split("]")
+            figures, rows = names.split(), tables.setdefault(label, {})
+        else:
+            name, values = line.split(" | ")
+            rows[name] = {f: v for f, v in zip(figures, values.split(), strict=True) if v != "-"}
+    return tables
+
+
+PUBLISHED: Mapping[str, Mapping[str, Mapping[str, str]]] = _parse(
+    Path(__file__).with_name("published.txt").read_text(encoding="utf-8")
+)
+"""Every number that the paper's tables print, by table label, row and figure; rates as fractions.
+
+They are texts, since the number of digits printed says how close ours must come to match. Table topk has the
+digits of its commented form.
+"""
 
 
 class Row(NamedTuple):

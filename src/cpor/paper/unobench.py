@@ -135,10 +135,6 @@ def read_fused_scores(path: str | Path, n_cases: int | None = None) -> FusedScor
     `A->B` there means that A obstructs B, so blocked is B and blocker is A. The SOURCE_COLUMNS are read where
     all of them are there.
 
-    Args:
-        path: The CSV file; may be compressed with gzip.
-        n_cases: Number of cases in the truth, to refuse rows of unknown cases.
-
     Raises:
         InputFileError: With file, line and remedy.
     """
