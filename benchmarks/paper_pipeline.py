@@ -25,17 +25,17 @@ from cpor.model import FittedModel, bundled_model
 from cpor.paper.decoding import assemble_paper, map_graph
 from cpor.paper.paths import set_score
 from cpor.paper.perceived import PerceivedCase
-from cpor.paper_model import load_model, nothing_unseen, paper_evidence
+from cpor.paper_model import TAU, load_model, nothing_unseen, paper_evidence
 from cpor.pipeline import UNSEEN, Pipeline
 from cpor.scene import BlockedBy, Scene
 from cpor.truth import is_wrong, on_chain, right_actions, truth_of
 
 
 def variants(fit: Path | None) -> dict[str, Pipeline]:
-    """Pipelines by name; each but the last two differs from the default in one point."""
+    """Pipelines by name, forced to act but for the last two, which act above their own threshold."""
     model = FittedModel.load(bundled_model("embedded"))
-    default = replace(model.pipeline(0.0), prior=model.p_unanswered)
-    paper = load_model("paper" if fit is None else fit).pipeline(0.0)
+    paper_model = load_model("paper" if fit is None else fit)
+    default, paper = replace(model.pipeline(0.0), prior=model.p_unanswered), paper_model.pipeline(0.0)
 
     def without_unseen(scene: Scene):
         found = default.measure(scene)
@@ -52,6 +52,8 @@ def variants(fit: Path | None) -> dict[str, Pipeline]:
         ),
         "paper, exact sums": paper,
         "paper": replace(paper, method="topk"),
+        "default, acting": model.pipeline(model.tau("cautious")),
+        "paper, acting": replace(paper_model.pipeline(TAU), method="topk"),
     }
 
 
@@ -64,13 +66,15 @@ def judge(pipeline: Pipeline, scene: Scene, owner: dict[int, int | None], everyt
         if owner.get(target) is None:
             continue
         posterior = pipeline.posterior(beliefs, target)
-        decision = replace(pipeline, most_mu=1.0).decide(posterior)
+        forced = pipeline.tau == 0.0
+        decision = (replace(pipeline, most_mu=1.0) if forced else pipeline).decide(posterior)
         known = posterior.with_prior(pipeline.prior)
         scores = {o: q for o, q in decision.scores.items() if o != UNSEEN}
         said = assemble_paper(scores, map_graph(known), target) if not known.has_unanswered else None
         for kind, pairs in truths.items():
             acted = not isinstance(decision.action, Defer)
-            values = {"first action": float(acted and not is_wrong(decision.action, target, pairs))}
+            wrong = acted and is_wrong(decision.action, target, pairs)
+            values = {"first action": float(acted and not wrong), "acts": float(acted), "wrong": float(wrong)}
             chain = on_chain(target, pairs)
             if said is not None:
                 values["object F1"] = set_score(said.objects, right_actions(target, pairs)).f1

@@ -103,19 +103,13 @@ def solve_all(scenes: Sequence[ObstructionPosterior]) -> ExactAnswers:
     )
 
 
-def measure_fixed_k(scenes: Sequence[ObstructionPosterior], exact: ExactAnswers, k: int) -> TopKFigures:
-    """Keep the k likeliest graphs of each scene, whatever they certify."""
-    return _measure(scenes, exact, TopKSettings(k_max=k, tolerance=0.0), stops=False)
+def measure_topk(scenes: Sequence[ObstructionPosterior], exact: ExactAnswers, k: int | None) -> TopKFigures:
+    """Keep the k likeliest graphs of each scene, whatever they certify.
 
-
-def measure_adaptive(scenes: Sequence[ObstructionPosterior], exact: ExactAnswers) -> TopKFigures:
-    """Algorithm 1 with the paper's settings, K_max 256 and eps_tol 0.05."""
-    return _measure(scenes, exact, TopKSettings(), stops=True)
-
-
-def _measure(
-    scenes: Sequence[ObstructionPosterior], exact: ExactAnswers, settings: TopKSettings, stops: bool
-) -> TopKFigures:
+    None: Algorithm 1 with the paper's settings, K_max 256 and eps_tol 0.05.
+    """
+    settings = TopKSettings() if k is None else TopKSettings(k_max=k, tolerance=0.0)
+    stops = k is None
     rows = []
     for scene, log_z, action in zip(scenes, exact.log_z.tolist(), exact.actions, strict=True):
         start = time.perf_counter()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -226,26 +226,15 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
+_CELLS: Mapping[Any, Callable[[str], Any]] = {
+    str: str,
+    int: int,
+    bool: lambda cell: cell == "1",
+    float: lambda cell: float(cell) if cell else math.nan,
+    int | None: lambda cell: int(cell) if cell else None,
+}
+"""How a cell is read, by the type of its column."""
+
+
 def _read(row: dict[str, str]) -> PairRow:
-    def number(name: str) -> float:
-        return float(row[name]) if row[name] else math.nan
-
-    def whole(name: str) -> int | None:
-        return int(row[name]) if row[name] else None
-
-    return PairRow(
-        row["image"],
-        int(row["blocked"]),
-        int(row["blocker"]),
-        number("prob_edge"),
-        int(row["N_cand"]),
-        row["label"] == "1",
-        row["label_occlusion"] == "1",
-        number("p_geometry"),
-        number("reliability"),
-        row["asked"] == "1",
-        whole("target"),
-        row["tier"],
-        whole("blocked_is"),
-        whole("blocker_is"),
-    )
+    return PairRow(*(_CELLS[kind](row[name]) for name, kind in PairRow.__annotations__.items()))

@@ -15,7 +15,7 @@ from cpor.paper.cases import SolvedCases, free_where_unknown, image_of, score_ca
 from cpor.paper.decoding import SHIFT
 from cpor.paper.evaluate import Evaluation, Missing, evaluate, fill_missing
 from cpor.paper.expected import decode_expected
-from cpor.paper.graph_structure import FIXED_K, TopKFigures, measure_adaptive, measure_fixed_k, topk_table
+from cpor.paper.graph_structure import FIXED_K, TopKFigures, measure_topk, topk_table
 from cpor.paper.mechanism import ablation_table, conflict_table, mu_by_tier, mu_table, object_f1
 from cpor.paper.paired import forced_action, is_right
 from cpor.paper.paths import Prediction
@@ -240,8 +240,7 @@ def reproduce_from(
             ReliabilityData("objects", np.concatenate(exact.scores), np.concatenate(known.labels())),
             ReliabilityData("actions", np.array([q.max() for q in exact.scores]), right),
         ),
-        {str(k): measure_fixed_k(known.scenes, exact, k) for k in FIXED_K}
-        | {"adaptive": measure_adaptive(known.scenes, exact)},
+        {str(k or "adaptive"): measure_topk(known.scenes, exact, k) for k in (*FIXED_K, None)},
         mu_by_tier([case.difficulty for case in cases], np.array([mu.get(c.index, 0.0) for c in cases])),
         _compare_actions(cases, known, right),
         known,
