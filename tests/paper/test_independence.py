@@ -7,7 +7,7 @@ import pytest
 from paper.test_experiments import SCORES, TRUTH, call, needs_unobench
 
 from cpor.infer.decide import decide
-from cpor.paper.independence import COUPLED, Coupling, coupled_scores, fit_couplings, independence_table
+from cpor.paper.independence import COUPLED, coupled_scores, fit_couplings, independence_table
 from cpor.paper.unobench import FusedScores, UnobenchCase
 from cpor.relations import ObstructionPosterior
 
@@ -78,6 +78,6 @@ def test_couplings_are_found_again(rng):
     cells = np.array([(a, b) for a in (0, 1) for b in (0, 1)])
     weight = np.prod(np.where(cells, p, 1 - p), axis=1) * np.exp(theta * np.prod(cells - p, axis=1))
     drawn = cells[rng.choice(4, size=n, p=weight / weight.sum())].astype(bool)
-    pair = Coupling(np.arange(0, 2 * n, 2), np.arange(1, 2 * n, 2))
+    pair = np.arange(0, 2 * n, 2), np.arange(1, 2 * n, 2)
     found = fit_couplings(np.full(2 * n, p), drawn.ravel(), [pair], np.ones(2 * n))
     assert found == pytest.approx([theta], abs=0.15)
