@@ -37,7 +37,7 @@ LONG = {
     for script, parts in {
         "bench": "speed,growth",
         "bench_evidence": "geometry_speed",
-        "bench_serve": "service,fleet",
+        "bench_serve": "fleet",
         "docs_tried": "docs_tried",
         "evidence_covers": "covers",
         "evidence_fuzz": "fuzz",

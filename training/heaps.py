@@ -22,9 +22,6 @@ from training.config import HeapConfig
 from training.pieces import roles
 from training.shapes import package, random_object, stackable
 
-MAX_OBJECTS = 30
-"""Amodal masks are kept as one bit an object in 32-bit numbers, ids from 1."""
-
 _ARENA_BYTES = 96 * 1024 * 1024
 
 OVERLAP = 0.62

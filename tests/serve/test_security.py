@@ -5,9 +5,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from serve.mutated_uploads import encode_multipart, small_scene
 from serve.served import PATIENCE_S, get, post, served
 from starlette.testclient import TestClient
-from support.mutated_uploads import encode_multipart, small_scene
 
 from cpor.cli.serve import serve
 from cpor.errors import InvalidSettingError, MissingExtraError

@@ -9,10 +9,10 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
+from serve.mutated_uploads import encode_multipart, small_scene
 from serve.sent_scenes import two_boxes
 from serve.served import get, post
 from support.faint_object import faint_object
-from support.mutated_uploads import encode_multipart, small_scene
 
 from cpor.corrections import Delete, Relate
 from cpor.io.images import encode_png

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 from PIL import Image
-from support.mutated_uploads import (
+from serve.mutated_uploads import (
     BAD_HEADERS,
     IDS_HEADER,
     MASKS_HEADER,
