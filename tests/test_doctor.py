@@ -111,12 +111,12 @@ def test_masks_of_another_frame_are_to_be_made_anew(tmp_path, shot):
     bare = tuple(replace(o, amodal=None) for o in scene.objects)
     write_scene_folder(replace(scene, visible_ids=ids, objects=bare, sources=None), tmp_path / "moved")
     found = examine(System(segmenter="given", scorer="none"), tmp_path / "moved")
-    fixes = {each.check.name: each.fix for each in found.findings}
+    fixes = {check.name: fix for check, fix in found.findings}
     assert (
         fixes["masks_fit_picture"].startswith("cpor perceive")
         and "--ignore-given-masks" in fixes["masks_fit_picture"]
     )
-    assert "masks_source" in {each.check.name for each in found.hints}
+    assert "masks_source" in {check.name for check, _ in found.hints}
 
 
 def test_masks_and_scores_of_another_picture_are_to_be_made_anew(tmp_path):
@@ -126,7 +126,7 @@ def test_masks_and_scores_of_another_picture_are_to_be_made_anew(tmp_path):
     wrong = Sources("0" * 64, "1" * 64, "somebody", "2" * 64, "somebody")
     write_scene_folder(replace(scene, semantic_scores=scores, sources=wrong), tmp_path / "scene")
     found = examine(System(segmenter="given"), tmp_path / "scene")
-    fixes = {each.check.name: each.fix for each in found.findings}
+    fixes = {check.name: fix for check, fix in found.findings}
     assert fixes["masks_source"].startswith("cpor perceive")
     assert fixes["scores_source"] == f"cpor score {tmp_path / 'scene'} --scorer embedded"
 

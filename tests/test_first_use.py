@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cpor.cli.first_use import _Teller
+from cpor.cli.first_use import make_listener
 
 HEAP = Path(__file__).parents[1] / "examples" / "scenes" / "heap.json"
 
@@ -19,11 +19,11 @@ def test_a_small_scene_is_decided_at_once_on_a_new_machine(tmp_path):
     assert said.stderr == "" and not list(tmp_path.rglob("*.nbi"))
 
 
-def test_compiling_is_said_once_where_no_bar_can_be_shown(capsys):
-    teller = _Teller(with_bar=False)
+def test_compiling_is_said_once(capsys):
+    teller = make_listener()
     for _ in range(2):
-        teller.begin()
-        teller.begin()  # on the way to the first
-        teller.end(ours=False)
-        teller.end(ours=True)
+        teller.on_start(None)
+        teller.on_start(None)  # on the way to the first
+        teller.on_end(None)
+        teller.on_end(None)
     assert capsys.readouterr().err.count("Compiling what is new on this machine") == 1

@@ -18,9 +18,9 @@ from cpor.io.images import (
     encode_png,
 )
 from cpor.io.scene_folder import read_scene_folder
-from cpor.serve.http.uploads import Upload, UploadLimits, read_upload
+from cpor.serve.http.uploads import read_upload
 
-LIMITS = UploadLimits(pixels=1_000_000, mask_pixels=1_000_000)
+LIMITS = (1_000_000, 1_000_000)
 
 
 def photograph(orientation=None, kind="JPEG", shape=(40, 60)):
@@ -47,7 +47,7 @@ def test_a_turned_photograph_reads_the_same_everywhere(tmp_path, kind, orientati
         decode_photograph(data, "it")[0],
         read_frame(tmp_path / "rgb.png", None)[0].rgb,
         read_scene_folder(tmp_path).observation.rgb,
-        read_upload(Upload(data), LIMITS).scene.observation.rgb,
+        read_upload({"rgb": data}, LIMITS).scene.observation.rgb,
     ]
     for pixels in everywhere:
         assert pixels.shape == (*shape, 3) and pixels[corner].min() > 200
@@ -62,7 +62,7 @@ def test_depth_is_not_turned_with_it_so_both_are_refused(tmp_path):
     for read in (
         lambda: read_frame(tmp_path / "rgb.png", tmp_path / "depth.png"),
         lambda: read_scene_folder(tmp_path),
-        lambda: read_upload(Upload(photograph(6), depth), LIMITS),
+        lambda: read_upload({"rgb": photograph(6), "depth": depth}, LIMITS),
     ):
         with pytest.raises(SceneFileError, match="on its side or mirrored"):
             read()

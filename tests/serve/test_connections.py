@@ -10,8 +10,7 @@ import pytest
 import uvicorn
 from serve.served import PATIENCE_S, get
 
-from cpor.serve.http.connections import WatchedProtocol
-from cpor.serve.http.server import listen
+from cpor.serve.http.server import WatchedProtocol, listen
 
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

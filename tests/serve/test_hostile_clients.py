@@ -7,7 +7,7 @@ from support.hostile_clients import KINDS, Surface, hostile
 
 from cpor.bridges.agent import AgentTools
 from cpor.bridges.mcp_server import http_app, make_mcp_server
-from cpor.serve.http.connections import MOST_CONNECTIONS
+from cpor.serve.http.server import MOST_CONNECTIONS
 from cpor.serve.http.settings import ServeSettings
 from cpor.system import System
 

@@ -9,8 +9,7 @@ from starlette.testclient import TestClient
 
 from cpor.serve.api.answered import ErrorReply
 from cpor.serve.api.asked import DecideRequest
-from cpor.serve.http.http_app import create_app
-from cpor.serve.http.metrics import Counting, Metrics
+from cpor.serve.http.http_app import Metrics, counted, create_app
 from cpor.serve.http.request_limits import BodyLimit, answer_by
 from cpor.serve.http.settings import ServeSettings
 
@@ -100,7 +99,7 @@ def test_all_bodies_together_are_bounded():
 
 def test_who_goes_away_while_sending_is_no_fault_of_ours():
     metrics = Metrics()
-    app = Counting(BodyLimit(nothing, ServeSettings()), metrics)
+    app = counted(BodyLimit(nothing, ServeSettings()), metrics)
     assert asyncio.run(ask(app, piece(10, True), {"type": "http.disconnect"})) is None
     assert b'status="499"} 1.0' in metrics.text() and b'status="500"' not in metrics.text()
 
@@ -111,7 +110,7 @@ def test_a_fault_is_counted_as_one():
 
     metrics = Metrics()
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(ask(Counting(fail, metrics)))
+        asyncio.run(ask(counted(fail, metrics)))
     assert b'status="500"} 1.0' in metrics.text()
 
 

@@ -18,9 +18,8 @@ from cpor.serve.api.answered import FilmMessage, RunEvent, RunReply
 from cpor.serve.api.asked import ControlRequest
 from cpor.serve.http.refusals import Busy
 from cpor.serve.http.settings import RunLimits
-from cpor.serve.live.controls import RunControls
 from cpor.serve.live.events import EventLog, Pictures
-from cpor.serve.live.show import describe_cycle
+from cpor.serve.live.show import RunControls, describe_cycle
 
 
 def said(cycle):

@@ -11,6 +11,7 @@ import time
 import pytest
 from PIL import Image
 from support.live_runs import PATIENCE_S, Follower, live_service
+from support.own_loop import run_apart
 
 from cpor.serve.api.answered import CycleMessage, ErrorReply, RunEvent, RunReply
 from cpor.serve.api.asked import ControlRequest, RunRequest
@@ -176,20 +177,22 @@ def test_a_run_that_nobody_follows_is_stopped(client):
 
 
 def test_orders_to_a_run_that_does_not_listen_hold_up_nobody():
-    keeper = RunKeeper(RunLimits())
-    try:
-        run = keeper.begin(RunRequest(tier="easy", eyes="truth"))
-        os.kill(the_process().pid, signal.SIGSTOP)
-        for _ in range(16):
-            assert run.control(ControlRequest(do="pause")).state == "preparing"
-        for _ in range(1_000):  # more than a pipe would hold
-            with pytest.raises(Conflict, match="the last 16 orders"):
-                run.control(ControlRequest(do="pause"))
-        assert run.reply().state == "preparing" and not run.is_over
-        with keeper._lock:  # as while a process starts
+    async def go():
+        keeper = RunKeeper(RunLimits())
+        try:
+            run = keeper.begin(RunRequest(tier="easy", eyes="truth"))
+            os.kill(the_process().pid, signal.SIGSTOP)
+            for _ in range(16):
+                assert (await run.control(ControlRequest(do="pause"))).state == "preparing"
+            for _ in range(1_000):  # more than a pipe would hold
+                with pytest.raises(Conflict, match="the last 16 orders"):
+                    await run.control(ControlRequest(do="pause"))
+            assert run.reply().state == "preparing" and not run.is_over
             assert keeper.get(run.run_id) is run
-    finally:
-        keeper.close()
+        finally:
+            await keeper.close()
+
+    run_apart(go())
 
 
 def test_signs_of_life_are_sent_in_silence():

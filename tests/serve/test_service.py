@@ -38,7 +38,7 @@ def test_decisions_come_back_whole(client):
 
 def test_questions_can_be_asked_as_messages(client):
     request = DecideRequest(objects=[1, 2], target=1, relations=[])
-    assert client.decide(request).words.headline == "Grasp object 1"
+    assert client.decide(request).words["headline"] == "Grasp object 1"
 
 
 def test_large_questions_are_answered_by_a_worker(client, rng):

@@ -174,7 +174,7 @@ def test_a_scene_can_be_asked_about_later(client):
     assert client.decide_scene(seen.id, point=(60.0, 30.0)).target == 2
     unclear = client.decide_scene(seen.id, "the box")
     assert unclear.action is None and unclear.target is None and not unclear.scores
-    assert "Which one do you mean?" in unclear.question and unclear.words.why == unclear.question
+    assert "Which one do you mean?" in unclear.question and unclear.words["why"] == unclear.question
     assert {each.id for each in unclear.candidates} == {1, 2}
     unknown = client.decide_scene(seen.id, "the green banana")
     assert unknown.action is None and unknown.question

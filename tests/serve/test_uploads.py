@@ -24,16 +24,16 @@ from cpor.errors import CporError, InvalidSettingError, SceneFileError, TooLarge
 from cpor.serve.api.answered import ErrorReply
 from cpor.serve.api.asked import MOST_OBJECTS
 from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported, say_refusal
-from cpor.serve.http.uploads import ANALYSED_PIXELS, Upload, UploadLimits, read_upload
+from cpor.serve.http.uploads import ANALYSED_PIXELS, read_upload
 
-LIMITS = UploadLimits(pixels=20_000_000, mask_pixels=128_000_000)
+LIMITS = (20_000_000, 128_000_000)
 
 
 def upload(**changes):
     parts = small_scene()
     parts.pop("target")
-    parts["camera"] = parts["camera"].decode()
-    return Upload(**(parts | changes))
+    given = {name: part.encode() if isinstance(part, str) else part for name, part in changes.items()}
+    return {name: part for name, part in (parts | given).items() if part is not None}
 
 
 def image_file(kind, pixels, **options):
@@ -55,7 +55,7 @@ def test_a_whole_upload_is_a_scene():
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
 def test_the_picture_is_known_by_its_content(kind, rng):
     pixels = np.full((30, 40, 3), (200, 30, 40), np.uint8)
-    seen = read_upload(Upload(image_file(kind, pixels)), LIMITS).scene.observation
+    seen = read_upload({"rgb": image_file(kind, pixels)}, LIMITS).scene.observation
     assert seen.shape == (30, 40) and seen.depth is None
     assert np.abs(seen.rgb.astype(int) - pixels).max() < 12
 
@@ -64,7 +64,7 @@ def test_a_picture_on_its_side_is_turned_as_browsers_show_it():
     exif = Image.Exif()
     exif[0x0112] = 6
     data = image_file("JPEG", np.zeros((20, 40, 3), np.uint8), exif=exif)
-    assert read_upload(Upload(data), LIMITS).size == (20, 40)
+    assert read_upload({"rgb": data}, LIMITS).size == (20, 40)
 
 
 @pytest.mark.parametrize("orientation", range(2, 9))
@@ -76,7 +76,7 @@ def test_a_picture_is_not_turned_away_from_what_comes_with_it(orientation):
     for name in ("depth", "instances", "camera"):
         part = whole[name].decode() if name == "camera" else whole[name]
         with pytest.raises(SceneFileError, match=f"{name} is not; save rgb upright"):
-            read_upload(Upload(turned, **{name: part}), LIMITS)
+            read_upload({"rgb": turned, name: part}, LIMITS)
     exif[0x0112] = 1
     upright = image_file("PNG", np.zeros((48, 64, 3), np.uint8), exif=exif)
     assert read_upload(upload(rgb=upright), LIMITS).size == (64, 48)
@@ -87,7 +87,7 @@ def test_large_pictures_are_analysed_smaller():
     pixels[:, 1500:] = 255
     ids = (pixels[..., 0] > 0).astype(np.uint8)
     camera = '{"fx": 1000, "fy": 1000, "cx": 1499.5, "cy": 999.5, "workspace": [[0, 0], [900, 0], [0, 90]]}'
-    big = Upload(image_file("PNG", pixels), instances=image_file("PNG", ids), camera=camera)
+    big = {"rgb": image_file("PNG", pixels), "instances": image_file("PNG", ids), "camera": camera.encode()}
     received = read_upload(big, LIMITS)
     assert received.shrunk == 2 and received.size == (3000, 2000)
     seen = received.scene
@@ -104,13 +104,13 @@ def test_what_is_too_thin_to_be_seen_smaller_does_not_vanish_in_silence():
     ids[:900] = 1
     ids[1001, 10:2000] = 7  # every second row is left
     with pytest.raises(SceneFileError, match="instances: object 7 is too thin"):
-        read_upload(Upload(rgb, instances=image_file("PNG", ids)), LIMITS)
+        read_upload({"rgb": rgb, "instances": image_file("PNG", ids)}, LIMITS)
     ids[1000, 10:2000] = 7
-    assert read_upload(Upload(rgb, instances=image_file("PNG", ids)), LIMITS).scene.ids == (1, 7)
+    assert read_upload({"rgb": rgb, "instances": image_file("PNG", ids)}, LIMITS).scene.ids == (1, 7)
 
 
 def test_a_depth_unit_goes_before_that_of_the_camera():
-    seen = read_upload(upload(depth_unit_m=0.0005), LIMITS).scene.observation
+    seen = read_upload(upload(depth_unit_m="0.0005"), LIMITS).scene.observation
     assert np.nanmax(seen.depth) == pytest.approx(0.4)
 
 
@@ -139,16 +139,16 @@ def test_what_cannot_be_used_is_refused_by_name(changes, error, says):
 
 def test_pixels_are_counted_before_they_are_decoded():
     with pytest.raises(TooMuch, match="64 x 48"):
-        read_upload(upload(), UploadLimits(pixels=3_000, mask_pixels=10**9))
+        read_upload(upload(), (3_000, 10**9))
     for kind in ("PNG", "JPEG", "WEBP"):
         data = image_file(kind, np.zeros((100, 100, 3), np.uint8))
         with pytest.raises(TooMuch, match="100 x 100"):
-            read_upload(Upload(data), UploadLimits(pixels=9_999, mask_pixels=10**9))
+            read_upload({"rgb": data}, (9_999, 10**9))
 
 
 def test_masks_are_counted_before_they_are_unpacked():
     with pytest.raises((TooMuch, TooLargeError), match="amodal"):
-        read_upload(upload(), UploadLimits(pixels=10**6, mask_pixels=6_000))
+        read_upload(upload(), (10**6, 6_000))
 
 
 def test_objects_are_counted():

@@ -16,12 +16,12 @@ from support.own_loop import run_apart
 from cpor.errors import InvalidSceneError
 from cpor.serve.http.refusals import Busy, Failed, TooSlow
 from cpor.serve.http.request_limits import begin_request
-from cpor.serve.jobs.workers import PoolSettings, WorkerPool
+from cpor.serve.jobs.workers import WorkerPool
 
 
 @asynccontextmanager
 async def pool(workers=1, most_waiting=4, time_limit_s=120.0, prepare=jobs.prepare):
-    made = WorkerPool(PoolSettings("test", workers, most_waiting, time_limit_s, prepare))
+    made = WorkerPool("test", workers, most_waiting, time_limit_s, prepare)
     try:
         await made.start()
         yield made
@@ -243,10 +243,10 @@ def test_a_request_has_one_limit_and_its_worker_is_not_ended_for_having_waited()
 SERVICE = """
 import asyncio, sys
 from serve import worker_jobs as jobs
-from cpor.serve.jobs.workers import PoolSettings, WorkerPool
+from cpor.serve.jobs.workers import WorkerPool
 
 async def go(job):
-    pool = WorkerPool(PoolSettings("test", 1, 1, 0.5, jobs.prepare))
+    pool = WorkerPool("test", 1, 1, 0.5, jobs.prepare)
     await pool.start()
     print(await pool.run(jobs.pid), flush=True)
     await pool.run(getattr(jobs, job), 600)

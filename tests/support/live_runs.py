@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import httpx
 import uvicorn
@@ -22,7 +22,13 @@ PATIENCE_S = 600.0
 @contextmanager
 def live_service(**limits):
     """The base address of a service that has live runs only."""
-    app = FastAPI()
+
+    @asynccontextmanager
+    async def lifespan(app):
+        yield
+        await keeper.close()
+
+    app = FastAPI(lifespan=lifespan)
 
     async def ours(request, error):
         return refuse(as_refusal(error))
@@ -40,7 +46,6 @@ def live_service(**limits):
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
             yield client
     finally:
-        keeper.close()
         server.should_exit = True
         thread.join()
 

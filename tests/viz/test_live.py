@@ -18,7 +18,6 @@ def watch(terminal, decider=None, title="Fetching the red box", **settings):
     console = Console(file=out, force_terminal=terminal, width=100, color_system=None)
     table = BoxTable()
     with LiveView(title, console) as view:
-        view.say("Looking.")
         retrieve(
             table,
             Deciding(TableMasks(table), decider) if decider else plain_system(TableMasks(table)),

@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 from support.box_table import BoxTable, TableMasks
 
+from cpor.apps.demo import FASTEST_S, animate, playing_speed
 from cpor.decision import Defer, Grasp, Remove
 from cpor.errors import InvalidSettingError
 from cpor.pipeline import Pipeline
 from cpor.scene import BlockedBy, MaskCrop, Observation, Scene
-from cpor.viz.animation import FASTEST_S, animate, playing_speed
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, relations_to_draw, window_around
 from cpor.viz.overlay_marks import YELLOW, thing_colour
 

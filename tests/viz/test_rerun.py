@@ -167,7 +167,10 @@ def test_a_demo_is_recorded_and_told_though_its_film_was_interrupted(tmp_path, m
     assert "How it ended" in page and "The arm at work" not in page
     it, run = Recording(file), read_run(tmp_path / "demo" / "run")
     assert len(it.rows["/decision/words"]) == len(run.cycles) > 0
-    assert "In truth this was right." in it.rows["/decision/words"][-1]["TextDocument:text"][0]
+    assert (
+        "In truth, which the robot does not see, this was right."
+        in it.rows["/decision/words"][-1]["TextDocument:text"][0]
+    )
     log = [text for value in it.values("/log", "TextLog:text") for text in value]
     assert ("was retrieved" in log[-1]) == (run.ended == "retrieved")
 

@@ -1,18 +1,22 @@
 """The demo as people see it: plain words, a live view, and at the end the story with its film."""
 
+import io
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import UInt8
 from PIL import Image
 from rich.console import Console
 
 from cpor.decision import Defer
 from cpor.errors import InvalidSettingError
-from cpor.io.whole_files import write_bytes
+from cpor.io.whole_files import make_folder, write_bytes
 from cpor.learn.modes import DEFAULT_MODE, Mode
-from cpor.robot.cycle import Cycle, Ended
+from cpor.robot.cycle import Cycle
 from cpor.robot.run_folder import RunFolder
 from cpor.sim.arm.film import film_camera
 from cpor.sim.dataset.manifest import Tier
@@ -20,7 +24,6 @@ from cpor.sim.dataset.recognition import Verdict
 from cpor.sim.staged_run import Demonstration, DemoSettings, Eyes, Stage, demonstrate, set_stage
 from cpor.system import System
 from cpor.truth import right_actions
-from cpor.viz.animation import animate, playing_speed
 from cpor.viz.live import LiveView
 from cpor.viz.overlay import Marks, draw_scene, encode_picture, window_around
 from cpor.viz.progress import progress_bars
@@ -90,19 +93,14 @@ class DemoShow:
                 over,
             )
             if recording is not None:
-                log_end(recording, wanted, *_how_it_ended(done))
+                log_end(recording, wanted, *done.how_it_ended)
         self._tell(stage, wanted, done, seed)
         story = self.out / "story.html"
         return {**done.to_json(), "seed": seed, "tier": stage.heap.tier, "story": str(story)}
 
     def _make_folder(self) -> None:
         """Before anything else: a demo that cannot write its story need not begin."""
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidSettingError(
-                f"cannot create the folder {self.out}: {error.strerror}; choose another --out"
-            ) from None
+        make_folder(self.out)
         if not os.access(self.out, os.W_OK):
             raise InvalidSettingError(f"cannot write into {self.out}; choose another --out")
 
@@ -127,7 +125,7 @@ class DemoShow:
     def _tell(self, stage: Stage, wanted: str, done: Demonstration, seed: int) -> None:
         """Write the story, say how it ended, then add the film, which takes a while."""
         result = done.result
-        ended, detail = _how_it_ended(done)
+        ended, detail = done.how_it_ended
         facts = {
             "seed": str(seed),
             "tier": stage.heap.tier,
@@ -177,13 +175,6 @@ class DemoShow:
         self._console.print(words, markup=False, soft_wrap=True)
 
 
-def _how_it_ended(done: Demonstration) -> tuple[Ended, str]:
-    """How it ended in truth, and the same as a sentence."""
-    if done.result.retrieved and not done.delivered:
-        return Ended.TARGET_LOST, "the robot believes that it delivered it, but it is not in the tray"
-    return done.result.ended, done.result.detail
-
-
 def _right_instead(done: Demonstration) -> dict[int, str]:
     """What would have been right where the robot did nothing, in words, by the index of the cycle."""
     said = {}
@@ -198,3 +189,44 @@ def _right_instead(done: Demonstration) -> dict[int, str]:
             ways.append(f"{'grasp' if obj == moment.target else 'remove'} {seen}")
         said[cycle.index] = " or ".join(dict.fromkeys(ways)) or "do nothing: no order of removal exists"
     return said
+
+
+FASTEST_S = 0.08
+"""Browsers do not show frames of much less than this in time. [s]"""
+
+_LAST_S = 1.5
+
+
+def playing_speed(frame_s: float, most: float = 8.0) -> float:
+    """How many times as fast as it was a film is shown: up to `most`, less where frames would rush by.
+
+    Args:
+        frame_s: Time from one frame to the next, when it was taken. [s]
+        most: The highest speed.
+    """
+    return min(most, frame_s / FASTEST_S)
+
+
+def animate(frames: Sequence[UInt8[np.ndarray, "h w 3"]], frame_s: float = FASTEST_S) -> bytes:
+    """An animated WebP image, repeated for ever, the last frame held.
+
+    Args:
+        frames: Pictures of one size. Each of shape (h, w, 3).
+        frame_s: Time a frame is shown. [s]
+    """
+    if not frames:
+        raise InvalidSettingError("there are no frames to animate; record some first")
+    pictures = [Image.fromarray(frame) for frame in frames]
+    times = [round(1e3 * frame_s)] * (len(pictures) - 1) + [round(1e3 * _LAST_S)]
+    buffer = io.BytesIO()
+    pictures[0].save(
+        buffer,
+        format="WEBP",
+        save_all=True,
+        append_images=pictures[1:],
+        duration=times,
+        loop=0,
+        quality=70,
+        method=2,
+    )
+    return buffer.getvalue()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -55,16 +55,8 @@ _FIXES = {
 _OWN_MASKS = "Our segmenter does badly here: give masks of your own with --masks, or try --segmenter depth."
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong or doubtful, and what to type or change."""
-
-    check: Check
-    fix: str
-
-    def to_json(self) -> dict[str, str]:
-        """The fields by name."""
-        return self.check.to_json() | {"fix": self.fix}
+Finding: TypeAlias = tuple[Check, str]
+"""One thing that is wrong or doubtful, and what to type or change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +73,7 @@ class Examined:
     @property
     def state(self) -> str:
         """`fail`, `doubt` or `pass`: the worst finding."""
-        states = {each.check.state for each in self.findings}
+        states = {check.state for check, _ in self.findings}
         return "fail" if self.error or "fail" in states else "doubt" if states else "pass"
 
     def to_json(self) -> dict[str, Any]:
@@ -90,8 +82,8 @@ class Examined:
             "name": self.name,
             "state": self.state,
             "error": self.error,
-            "findings": [each.to_json() for each in self.findings],
-            "hints": [each.to_json() for each in self.hints],
+            "findings": [check.to_json() | {"fix": fix} for check, fix in self.findings],
+            "hints": [check.to_json() | {"fix": fix} for check, fix in self.hints],
             "notes": list(self.notes),
         }
 
@@ -147,17 +139,21 @@ def examine_scene(
             checks += tuple(check for check in more if check.name not in {each.name for each in checks})
         except MissingExtraError as error:
             notes = (*notes, f"Masks were not looked at: {error}.")
-    found = [Finding(each, _fix(each, source, given, unit_m)) for each in checks if each.state != "pass"]
-    hints = tuple(f for f in found if f.check.name in FOR_A_PROMISE and f.check.state == "doubt")
-    return Examined(name, scene, tuple(f for f in found if f not in hints), hints, notes)
+    findings: list[Finding] = []
+    hints: list[Finding] = []
+    for check in checks:
+        if check.state != "pass":
+            is_hint = check.name in FOR_A_PROMISE and check.state == "doubt"
+            (hints if is_hint else findings).append((check, _fix(check, source, given, unit_m)))
+    return Examined(name, scene, tuple(findings), tuple(hints), notes)
 
 
 def summarize(examined: Sequence[Examined]) -> dict[str, Any]:
     """Counts over a data set: inputs, by state, and by check with the first few names."""
     by_check: dict[str, list[str]] = {}
     for each in examined:
-        for finding in each.findings:
-            by_check.setdefault(finding.check.name, []).append(each.name)
+        for check, _ in each.findings:
+            by_check.setdefault(check.name, []).append(each.name)
     return {
         "inputs": len(examined),
         "states": dict(Counter(each.state for each in examined)),

@@ -93,7 +93,7 @@ class AgentTools:
         assert rgb is not None
         sent, limits = self._sent(rgb, depth, camera, depth_unit_m)
         with self.one_at_a_time():
-            return self.keep(look(self.system, sent, limits).kept)
+            return self.keep(look(self.system, sent, limits)[1])
 
     def follow(
         self,
@@ -109,7 +109,7 @@ class AgentTools:
             before = self.shelf.get(view)
             if before.asked is None:
                 raise InvalidSettingError("nothing was asked in this view yet; call decide first")
-            kept = look(self.system, sent, limits).kept
+            kept = look(self.system, sent, limits)[1]
             if kept.view.scene.observation.shape != before.view.scene.observation.shape:
                 raise InvalidSettingError("this picture has another size; follow takes those of one camera")
             asked = before.asked.model_copy(update={"answers": []})  # they were about the picture before
@@ -124,9 +124,13 @@ class AgentTools:
     def _sent(
         self, rgb: str, depth: str | None, camera: str | None, depth_unit_m: float | None
     ) -> tuple[Upload, UploadLimits]:
-        deep = None if depth is None else self._decode("depth", depth)
-        sent = Upload(self._decode("rgb", rgb), deep, camera=camera, depth_unit_m=depth_unit_m)
-        return sent, UploadLimits(self.settings.most_pixels, self.settings.most_mask_pixels)
+        sent = {"rgb": self._decode("rgb", rgb)}
+        if depth is not None:
+            sent["depth"] = self._decode("depth", depth)
+        for name, value in (("camera", camera), ("depth_unit_m", depth_unit_m)):
+            if value is not None:
+                sent[name] = str(value).encode()
+        return sent, (self.settings.most_pixels, self.settings.most_mask_pixels)
 
     def keep(self, kept: KeptView) -> Told:
         """Keep a view to be asked about, and tell what is in it."""
@@ -169,7 +173,7 @@ class AgentTools:
         made = validated(CorrectRequest, {"correction": correction})
         with self.one_at_a_time():
             before = self.shelf.get(view)
-            kept, asked = correct(self.system, before, made)[0].kept, before.asked
+            kept, asked = correct(self.system, before, made)[0][1], before.asked
             if asked is not None and kept.history is not None and kept.history.changes_masks:
                 asked = asked.model_copy(update={"answers": []})  # they were about other objects
             kept = replace(kept, asked=asked)

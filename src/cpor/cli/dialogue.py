@@ -46,7 +46,7 @@ def read_line(question: str) -> str:
 def ask_back(answer: "Answer", on_terminal: bool = False) -> str:
     """The open question of an answer, the objects it may mean, and how to reply."""
     from cpor.perception.segmenter import list_objects
-    from cpor.viz.words import namer, say_why
+    from cpor.viz.words import namer, say_checks, say_why
 
     assert answer.view is not None
     how = how_to_reply(answer, on_terminal)
@@ -60,7 +60,7 @@ def ask_back(answer: "Answer", on_terminal: bool = False) -> str:
         name = f" ({o['name']})" if o["name"] else ""
         where = f"at {o['point'][0]},{o['point'][1]}" if o["point"] else "not visible"
         lines.append(f"  object {o['id']}{name} {where}")
-    return "\n".join([*lines, *say_checks(answer), *answer.notes, how])
+    return "\n".join([*lines, *say_checks(answer.checks), *answer.notes, how])
 
 
 def how_to_reply(answer: "Answer", on_terminal: bool) -> str:
@@ -77,12 +77,6 @@ def how_to_reply(answer: "Answer", on_terminal: bool) -> str:
     number = str(answer.candidates[0].id) if answer.candidates else "NUMBER"
     replies = "--tell yes or --tell no" if yes else f"--tell {number}"
     return f"Reply with {replies}, or name the object with --target ID, --point X,Y or --request WORDS."
-
-
-def say_checks(answer: "Answer") -> list[str]:
-    """What is wrong or doubtful about the input, and what to do about it."""
-    state = {"fail": "Failed", "doubt": "In doubt"}
-    return [f"{state[c.state]}: {c.says} {c.remedy}".rstrip() for c in answer.checks if c.state in state]
 
 
 _REMEDY = "delete it, or name the object to start anew"

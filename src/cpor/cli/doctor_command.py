@@ -1,5 +1,6 @@
 """The command `doctor`: what is wrong with an input, a data set, a camera or this installation."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from cpor.errors import InvalidSettingError, say_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cpor.apps.doctor import Examined, Finding
+    from cpor.apps.doctor import Examined
 
 MOST_PICTURES = 12
 """Pictures written for a data set."""
@@ -51,9 +52,10 @@ def doctor(
     if len(source) > 2:
         raise InvalidSettingError("give a folder, or a photograph and at most one depth image")
     from cpor.apps.doctor import summarize
+    from cpor.io.whole_files import make_folder, write_text
 
     if out is not None:
-        _make_folder(out)
+        make_folder(out)
     examined = []
     pictures = 0
     for each in _examine(source, depth_unit_m, frame, frames_only):
@@ -65,10 +67,6 @@ def doctor(
             _print(each)
     report = {**summarize(examined), "examined": [each.to_json() for each in examined]}
     if out is not None:
-        import json
-
-        from cpor.io.whole_files import write_text
-
         write_text(out / "doctor.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     if as_json:
         cli.print_json(report)
@@ -81,15 +79,6 @@ def doctor(
             typer.echo("A picture that shows it: add --out DIR.")
     if any(each.state == "fail" for each in examined):
         raise typer.Exit(1)
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSettingError(
-            f"cannot create the folder {out}: {error.strerror}; choose another --out"
-        ) from None
 
 
 def _examine(
@@ -138,24 +127,14 @@ def _print(each: "Examined") -> None:
     if each.error:
         typer.echo(f"✗ {each.name}: {each.error}")
         return
-    typer.echo(f"{_SIGNS[each.state]} {each.name}: {_head(each)}")
+    found = say_count(len(each.findings), "finding") if each.findings else "nothing is wrong"
+    typer.echo(f"{_SIGNS[each.state]} {each.name}: {found}")
     for note in each.notes if each.findings else ():
         typer.echo(f"  · {note}")
-    for finding in (*each.findings, *each.hints):
-        _print_finding(finding, finding in each.hints)
-
-
-def _head(each: "Examined") -> str:
-    count = len(each.findings)
-    if not count:
-        return "nothing is wrong"
-    return f"{count} finding{'s' if count > 1 else ''}"
-
-
-def _print_finding(finding: "Finding", hint: bool) -> None:
-    sign = "·" if hint else _SIGNS[finding.check.state]
-    typer.echo(f"  {sign} {finding.check.name}: {finding.check.says}")
-    typer.echo(f"      {'For a promise' if hint else 'Fix'}: {finding.fix}")
+    for check, fix in each.findings:
+        typer.echo(f"  {_SIGNS[check.state]} {check.name}: {check.says}\n      Fix: {fix}")
+    for check, fix in each.hints:
+        typer.echo(f"  · {check.name}: {check.says}\n      For a promise: {fix}")
 
 
 def _print_summary(report: dict[str, object]) -> None:

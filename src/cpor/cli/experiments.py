@@ -7,7 +7,7 @@ import typer
 
 from cpor.cli import options as cli
 from cpor.errors import InvalidSettingError, one_of
-from cpor.viz.progress import progress_bars
+from cpor.viz.progress import counting, progress_bars
 
 ModelOption = Annotated[Path | None, cli.opt("Model file. (default: bundled, fitted on the dev split)")]
 
@@ -84,14 +84,8 @@ def chain(
     fitted = FittedModel.load(model or bundled_model("embedded"))
     if not any_versions:
         refuse_other_versions(scores, fitted)
-    done = 0
-
-    def tell() -> None:
-        nonlocal done
-        done += 1
-        progress("deciding", done, len(cases))
-
     with progress_bars(quiet=as_json) as progress:
+        tell = counting(progress, "deciding", len(cases))
         found = measure_chain(cases, fitted, np.random.default_rng(0), tell)
     from cpor.viz.tables import chain_table
 
@@ -165,13 +159,7 @@ def first_decisions(
     fitted = FittedModel.load(model or bundled_model("embedded" if scored else "geometry"))
     systems = forced_systems(fitted, scored, fitted.p_unanswered)
     with progress_bars(quiet=as_json) as progress:
-        done = 0
-
-        def tell() -> None:
-            nonlocal done
-            done += 1
-            progress("deciding", done, total)
-
+        tell = counting(progress, "deciding", total)
         found = measure_first_decisions(read_split(scenes), systems, np.random.default_rng(0), tell)
     from cpor.viz.tables import first_decisions_table
 

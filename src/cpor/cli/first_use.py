@@ -7,19 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numba.core.event import Event
-    from rich.progress import Progress
+    from numba.core.event import Event, Listener
 
 INTERPRETED_OBJECTS = 7
 """Scenes of up to so many objects are decided sooner by the uncompiled loops than the compiled ones load."""
 
 one_command = False
 """Whether this process ends with its command: `main` says so. Elsewhere later calls need compiled loops."""
-
-_USUAL_LOOPS = 40
-"""About so many loops are compiled for a first decision; the bar grows where there are more."""
-
-_SAID = "Compiling what is new on this machine; later calls start at once"
 
 
 @contextmanager
@@ -37,15 +31,11 @@ def waiting(words: str) -> Iterator[None]:
             sys.stderr.flush()
 
 
-def start_loops(objects: int | None = None, bar: bool = True) -> None:
-    """Load the compiler of the loops, and say from now on when it compiles. Call it before anything loads it.
-
-    On standard error a terminal sees a bar that goes away again, a file one line; where all is compiled,
-    nothing is said.
+def start_loops(objects: int | None = None) -> None:
+    """Load the compiler of the loops, and say once that it compiles; call it before anything loads it.
 
     Args:
         objects: Size of the only scene that is decided, where that is known: a small one is left to Python.
-        bar: Whether a terminal sees a bar; False where it shows something else that moves.
     """
     is_new = "numba" not in sys.modules
     _import_numba_without_blas()
@@ -58,16 +48,25 @@ def start_loops(objects: int | None = None, bar: bool = True) -> None:
         np.seterr(over="ignore")  # keys of states wrap around, as they do where they are compiled
     from numba.core import event
 
-    teller = _Teller(bar and sys.stderr.isatty())
+    event.register("numba:compile", make_listener())  # type: ignore[no-untyped-call]
 
-    class Listener(event.Listener):
+
+def make_listener() -> "Listener":
+    """A listener to the compiler that says once what takes long."""
+    from numba.core.event import Listener
+
+    class Teller(Listener):
+        has_said = False
+
         def on_start(self, event: "Event") -> None:
-            teller.begin()
+            if not self.has_said:
+                sys.stderr.write("Compiling what is new on this machine; later calls start at once …\n")
+            self.has_said = True
 
         def on_end(self, event: "Event") -> None:
-            teller.end(ours=event.data["dispatcher"].__module__.startswith("cpor."))
+            pass
 
-    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
+    return Teller()
 
 
 def _import_numba_without_blas() -> None:
@@ -79,43 +78,3 @@ def _import_numba_without_blas() -> None:
         importlib.import_module("numba.np.arraymath")
     finally:
         del sys.modules["scipy.linalg"]
-
-
-class _Teller:
-    """Shows a bar while something is compiled, or says so once."""
-
-    def __init__(self, with_bar: bool) -> None:
-        self._with_bar = with_bar
-        self._depth = 0
-        self._done = 0
-        self._bar: Progress | None = None
-
-    def begin(self) -> None:
-        """Something is compiled, perhaps on the way to something else."""
-        self._depth += 1
-        if self._depth > 1:
-            return
-        if not self._with_bar:
-            if self._done == 0:
-                sys.stderr.write(f"{_SAID} …\n")
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        total = max(_USUAL_LOOPS, self._done + 1)
-        self._bar.add_task(_SAID, total=total, completed=self._done)
-        self._bar.start()
-
-    def end(self, ours: bool) -> None:
-        """It is compiled."""
-        self._depth -= 1
-        self._done += ours
-        if self._bar is None:
-            return
-        if ours:
-            self._bar.advance(self._bar.task_ids[0])
-        if self._depth == 0:
-            self._bar.stop()
-            self._bar = None

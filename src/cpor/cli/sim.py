@@ -87,7 +87,7 @@ def demo(
     from cpor.sim.physics.installed import require_mujoco
 
     require_mujoco()
-    start_loops(bar=False)
+    start_loops()
     from cpor.apps.demo import DemoShow
     from cpor.learn.modes import UNATTENDED_MODE, parse_mode
     from cpor.sim.staged_run import Eyes

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cpor.errors import InputFileError, SceneFileError
+from cpor.errors import InputFileError, InvalidSettingError, SceneFileError
 
 
 def read_bytes(path: Path) -> bytes:
@@ -34,6 +34,20 @@ def read_text(path: Path) -> str:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SceneFileError(f"{path} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for what `--out` names, unless it is there.
+
+    Raises:
+        InvalidSettingError: It cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSettingError(
+            f"cannot create the folder {path}: {error.strerror}; choose another --out"
+        ) from None
 
 
 def write_text(path: Path, text: str) -> None:

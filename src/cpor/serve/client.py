@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import httpx
 import numpy as np
@@ -46,22 +46,6 @@ SentPicture: TypeAlias = Scene | Observation | UInt8[np.ndarray, "h w 3"] | Path
 
 FileLike: TypeAlias = Path | str | bytes
 """A file or its content."""
-
-
-class SentFiles(TypedDict, total=False):
-    """Files beside a picture that is not a scene.
-
-    Attributes:
-        instances: A PNG file of ids.
-        amodal: An npz file of masks.
-        camera: JSON as `camera.json` has it.
-        depth_unit_m: Metres of one step of depth. [m]
-    """
-
-    instances: FileLike | None
-    amodal: FileLike | None
-    camera: str | None
-    depth_unit_m: float | None
 
 
 _Any = TypeVar("_Any")
@@ -151,14 +135,16 @@ class Client:
         self,
         picture: SentPicture,
         depth: FileLike | None = None,
-        **files: Unpack[SentFiles],
+        **files: FileLike | float | None,
     ) -> SceneReply:
         """What is seen in a picture.
 
         Args:
             picture: A scene, its folder or an `Observation` brings depth, camera and masks along.
             depth: A 16-bit PNG file.
-            files: Masks and camera, where they are files; see `SentFiles`.
+            files: What comes beside a picture that is not a scene: `instances`, a PNG file of ids; `amodal`,
+                an npz file of masks; `camera`, JSON as `camera.json` has it; `depth_unit_m`, metres of one
+                step of depth.
         """
         parts = _parts(picture, depth, files)
         return self._ask(SceneReply, "POST", "/v1/scenes", files=parts)
@@ -203,7 +189,7 @@ class Client:
         point: tuple[float, float] | None = None,
         mode: Mode | None = None,
         tau: float | None = None,
-        **files: Unpack[SentFiles],
+        **files: FileLike | float | None,
     ) -> SceneDecideReply:
         """From a picture and a request to a decision; asked for by words, `target` or `point`."""
         parts = _parts(picture, depth, files)
@@ -309,7 +295,7 @@ def _as_request(
 
 
 def _parts(
-    picture: SentPicture, depth: FileLike | None, given: SentFiles
+    picture: SentPicture, depth: FileLike | None, given: Mapping[str, FileLike | float | None]
 ) -> dict[str, tuple[str | None, bytes]]:
     """The parts of a multipart request."""
     content: dict[str, bytes] = {}

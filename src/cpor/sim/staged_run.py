@@ -14,7 +14,7 @@ from cpor.learn.modes import DEFAULT_MODE, Mode
 from cpor.parts import NONE
 from cpor.perception.onnx_segmenter import OnnxSegmenter
 from cpor.perception.segmenter import Segmenter
-from cpor.robot.cycle import Cycle, LoopSettings, PersonCallbacks, RunResult
+from cpor.robot.cycle import Cycle, Ended, LoopSettings, PersonCallbacks, RunResult
 from cpor.robot.loop import retrieve
 from cpor.robot.run_folder import RunFolder
 from cpor.scene import BlockedBy, PixelPoint, Scene, TrueRelations
@@ -144,6 +144,13 @@ class Demonstration:
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     pointed: int = 0
     moments: dict[int, Moment] = field(default_factory=dict)
+
+    @property
+    def how_it_ended(self) -> tuple[Ended, str]:
+        """How it ended in truth, and the same as a sentence."""
+        if self.result.retrieved and not self.delivered:
+            return Ended.TARGET_LOST, "the robot believes that it delivered it, but it is not in the tray"
+        return self.result.ended, self.result.detail
 
     @property
     def wrong_removals(self) -> int:

@@ -9,23 +9,29 @@ from PIL import Image
 
 from cpor.answer import Answer
 from cpor.decision import Remove
-from cpor.errors import InvalidSettingError
 from cpor.infer.explain import explain
 from cpor.infer.plan import LARGEST_PLAN, plan
-from cpor.io.whole_files import write_bytes, write_text
+from cpor.io.whole_files import make_folder, write_bytes, write_text
 from cpor.pipeline import UNSEEN
 from cpor.viz.card import changes_of, say_change, say_graph, say_next, say_question
 from cpor.viz.overlay import LEAST_P, WIDTH, Marks, draw_scene, encode_picture, relations_to_draw
 from cpor.viz.page_parts import decision_html, image, whole_page
-from cpor.viz.words import NameOf, namer, percent, say_certificate, say_step, say_success, sentence
+from cpor.viz.words import (
+    NameOf,
+    namer,
+    percent,
+    say_certificate,
+    say_checks,
+    say_step,
+    say_success,
+    sentence,
+)
 
 PICTURE, RECORD, PAGE = "decision.png", "decision.json", "decision.html"
 """What `write_answer` writes."""
 
 WAYS = 3
 """Likeliest graphs that the page lists."""
-
-_STATES = {"fail": "Failed", "doubt": "In doubt"}
 
 
 def draw_answer(answer: Answer, width: int | None = None) -> Image.Image:
@@ -48,12 +54,7 @@ def marks_of_answer(answer: Answer) -> Marks:
 
 def write_answer(answer: Answer, folder: Path, graphs: int = 3) -> Image.Image:
     """Write picture, JSON with so many graphs, and page of an answer into a folder; return the picture."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSettingError(
-            f"cannot create the folder {folder}: {error.strerror}; choose another --out"
-        ) from None
+    make_folder(folder)
     picture = draw_answer(answer)
     write_bytes(folder / PICTURE, encode_picture(picture, kind="PNG"))
     said = json.dumps(answer.to_json(graphs), indent=2, ensure_ascii=False, allow_nan=False)
@@ -125,14 +126,11 @@ def _after(answer: Answer, name: NameOf) -> str:
 
 def _checks(answer: Answer) -> str:
     """What is wrong or doubtful about the input."""
-    found = [check for check in answer.checks if check.state != "pass"]
-    if not found:
+    said = say_checks(answer.checks)
+    if not said:
         count = len(answer.checks)
         return f'<p class="outcome good">✓ {count} checks of the input passed.</p>' if count else ""
-    rows = "".join(
-        f"<li><b>{_STATES[check.state]}:</b> {_prose(check.says)} {_prose(check.remedy)}</li>"
-        for check in found
-    )
+    rows = "".join(f"<li>{_prose(each)}</li>" for each in said)
     return f"<h2>About the input</h2><ul>{rows}</ul>"
 
 

@@ -15,13 +15,16 @@ from cpor.infer.explain import Explanation, RelationEffect
 from cpor.infer.graphs import GraphShare
 from cpor.infer.policy import LISTING
 from cpor.infer.robust import LARGEST_FACTOR
+from cpor.pipeline import UNSEEN
+from cpor.records import GraphRecord
 from cpor.relations import Label
-from cpor.viz.score_bar import say_score, score_table
 from cpor.viz.words import (
     NOBODY_SEGMENTED,
     NameOf,
     clean,
+    ranked_scores,
     say_certificate,
+    say_checks,
     say_likeliest,
     say_success,
 )
@@ -118,14 +121,13 @@ def _say_promise(answer: "Answer") -> str:
 
 def _say_doubt(answer: "Answer", explanation: Explanation) -> str:
     """The weightiest doubt that the promise does not name already."""
-    failed = [check for check in answer.checks if check.state == "fail"]
-    doubted = [check for check in answer.checks if check.state == "doubt"]
-    for check in (*failed, *doubted):
-        if check.says not in _say_promise(answer):
-            return (
-                f"{'Failed' if check.state == 'fail' else 'In doubt'}: {check.says} {check.remedy}".rstrip()
-            )
-    return _say_unseen(explanation, LEAST_DOUBT) or say_success(answer.p_success, explanation.decision)
+    promised = _say_promise(answer)
+    doubts = say_checks(check for check in answer.checks if check.says not in promised)
+    return (
+        next(iter(doubts), "")
+        or _say_unseen(explanation, LEAST_DOUBT)
+        or say_success(answer.p_success, explanation.decision)
+    )
 
 
 def _say_unseen(explanation: Explanation, least: float = 0.0) -> str:
@@ -210,7 +212,7 @@ def _indent(rows: list[tuple[str, str]]) -> Table:
     return grid
 
 
-def say_graph(graph: GraphShare, name: NameOf) -> tuple[str, str]:
+def say_graph(graph: GraphShare | GraphRecord, name: NameOf) -> tuple[str, str]:
     """The share of a graph, and its relations in words."""
     relations = ", ".join(f"{name(r.blocker)} on {name(r.blocked)}" for r in graph.relations)
     share = "?" if graph.share is None else f"{graph.share:.1%}"
@@ -240,3 +242,43 @@ def say_change(effect: RelationEffect, name: NameOf) -> str:
     at = f"{side} {effect.flips_at:.1%} (now {effect.p:.0%})"
     obstructs = f"{name(effect.blocker)} obstructs {name(effect.blocked)}"
     return f"{obstructs} {at}: {say_action(effect.flips_to, name)}"
+
+
+_WIDTH = 24
+
+
+def score_bar(low: float, high: float, tau: float) -> Text:
+    """Filled up to what is sure, shaded up to what is possible, a mark at tau."""
+    bar = Text()
+    mark = min(int(tau * _WIDTH), _WIDTH - 1)
+    for k in range(_WIDTH):
+        at = (k + 0.5) / _WIDTH
+        filled = "█" if at <= low else "▒" if at <= high else "·"
+        bar.append("│" if k == mark and filled == "·" else filled, style="bold" if k == mark else "")
+    return bar
+
+
+def score_table(decision: Decision, target: Label, name: NameOf, most: int, least: float = 0.0) -> Table:
+    """The actions, the likeliest first: the target starred, the choice marked, the least counted only."""
+    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim")
+    table.add_column("", no_wrap=True)
+    table.add_column("action", min_width=10, overflow="fold")
+    table.add_column("P(right)", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    chosen = None if isinstance(decision.action, Defer) else decision.action.obj
+    ranked = [row for row in ranked_scores(decision, len(decision.scores)) if row[0] != UNSEEN]
+    shown = [row for row in ranked if row[2] >= least][:most] or ranked[:1]
+    for obj, low, high in shown:
+        sign = ("▶" if obj == chosen else " ") + ("★" if obj == target else " ")
+        verb = "grasp" if obj == target else "remove"
+        words = Text(f"{verb} {name(obj)}", style="bold" if obj == chosen else "")
+        table.add_row(sign, words, say_score(decision, obj), score_bar(low, high, decision.tau))
+    if rest := len(ranked) - len(shown):
+        table.add_row("", Text(f"… {rest} more", style="dim"), "", "")
+    return table
+
+
+def say_score(decision: Decision, obj: Label) -> str:
+    """The score of an object; where that is not known exactly, the interval that is proven."""
+    low, high = decision.interval(obj)
+    return f"{decision.scores[obj]:.1%}" if high - low < 5e-4 else f"{low:.1%} to {high:.1%}"

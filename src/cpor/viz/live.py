@@ -15,7 +15,7 @@ from rich.text import Text
 from cpor.decision import Defer
 from cpor.relations import Label
 from cpor.robot.cycle import Cycle
-from cpor.viz.score_bar import score_table
+from cpor.viz.card import score_table
 from cpor.viz.words import (
     namer,
     names_in,
@@ -59,13 +59,6 @@ class LiveView:
         if self._live is not None:
             self._draw(whole=True)
             self._live.__exit__(kind, error, trace)
-
-    def say(self, words: str) -> None:
-        """One line of news."""
-        self._status = words
-        if self._live is None:
-            self._line(f"  {words}")
-        self._draw()
 
     def decided(self, cycle: Cycle) -> None:
         """A decision was made; nothing moves yet."""

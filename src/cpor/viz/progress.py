@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 
 @contextmanager
@@ -22,3 +23,9 @@ def progress_bars(quiet: bool = False) -> Iterator[Callable[[str, int, int], Non
             bars.update(tasks[what], completed=done, total=total)
 
         yield tell
+
+
+def counting(tell: Callable[[str, int, int], None], what: str, total: int) -> Callable[[], None]:
+    """A function to call after each of so many things."""
+    done = count(1)
+    return lambda: tell(what, next(done), total)

@@ -10,7 +10,7 @@ from pathlib import Path
 from cpor.io.whole_files import write_text
 from cpor.paper.runs.record import CaseRecord
 from cpor.paper.runs.report import Report, SummaryTable, edges_on_cycles, is_cyclic, summary_tables
-from cpor.records import GraphRecord
+from cpor.viz.card import say_graph
 from cpor.viz.graph_drawing import draw_graph
 from cpor.viz.page_parts import facts_list, html_table, whole_page
 from cpor.viz.report_figures import report_figures
@@ -275,10 +275,6 @@ def _graphs(record: CaseRecord) -> str:
     graphs = () if record.decision is None else record.decision.top_graphs
     if not graphs:
         return ""
-    items = "".join(f"<li>{graph.share:.4f}: {escape(_say_graph(graph))}</li>" for graph in graphs)
+    said = (say_graph(graph, str) for graph in graphs)
+    items = "".join(f"<li>{share}: {escape(relations)}</li>" for share, relations in said)
     return f"<p>Likeliest arrangements, with their share of the belief:</p><ol>{items}</ol>"
-
-
-def _say_graph(graph: GraphRecord) -> str:
-    said = ", ".join(f"{pair.blocker} on {pair.blocked}" for pair in graph.relations)
-    return said or "nothing obstructs anything"

@@ -41,6 +41,7 @@ from cpor.viz.words import (
     say_certificate,
     say_outcome,
     say_step,
+    say_verdict,
     with_names,
 )
 
@@ -266,8 +267,7 @@ def log_cycle(stream: Any, cycle: Cycle, verdict: Verdict | None = None) -> None
     outcome = cycle.outcome
     said = [say_outcome(cycle, name), *(with_names(each, name) for each in cycle.notes)]
     if verdict is not None:
-        why = f": {verdict.because}" if verdict.because else ""
-        said.append(f"In truth this was {'wrong' if verdict.is_wrong else 'right'}{why}.")
+        said.append(say_verdict(verdict))
     if cycle.decision is None:
         for stale in ("decision/graph", "decision/scores"):
             stream.log(stale, rr.Clear(recursive=True))

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,8 +12,10 @@ from cpor.relations import Label
 from cpor.scene import Scene
 
 if TYPE_CHECKING:
+    from cpor.gate.check import Check
     from cpor.robot.cycle import Cycle
     from cpor.robot.protocol import OutcomeKind
+    from cpor.sim.dataset.recognition import Verdict
 
 
 def clean(label: object) -> str:
@@ -155,6 +157,23 @@ def say_outcome(cycle: "Cycle", name: NameOf) -> str:
     if cycle.outcome is None:
         return "Nothing was moved."
     return sentence(f"{OUTCOMES[cycle.outcome.kind]}: {with_names(cycle.outcome.detail, name)}")
+
+
+def say_checks(checks: "Iterable[Check]") -> list[str]:
+    """What is wrong with the input, then what is doubtful, and what to do about it."""
+    states, found = {"fail": "Failed", "doubt": "In doubt"}, tuple(checks)
+    return [
+        f"{words}: {check.says} {check.remedy}".rstrip()
+        for state, words in states.items()
+        for check in found
+        if check.state == state
+    ]
+
+
+def say_verdict(verdict: "Verdict") -> str:
+    """What the truth says of an action."""
+    judged = f"wrong: {verdict.because}" if verdict.is_wrong else "right"
+    return f"In truth, which the robot does not see, this was {judged}."
 
 
 def say_certificate(decision: Decision) -> str:

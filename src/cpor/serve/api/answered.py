@@ -1,37 +1,39 @@
 """Replies, and events of live runs; decisions are the records that every surface writes, `cpor.records`."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field
 
 from cpor.answer import OpenQuestion
 from cpor.gate.check import Check
 from cpor.learn.modes import Mode
-from cpor.records import ActionRecord, AnswerRecord, ObjectRecord, PairBelief, PairRecord, Promise
-from cpor.serve.api.asked import Message, Point, Probability, RelationMessage, WireLabel
+from cpor.records import (
+    ActionRecord,
+    AnswerRecord,
+    ObjectRecord,
+    PairBelief,
+    PairRecord,
+    Promise,
+    record_action,
+)
+from cpor.serve.api.asked import Message, Point, Probability, RelationMessage, WireLabel, say_inherited
 
 
-class WordsMessage(Message):
-    """A decision in sentences.
+def _recorded(action: Any) -> Any:
+    return action if action is None or isinstance(action, ActionRecord | dict) else record_action(action)
 
-    Attributes:
-        headline: What to do.
-        why: One or two sentences on it; the question to ask back where nothing was decided.
-        proof: What is proven, and what was left out because the time was up.
-    """
 
-    headline: str
-    why: str
-    proof: str
+SaidAction: TypeAlias = Annotated[ActionRecord, BeforeValidator(_recorded)]
+"""An action, also as the library has it."""
 
 
 class EdgeMessage(RelationMessage):
     """A relation as it entered the decision.
 
     Attributes:
-        p_posterior: Given that all relations together admit a removal order; null where unknown.
         in_cycle: Whether it lies on a cycle of candidate relations.
     """
 
-    p_posterior: Probability | None
     in_cycle: bool
 
 
@@ -39,12 +41,15 @@ class DecideReply(AnswerRecord):
     """An answer in the one form that every surface gives, and what a page shows besides.
 
     Attributes:
-        words: The decision in sentences.
+        words: The decision in sentences: `headline`, what to do; `why`, or the question where nothing was
+            decided; `proof`, what is proven, and what was left out because the time was up.
         edges: `relations` with what the page shows of each.
         ask: What to ask a person; null where nothing helps, or a request did not want to know.
     """
 
-    words: WordsMessage
+    model_config = ConfigDict(json_schema_extra=say_inherited)
+
+    words: dict[Literal["headline", "why", "proof"], str]
     edges: list[EdgeMessage]
     ask: OpenQuestion | None = None
 
@@ -65,9 +70,9 @@ class EffectMessage(RelationMessage):
     assumed: bool
     p_posterior: Probability
     flips_at: Probability | None
-    flips_to: ActionRecord | None
-    if_true: ActionRecord
-    if_false: ActionRecord
+    flips_to: Annotated[ActionRecord | None, BeforeValidator(_recorded)]
+    if_true: SaidAction
+    if_false: SaidAction
     value_of_asking: float
     words: str
 
@@ -84,14 +89,14 @@ class ExplainReply(Message):
 class PlanStepMessage(Message):
     """One removal; as `cpor.infer.plan.PlanStep`."""
 
-    object: WireLabel
+    object: Annotated[WireLabel, Field(validation_alias=AliasChoices("object", "obj"))]
     p_valid: Probability
     p_valid_so_far: Probability
     p_needed: Probability
 
 
 class PlanReply(Message):
-    """A plan; `note` says why it begins otherwise than the single step, where it does."""
+    """As `cpor.infer.plan.Plan`; `note` says why it begins otherwise than the single step, where it does."""
 
     target: WireLabel
     steps: list[PlanStepMessage]
@@ -99,7 +104,7 @@ class PlanReply(Message):
     value: float
     value_of_asking: float
     ask: bool
-    first_action: ActionRecord
+    first_action: SaidAction
     note: str | None
 
 

@@ -4,6 +4,7 @@ Numbers are probabilities in [0, 1], lengths are pixels, times are milliseconds.
 answer, never "does not obstruct". Objects keep the labels the caller gave them.
 """
 
+import inspect
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
@@ -37,10 +38,18 @@ ObjectId: TypeAlias = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
 Reply: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_REPLY)]
 
 
+def say_inherited(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Add to the description in a schema what the docstrings of base classes say of their fields."""
+    bases = [each for each in model.__mro__ if issubclass(each, BaseModel) and each is not BaseModel]
+    said = [inspect.cleandoc(each.__doc__ or "").partition("Attributes:\n") for each in bases]
+    fields = "\n".join(rest.rstrip() for _, _, rest in said if rest)
+    schema["description"] = said[0][0] + (f"Attributes:\n{fields}" if fields else "")
+
+
 class Message(BaseModel):
     """Base of all: unknown fields are refused, so that a misspelt setting cannot pass in silence."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=say_inherited)
 
 
 _Message = TypeVar("_Message", bound=BaseModel)
@@ -61,7 +70,13 @@ def validated(kind: type[_Message], content: dict[str, Any]) -> _Message:
 
 
 class RelationMessage(Message):
-    """`blocker` obstructs `blocked` with probability `p`; null where no answer came."""
+    """A relation of two objects.
+
+    Attributes:
+        blocked: The object that may be obstructed.
+        blocker: The object that may lie in its way.
+        p: Probability that it does; null where no answer came.
+    """
 
     blocked: WireLabel
     blocker: WireLabel
@@ -78,8 +93,18 @@ class OverrideMessage(RelationMessage):
 Overrides: TypeAlias = Annotated[list[OverrideMessage], Field(max_length=MOST_RELATIONS, fail_fast=True)]
 
 
+def by_pair(changed: list[OverrideMessage]) -> dict[tuple[int, int], float | None]:
+    """Probabilities of changed relations, by (blocked, blocker)."""
+    return {(each.blocked, each.blocker): each.p for each in changed}
+
+
 class RiskSetting(Message):
-    """How sure it must be before it acts: a mode, or a threshold `tau`; `cautious` where neither is given."""
+    """How sure it must be before it acts; `cautious` where neither is given.
+
+    Attributes:
+        mode: A risk setting, with a threshold of its own.
+        tau: A threshold instead: act only where the probability of being right is above it.
+    """
 
     mode: Mode | None = None
     tau: Probability | None = None
@@ -95,6 +120,8 @@ class GivenScene(RiskSetting):
     """Objects and probabilities that the caller gives.
 
     Attributes:
+        objects: Labels of all objects, texts or numbers.
+        target: Label of the object asked for.
         relations: Every pair that may obstruct; one that is left out is known not to.
         unseen: The label of what was not segmented and cannot be removed; null: there is no such label.
         prior: Probability to assume where there was no answer; null defers instead.

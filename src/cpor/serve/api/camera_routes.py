@@ -17,8 +17,8 @@ from cpor.errors import CameraError
 from cpor.robot.cameras import FrameCamera, close_camera, open_camera, parse_camera
 from cpor.scene import Observation
 from cpor.serve.api.answered import SceneReply
+from cpor.serve.api.decide_routes import gives
 from cpor.serve.api.look_jobs import Seen, look_at_frame
-from cpor.serve.http.openapi import gives
 from cpor.serve.http.refusals import NotKept
 from cpor.serve.jobs.workers import WorkerPool
 from cpor.system import System

@@ -10,7 +10,7 @@ from cpor.corrections import CorrectionError, Corrections, correct_view, label_s
 from cpor.errors import InvalidSceneError, TooLargeError
 from cpor.io.scene_folder import encode_scene
 from cpor.scene import Intrinsics
-from cpor.serve.api.asked import MOST_OBJECTS, CorrectRequest, FolderRequest, SceneDecideRequest
+from cpor.serve.api.asked import MOST_OBJECTS, CorrectRequest, FolderRequest, SceneDecideRequest, by_pair
 from cpor.serve.api.kept_views import KeptView, answer_on_view, decide_on_view
 from cpor.serve.api.look_jobs import Seen, believe_all, describe
 from cpor.system import System
@@ -32,7 +32,7 @@ def correct(system: System, kept: KeptView, request: CorrectRequest) -> tuple[Se
     believe_all(system, view)
     after = KeptView(view, kept.shrunk, kept.size, seen, history, kept.model)
     decision = None if request.decide is None else decide_on_view(after, request.decide)
-    return Seen(describe(system, after), after), decision
+    return (describe(system, after), after), decision
 
 
 MOST_POINTS = 60_000
@@ -81,7 +81,7 @@ def encode_folder(kept: KeptView, request: FolderRequest) -> bytes:
     """The scene as a zip of its labelled scene folder; without relations.json where some are not known."""
     view, beliefs = kept.view, kept.view.beliefs
     assert beliefs is not None
-    said = dict(view.relations) | {(each.blocked, each.blocker): each.p for each in request.relations}
+    said = dict(view.relations) | by_pair(request.relations)
     try:
         scene = label_scene(view.scene, beliefs, said)
     except CorrectionError:

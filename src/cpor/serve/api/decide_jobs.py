@@ -1,40 +1,35 @@
 """From questions on the wire to the library's calls and back: decide, explain, plan.
 
-The costly parts of a reply that decide nothing, likeliest graphs and posteriors of relations, are kept for
-the scenes asked about last. None of them depends on tau, so nothing is summed again while that is dragged.
+The likeliest graphs, which are costly and decide nothing, are kept for the scenes asked about last. They do
+not depend on tau, so nothing is summed again while that is dragged.
 """
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, TypeVar
-
-import numpy as np
 
 from cpor.answer import Answer, DecideSettings, decide_given
 from cpor.errors import TooLargeError
 from cpor.infer.exact import WORK_LIMIT
 from cpor.infer.explain import NO_ANSWER, RelationEffect, explain
-from cpor.infer.graphs import GraphShare, edge_posteriors, likeliest_graphs
+from cpor.infer.graphs import GraphShare, likeliest_graphs
 from cpor.infer.local import Allowance, cyclic_parts
 from cpor.infer.plan import plan
 from cpor.infer.warm_up import warm_up
 from cpor.io.scene_file import parse_scene
 from cpor.learn.modes import DEFAULT_MODE, mode_tau
-from cpor.records import PairRecord, record_action
+from cpor.records import PairRecord
 from cpor.relations import Label, ObstructionPosterior
-from cpor.serve.api.answered import DecideReply, EffectMessage, ExplainReply, PlanReply, PlanStepMessage
+from cpor.serve.api.answered import DecideReply, EffectMessage, ExplainReply, PlanReply
 from cpor.serve.api.asked import DecideRequest, ExplainRequest, GivenScene, PlanRequest
 from cpor.viz.words import clean, percent, say_all, say_certificate, say_step
 
-LEFT_OUT = "Not all likeliest arrangements and posteriors of relations are listed: the time was up."
-"""Said in `proof` where the deadline came before the parts that decide nothing."""
-
-MOST_EDGES_FOR_POSTERIORS = 400
-"""Relations up to which the posterior of each is computed: beyond, it takes longer than a person waits."""
+LEFT_OUT = "Not all likeliest arrangements are listed: the time was up."
+"""Said in `proof` where the deadline came before they were found; they decide nothing."""
 
 _T = TypeVar("_T")
 
-_kept: dict[Hashable, Any] = {}
+_kept: dict[tuple[ObstructionPosterior, int], tuple[GraphShare, ...]] = {}
 _MOST_KEPT = 32
 
 
@@ -74,24 +69,7 @@ def answer_plan(request: PlanRequest) -> PlanReply:
         tau=request.tau if request.tau is not None else mode_tau(request.mode or DEFAULT_MODE),
         prior=request.prior,
     )
-    return PlanReply(
-        target=request.target,
-        steps=[
-            PlanStepMessage(
-                object=step.obj,
-                p_valid=step.p_valid,
-                p_valid_so_far=step.p_valid_so_far,
-                p_needed=step.p_needed,
-            )
-            for step in found.steps
-        ],
-        p_valid=found.p_valid,
-        value=found.value,
-        value_of_asking=found.value_of_asking,
-        ask=found.ask,
-        first_action=record_action(found.first_action),
-        note=found.note,
-    )
+    return PlanReply.model_validate(found, from_attributes=True)
 
 
 def describe_answer(
@@ -99,23 +77,20 @@ def describe_answer(
 ) -> dict[str, Any]:
     """An answer as `DecideReply` has it: its one JSON form, and what the page shows besides.
 
-    After `until`, on `time.perf_counter`, graphs and posteriors of relations are left out. [s]
+    After `until`, on `time.perf_counter`, graphs are left out. [s]
     """
     if answer.decision is None or answer.posterior is None:
         words = {"headline": "Which object do you mean?", "why": answer.question or "", "proof": ""}
         return answer.to_json(0) | {"words": words, "edges": []}
     name, decision = name or say_label, answer.decision
-    # The posteriors of relations come after the graphs, which get half of the time.
-    half = None if until is None else 0.5 * (time.perf_counter() + until)
     known = answer.posterior.with_prior(answer.prior)
-    listed, all_graphs = ((), True) if known.has_unanswered else find_graphs(known, graphs, half)
-    edges, all_edges = _describe_edges(answer.posterior, answer.prior, until)
+    listed, in_time = ((), True) if known.has_unanswered else find_graphs(known, graphs, until)
     words = {
         "headline": say_step(decision.action, name),
         "why": say_all(decision, answer.posterior.target, name, answer.p_success),
-        "proof": say_certificate(decision) + ("" if all_graphs and all_edges else f" {LEFT_OUT}"),
+        "proof": say_certificate(decision) + ("" if in_time else f" {LEFT_OUT}"),
     }
-    return answer.to_json(listed) | {"words": words, "edges": edges}
+    return answer.to_json(listed) | {"words": words, "edges": _describe_edges(answer.posterior)}
 
 
 def find_graphs(
@@ -135,40 +110,21 @@ def find_graphs(
             return (), True  # as an answer lists none where finding them is too much work
         if allowance.late:
             return graphs, False
-        _keep(key, graphs)
+        _kept[key] = graphs
+        if len(_kept) > _MOST_KEPT:
+            del _kept[next(iter(_kept))]  # the oldest
     return graphs, True
 
 
-def _describe_edges(
-    posterior: ObstructionPosterior, prior: float | None, until: float | None
-) -> tuple[list[dict[str, object]], bool]:
-    """Every candidate relation as `EdgeMessage` has it; False where the time was up for their posteriors."""
-    known = posterior.with_prior(prior)
-    table, in_time, key = None, True, ("edges", known)
-    if not known.has_unanswered and np.count_nonzero(known.p_obstructs) <= MOST_EDGES_FOR_POSTERIORS:
-        allowance = Allowance(until=until)
-        try:
-            if (table := _kept.get(key)) is None:
-                table = _keep(key, edge_posteriors(known, allowance=allowance))
-        except TooLargeError:
-            in_time = not allowance.late
+def _describe_edges(posterior: ObstructionPosterior) -> list[dict[str, object]]:
+    """Every candidate relation as `EdgeMessage` has it."""
     part = cyclic_parts(posterior.with_prior(NO_ANSWER).p_obstructs)
     index = {label: k for k, label in enumerate(posterior.objects)}
-    edges: list[dict[str, object]] = []
-    for blocked, blocker, p in posterior.relations():
-        i, j = index[blocked], index[blocker]
-        p_posterior = None if table is None else min(max(float(table[i, j]), 0.0), 1.0)
-        pair = {"blocked": blocked, "blocker": blocker, "p": p}
-        edges.append(pair | {"p_posterior": p_posterior, "in_cycle": bool(part[i] == part[j])})
-    return edges, in_time
-
-
-def _keep(key: Hashable, found: _T) -> _T:
-    """Keep what was summed over a scene; the oldest goes."""
-    _kept[key] = found
-    if len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
-    return found
+    return [
+        relation._asdict()
+        | {"in_cycle": bool(part[index[relation.blocked]] == part[index[relation.blocker]])}
+        for relation in posterior.relations()
+    ]
 
 
 def say_label(label: Label) -> str:
@@ -183,19 +139,9 @@ def _decide(request: DecideRequest, deadline_ms: float | None) -> Answer:
 
 
 def _describe_effect(effect: RelationEffect) -> EffectMessage:
-    return EffectMessage(
-        blocked=effect.blocked,
-        blocker=effect.blocker,
-        p=effect.p,
-        assumed=effect.assumed,
-        p_posterior=min(max(effect.p_posterior, 0.0), 1.0),
-        flips_at=effect.flips_at,
-        flips_to=None if effect.flips_to is None else record_action(effect.flips_to),
-        if_true=record_action(effect.if_true),
-        if_false=record_action(effect.if_false),
-        value_of_asking=effect.value_of_asking,
-        words=say_effect(effect, say_label),
-    )
+    fields = {name: value for name, value in vars(effect).items() if name in EffectMessage.model_fields}
+    fields["p_posterior"] = min(max(effect.p_posterior, 0.0), 1.0)
+    return EffectMessage.model_validate(fields | {"words": say_effect(effect, say_label)})
 
 
 def say_effect(effect: RelationEffect, name: Callable[[Label], str]) -> str:

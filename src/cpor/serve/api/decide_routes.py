@@ -33,6 +33,14 @@ def as_json(message: BaseModel | dict[str, Any]) -> Response:
     return Response(text, media_type="application/json")
 
 
+def gives(kind: str, what: str) -> dict[str, Any]:
+    """Arguments of a route that answers with a file of this media type."""
+    return {
+        "response_class": Response,
+        "responses": {200: {"content": {each: {} for each in kind.split()}, "description": what}},
+    }
+
+
 def add_decide_routes(
     app: FastAPI, settings: ServeSettings, deciding: DecidingPool, explaining: DecidingPool
 ) -> None:

@@ -15,7 +15,7 @@ from cpor.corrections.history import Corrections
 from cpor.model import FittedModel
 from cpor.parts import GIVEN
 from cpor.scene import PixelPoint
-from cpor.serve.api.asked import SceneDecideRequest
+from cpor.serve.api.asked import SceneDecideRequest, by_pair
 from cpor.serve.api.decide_jobs import describe_answer
 from cpor.serve.http.refusals import Conflict, NotKept
 from cpor.system import System
@@ -123,7 +123,7 @@ class ViewShelf:
 
 
 _DESCRIBING_S = 1.0
-"""Time for the likeliest graphs and posteriors of relations; the decision itself has no deadline, since the
+"""Time for the likeliest graphs; the decision itself has no deadline, since the
 promise was tested without one: its work is counted instead. [s]"""
 
 
@@ -147,7 +147,7 @@ def answer_on_view(kept: KeptView, request: SceneDecideRequest) -> Answer:
     """Decide for an object of a view, after what a person replied."""
     assert kept.view.beliefs is not None
     system = System(GIVEN, model=kept.model)  # beliefs are there, so that no network is loaded
-    by_hand = {(each.blocked, each.blocker): each.p for each in request.relations}
+    by_hand = by_pair(request.relations)
     settings = DecideSettings(ignore_checks=request.ignore_checks)
 
     return system.decide(

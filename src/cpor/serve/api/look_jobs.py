@@ -2,10 +2,11 @@
 
 import math
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from cpor.evidence.pair_crops import near_pairs
 from cpor.gate.check import Check
 from cpor.io.frame_files import read_input
 from cpor.learn.modes import DEFAULT_MODE
+from cpor.perception.segmenter import list_objects
 from cpor.scene import DetectedObject, MaskCrop, Observation, Scene
-from cpor.serve.api.answered import SceneReply
-from cpor.serve.api.asked import MOST_RELATIONS, RelationMessage, SceneDecideRequest
+from cpor.serve.api.answered import ObjectMessage, SceneReply
+from cpor.serve.api.asked import MOST_RELATIONS, Point, RelationMessage, SceneDecideRequest
 from cpor.serve.api.kept_views import KeptView, asked_of, decide_on_view
-from cpor.serve.api.object_outlines import describe_objects
 from cpor.serve.http.uploads import (
     ANALYSED_PIXELS,
     Received,
@@ -30,14 +31,10 @@ from cpor.serve.http.uploads import (
 )
 from cpor.system import System
 from cpor.view import View
+from cpor.viz.mask_outlines import trace_mask
 
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What looking at an upload gives: the reply, without an id yet, and what to keep."""
-
-    reply: SceneReply
-    kept: KeptView
+Seen: TypeAlias = tuple[SceneReply, KeptView]
+"""What looking at an upload gives: the reply, without an id yet, and what to keep."""
 
 
 def load_system(model: Path | None = None) -> System:
@@ -59,7 +56,7 @@ def load_system(model: Path | None = None) -> System:
 def look(system: System, upload: Upload, limits: UploadLimits) -> Seen:
     """Read an upload, find its objects, and say what is believed of every pair."""
     kept = _read(system, upload, limits)
-    return Seen(describe(system, kept), kept)
+    return describe(system, kept), kept
 
 
 def look_at_input(system: System, place: Path, number: int | None) -> Seen:
@@ -77,7 +74,7 @@ def look_at_frame(system: System, frame: Observation) -> Seen:
     """Find the objects of a camera's frame, and say what is believed of every pair."""
     height, width = frame.rgb.shape[:2]
     kept = _view(system, Received(Scene(frame), 1, (width, height)), {})
-    return Seen(describe(system, kept), kept)
+    return describe(system, kept), kept
 
 
 def look_and_decide(
@@ -170,3 +167,34 @@ def describe(system: System, kept: KeptView) -> SceneReply:
             "times_ms": {stage: round(value, 3) for stage, value in times.items()},
         }
     )
+
+
+def describe_objects(
+    scene: Scene, scale: int = 1, listed: Sequence[dict[str, Any]] | None = None
+) -> list[ObjectMessage]:
+    """The objects of a scene with their outlines, in pixels of a picture `scale` times as large."""
+    ids = scene.visible_ids
+    by_id = {o.id: o for o in scene.objects}
+    described = []
+    for each in list_objects(scene) if listed is None else listed:
+        point, box, crop = each["point"], each["box"], by_id[each["id"]].amodal
+        visible: list[list[Point]] = []
+        if box is not None and ids is not None:
+            left, top, right, bottom = box
+            visible = trace_mask(ids[top:bottom, left:right] == each["id"], top, left)
+        amodal = [] if crop is None else trace_mask(crop.pixels, crop.top, crop.left)
+        in_picture = {
+            # The middle of the pixel, so that it lies inside of the outline.
+            "point": point and tuple((side + 0.5) * scale for side in point),
+            "box": box and tuple(scale * side for side in box),
+            "visible": _scaled(visible, scale),
+            "amodal": _scaled(amodal, scale),
+        }
+        described.append(ObjectMessage.model_validate({**each, **in_picture}))
+    return described
+
+
+def _scaled(outlines: list[list[Point]], scale: int) -> list[list[Point]]:
+    if scale == 1:
+        return outlines
+    return [[(scale * x, scale * y) for x, y in outline] for outline in outlines]

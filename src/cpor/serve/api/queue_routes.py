@@ -9,7 +9,7 @@ from cpor.apps.label_queue import LabelQueue
 from cpor.corrections import label_scene
 from cpor.io.scene_folder import write_scene_folder
 from cpor.serve.api.answered import QueueReply
-from cpor.serve.api.asked import AcceptRequest
+from cpor.serve.api.asked import AcceptRequest, by_pair
 from cpor.serve.api.decide_routes import as_json
 from cpor.serve.api.kept_views import KeptView, ViewShelf
 from cpor.serve.api.look_jobs import look_at_input
@@ -26,10 +26,10 @@ def add_queue_routes(app: FastAPI, looking: WorkerPool[System], shelf: ViewShelf
         name = queue.begin()
         scene = None
         if name is not None:
-            seen = await looking.run(look_at_input, *queue.photographs[name])
+            scene, kept = await looking.run(look_at_input, *queue.photographs[name])
             shown.clear()
-            shown[(id := shelf.put(seen.kept))] = name
-            scene = seen.reply.model_copy(update={"id": id})
+            shown[(id := shelf.put(kept))] = name
+            scene = scene.model_copy(update={"id": id})
         reply = QueueReply(
             name=name,
             left=len(queue.left),
@@ -68,5 +68,5 @@ def _save(_: System, kept: KeptView, request: AcceptRequest, folder: Path) -> No
     """Write a labelled scene folder; refuse a pair without a label."""
     beliefs = kept.view.beliefs
     assert beliefs is not None
-    said = dict(kept.view.relations) | {(each.blocked, each.blocker): each.p for each in request.relations}
+    said = dict(kept.view.relations) | by_pair(request.relations)
     write_scene_folder(label_scene(kept.view.scene, beliefs, said), folder, overwrite=True)

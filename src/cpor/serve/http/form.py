@@ -3,36 +3,60 @@
 FastAPI's own forms guard less: they write files to disk, ignore unknown parts and keep the last of two.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request as HttpRequest
 
 from cpor.errors import InvalidSettingError
-from cpor.learn.modes import parse_mode
+from cpor.learn.modes import MODES, parse_mode
 from cpor.serve.api.asked import LONGEST_TEXT, SceneDecideRequest
 from cpor.serve.http.refusals import Refusal, TooMuch, Unsupported
-from cpor.serve.http.uploads import Upload
+from cpor.serve.http.uploads import LONGEST, LONGEST_FIELD, Upload, read_number, read_text
 from cpor.words.grounding import parse_point
 
-SCENE_PARTS = (
-    *("rgb", "depth", "instances", "amodal", "camera", "depth_unit_m"),
-    *("objects", "scores", "sources"),
-)
+_FILE = {"type": "string", "format": "binary"}
+
+SCENE_PARTS: dict[str, dict[str, Any]] = {
+    "rgb": {**_FILE, "description": "The picture: PNG, JPEG or WebP."},
+    "depth": {**_FILE, "description": "Depth registered to it: 16-bit PNG, 0 where there is no reading."},
+    "instances": {**_FILE, "description": "PNG of the id that each pixel shows, 0 for background."},
+    "amodal": {**_FILE, "description": "npz with ids (n,) and masks (n, h, w): visible and hidden part."},
+    "camera": {"type": "string", "description": "JSON: fx, fy, cx, cy, width, height, depth_unit_m."},
+    "depth_unit_m": {"type": "number", "description": "Metres of one step of depth. [default: guessed]"},
+    "objects": {"type": "string", "description": "JSON as objects.json of a scene folder has it."},
+    "scores": {"type": "string", "description": "JSON as scores.json has it: what a scorer said."},
+    "sources": {"type": "string", "description": "JSON as sources.json has it: makers of masks and scores."},
+}
 """Parts of a request that sends a scene."""
 
-ASK_PARTS = ("target", "point", "request", "mode", "tau")
+ASK_PARTS: dict[str, dict[str, Any]] = {
+    "target": {"type": "integer", "description": "Id of the object asked for."},
+    "point": {"type": "string", "description": "A pixel that shows it: X,Y."},
+    "request": {"type": "string", "description": "What it looks like, in words."},
+    "mode": {"type": "string", "enum": list(MODES), "description": "How sure it must be before it acts."},
+    "tau": {"type": "number", "minimum": 0, "maximum": 1, "description": "Act above this score instead."},
+}
 """Parts that ask for a decision besides."""
 
-_FILES = frozenset({"rgb", "depth", "instances", "amodal"})
-_TEXTS = ("camera", "objects", "scores", "sources")
-_LONGEST_FIELD = 16_384
-_LONGEST = {"objects": 2**18, "scores": 2**20}
-"""These grow with the number of objects and pairs."""
+
+def multipart_body(parts: Mapping[str, dict[str, Any]], *required: str) -> dict[str, Any]:
+    """`openapi_extra` of a route that takes these parts."""
+    schema = {
+        "type": "object",
+        "properties": parts,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
-async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> tuple[Upload, SceneDecideRequest]:
+async def read_form(
+    http: HttpRequest, parts: Mapping[str, dict[str, Any]]
+) -> tuple[Upload, SceneDecideRequest]:
     """A scene, and what is asked about it, from a multipart request.
 
     Raises:
@@ -42,13 +66,14 @@ async def read_form(http: HttpRequest, parts: tuple[str, ...]) -> tuple[Upload, 
     kind, options = parse_options_header(http.headers.get("content-type", ""))
     if kind != b"multipart/form-data":
         raise Unsupported("send the scene as multipart/form-data, with the picture in the part rgb")
-    given = _split(await http.body(), options.get(b"boundary", b""), parts)
+    given = _split(await http.body(), options.get(b"boundary", b""), tuple(parts))
     if not given.get("rgb"):
         raise Refusal("the part rgb is missing: the picture, as PNG, JPEG or WebP")
-    texts = {name: _text(given, name, _LONGEST.get(name, _LONGEST_FIELD)) for name in _TEXTS}
-    files = {name: given[name] for name in _FILES if given.get(name)}
-    upload = Upload(**files, **texts, depth_unit_m=_number(given, "depth_unit_m", 1e-7, 1.0))  # type: ignore[arg-type]
-    return upload, _read_request(given)
+    return given, _read_request(given)
+
+
+def _is_file(name: str) -> bool:
+    return SCENE_PARTS.get(name, {}).get("format") == "binary"
 
 
 @dataclass
@@ -88,8 +113,8 @@ class _Collector:
         if name in self.parts:
             raise Refusal(f"the part {name} is given twice; keep one")
         self.parts[name] = b"".join(self._chunks)
-        longest = _LONGEST.get(name, _LONGEST_FIELD)
-        if name not in _FILES and len(self.parts[name]) > longest:
+        longest = LONGEST.get(name, LONGEST_FIELD)
+        if not _is_file(name) and len(self.parts[name]) > longest:
             raise TooMuch(f"{name} has more than {longest:,} bytes")
 
     def on_end(self) -> None:
@@ -115,8 +140,8 @@ def _split(body: bytes, boundary: bytes, known: tuple[str, ...]) -> dict[str, by
 
 
 def _read_request(given: dict[str, bytes]) -> SceneDecideRequest:
-    target, point, mode = (_text(given, name) for name in ("target", "point", "mode"))
-    tau = _number(given, "tau", 0.0, 1.0)
+    target, point, mode = (read_text(given, name, LONGEST_TEXT) for name in ("target", "point", "mode"))
+    tau = read_number(given, "tau", 0.0, 1.0)
     if mode is not None and tau is not None:
         raise InvalidSettingError("give mode or tau, not both")
     try:
@@ -126,31 +151,7 @@ def _read_request(given: dict[str, bytes]) -> SceneDecideRequest:
     return SceneDecideRequest(
         target=obj,
         point=None if point is None else parse_point(point),
-        request=_text(given, "request"),
+        request=read_text(given, "request", LONGEST_TEXT),
         mode=None if mode is None else parse_mode(mode),
         tau=tau,
     )
-
-
-def _text(given: dict[str, bytes], name: str, longest: int = LONGEST_TEXT) -> str | None:
-    """A part as text; None where it is absent or blank."""
-    try:
-        text = given.get(name, b"").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidSettingError(f"{name} is not UTF-8 text") from None
-    if len(text) > longest:
-        raise InvalidSettingError(f"{name} has {len(text)} characters; at most {longest} are taken")
-    return text if text.strip() else None
-
-
-def _number(given: dict[str, bytes], name: str, low: float, high: float) -> float | None:
-    text = _text(given, name)
-    if text is None:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high:
-        raise InvalidSettingError(f"{name} must be a number from {low:g} to {high:g}")
-    return value

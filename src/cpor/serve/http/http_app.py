@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -13,10 +14,13 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import cpor
 from cpor.apps.label_queue import LabelQueue
@@ -28,19 +32,25 @@ from cpor.serve.api.camera_routes import LiveCamera
 from cpor.serve.api.decide_jobs import prepare_deciding
 from cpor.serve.api.decide_routes import add_decide_routes
 from cpor.serve.api.drift_watch import DriftWatch
-from cpor.serve.api.example_scenes import Examples
-from cpor.serve.api.kept_routes import add_kept_routes
 from cpor.serve.api.kept_views import ViewShelf
 from cpor.serve.api.look_jobs import load_system
 from cpor.serve.api.queue_routes import add_queue_routes
-from cpor.serve.api.scene_routes import add_scene_routes
-from cpor.serve.http.metrics import Counting, Metrics
-from cpor.serve.http.openapi import ERRORS
-from cpor.serve.http.refusals import FAILED, Busy, Failed, NotKept, Refusal, TooMuch, Unsupported, as_refusal
+from cpor.serve.api.scene_routes import add_kept_routes, add_scene_routes
+from cpor.serve.http.refusals import (
+    ERRORS,
+    FAILED,
+    Busy,
+    Failed,
+    NotKept,
+    Refusal,
+    TooMuch,
+    Unsupported,
+    as_refusal,
+)
 from cpor.serve.http.request_limits import guarded
 from cpor.serve.http.security import refuse
 from cpor.serve.http.settings import ServeSettings
-from cpor.serve.jobs.workers import PoolSettings, WorkerPool
+from cpor.serve.jobs.workers import WorkerPool
 from cpor.serve.live.routes import add_run_routes
 
 _LOG = logging.getLogger("cpor.serve")
@@ -55,9 +65,9 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     camera = None if settings.camera is None else LiveCamera(settings.camera)
     waiting, limit = settings.most_waiting, settings.time_limit_s
     load = partial(load_system, settings.model)
-    looking = WorkerPool(PoolSettings("looking", settings.analysis_workers, waiting, limit, load))
+    looking = WorkerPool("looking", settings.analysis_workers, waiting, limit, load)
     deciding, explaining = (
-        WorkerPool(PoolSettings(name, settings.deciding_workers, waiting, limit, prepare_deciding))
+        WorkerPool(name, settings.deciding_workers, waiting, limit, prepare_deciding)
         for name in ("deciding", "explaining")
     )
     shelf = ViewShelf(settings.most_scenes, settings.most_scene_bytes, settings.keep_scenes_s)
@@ -70,7 +80,7 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            stack.callback(keeper.close)
+            stack.push_async_callback(keeper.close)
             if camera is not None:
                 stack.callback(camera.release)
             for pool in (looking, deciding, explaining):
@@ -88,26 +98,25 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
         lifespan=lifespan,
         responses=ERRORS,
         redirect_slashes=False,
-        middleware=[Middleware(Counting, metrics=metrics), Middleware(guarded, settings=settings)],
+        middleware=[Middleware(counted, metrics=metrics), Middleware(guarded, settings=settings)],
     )
     app.router.route_class = _StrictRoute
     _answer_errors(app)
     add_decide_routes(app, settings, deciding, explaining)
     watch = None if settings.model is None else DriftWatch(FittedModel.load(settings.model))
-    add_scene_routes(app, settings, looking, deciding, shelf, Examples(), watch, camera)
+    add_scene_routes(app, settings, looking, deciding, shelf, watch, camera)
     add_kept_routes(app, looking, shelf)
     keeper = add_run_routes(app, settings.runs)
     if queue is not None:
         add_queue_routes(app, looking, shelf, queue)
-    for path, name in PAGES.items():
-        _add_page(app, path, name)
+    _add_pages(app)
 
     @app.get("/healthz")
     async def health() -> HealthReply:
         """Alive, and what there is; 503 while there is no worker of some kind."""
         pools = looking, deciding, explaining
-        if missing := [pool.settings.name for pool in pools if not pool.able]:
-            raise Busy(f"no worker is ready for: {', '.join(missing)}; they are being started")
+        if missing := [pool.name for pool in pools if not pool.able]:
+            raise Busy(f"no worker is ready for: {', '.join(missing)}; the service is starting them")
         return HealthReply(
             status="ok",
             version=cpor.__version__,
@@ -123,39 +132,31 @@ def create_app(settings: ServeSettings | None = None, queue: LabelQueue | None =
         """Counters in Prometheus' text format."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static_file(name: str) -> Response:
-        return _serve_file(name)
-
     return app
 
 
 PAGES = {"/": "index.html", "/live": "live.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
 """Files of the page that have an address of their own."""
 
-_FOLDER = Path(__file__).parents[1] / "static"
 
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+class _PageFiles(StaticFiles):
+    """The files of the page; browsers ask whether they changed."""
 
-
-def _add_page(app: FastAPI, path: str, name: str) -> None:
-    @app.get(path, include_in_schema=False)
-    async def page() -> Response:
-        return _serve_file(name)
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
-def _serve_file(name: str) -> Response:
-    """A file of the page; the name is looked up among those there are, so no path of a caller's is opened."""
-    for path in _FOLDER.iterdir():
-        if path.name == name and path.suffix in _TYPES:
-            headers = {"Cache-Control": "no-cache"}
-            return Response(path.read_bytes(), media_type=_TYPES[path.suffix], headers=headers)
-    raise NotKept("there is no such file of the page")
+def _add_pages(app: FastAPI) -> None:
+    files = _PageFiles(directory=Path(__file__).parents[1] / "static")
+
+    async def page(request: HttpRequest) -> Response:
+        name = request.path_params.get("name") or PAGES[request.url.path]
+        return await files.get_response(name, request.scope)
+
+    for path in (*PAGES, "/static/{name}"):
+        app.add_route(path, page, include_in_schema=False)
 
 
 def _answer_errors(app: FastAPI) -> None:
@@ -225,3 +226,68 @@ class _StrictRoute(APIRoute):
             return await handler(_StrictRequest(request.scope, request.receive))
 
         return strictly
+
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """Counters of one service, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        labels = ("method", "route", "status")
+        self.requests = Counter("cpor_requests", "Requests answered.", labels, registry=self._registry)
+        self.seconds = Histogram(
+            "cpor_request_seconds",
+            "Time until a request was answered.",
+            ("method", "route"),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+
+    def watch(self, name: str, what: str, value: Callable[[], float]) -> None:
+        """Report a number that is asked for whenever the metrics are."""
+        Gauge(name, what, registry=self._registry).set_function(value)
+
+    def text(self) -> bytes:
+        """All of them in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+def counted(app: ASGIApp, metrics: Metrics) -> ASGIApp:
+    """An application whose requests are counted and logged."""
+
+    async def count(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        status, started = 500, False
+
+        async def note_status(message: Message) -> None:
+            nonlocal status, started
+            if message["type"] == "http.response.start":
+                status, started = message["status"], True
+            await send(message)
+
+        try:
+            await app(scope, receive, note_status)
+            if not started:
+                status = _GONE
+        finally:
+            # By template, so that ids of callers neither fill the memory nor reach the log.
+            route = getattr(scope.get("route"), "path", None) or "other"
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            seconds = time.perf_counter() - start
+            metrics.requests.labels(method, route, status).inc()
+            metrics.seconds.labels(method, route).observe(seconds)
+            _LOG.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
+
+    return count
+
+
+_GONE = 499
+"""Not sent: the caller went away before the request was there."""
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"})

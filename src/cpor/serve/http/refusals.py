@@ -1,7 +1,7 @@
 """Reasons why the service refuses or fails a request, each with its HTTP status and code."""
 
 import re
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cpor.errors import (
     CporError,
@@ -73,6 +73,27 @@ class Failed(Refusal, status=500, code="failed"):
 class NotInstalled(Refusal, status=501, code="not_installed"):
     """Asked for a part of the package that this service does not have."""
 
+
+_SAID = {
+    400: "Not a scene, a picture or a setting that can be used.",
+    401: "No token, or a wrong one.",
+    403: "Asked by a page of another site.",
+    404: "Not there, or not any more.",
+    405: "Another method is taken here.",
+    409: "Does not go with the present state.",
+    413: "More than is taken.",
+    415: "A file or a body of another kind.",
+    422: "The body is not what is expected.",
+    500: "A fault of the service.",
+    501: "A part of the package is not installed there.",
+    503: "Busy; Retry-After says when to come back.",
+    504: "Not answered within the time limit.",
+}
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorReply, "description": said} for status, said in _SAID.items()
+}
+"""Error replies that any route may give."""
 
 FAILED = "the service failed at this request; its log says more"
 

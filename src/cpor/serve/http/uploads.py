@@ -5,9 +5,10 @@ Nothing is written to disk, and no path of a caller's is opened.
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,39 +25,16 @@ ANALYSED_PIXELS = 2_500_000
 """Larger pictures are analysed at a fraction of their size, so that memory and time stay bounded."""
 
 
-@dataclass(frozen=True)
-class Upload:
-    """The parts of a scene as they came, not looked at yet.
+Upload: TypeAlias = Mapping[str, bytes]
+"""The parts of a scene as they came, by name; the files of a scene folder, without their endings, and
+`depth_unit_m`, the metres of one step of depth (default: what `camera` says, else it is guessed)."""
 
-    Attributes:
-        rgb: A PNG, JPEG or WebP file.
-        depth: A 16-bit PNG file.
-        instances: A PNG file of ids.
-        amodal: An npz file of masks.
-        camera: JSON as `camera.json` has it.
-        depth_unit_m: Metres of one step of depth; None: what `camera` says, else it is guessed. [m]
-        objects: JSON as `objects.json` has it, with names.
-        scores: JSON as `scores.json` has it: what a scorer said.
-        sources: JSON as `sources.json` has it: the makers of masks and scores.
-    """
+UploadLimits: TypeAlias = tuple[int, int]
+"""Most pixels of one picture, and of all masks together."""
 
-    rgb: bytes
-    depth: bytes | None = None
-    instances: bytes | None = None
-    amodal: bytes | None = None
-    camera: str | None = None
-    depth_unit_m: float | None = None
-    objects: str | None = None
-    scores: str | None = None
-    sources: str | None = None
-
-
-@dataclass(frozen=True)
-class UploadLimits:
-    """Most pixels of one picture, and of all masks together."""
-
-    pixels: int
-    mask_pixels: int
+LONGEST_FIELD = 16_384
+LONGEST = {"objects": 2**18, "scores": 2**20}
+"""These grow with the number of objects and pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,37 +61,39 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
         TooMuch: More pixels, masks or objects than are taken.
         Unsupported: A file that is not of a kind we read.
         SceneFileError: A damaged file, or files that contradict each other.
+        InvalidSettingError: A part that goes without another, or is no text or number.
     """
-    companions = [name for name in ("depth", "instances", "amodal", "camera") if getattr(upload, name)]
+    most_pixels, most_mask_pixels = limits
+    companions = [name for name in ("depth", "instances", "amodal", "camera") if upload.get(name)]
     with _refusing():
         pixels, shape, step = images.decode_photograph(
-            upload.rgb, "rgb", companions, limits.pixels, shrink_above=ANALYSED_PIXELS
+            upload["rgb"], "rgb", companions, most_pixels, shrink_above=ANALYSED_PIXELS
         )
     camera, unit = _read_camera(upload, shape)
     steps = None
-    if upload.depth is not None:
+    if depth := upload.get("depth"):
         with _refusing():
-            steps = images.decode_grey(upload.depth, "depth", images.DEPTH, limits.pixels, shape)
+            steps = images.decode_grey(depth, "depth", images.DEPTH, most_pixels, shape)
         steps = steps[::step, ::step]
     visible_ids = None
     ids: set[int] = set()
-    if upload.instances is not None:
+    if instances := upload.get("instances"):
         with _refusing():
-            image = images.decode_grey(upload.instances, "instances", images.IDS, limits.pixels, shape)
+            image = images.decode_grey(instances, "instances", images.IDS, most_pixels, shape)
         visible_ids = image[::step, ::step].astype(np.int32)
         ids.update(_ids_in(visible_ids))
         if step > 1:
             _refuse_lost("instances", set(_ids_in(image)) - ids, step)
     for name in ("amodal", "objects", "scores", "sources"):
-        if getattr(upload, name) and upload.instances is None:
+        if upload.get(name) and visible_ids is None:
             raise InvalidSettingError(f"{name} goes with instances, which says what shows; send both")
     named: dict[int, files.ObjectEntry] = {}
-    if upload.objects is not None:
-        named = {o.id: o for o in files.parse_json(upload.objects, files.ObjectsFile, "objects").objects}
+    if listed := read_text(upload, "objects"):
+        named = {o.id: o for o in files.parse_json(listed, files.ObjectsFile, "objects").objects}
         ids.update(named)
     amodal: dict[int, MaskCrop] = {}
-    if upload.amodal is not None:
-        amodal = _read_amodal(upload.amodal, shape, step, limits.mask_pixels)
+    if masks := upload.get("amodal"):
+        amodal = _read_amodal(masks, shape, step, most_mask_pixels)
         ids.update(amodal)
     if len(ids) > MOST_OBJECTS:
         raise TooMuch(
@@ -125,12 +105,39 @@ def read_upload(upload: Upload, limits: UploadLimits) -> Received:
         DetectedObject(e.id, amodal.get(e.id), e.name, e.score, e.occluded, e.called) for e in entries
     )
     scores = sources = None
-    if upload.scores is not None:
-        scores = make_scores(files.parse_json(upload.scores, files.ScoresFile, "scores"), "scores", ids)
-    if upload.sources is not None and step == 1:  # of a smaller picture they say nothing
-        sources = Sources(**files.parse_json(upload.sources, files.SourcesFile, "sources").model_dump())
+    if scored := read_text(upload, "scores"):
+        scores = make_scores(files.parse_json(scored, files.ScoresFile, "scores"), "scores", ids)
+    made_by = read_text(upload, "sources")
+    if made_by and step == 1:  # of a smaller picture they say nothing
+        sources = Sources(**files.parse_json(made_by, files.SourcesFile, "sources").model_dump())
     scene = Scene(observation, objects, visible_ids, semantic_scores=scores, sources=sources)
     return Received(scene, step, (shape[1], shape[0]), notes)
+
+
+def read_text(upload: Upload, name: str, longest: int | None = None) -> str | None:
+    """A part as text; None where it is absent or blank."""
+    longest = longest or LONGEST.get(name, LONGEST_FIELD)
+    try:
+        text = upload.get(name, b"").decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidSettingError(f"{name} is not UTF-8 text") from None
+    if len(text) > longest:
+        raise InvalidSettingError(f"{name} has {len(text)} characters; at most {longest} are taken")
+    return text if text.strip() else None
+
+
+def read_number(upload: Upload, name: str, low: float, high: float) -> float | None:
+    """A part as a number in a range; None where it is absent or blank."""
+    text = read_text(upload, name)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise InvalidSettingError(f"{name} must be a number from {low:g} to {high:g}")
+    return value
 
 
 @contextmanager
@@ -147,15 +154,15 @@ def _refusing() -> Iterator[None]:
 def _read_camera(upload: Upload, shape: tuple[int, int]) -> tuple[Camera, float | None]:
     """The camera, and the metres of one step of depth; None where unknown."""
     file = files.CameraFile()
-    if upload.camera is not None and upload.camera.strip():
-        file = files.parse_json(upload.camera, files.CameraFile, "camera")
+    if given := read_text(upload, "camera"):
+        file = files.parse_json(given, files.CameraFile, "camera")
         size = file.height or shape[0], file.width or shape[1]
         if size != shape:
             raise SceneFileError(
                 f"camera says {size[1]} x {size[0]} pixels, rgb has {shape[1]} x {shape[0]}; send the camera "
                 "of this picture"
             )
-    unit = upload.depth_unit_m or file.depth_unit_m
+    unit = read_number(upload, "depth_unit_m", 1e-7, 1.0) or file.depth_unit_m
     if file.depth_camera is not None:
         raise SceneFileError(
             "camera describes a depth camera; register depth to rgb, and leave depth_camera out"

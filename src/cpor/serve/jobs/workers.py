@@ -41,9 +41,9 @@ _REST_S = 5.0
 """How long a worker that could not be started is left alone. [s]"""
 
 
-@dataclass(frozen=True)
-class PoolSettings(Generic[_Tools]):
-    """A pool of workers.
+@dataclass
+class WorkerPool(Generic[_Tools]):
+    """Runs functions in worker processes; arguments and results are pickled.
 
     Attributes:
         name: What they do, for their process names.
@@ -52,6 +52,7 @@ class PoolSettings(Generic[_Tools]):
         time_limit_s: For one request, waiting and working together; also the longest that a worker works at
             one job before it is ended. [s]
         prepare: What each does first; what it returns is the first argument of every job.
+        waiting: Requests that wait for a worker now.
     """
 
     name: str
@@ -59,18 +60,6 @@ class PoolSettings(Generic[_Tools]):
     most_waiting: int
     time_limit_s: float
     prepare: Callable[[], _Tools]
-
-
-@dataclass
-class WorkerPool(Generic[_Tools]):
-    """Runs functions in worker processes; arguments and results are pickled.
-
-    Attributes:
-        settings: Settings of the pool.
-        waiting: Requests that wait for a worker now.
-    """
-
-    settings: PoolSettings[_Tools]
     waiting: int = field(default=0, init=False)
     _threads: ThreadPoolExecutor = field(init=False, repr=False)
     _free: "asyncio.Queue[_Worker]" = field(init=False, repr=False)
@@ -79,11 +68,9 @@ class WorkerPool(Generic[_Tools]):
 
     def __post_init__(self) -> None:
         # One more than workers, so that a worker can be started anew while the others work.
-        self._threads = ThreadPoolExecutor(self.settings.workers + 1, f"cpor-{self.settings.name}")
-        self._all = [
-            _Worker(f"cpor-{self.settings.name}", self.settings.prepare, self.settings.time_limit_s)
-            for _ in range(self.settings.workers)
-        ]
+        name = f"cpor-{self.name}"
+        self._threads = ThreadPoolExecutor(self.workers + 1, name)
+        self._all = [_Worker(name, self.prepare, self.time_limit_s) for _ in range(self.workers)]
 
     async def start(self) -> None:
         """Start the workers and wait until they are ready."""
@@ -120,9 +107,9 @@ class WorkerPool(Generic[_Tools]):
             Failed: The worker died at this job. One that died before the job began is replaced instead.
             CporError: Whatever error of ours the job raised.
         """
-        limit = self.settings.time_limit_s
+        limit = self.time_limit_s
         until = answer_by(limit)
-        if self._free.empty() and self.waiting >= self.settings.most_waiting:
+        if self._free.empty() and self.waiting >= self.most_waiting:
             raise Busy(f"{self.waiting} requests wait already; try again in a moment")
         self.waiting += 1
         try:

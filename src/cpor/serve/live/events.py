@@ -1,7 +1,6 @@
 """The events of a run: numbered, kept within bounds, handed to every listener without waiting for any."""
 
 import asyncio
-import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -22,19 +21,12 @@ class RunListener:
     """One follower of a run; `offer` never waits. Of more than `most` events that wait, it is dropped."""
 
     def __init__(self, most: int) -> None:
-        self._loop = asyncio.get_running_loop()
         self._waiting: asyncio.Queue[Event | None] = asyncio.Queue()
         self._most = most
         self.dropped = False
 
     def offer(self, event: Event | None) -> None:
-        """Hand over an event, or None where no more will come; from any thread."""
-        try:
-            self._loop.call_soon_threadsafe(self._put, event)
-        except RuntimeError:
-            self.dropped = True  # its event loop is closed: the service ends
-
-    def _put(self, event: Event | None) -> None:
+        """Hand over an event, or None where no more will come."""
         if self.dropped:
             return
         if self._waiting.qsize() >= self._most and event is not None:
@@ -56,7 +48,7 @@ class RunListener:
 
 
 class EventLog:
-    """What happened in a run, as far as it is kept; every method may be called from any thread."""
+    """What happened in a run, as far as it is kept."""
 
     def __init__(self, limits: RunLimits) -> None:
         self._limits = limits
@@ -66,35 +58,30 @@ class EventLog:
         self._number = 0
         self._listeners: set[RunListener] = set()
         self._closed = False
-        self._lock = threading.Lock()
 
     @property
     def listeners(self) -> int:
         """How many follow now."""
-        with self._lock:
-            return len(self._listeners)
+        return len(self._listeners)
 
     def add(self, event: RunEvent) -> None:
         """Number an event, keep it and hand it to all; of frames of the film only the last one is kept."""
-        with self._lock:
-            self._number += 1
-            numbered = event.model_copy(update={"number": self._number})
-            sent = Event(self._number, numbered.model_dump_json(exclude_unset=True).encode())
-            if event.film is not None:
-                self._last_frame = sent
-            else:
-                self._keep(sent)
-            for listener in tuple(self._listeners):
-                listener.offer(sent)
-                if listener.dropped:
-                    self._listeners.discard(listener)
+        self._number += 1
+        numbered = event.model_copy(update={"number": self._number})
+        sent = Event(self._number, numbered.model_dump_json(exclude_unset=True).encode())
+        if event.film is not None:
+            self._last_frame = sent
+        else:
+            self._keep(sent)
+        for listener in self._listeners:
+            listener.offer(sent)
+        self._listeners = {each for each in self._listeners if not each.dropped}
 
     def close(self) -> None:
         """No more will come."""
-        with self._lock:
-            self._closed = True
-            for listener in self._listeners:
-                listener.offer(None)
+        self._closed = True
+        for listener in self._listeners:
+            listener.offer(None)
 
     def subscribe(self, after: int) -> RunListener | None:
         """A listener that first gets what is kept and newer than `after`; None where nothing will come.
@@ -102,25 +89,23 @@ class EventLog:
         Raises:
             Busy: Too many follow already.
         """
-        with self._lock:
-            kept = [*self._kept, *(() if self._last_frame is None else (self._last_frame,))]
-            missed = sorted(event for event in kept if event.number > after)
-            if self._closed and not missed:
-                return None
-            if len(self._listeners) >= self._limits.most_listeners:
-                raise Busy(f"{len(self._listeners)} follow this run already; try again later")
-            listener = RunListener(len(missed) + self._limits.most_waiting_events)
-            for event in missed:
-                listener.offer(event)
-            if self._closed:
-                listener.offer(None)
-            self._listeners.add(listener)
-            return listener
+        kept = [*self._kept, *(() if self._last_frame is None else (self._last_frame,))]
+        missed = sorted(event for event in kept if event.number > after)
+        if self._closed and not missed:
+            return None
+        if len(self._listeners) >= self._limits.most_listeners:
+            raise Busy(f"{len(self._listeners)} follow this run already; try again later")
+        listener = RunListener(len(missed) + self._limits.most_waiting_events)
+        for event in missed:
+            listener.offer(event)
+        if self._closed:
+            listener.offer(None)
+        self._listeners.add(listener)
+        return listener
 
     def leave(self, listener: RunListener) -> None:
         """Forget a listener."""
-        with self._lock:
-            self._listeners.discard(listener)
+        self._listeners.discard(listener)
 
     def _keep(self, event: Event) -> None:
         self._kept.append(event)
@@ -132,7 +117,7 @@ class EventLog:
 
 
 class Pictures:
-    """The last `most` pictures by name; safe from any thread."""
+    """The last `most` pictures by name."""
 
     def __init__(self, most: int) -> None:
         self._most = most

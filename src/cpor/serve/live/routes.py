@@ -1,9 +1,8 @@
 """The routes of live runs: begin, follow, control, forget."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from importlib.util import find_spec
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import FastAPI, Header, Path, Response
 from fastapi.responses import StreamingResponse
@@ -20,14 +19,11 @@ LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", max_length=32, description="Number of the last event received.")
 ]
 
-_Asked = TypeVar("_Asked")
-_T = TypeVar("_T")
-
 _NEEDS = {"mujoco": ("the simulator", "sim"), "onnxruntime": ("eyes of our networks", "perception")}
 
 
 def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
-    """Add the routes of live runs; close what it returns when the service ends."""
+    """Add the routes of live runs; await `close` of what it returns when the service ends."""
     keeper = RunKeeper(limits)
     app.state.runs = keeper
     gone: dict[int | str, dict[str, object]] = {404: {"model": ErrorReply, "description": "Not kept."}}
@@ -40,15 +36,11 @@ def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
         503: {"model": ErrorReply, "description": "As many runs are active as are allowed."},
     }
 
-    async def in_thread(work: Callable[[_Asked], _T], asked: _Asked) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(keeper.threads, work, asked)
-
     @app.post("/v1/runs", status_code=201, responses=cannot, tags=["runs"])
     async def begin_run(request: RunRequest) -> RunReply:
         """Begin a run of the simulated arm."""
         _check_installed(request)
-        run = await in_thread(keeper.begin, request)
-        return run.reply()
+        return keeper.begin(request).reply()
 
     @app.get("/v1/runs", tags=["runs"])
     async def list_runs() -> list[RunReply]:
@@ -63,12 +55,12 @@ def add_run_routes(app: FastAPI, limits: RunLimits) -> RunKeeper:
     @app.post("/v1/runs/{run_id}/control", responses=gone | refused, tags=["runs"])
     async def control_run(run_id: RunId, request: ControlRequest) -> RunReply:
         """Pause, step, resume or stop a run, or ask for another object."""
-        return await in_thread(keeper.get(run_id).control, request)
+        return await keeper.get(run_id).control(request)
 
     @app.delete("/v1/runs/{run_id}", status_code=204, responses=gone, tags=["runs"])
     async def forget_run(run_id: RunId) -> None:
         """Stop a run and forget it."""
-        await in_thread(keeper.forget, run_id)
+        await keeper.forget(run_id)
 
     @app.get(
         "/v1/runs/{run_id}/pictures/{name}.jpg",

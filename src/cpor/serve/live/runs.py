@@ -1,15 +1,15 @@
 """Live runs of the simulated arm, each in a process of its own: begun, followed, controlled, forgotten."""
 
+import asyncio
 import multiprocessing
 import os
 import secrets
 import signal
 import threading
 import time
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from cpor.robot.cycle import Ended
 from cpor.serve.api.answered import CycleMessage, FilmMessage, RunEvent, RunReply
@@ -30,22 +30,9 @@ _MOST_ORDERS = 16
 _OVER = ("ended", "failed")
 
 
-class CycleTold(NamedTuple):
-    """A cycle; `picture` is a JPEG under the name that the message has, None where it was sent before."""
-
-    message: CycleMessage
-    picture: bytes | None
-
-
-class OrderDone(NamedTuple):
-    """An order was carried out, or refused for a reason."""
-
-    number: int
-    refused: str | None
-
-
-RunNews: TypeAlias = RunReply | CycleTold | OrderDone | bytes
-"""What the process of a run sends: how it stands, a cycle, an order done, or a frame of the arm, a JPEG."""
+RunNews: TypeAlias = RunReply | tuple[CycleMessage, bytes | None] | tuple[int, str | None] | bytes
+"""What the process of a run sends: how it stands; a cycle with its picture, a JPEG, None where it was sent
+before; the number of an order that was carried out, or why it was refused; or a frame of the arm, a JPEG."""
 
 
 def pictures_of(run_id: str) -> str:
@@ -78,27 +65,27 @@ def live(pipe: Connection, run_id: str, request: RunRequest, limits: RunLimits) 
                 number, order = pipe.recv()
             except (EOFError, OSError):
                 os._exit(0)  # the service is gone
-            tell(OrderDone(number, show.controls.obey(order)))
+            tell((number, show.controls.obey(order)))
 
     threading.Thread(target=obey, name="cpor-orders", daemon=True).start()
     show.run()
 
 
 class Run:
-    """One run; every method may be called from any thread."""
+    """One run and its process, for the event loop of the service: nothing here is for other threads."""
 
-    def __init__(self, run_id: str, request: RunRequest, limits: RunLimits) -> None:
+    def __init__(
+        self, run_id: str, request: RunRequest, limits: RunLimits, threads: ThreadPoolExecutor
+    ) -> None:
         self.run_id = run_id
         self.events = EventLog(limits)
-        self._limits = limits
+        self._limits, self._threads = limits, threads
         self._cycle_pictures = Pictures(limits.most_pictures)
         self._frames = Pictures(limits.most_frames)
         self._frame = 0
         self._ids: frozenset[int] = frozenset()  # of the objects of the last cycle
         self._orders = 0
-        self._obeyed = 0
-        self._done: OrderedDict[int, str | None] = OrderedDict()
-        self._change = threading.Condition()
+        self._waiting: dict[int, asyncio.Future[str | None]] = {}  # orders not yet obeyed
         self._interest_s = time.monotonic()
         self._stop_by_s: float | None = None
         self._why_stopped: str | None = None
@@ -113,20 +100,17 @@ class Run:
         )
         self._process.start()
         theirs.close()  # so that its death is seen as the end of the pipe
-        self._thread = threading.Thread(target=self._listen, name="cpor-run-listener", daemon=True)
-        self._thread.start()
+        self._task = asyncio.create_task(self._listen())
 
     @property
     def is_over(self) -> bool:
         """Whether it ended or failed."""
-        with self._change:
-            return self._reply.state in _OVER
+        return self._reply.state in _OVER
 
     def reply(self) -> RunReply:
         """How it stands."""
-        with self._change:
-            self._interest_s = time.monotonic()
-            return self._reply
+        self._interest_s = time.monotonic()
+        return self._reply
 
     def picture(self, name: str) -> bytes:
         """A picture, as JPEG.
@@ -142,72 +126,72 @@ class Run:
     def leave(self, listener: RunListener) -> None:
         """Follow no longer."""
         self.events.leave(listener)
-        with self._change:
-            self._interest_s = time.monotonic()
+        self._interest_s = time.monotonic()
 
-    def control(self, request: ControlRequest) -> RunReply:
+    async def control(self, request: ControlRequest) -> RunReply:
         """Control the run; returns once it has obeyed.
 
         Raises:
             Conflict: It is over, or does not ask anything.
             Refusal: The object is none of the last cycle.
         """
-        with self._change:
-            if self._reply.state in _OVER:
-                raise Conflict(f"this run is over: {self._reply.detail or self._reply.state}")
-            if request.do == "retarget" and request.obj is None:
-                raise Refusal("say which object is asked for instead: `obj`")
-            if request.obj is not None and request.obj not in self._ids:
-                known = ", ".join(map(str, sorted(self._ids))) or "nothing yet"
-                raise Refusal(f"object {request.obj} was not seen in the last cycle, which has: {known}")
+        if self.is_over:
+            raise Conflict(f"this run is over: {self._reply.detail or self._reply.state}")
+        if request.do == "retarget" and request.obj is None:
+            raise Refusal("say which object is asked for instead: `obj`")
+        if request.obj is not None and request.obj not in self._ids:
+            known = ", ".join(map(str, sorted(self._ids))) or "nothing yet"
+            raise Refusal(f"object {request.obj} was not seen in the last cycle, which has: {known}")
         if request.do == "stop":
             self._must_end("stopped on request")
-        self._order(request)
+        await self._order(request)
         return self.reply()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """End the process at once."""
         self._must_end("stopped on request")
         self._process.kill()
-        self._thread.join()
+        await self._task
 
-    def _order(self, request: ControlRequest) -> None:
-        with self._change:
-            if self._orders - self._obeyed >= _MOST_ORDERS:
-                raise Conflict(f"the run has not yet obeyed the last {_MOST_ORDERS} orders; wait for it")
-            self._orders += 1
-            number = self._orders
-            try:
-                self._pipe.send((number, request))
-            except OSError:
-                raise Conflict("this run is over") from None
-            until = time.monotonic() + _ORDER_S
-            # While the process still starts, the order waits in the pipe, and is not lost.
-            while number not in self._done and self._reply.state not in (*_OVER, "preparing"):
-                if not self._change.wait(until - time.monotonic()):
-                    raise TooSlow("the run has not said that it obeyed; see how it stands and try again")
-            refused = self._done.pop(number, None)
+    async def _order(self, request: ControlRequest) -> None:
+        if len(self._waiting) >= _MOST_ORDERS:
+            raise Conflict(f"the run has not yet obeyed the last {_MOST_ORDERS} orders; wait for it")
+        self._orders += 1
+        obeyed = self._waiting[self._orders] = asyncio.get_running_loop().create_future()
+        try:
+            self._pipe.send((self._orders, request))
+        except OSError:
+            raise Conflict("this run is over") from None
+        if self._reply.state == "preparing":
+            return  # the process still starts: the order waits in the pipe, and is not lost
+        try:
+            refused = await asyncio.wait_for(asyncio.shield(obeyed), _ORDER_S)
+        except TimeoutError:
+            raise TooSlow("the run has not said that it obeyed; see how it stands and try again") from None
         if refused is not None:
             raise Conflict(refused)
 
     def _must_end(self, why: str) -> None:
-        with self._change:
-            if self._stop_by_s is None:
-                self._stop_by_s = time.monotonic() + self._limits.stop_s
-                self._why_stopped = why
+        if self._stop_by_s is None:
+            self._stop_by_s = time.monotonic() + self._limits.stop_s
+            self._why_stopped = why
 
-    def _listen(self) -> None:
+    async def _listen(self) -> None:
         """Take down what the process tells until it ends, whatever way it ends."""
+        loop = asyncio.get_running_loop()
+        news = loop.run_in_executor(self._threads, self._pipe.recv)
         try:
             while True:
-                if self._pipe.poll(_LOOK_S):
-                    self._take_down(self._pipe.recv())
+                heard, _ = await asyncio.wait({news}, timeout=_LOOK_S)
+                if heard:
+                    self._take_down(news.result())
+                    news = loop.run_in_executor(self._threads, self._pipe.recv)
                 self._look_after()
         except (EOFError, OSError):
             pass
-        self._process.join()
+        await loop.run_in_executor(self._threads, self._process.join)
         if not self.is_over:
-            self._take_down(self._end_unheard())
+            self._take_state(self._end_unheard())
         self._pipe.close()
 
     def _end_unheard(self) -> RunReply:
@@ -223,82 +207,74 @@ class Run:
     def _look_after(self) -> None:
         """Stop runs without a follower; kill those that do not stop."""
         now = time.monotonic()
-        listeners = self.events.listeners
-        with self._change:
-            unheeded = not listeners and now - self._interest_s > self._limits.abandoned_s
-            if unheeded and self._why_stopped is None and self._reply.state not in _OVER:
-                self._is_abandoned = True
-                self._must_end(f"stopped, since it had no follower for {self._limits.abandoned_s:g} s")
-                self._pipe.send((0, ControlRequest(do="stop")))
-            late = self._stop_by_s is not None and now > self._stop_by_s
-        if late:
+        unheeded = not self.events.listeners and now - self._interest_s > self._limits.abandoned_s
+        if unheeded and self._why_stopped is None and not self.is_over:
+            self._is_abandoned = True
+            self._must_end(f"stopped, since it had no follower for {self._limits.abandoned_s:g} s")
+            self._pipe.send((0, ControlRequest(do="stop")))
+        if self._stop_by_s is not None and now > self._stop_by_s:
             self._process.kill()
 
     def _take_down(self, told: RunNews) -> None:
-        if isinstance(told, bytes):
-            self._frame += 1
-            name = f"film_{self._frame:06d}"
-            self._frames.add(name, told)
-            film = FilmMessage(frame=self._frame, picture=f"{pictures_of(self.run_id)}/{name}.jpg")
-            self.events.add(RunEvent(number=0, film=film))
-        elif isinstance(told, CycleTold):
-            if told.picture is not None:
-                name = told.message.picture.rsplit("/", 1)[-1].removesuffix(".jpg")
-                self._cycle_pictures.add(name, told.picture)
-            with self._change:
-                self._ids = frozenset(o.id for o in told.message.objects)
-            self.events.add(RunEvent(number=0, cycle=told.message))
-        elif isinstance(told, OrderDone):
-            with self._change:
-                self._obeyed += told.number > 0
-                self._done[told.number] = told.refused
-                while len(self._done) > 64:
-                    self._done.popitem(last=False)
-                self._change.notify_all()
-        else:
-            if told.ended == Ended.STOPPED and self._is_abandoned:
-                told = told.model_copy(update={"detail": self._why_stopped})
-            with self._change:
-                changed, self._reply = told != self._reply, told
-                self._change.notify_all()
-            if changed:
-                self.events.add(RunEvent(number=0, run=told))
-            if told.state in _OVER:
-                self.events.close()  # the process itself may take a while to end
-                with self._change:
-                    self._stop_by_s = self._stop_by_s or time.monotonic() + self._limits.stop_s
+        match told:
+            case bytes():
+                self._frame += 1
+                name = f"film_{self._frame:06d}"
+                self._frames.add(name, told)
+                film = FilmMessage(frame=self._frame, picture=f"{pictures_of(self.run_id)}/{name}.jpg")
+                self.events.add(RunEvent(number=0, film=film))
+            case (CycleMessage() as cycle, picture):
+                if isinstance(picture, bytes):
+                    name = cycle.picture.rsplit("/", 1)[-1].removesuffix(".jpg")
+                    self._cycle_pictures.add(name, picture)
+                self._ids = frozenset(o.id for o in cycle.objects)
+                self.events.add(RunEvent(number=0, cycle=cycle))
+            case (int() as number, refused):
+                if (obeyed := self._waiting.pop(number, None)) is not None:
+                    obeyed.set_result(refused if isinstance(refused, str) else None)
+            case RunReply():
+                self._take_state(told)
+
+    def _take_state(self, told: RunReply) -> None:
+        if told.ended == Ended.STOPPED and self._is_abandoned:
+            told = told.model_copy(update={"detail": self._why_stopped})
+        changed, self._reply = told != self._reply, told
+        if changed:
+            self.events.add(RunEvent(number=0, run=told))
+        if self.is_over:
+            self.events.close()  # the process itself may take a while to end
+            self._stop_by_s = self._stop_by_s or time.monotonic() + self._limits.stop_s
+            for obeyed in self._waiting.values():
+                obeyed.set_result(None)
+            self._waiting.clear()
 
 
 class RunKeeper:
-    """All runs of the service; `threads` are for whatever of a run may wait."""
+    """All runs of the service."""
 
     def __init__(self, limits: RunLimits) -> None:
         self.limits = limits
-        self._runs: OrderedDict[str, Run] = OrderedDict()
-        self._lock = threading.Lock()
+        self._runs: dict[str, Run] = {}
         self._closed = False
-        # As many as can wait for runs to obey, and some more for those that begin and end.
-        self.threads = ThreadPoolExecutor(_MOST_ORDERS * limits.most_running + 4, "cpor-runs")
+        # One listens to each run; one more, since a process may end a while after its run.
+        self._threads = ThreadPoolExecutor(limits.most_kept + 1, "cpor-runs")
 
     def begin(self, request: RunRequest) -> Run:
         """Begin a run, unless as many run already as may."""
-        with self._lock:
-            if self._closed:
-                raise Busy("the service is being shut down")
-            running = [run for run in self._runs.values() if not run.is_over]
-            if len(running) >= self.limits.most_running:
-                active = "Another run is" if len(running) == 1 else f"{len(running)} runs are"
-                raise RunsBusy(f"{active} active. Rejoin it or stop it first.")
-            while len(self._runs) >= self.limits.most_kept:
-                oldest = next(run_id for run_id, run in self._runs.items() if run.is_over)
-                del self._runs[oldest]
-            run = Run(secrets.token_urlsafe(12), request, self.limits)
-            self._runs[run.run_id] = run
-            return run
+        if self._closed:
+            raise Busy("the service is being shut down")
+        if (running := len(self.active())) >= self.limits.most_running:
+            active = "Another run is" if running == 1 else f"{running} runs are"
+            raise RunsBusy(f"{active} active. Rejoin it or stop it first.")
+        while len(self._runs) >= self.limits.most_kept:
+            del self._runs[next(run_id for run_id, run in self._runs.items() if run.is_over)]
+        run = Run(secrets.token_urlsafe(12), request, self.limits, self._threads)
+        self._runs[run.run_id] = run
+        return run
 
     def active(self) -> list[Run]:
         """The runs that go on, the newest last."""
-        return [run for run in list(self._runs.values()) if not run.is_over]
+        return [run for run in self._runs.values() if not run.is_over]
 
     def get(self, run_id: str) -> Run:
         """A run that is kept.
@@ -306,23 +282,18 @@ class RunKeeper:
         Raises:
             NotKept: There is none of this name, or not any more.
         """
-        run = self._runs.get(run_id)  # without the lock, which is held while a process starts
-        if run is None:
+        if run_id not in self._runs:
             raise NotKept("there is no such run, or it is not kept any more; start another one")
-        return run
+        return self._runs[run_id]
 
-    def forget(self, run_id: str) -> None:
+    async def forget(self, run_id: str) -> None:
         """Stop a run and forget it."""
-        run = self.get(run_id)
-        run.kill()
-        with self._lock:
-            self._runs.pop(run_id, None)
+        await self.get(run_id).kill()
+        self._runs.pop(run_id, None)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End all runs; no further one begins."""
-        with self._lock:
-            self._closed = True
-            runs = list(self._runs.values())
-        for run in runs:
-            run.kill()
-        self.threads.shutdown(wait=True, cancel_futures=True)
+        self._closed = True
+        for run in self._runs.values():
+            await run.kill()
+        self._threads.shutdown()

@@ -16,18 +16,17 @@ from cpor.records import record_action
 from cpor.relations import ObstructionPosterior, Relation
 from cpor.robot.cycle import Cycle, Ended
 from cpor.serve.api.answered import CycleMessage, CycleMoment, DecideReply, RunReply, RunState
-from cpor.serve.api.asked import RunRequest
+from cpor.serve.api.asked import ControlRequest, RunRequest
 from cpor.serve.api.decide_jobs import describe_answer
-from cpor.serve.api.object_outlines import describe_objects
+from cpor.serve.api.look_jobs import describe_objects
 from cpor.serve.http.settings import RunLimits
-from cpor.serve.live.controls import RunControls
-from cpor.serve.live.runs import CycleTold, RunNews, pictures_of
+from cpor.serve.live.runs import RunNews, pictures_of
 from cpor.sim.arm.film import close_camera, make_projector
 from cpor.sim.dataset.recognition import Verdict
 from cpor.sim.physics.world import World
 from cpor.sim.staged_run import Demonstration, DemoSettings, Stage, demonstrate, set_stage
 from cpor.viz.overlay import Window, draw_scene, encode_picture, marks_of, window_around
-from cpor.viz.words import namer, say_outcome, sentence, with_names
+from cpor.viz.words import namer, say_outcome, say_verdict, sentence, with_names
 
 _LATE_S = 0.3
 """A motion this late begins its own time anew: the film does not hurry after a pause. [s]"""
@@ -122,7 +121,7 @@ def describe_cycle(
         decision=_describe_decision(cycle, mode),
         action=None if cycle.action is None else record_action(cycle.action),
         outcome=say_outcome(cycle, name) if moment == "done" else None,
-        verdict=None if verdict is None else _say_verdict(verdict),
+        verdict=None if verdict is None else say_verdict(verdict),
         right=None if verdict is None else not verdict.is_wrong,
         notes=[sentence(with_names(note, name)) for note in cycle.notes],
         times_ms={step: round(1e3 * value, 1) for step, value in cycle.times_s.items()},
@@ -137,12 +136,6 @@ def _describe_decision(cycle: Cycle, mode: Mode) -> DecideReply | None:
     tau = cycle.decision.tau
     answer = Answer(cycle.decision, posterior, None, None, mode, tau, p_success=cycle.p_success)
     return DecideReply.model_validate(describe_answer(answer, 0, name=namer(cycle.scene)))
-
-
-def _say_verdict(verdict: Verdict) -> str:
-    if not verdict.is_wrong:
-        return "In truth, which the robot does not see, this was right."
-    return f"In truth, which the robot does not see, this was wrong: {verdict.because}."
 
 
 _FAILED = "the run failed; the log of the service says more"
@@ -228,7 +221,7 @@ class Show:
             picture = encode_picture(drawn, 82, "JPEG")
         path = f"{pictures_of(self._run_id)}/cycle_{self._drawings:03d}.jpg"
         said = describe_cycle(cycle, path, self._window, self._request.mode, verdict, moment)
-        self._tell(CycleTold(said, picture))
+        self._tell((said, picture))
         if changed:
             self._say_state("running")
 
@@ -246,10 +239,8 @@ class Show:
 
     def _say_end(self, done: Demonstration) -> None:
         result = done.result
-        ended, detail = result.ended, result.detail
-        if result.retrieved and not done.delivered:
-            ended, detail = Ended.TARGET_LOST, "the robot took it for delivered, but it is not in the tray"
-        elif result.error is not None:
+        ended, detail = done.how_it_ended
+        if result.error is not None:
             detail = _say_error(result.error)
         if result.final_scene is not None:
             self._show(Cycle(len(result.cycles), result.final_scene, None), moment="last")
@@ -259,3 +250,80 @@ class Show:
 def _say_error(error: CporError) -> str:
     """What may be told of an error: messages about files of this machine may not."""
     return str(error) if isinstance(error, SimulationError | CameraError | RobotError) else _FAILED
+
+
+class RunControls:
+    """Pause, resume, step, stop, another target, an answer; `on_state` hears when it waits or goes on."""
+
+    def __init__(self, paused: bool, on_state: Callable[[RunState], None]) -> None:
+        self.stop = threading.Event()
+        self._paused = paused
+        self._steps = 0
+        self._waits_for: RunState | None = None
+        self._wanted: int | None = None
+        self._answer: int | None = None
+        self._answered = False
+        self._on_state = on_state
+        self._change = threading.Condition()
+
+    def obey(self, order: ControlRequest) -> str | None:
+        """Carry out an order; why not, where it is refused."""
+        with self._change:
+            refused = self._obey(order)
+            if refused is None and self._waits_for is not None and not self._must_wait(self._waits_for):
+                # Set here and not by the waiting thread, so that the order shows at once.
+                self._waits_for = None
+                self._on_state("running")
+            self._change.notify_all()
+        return refused
+
+    def _obey(self, order: ControlRequest) -> str | None:
+        if order.do == "stop":
+            self.stop.set()
+        elif order.do == "pause":
+            self._paused = True
+        elif order.do == "resume":
+            self._paused, self._steps = False, 0
+        elif order.do == "step":
+            self._paused, self._steps = True, self._steps + 1
+        elif order.do == "retarget":
+            self._wanted = order.obj
+        elif self._waits_for != "asking":
+            return "the run asks nothing at the moment"
+        else:
+            self._answer, self._answered = order.obj, True
+        return None
+
+    def wait_before_action(self) -> None:
+        """Wait while paused; a step, a stop and another target end the waiting."""
+        with self._change:
+            self._wait("paused")
+            if self._steps and not self.stop.is_set() and self._wanted is None:
+                self._steps -= 1
+
+    def wait_for_answer(self) -> int | None:
+        """The object to act on, as a person says; None without an answer."""
+        with self._change:
+            self._answer, self._answered = None, False
+            self._wait("asking")
+            return self._answer
+
+    def take_target(self) -> int | None:
+        """The object that is asked for instead; each word counts once."""
+        with self._change:
+            obj, self._wanted = self._wanted, None
+            return obj
+
+    def _must_wait(self, state: RunState) -> bool:
+        if self.stop.is_set() or self._wanted is not None:
+            return False
+        return not self._answered if state == "asking" else self._paused and not self._steps
+
+    def _wait(self, state: RunState) -> None:
+        if not self._must_wait(state):
+            return
+        self._waits_for = state
+        self._on_state(state)
+        while self._must_wait(state):
+            self._change.wait()
+        self._waits_for = None

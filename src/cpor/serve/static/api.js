@@ -1,8 +1,6 @@
 // All talk with the service. Every failure becomes a ServiceError (it answered, and said what is wrong)
 // or a GoneError (it did not answer).
 
-const TOKEN = "cpor-token";
-
 export class ServiceError extends Error {
   constructor(status, code, message, retryAfter = null) {
     super(message);
@@ -14,28 +12,10 @@ export class ServiceError extends Error {
 
 export class GoneError extends Error {}
 
-function token() {
-  try {
-    return sessionStorage.getItem(TOKEN);
-  } catch {
-    return null;
-  }
-}
-
-export function keepToken(text) {
-  try {
-    sessionStorage.setItem(TOKEN, text);
-  } catch {
-    // without storage it is asked for again
-  }
-}
-
 export async function call(path, options = {}) {
-  const headers = new Headers(options.headers);
-  if (token()) headers.set("Authorization", `Bearer ${token()}`);
   let reply;
   try {
-    reply = await fetch(path, { ...options, headers, cache: "no-store" });
+    reply = await fetch(path, { ...options, cache: "no-store" });
   } catch (problem) {
     if (problem.name === "AbortError") throw problem;
     throw new GoneError("The service does not answer.");
@@ -62,30 +42,28 @@ export const post = (path, body, signal) =>
     { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal },
   );
 const name = encodeURIComponent;
+const blob = async (path, options) => (await call(path, options)).blob();
+const postForBlob = (path, body) =>
+  blob(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
 export const health = () => read("/healthz");
 export const examples = () => read("/v1/examples");
-export const examplePicture = async (example) => (await call(`/v1/examples/${name(example)}/rgb.png`)).blob();
-export const smallExample = async (example) => (await call(`/v1/examples/${name(example)}/small.jpg`)).blob();
+export const examplePicture = (example) => blob(`/v1/examples/${name(example)}/rgb.png`);
+export const smallExample = (example) => blob(`/v1/examples/${name(example)}/small.jpg`);
 export const openExample = (example, givenMasks) =>
   read(`/v1/examples/${name(example)}${givenMasks ? "?masks=given" : ""}`, { method: "POST" });
 export const decideScene = async (scene, request) => forPage(await post(`/v1/scenes/${name(scene)}/decide`, request));
 export const openScene = (scene) => read(`/v1/scenes/${name(scene)}`);
-export const scenePicture = async (scene) => (await call(`/v1/scenes/${name(scene)}/rgb.png`)).blob();
+export const scenePicture = (scene) => blob(`/v1/scenes/${name(scene)}/rgb.png`);
 export const scenePoints = (scene) => call(`/v1/scenes/${name(scene)}/points`);
 export const forgetScene = (scene) => call(`/v1/scenes/${name(scene)}`, { method: "DELETE" });
 export const correct = async (scene, request) => (await post(`/v1/scenes/${name(scene)}/corrections`, request)).scene;
-export const saveScene = async (scene, relations) => (await call(`/v1/scenes/${name(scene)}/folder.zip`, {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ relations }),
-})).blob();
-export const decisionFile = async (scene, kind, request) => (await call(`/v1/scenes/${name(scene)}/decision.${kind}`, {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request),
-})).blob();
-export const cameraView = async () => (await call("/v1/camera/view.jpg")).blob();
+export const saveScene = (scene, relations) => postForBlob(`/v1/scenes/${name(scene)}/folder.zip`, { relations });
+export const decisionFile = (scene, kind, request) => postForBlob(`/v1/scenes/${name(scene)}/decision.${kind}`, request);
+export const cameraView = () => blob("/v1/camera/view.jpg");
 export const lookNow = () => read("/v1/camera/look", { method: "POST" });
 export const openapi = () => read("/openapi.json");
 export const queue = (what, body = {}) => post(`/v1/queue/${what}`, body);
-export const explain = (request, signal) => explainFor(request, signal);
 export const plan = (request, signal) => post("/v1/plan", request, signal);
 
 const CERTIFIED = ["exact", "action", "defer"];
@@ -124,7 +102,7 @@ export function probabilitiesOf(scene, { target, tau, relations, unseen }) {
 }
 
 /** What would change the decision, as the page draws it: what is not seen can only be asked about. */
-async function explainFor(request, signal) {
+export async function explain(request, signal) {
   const said = await post("/v1/explain", request, signal);
   const effects = said.effects.filter((each) => each.blocker !== NOT_SEEN);
   const ask = said.ask_next?.blocker === NOT_SEEN ? null : said.ask_next;
@@ -152,7 +130,6 @@ function sendForm(path, form, onSent) {
   return new Promise((found, failed) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
-    if (token()) request.setRequestHeader("Authorization", `Bearer ${token()}`);
     request.upload.addEventListener("progress", ({ loaded, total }) => onSent(total ? loaded / total : 0));
     request.upload.addEventListener("load", () => onSent(1));
     request.addEventListener("error", () => failed(new GoneError("The service does not answer.")));

@@ -18,6 +18,7 @@ import { mountStages, sendShown } from "./stages.js";
 import { addressOf, fitting, Store, key, riskOf, unread } from "./store.js";
 import { mountGlossary } from "./glossary.js";
 import { mountTake } from "./take.js";
+import { askForToken as showTokenDialog } from "./token.js";
 import { listenForDrops, mountWelcome } from "./welcome.js";
 
 const RETRY_MS = 2000;
@@ -55,7 +56,10 @@ async function knock() {
 
 function askForToken() {
   store.set({ busy: null });
-  if (!byId("token").open) byId("token").showModal();
+  showTokenDialog(() => {
+    begin();
+    decide();
+  });
 }
 
 async function busyWith(words, work) {
@@ -336,11 +340,6 @@ function mount() {
     askFor(byId("words").value.trim());
   });
   byId("error-close").addEventListener("click", () => store.set({ error: null }));
-  byId("token-form").addEventListener("submit", () => {
-    api.keepToken(byId("token-text").value.trim());
-    begin();
-    decide();
-  });
   byId("note-close").addEventListener("click", () => store.set({ note: null }));
   const menu = byId("open-tools");
   const showMenu = (whether) => menu.setAttribute("aria-expanded", String(whether));

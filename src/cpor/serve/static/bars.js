@@ -155,46 +155,42 @@ export class Bars {
       row.querySelector(".row-value").textContent = isExact(scores[i])
         ? apart(scores[i].score, state.tau, likely)[0]
         : scoreText(scores[i]);
-      const isChosen = Boolean(reply) && reply.action.type !== "defer" && String(reply.action.object) === row.dataset.id;
-      row.classList.toggle("chosen", isChosen);
-      row.dataset.action = isChosen ? reply.action.type : "";
-      row.querySelector(".tick").textContent = isChosen ? "✓" : "";
+      markChosen(row, reply?.action ?? null);
     }
   }
 
   #row(state, each) {
     const isTarget = String(each.object) === String(state.target);
-    const exact = isExact(each);
-    const proven = scoreProof(each);
     const words = isTarget
       ? `Grasp ${sayObject(state.scene, each.object)} now: nothing is in its way`
       : `Remove ${sayObject(state.scene, each.object)} next: it is in the way, and free itself`;
-    const row = el(
-      "li",
-      { class: "row", "data-id": each.object, "data-testid": `bar-${each.object}`, "data-score": each.score,
-        "data-low": each.low, "data-high": each.high, title: `${words}: ${proven}` },
-      el(
-        "span",
-        { class: "row-label" },
-        el("span", { class: "tick", "aria-hidden": "true" }),
-        isTarget ? "Grasp " : "Remove ",
-        chip(state, each.object),
-      ),
-      el(
-        "span",
-        { class: "row-track", "aria-hidden": "true" },
-        el("span", { class: "fill" }),
-        exact ? null : el("span", { class: "whisker" }),
-      ),
-      el("span", { class: "row-value" }),
-      el("span", { class: "visually-hidden" }, `, ${proven}`),
-    );
-    row.style.setProperty("--thing", thingColour(each.object));
-    row.style.setProperty("--score", String(each.score));
-    row.style.setProperty("--low", String(each.low));
-    row.style.setProperty("--high", String(each.high));
-    return row;
+    return barRow(each, [isTarget ? "Grasp " : "Remove ", chip(state, each.object)], `${words}: ${scoreProof(each)}`);
   }
+}
+
+/** A bar with the interval that is proven around its end; `label`: what action it is about. */
+export function barRow(each, label, title) {
+  const row = el(
+    "li",
+    { class: "row", "data-id": each.object, "data-testid": `bar-${each.object}`, "data-score": each.score,
+      "data-low": each.low, "data-high": each.high, title },
+    el("span", { class: "row-label" }, el("span", { class: "tick", "aria-hidden": "true" }), label),
+    el("span", { class: "row-track", "aria-hidden": "true" },
+      el("span", { class: "fill" }), isExact(each) ? null : el("span", { class: "whisker" })),
+    el("span", { class: "row-value" }, scoreText(each)),
+    el("span", { class: "visually-hidden" }, `, ${scoreProof(each)}`),
+  );
+  row.style.setProperty("--thing", thingColour(each.object));
+  for (const name of ["score", "low", "high"]) row.style.setProperty(`--${name}`, String(each[name]));
+  return row;
+}
+
+/** Mark the bar of what is done; `action` null: nothing is. */
+export function markChosen(row, action) {
+  const isChosen = action !== null && action.type !== "defer" && String(action.object) === row.dataset.id;
+  row.classList.toggle("chosen", isChosen);
+  row.dataset.action = isChosen ? action.type : "";
+  row.querySelector(".tick").textContent = isChosen ? "✓" : "";
 }
 
 /** The line that the promise was tested with; null where nothing is promised of such a picture. */

@@ -44,7 +44,8 @@ export function mountChanges(root, store, select, answer) {
           "is hidden by something that was not found, or lies outside of the picture."))
       : null;
     show(root, ask, hidden, el("ul", { class: "change-list" }, rows), none, unseen,
-      state.explained || missing.length > 0 ? null : el("p", { class: "small dim" }, "Thinking…"));
+      state.explained || missing.length > 0 ? null
+        : el("p", { class: "small dim" }, state.explained === false ? "What else would was not worked out." : "Thinking…"));
   }
 
   function effectRow(state, each) {
@@ -76,17 +77,11 @@ export function mountChanges(root, store, select, answer) {
   }
 }
 
-/** "If 2 is in the way of 1 with 57 %, not 9 %: ask first." */
+/** "If 2 is in the way of 1 with probability 57 % (now 9 %): ask first." */
 function effectParts(state, each) {
   const [at, now] = apart(each.flips_at, each.p);
-  const pair = withChips(
-    state,
-    `If object ${each.blocker} is in the way of object ${each.blocked}`,
-  );
-  return [...pair, ` with ${at}, not ${now}: `, ...actionParts(
-    state,
-    each.flips_to,
-  ), "."];
+  const pair = withChips(state, `If object ${each.blocker} is in the way of object ${each.blocked}`);
+  return [...pair, ` with probability ${at} (now ${now}): `, ...actionParts(state, each.flips_to), "."];
 }
 
 const sameAction = (a, b) => a.type === b.type && (a.type === "defer" || String(a.object) === String(b.object));

@@ -32,7 +32,12 @@ export class Decider {
       },
     );
     this.#lateSoon = debounced(() => store.set({ unanswered: store.state.unanswered ?? "late" }), LATE_MS);
-    this.#explaining = new Latest(api.explain, (explained) => store.set({ explained }), report, 1);
+    const unexplained = (problem) => {
+      store.set({ explained: false });
+      problem.message = `What would change this decision was not worked out: ${problem.message}`;
+      report(problem);
+    };
+    this.#explaining = new Latest(api.explain, (explained) => store.set({ explained }), unexplained, 1);
     // A plan is a bonus: where none can be made the line is left out.
     const noPlan = (problem) => {
       store.set({ plan: null });

@@ -2,15 +2,9 @@
 
 import { promisedAbove, promiseWords } from "./bars.js";
 import { answers, questionParts } from "./changes.js";
-import { el, keepingFocus, prose, show, svg } from "./dom.js";
+import { el, icon, keepingFocus, prose, show } from "./dom.js";
 import { mark } from "./glossary.js";
 import { actionParts, chip, likely, percent, scoreText, withChips } from "./words.js";
-
-const icon = (name) => svg(
-  "svg",
-  { class: "verdict-icon", viewBox: "0 0 48 48", "aria-hidden": "true" },
-  svg("use", { href: `#icon-${name}` }),
-);
 
 /** The decision as a sentence for somebody who never heard of it. */
 function sentence(state, action) {
@@ -167,7 +161,7 @@ export function mountDecision(root, store, actions) {
 
   /** Where it asks, and no single answer would help: what would. */
   function noQuestion(state, reply) {
-    if (reply.action.type !== "defer" || reply.action.reason === "failed_check" || state.explained === null) return null;
+    if (reply.action.type !== "defer" || reply.action.reason === "failed_check" || !state.explained) return null;
     return el("p", { class: "ask-inline", "data-testid": "no-question" },
       "No single answer would settle this. Look again from another side, or correct what it sees (✎ Correct…).");
   }
@@ -196,9 +190,7 @@ export function mountDecision(root, store, actions) {
     if (!plan || plan.ask || plan.steps.length === 0 || plan.first_action.type === "defer") return null;
     const same = String(plan.first_action.object) === String(state.reply.action.object);
     if (!same || plan.steps.length > 4) return null;
-    const later = plan.steps.slice(1).flatMap(
-      (step) => ["remove ", chip(state, step.object), ", then "],
-    );
+    const later = plan.steps.slice(1).flatMap((step) => ["remove ", chip(state, step.object), ", then "]);
     return el("p", {
       "data-testid": "after",
       title: plan.note ?? "The whole plan, if nothing moves meanwhile; the robot looks again after each step",

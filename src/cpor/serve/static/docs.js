@@ -1,7 +1,7 @@
 // The documentation of the API, drawn from /openapi.json. No other host is asked.
 
 import * as api from "./api.js";
-import { byId, el, show } from "./dom.js";
+import { byId, el, prose, show } from "./dom.js";
 
 const MOST_DEEP = 3; // fields of fields of fields
 
@@ -38,7 +38,7 @@ function rowsOf(spec, schema, prefix = "", deep = 0) {
     const must = of.required?.includes(name) ? "needed" : field.default !== undefined ? JSON.stringify(field.default) : "";
     const inner = field.$ref ? field : field.items?.$ref ? field.items : null;
     const row = el("tr", {}, el("td", {}, el("code", {}, prefix + name)), el("td", {}, kindOf(spec, field)), el("td", {}, must),
-      el("td", {}, field.description ?? said[name] ?? ""));
+      el("td", {}, ...prose(field.description ?? said[name] ?? "")));
     const more = inner && deep < MOST_DEEP ? rowsOf(spec, inner, `${prefix}${name}${field.items ? "[]" : ""}.`, deep + 1) : [];
     return [row, ...more];
   });

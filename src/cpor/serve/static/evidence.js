@@ -29,7 +29,7 @@ const CUES = [
     "clearance c, eq. mask-support",
   ],
   [
-    "Height",
+    "Distance",
     "depth_order",
     order,
     (a, b) => `than ${b}, seen from the camera`,

@@ -1,7 +1,8 @@
 // The live page: begin a run of the simulated arm, follow it, steer it.
 
-import { forPage, GoneError, health, keepToken, post, read, ServiceError } from "./api.js";
-import { byId, el, show } from "./dom.js";
+import { forPage, GoneError, health, post, read, ServiceError } from "./api.js";
+import { byId, el, keepingFocus, show } from "./dom.js";
+import { askForToken } from "./token.js";
 import { follow, Screen } from "./live_stream.js";
 import { drawBars, drawHits, drawOutcome, drawSteps, drawVerdict, nameOf } from "./live_view.js";
 
@@ -28,7 +29,6 @@ let heard = 0; // how often the stream said how the run stands
 let isConnected = true;
 let hasSimulator = true;
 let leave = () => {};
-let retry = null;
 
 const isLive = () => run !== null && !OVER.has(run.state);
 const newest = () => [...cycles.values()].at(-1) ?? null;
@@ -48,8 +48,7 @@ async function trying(work) {
     return done;
   } catch (problem) {
     if (problem instanceof ServiceError && problem.status === 401) {
-      retry = work;
-      byId("token").showModal();
+      askForToken(async () => goOn(await trying(work)));
     } else if (problem instanceof ServiceError || problem instanceof GoneError) {
       complain(problem.message);
     } else {
@@ -120,6 +119,11 @@ async function stopOther({ run_id: id }) {
   await offerRuns(told && id); // it ends in a moment
 }
 
+/** Watch the run that a call answered once the token was given. */
+function goOn(done) {
+  if (done?.run_id && !cycles.size) watch(done);
+}
+
 function watch(begun) {
   byId("active").replaceChildren();
   leave();
@@ -135,8 +139,7 @@ function watch(begun) {
     },
     lost: (problem) => {
       if (problem.status === 401) {
-        retry = () => read(`/v1/runs/${encodeURIComponent(begun.run_id)}`);
-        byId("token").showModal();
+        askForToken(async () => goOn(await trying(() => read(`/v1/runs/${encodeURIComponent(begun.run_id)}`))));
         return;
       }
       run = run === null || run.state === "preparing" ? null : { ...run, state: "failed", detail: problem.message };
@@ -236,16 +239,7 @@ function drawState() {
   byId("begin").disabled = live || !hasSimulator;
 }
 
-/** Draw, and give the focus back to what had it: whoever uses the keyboard must not begin anew at each step. */
-function keepingFocus(work) {
-  const name = document.activeElement?.dataset?.testid;
-  work();
-  if (name && document.activeElement === document.body) document.querySelector(`[data-testid="${CSS.escape(name)}"]`)?.focus();
-}
-
-function draw() {
-  keepingFocus(drawAll);
-}
+const draw = () => keepingFocus(document.body, drawAll);
 
 function drawAll() {
   drawState();
@@ -291,12 +285,6 @@ async function open() {
     begin();
   });
   for (const each of ["pause", "step", "resume", "stop"]) byId(each).addEventListener("click", () => control({ do: each }));
-  byId("token-form").addEventListener("submit", async () => {
-    keepToken(byId("token-text").value.trim());
-    if (retry === null) return;
-    const done = await trying(retry);
-    if (done?.run_id && !cycles.size) watch(done);
-  });
   listenForKeys();
   let eyesChosen = fillForm();
   byId("eyes").addEventListener("change", () => (eyesChosen = true));

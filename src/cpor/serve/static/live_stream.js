@@ -1,93 +1,54 @@
-// Following a run: its events, read from a stream that may break off, and its pictures.
+// Following a run: its events, from a stream that the browser opens again, and its pictures.
 
-import { call, GoneError, ServiceError } from "./api.js";
+import { call, GoneError, read, ServiceError } from "./api.js";
 
-const FIRST_WAIT_MS = 400;
-const LONGEST_WAIT_MS = 5000;
-const SILENCE_MS = 30000; // the service gives a sign of life every 10 s
+const AGAIN_MS = 1000;
+const LOOK_MS = 10000; // a connection that broke without a word is noticed this late
 
-const pause = (ms) => new Promise((wake) => setTimeout(wake, ms));
-
-/** The blocks of a server-sent stream, as { id, data }. */
-async function* blocks(body, alive) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    alive();
-    const parts = (rest + value).split("\n\n");
-    rest = parts.pop();
-    for (const part of parts) {
-      const found = { id: null, data: "" };
-      for (const line of part.split("\n")) {
-        if (line.startsWith("id: ")) found.id = line.slice(4);
-        else if (line.startsWith("data: ")) found.data += line.slice(6);
-      }
-      if (found.data) yield found;
-    }
-  }
-}
-
-/** Follow a run until it is over: hears(event), tells connected(whether). Returns a function that ends it. */
+/** Follow a run until it is over. Returns a function that ends it. */
 export function follow(runId, { hear, connected, lost }) {
-  const ending = new AbortController();
-  let last = null;
-  let over = false;
+  const path = `/v1/runs/${encodeURIComponent(runId)}`;
+  let stream = null;
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+    stream.close();
+    clearInterval(looking);
+  };
 
-  async function once() {
-    const silence = new AbortController();
-    let timer = null;
-    const alive = () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  function open() {
+    stream = new EventSource(`${path}/events`);
+    stream.onopen = () => connected(true);
+    stream.onmessage = ({ data }) => take(JSON.parse(data));
+    stream.onerror = () => {
+      connected(false);
+      if (stream.readyState === EventSource.CLOSED) refused(); // else the browser tries again
     };
-    alive();
-    try {
-      const headers = last === null ? {} : { "Last-Event-ID": last };
-      const reply = await call(`/v1/runs/${encodeURIComponent(runId)}/events`, {
-        headers,
-        signal: AbortSignal.any([ending.signal, silence.signal]),
-      });
-      if (reply.status === 204) {
-        over = true;
-        return;
-      }
-      connected(true);
-      for await (const { id, data } of blocks(reply.body, alive)) {
-        last = id ?? last;
-        const event = JSON.parse(data);
-        if (event.run && (event.run.state === "ended" || event.run.state === "failed")) over = true;
-        hear(event);
-      }
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
-  (async () => {
-    let wait = FIRST_WAIT_MS;
-    while (!over && !ending.signal.aborted) {
-      const before = last;
-      try {
-        await once();
-      } catch (problem) {
-        if (ending.signal.aborted) return;
-        if (problem instanceof ServiceError && problem.status < 500 && problem.status !== 429) {
-          lost(problem);
-          return;
-        }
-        if (!(problem instanceof ServiceError || problem instanceof GoneError || problem.name === "AbortError" || problem.name === "TypeError")) {
-          throw problem;
-        }
+  function take(event) {
+    if (event.run && ["ended", "failed"].includes(event.run.state)) end();
+    hear(event);
+  }
+
+  /** The stream was not given: the run is over or gone, or the service is busy. */
+  async function refused() {
+    try {
+      take({ run: await read(path) });
+    } catch (problem) {
+      if (problem instanceof ServiceError && problem.status < 500 && problem.status !== 429) {
+        end();
+        return lost(problem);
       }
-      if (over || ending.signal.aborted) return;
-      connected(false);
-      wait = last !== before ? FIRST_WAIT_MS : Math.min(2 * wait, LONGEST_WAIT_MS);
-      await pause(wait);
     }
-  })();
-  return () => ending.abort();
+    setTimeout(() => isOver || open(), AGAIN_MS);
+  }
+
+  const looking = setInterval(() => {
+    read(path, { signal: AbortSignal.timeout(LOOK_MS / 2) }).catch(() => connected(false));
+  }, LOOK_MS);
+  open();
+  return end;
 }
 
 /** Draws the newest picture it was given on a canvas; one that comes while another loads waits, older ones go. */

@@ -1,9 +1,9 @@
 // A cycle on the page: the decision in big words, the bars, what came of it, and the steps so far.
 
-import { el, show, svg, titled } from "./dom.js";
-import { chip, isExact, percent, sayObject, scoreProof, scoreText, thingColour } from "./words.js";
+import { barRow, markChosen } from "./bars.js";
+import { el, icon, onPress, show, svg, titled } from "./dom.js";
+import { chip, isExact, percent, sayObject, scoreProof } from "./words.js";
 
-const icon = (name) => svg("svg", { class: "verdict-icon", viewBox: "0 0 48 48", "aria-hidden": "true" }, svg("use", { href: `#icon-${name}` }));
 const stateOf = (cycle) => ({ scene: cycle, target: cycle.target });
 export const nameOf = (cycle, id) => {
   const found = cycle.objects.find((each) => each.id === id);
@@ -22,11 +22,12 @@ export function sayAction(cycle) {
 /** actions: answer(id or null). */
 export function drawVerdict(root, cycle, run, actions) {
   const action = cycle.action;
-  const kind = action?.type ?? "defer";
+  const isLast = cycle.moment === "last";
+  const kind = isLast ? "none" : (action?.type ?? "defer");
   root.dataset.action = kind;
   root.dataset.cycle = cycle.index;
   root.dataset.object = action?.object ?? "";
-  const words = cycle.moment === "last"
+  const words = isLast
     ? ["The last look: what is left"]
     : !action
     ? ["Look again: it does not see what was asked for"]
@@ -36,9 +37,9 @@ export function drawVerdict(root, cycle, run, actions) {
   const differs = cycle.decision && action && cycle.decision.action.object !== action.object;
   show(
     root,
-    icon(kind),
+    isLast ? null : icon(kind),
     el("div", { class: "verdict-main" },
-      el("p", { class: "dim small" }, `Step ${cycle.index + 1}`),
+      isLast ? null : el("p", { class: "dim small" }, `Step ${cycle.index + 1}`),
       el("p", { class: "headline", "data-testid": "headline" }, ...words),
       differs ? null : el("p", { class: "why", "data-testid": "why" }, cycle.decision?.why ?? ""),
       cycle.notes.length ? el("ul", { class: "notes small", "data-testid": "notes" }, cycle.notes.map((note) => el("li", {}, note))) : null,
@@ -51,7 +52,6 @@ export function drawVerdict(root, cycle, run, actions) {
 /** What became of pairs without an answer. */
 function assumed(cycle) {
   const missing = (cycle.decision?.relations ?? []).filter((each) => each.p === null).length;
-  if (!cycle.decision) return null;
   if (missing === 0) return null;
   return el("p", { class: "small dim", "data-testid": "assumed" },
     `${missing} ${missing === 1 ? "pair has" : "pairs have"} no answer (? in the picture). Where one could change the action, it asks.`);
@@ -84,22 +84,11 @@ export function drawBars(root, cycle, live, actions) {
 
 function bar(cycle, each, live, actions) {
   const isTarget = each.object === cycle.target;
-  const chosen = cycle.action && cycle.action.object === each.object;
-  const exact = isExact(each);
-  const proven = scoreProof(each);
-  const label = isTarget ? "asked for already" : `ask for ${sayObject({ objects: cycle.objects }, each.object)} instead`;
-  const row = el("li",
-    { class: chosen ? "row chosen" : "row", "data-id": each.object, "data-score": each.score, "data-action": chosen ? cycle.action.type : "", title: proven, "data-testid": `bar-${each.object}` },
-    el("span", { class: "row-label" },
-      el("span", { class: "tick", "aria-hidden": "true" }, chosen ? "✓" : ""),
-      isTarget ? "Grasp " : "Remove ",
-      el("button", { type: "button", class: "plain pick", disabled: !live || isTarget, "aria-label": label, title: label, "data-testid": `pick-${each.object}`, onclick: () => actions.retarget(each.object) },
-        chip(stateOf(cycle), each.object))),
-    el("span", { class: "row-track", "aria-hidden": "true" }, el("span", { class: "fill" }), exact ? null : el("span", { class: "whisker" })),
-    el("span", { class: "row-value" }, scoreText(each)),
-    el("span", { class: "visually-hidden" }, `, ${proven}`));
-  row.style.setProperty("--thing", thingColour(each.object));
-  for (const name of ["score", "low", "high"]) row.style.setProperty(`--${name}`, String(each[name]));
+  const label = isTarget ? "asked for already" : `ask for ${sayObject(cycle, each.object)} instead`;
+  const pick = el("button", { type: "button", class: "plain pick", disabled: !live || isTarget, "aria-label": label, title: label,
+    "data-testid": `pick-${each.object}`, onclick: () => actions.retarget(each.object) }, chip(stateOf(cycle), each.object));
+  const row = barRow(each, [isTarget ? "Grasp " : "Remove ", pick], scoreProof(each));
+  markChosen(row, cycle.action);
   return row;
 }
 
@@ -154,12 +143,7 @@ export function drawHits(root, cycle, live, actions) {
         return titled(
           svg("path", {
             d: path, class: isTarget ? "hit is-target" : "hit", tabindex: 0, role: "button", "fill-rule": "evenodd", "aria-label": words, "data-testid": `object-${each.id}`,
-            onclick: choose,
-            onkeydown: (event) => {
-              if (event.key !== "Enter" && event.key !== " ") return;
-              event.preventDefault();
-              choose();
-            },
+            onclick: choose, onkeydown: onPress(choose),
           }),
           words,
         );

@@ -1,7 +1,7 @@
 // The picture with what was found on it: outlines, badges, arrows, and the object that is acted on.
 
 import { arrowsToShow, drawArrow, makeRoom } from "./arrows.js";
-import { clamp, el, svg, titled } from "./dom.js";
+import { clamp, el, onPress, svg, titled } from "./dom.js";
 import { mark } from "./glossary.js";
 import { spread } from "./places.js";
 import { sayObject, thingColour } from "./words.js";
@@ -144,11 +144,7 @@ export class Stage {
         "aria-label": `Want ${sayObject(this.#store.state.scene, each.id)}`,
         // With a tool in hand the pointer is followed below, to the pixel; a key means the whole object.
         onclick: () => this.#store.state.tool === null && choose(),
-        onkeydown: (event) => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          choose();
-        },
+        onkeydown: onPress(choose),
       },
       svg("circle", { class: "touch", r: 20 }),
       svg("circle", { class: "disc", r: RADIUS }),

@@ -23,7 +23,7 @@ export const START = Object.freeze({
   reply: null, // the answer, as api.js shapes it
   asking: false, // whether an answer to what is asked now is on its way
   unanswered: null, // why the reply is not of what is asked now: "late", "failed"; null where it is
-  explained: null, // ExplainReply
+  explained: null, // ExplainReply; false where there was none
   plan: null, // PlanReply
   question: null, // what to ask back, in words
   candidates: [], // ids that may be meant

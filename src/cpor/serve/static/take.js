@@ -61,11 +61,11 @@ export function mountTake(root, store, actions) {
     const table = el("tbody", { "data-testid": "compare" });
     show(
       root,
-      el("h2", { id: "take-title" }, "Take it away"),
-      el("p", {}, "Download: ", ...files, " "),
+      el("h2", { id: "take-title" }, "Export this decision"),
+      el("p", { class: "answers" }, "Download:", ...files),
       el("p", { class: "dim" }, "The address of this page leads back here while the service keeps the picture."),
       el("h2", {}, "Settings side by side"),
-      el("table", { class: "compare" }, el("thead", {}, el("tr", {}, ["Mode", "Acts above", "Decision", "Right with"].map((each) => el("th", {}, each)))), table),
+      el("table", { class: "compare" }, el("thead", {}, el("tr", {}, ["Mode", "Acts above", "Decision", "Probability right"].map((each) => el("th", {}, each)))), table),
       el("h2", {}, "Asked before"),
       el("ul", { class: "history", "data-testid": "history" }, kept.map(row)),
       el("h2", {}, "The same from a program"),
@@ -77,12 +77,14 @@ export function mountTake(root, store, actions) {
   }
 
   function row({ title, target, risk, action, address }) {
-    const words = `${title ?? "picture"}: object ${target}, ${risk} → ${action.type}${action.object ? ` ${action.object}` : ""}`;
-    return el("li", {}, el("a", { href: address || "/", onclick: (event) => {
+    const go = (event) => {
       event.preventDefault();
       byId("take").close();
       actions.go(address);
-    } }, words));
+    };
+    const done = action.type === "defer" ? "ask first" : `${action.type} object ${action.object}`;
+    const words = `${title ?? "Picture"}; asked for object ${target}, ${risk}: ${done}`;
+    return el("li", {}, el("a", { href: address || "/", onclick: go }, words));
   }
 
   async function compare(table) {
