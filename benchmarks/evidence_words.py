@@ -14,6 +14,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from words_truth import FAMILIES, Asked, LabelledView, TrueLook, labelled_view, 
 from cpor.perception.network_file import PACKAGED
 from cpor.scene import PixelPoint, Scene
 from cpor.system import System
+from cpor.words.description import describe
 from cpor.words.grounding import AmbiguousRequest, Found, ground_point, ground_words
+from cpor.words.labels import read_labels
 from cpor.words.names import name_objects
 from cpor.words.vocabulary import split_words, vocabulary
 
@@ -174,8 +177,13 @@ def see_photographs() -> list[tuple[str, dict[str, Any], Scene]]:
             continue
         path = OUT / "photographs" / f"{name.replace('/', '_')}.{weights}"
         seen = kept(path, lambda files=files: nameless(system.look(*_read_photograph(*files)).scene))
-        found.append((name, judged, seen))
+        found.append((name, judged, replace(seen)))  # whose pixels can be shared from now on
     return found
+
+
+def printed_on(name: str, scene: Scene) -> dict[int, tuple[str, ...]]:
+    """Words printed on each object of a photograph; kept on disk. They need the extra `labels`."""
+    return kept(OUT / "labels" / name.replace("/", "_"), lambda: read_labels(scene))
 
 
 def _picture_files(name: str) -> tuple[Path, Path | None] | None:
@@ -209,8 +217,10 @@ def measure_photographs() -> list[Row]:
     results: list[tuple[str, str, str]] = []  # family, split, verdict
     notes, unique = [], 0
     names = Counter[object]()
-    pictures = [(name, judged, name_objects(seen)) for name, judged, seen in see_photographs()]
-    for name, judged, scene in pictures:
+    pictures = see_photographs()
+    for name, judged, seen in pictures:
+        describe(seen).labels = printed_on(name, seen)
+        scene = name_objects(seen)
         split = "test" if name.startswith(TEST_PICTURES) else "dev"
         called = {o.id: o.called or "" for o in scene.objects}
         unique += len(set(called.values())) == len(called)

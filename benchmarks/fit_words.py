@@ -3,7 +3,7 @@
 1. `usual_classes.json`: how often the noun classifier says each class, over all objects.
 2. `shape_weights.json`: what tells the shape of an object (`cpor.words.appearance`), on objects judged by
    eye and on simulated ones.
-3. `word_weights.json`: by how much each word counts for an object (`cpor.words.word_odds`). The log-odds
+3. `word_weights.json`: by how much each word counts for an object (`cpor.words.word_judge`). The log-odds
    against none in view are nearly linear in the weights: they are linearised, the likelihood of what was
    meant is maximised, and again. Requests: those of `evidence_words` on simulated dev scenes, those written
    for the dev photographs, and some made of what was judged by eye: a noun, colour and noun, and nouns of
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from evidence_words import BY_EYE, OUT, TEST_PICTURES, kept, object_at, see, see_photographs
+from evidence_words import BY_EYE, OUT, TEST_PICTURES, kept, object_at, printed_on, see, see_photographs
 from scipy.optimize import minimize
 from words_truth import FAMILIES
 
@@ -30,20 +30,20 @@ from cpor.words import description
 from cpor.words.appearance import SHAPES_FILE, ShapeWeights, recognise, shape_factors
 from cpor.words.description import Description, describe
 from cpor.words.grounding_answers import Exchange, RefusedError
-from cpor.words.labels import read_labels
 from cpor.words.nouns import USUAL_FILE, judge_classes, lift
 from cpor.words.request_words import Wish, all_wishes, parse_request
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import split_words, vocabulary
 from cpor.words.word_answer import ACTED, RequestReader
-from cpor.words.word_odds import FILE, WEIGHTS, OddsJudge, fitted_weights
+from cpor.words.word_judge import WordJudge
+from cpor.words.word_weights import FILE, WEIGHTS, fitted_weights, probabilities
 
-FOLDS, ROUNDS = 5, 2
+FOLDS, ROUNDS = 5, 3
 
 PENALTY, APART = 0.1, 0.3
 """Of the square of a weight less `PRIOR`, and of the square of the difference between both ends."""
 
-EITHER_WAY = ("described", "any", "shape", "kind", "kind_best", "large", "border")
+EITHER_WAY = ("described", "related", "any", "shape", "kind", "kind_best", "large", "border", "share")
 """Weights that may be negative; others weigh evidence."""
 
 LEAST = {"landmark": 1.0}
@@ -56,7 +56,6 @@ PRIOR = {
     "landmark": 1.0,
     "place": 1.0,
     "size": 1.0,
-    "worlds": 0.5,
     "label": 4.0,
     "shape_chance": 1.0,
 }
@@ -64,19 +63,22 @@ PRIOR = {
 
 _NOUNS, _KINDS = ("shapes", "kinds"), ("kinds",)
 ONLY_FOR = {
-    **dict.fromkeys(("colour", "colour_named"), ("colours",)),
+    **dict.fromkeys(("colour", "colour_fits"), ("colours",)),
     "usual_colour": _NOUNS,
     **dict.fromkeys(("shape", "shape_class", "shape_chance"), _NOUNS),
-    **dict.fromkeys(("kind", "kind_class", "kind_chance", "kind_best"), _KINDS),
+    **dict.fromkeys(("kind", "kind_class", "kind_chance", "kind_best", "kind_clear", "kind_said"), _KINDS),
     "label": ("kinds", "names"),
     "form": ("forms",),
-    **dict.fromkeys(("relation", "relation_best", "landmark"), ("relations",)),
+    **dict.fromkeys(("related", "relation", "relation_best", "landmark"), ("relations",)),
     **dict.fromkeys(("place", "size"), ("most", "order")),
 }
 """Parts of a request that some weights count for; others count for all."""
 
 MADE_UP = 0.3
 """How much a request that was made from labels counts beside one that a person wrote."""
+
+SEVERAL, MIXED = 0.5, 0.1
+"""The same of one that several objects fit; of one for the colour of one thing and the noun of another."""
 
 DOMAINS = "simulated", "photographs"
 
@@ -104,7 +106,7 @@ class Case:
     words: str
     reader: RequestReader
     wish: Wish
-    judge: OddsJudge
+    judge: WordJudge
     ids: list[int]
     target: np.ndarray
     counts: float
@@ -112,7 +114,7 @@ class Case:
     def log_odds(self, weights: Mapping[str, float]) -> np.ndarray:
         """Log of the probability of each object, and of none. Shape (n + 1,)."""
         self.judge.weights = weights
-        p = self.reader.pool(self.judge.fit(self.wish, 0), weights)
+        p = probabilities(self.judge.odds(self.wish), weights)
         each = np.array([p[k] for k in self.ids])
         return np.log(np.append(each, max(1.0 - each.sum(), 1e-12)) + 1e-12)
 
@@ -129,12 +131,11 @@ def make_case(
     reader = RequestReader(scene, words, {k: frozenset() for k in sorted(inside)}, Exchange(), printed)
     judge = reader.judge(request.wish)
     try:
-        judge.fit(request.wish, 0)
+        judge.odds(request.wish)
     except RefusedError:
         return None
     if judge.unknown or judge.unjudged or judge.narrow or not judge.judged:
         return None
-    reader.read_worlds(request.wish)
     ids = list(reader.named)
     target = np.array([*(meant.get(k, 0.0) for k in ids), 0.0])
     target[-1] = max(0.0, 1.0 - target.sum())
@@ -153,12 +154,12 @@ def make_case(
 
 
 def described(name: str, scene: Scene) -> Scene:
-    """The scene; what the shape network says of it and of its pieces is kept on disk."""
-    path = OUT / "descriptions" / f"{name.replace('/', '_')}.{_masks_key(scene)}"
+    """The scene; what the shape network says of it is kept on disk."""
+    path = OUT / "described" / f"{name.replace('/', '_')}.{_masks_key(scene)}"
 
     def make() -> tuple[Scene, dict[str, object]]:
         each = describe(scene)
-        return scene, {key: getattr(each, key) for key in ("seen", "inside", "masks")}
+        return scene, {key: getattr(each, key) for key in ("seen", "inside")}
 
     scene, parts = kept(path, make)
     vars(describe(scene)).update(parts)
@@ -187,6 +188,7 @@ class Picture:
     def describe_by(self, usual: np.ndarray, weights: ShapeWeights | None) -> Description:
         """The description with these usual classes, and with shapes told by these weights."""
         described = describe(self.scene)
+        described.said = self.said
         described.classes = {k: lift(p, usual) for k, p in self.said.items()}
         described.shape_weights = weights
         return described
@@ -208,6 +210,8 @@ def simulated_pictures(scenes: int) -> Iterator[Picture]:
             count[family] += 1
             meant = {k: 1.0 / len(wanted) / len(masks[obj]) for obj in wanted for k in masks[obj]}
             asked.append((family, each.words, meant, 1.0))
+        looks = {str(k): (set(look.colours), set(look.shapes)) for k, look in view.shown.items()}
+        asked += [("made: mixed", words, {}, MIXED) for words in mixed(looks, rng)]
         shapes = {k: set(look.shapes) for k, look in view.matched(seen).items()}
         yield Picture("simulated", view.name, seen, _classes(view.name, seen), shapes, asked)
 
@@ -227,7 +231,10 @@ def photographs() -> Iterator[Picture]:
         at = {key: object_at(scene, each["point"]) for key, each in objects.items()}
         asked, made = [], []
         for each in judged["requests"]:
-            if each["answer"] != "ask":
+            if each["family"] == "ambiguous":
+                several = fitting(each["words"], objects)
+                asked += [(each["family"], each["words"], several, SEVERAL)] if len(several) > 1 else []
+            elif each["answer"] != "ask":
                 keys = [] if each["answer"] == "none" else list(each["answer"])
                 asked.append((each["family"], each["words"], keys, 1.0))
         for each in objects.values():
@@ -242,6 +249,8 @@ def photographs() -> Iterator[Picture]:
         away = [noun for noun in nouns if noun not in said and not there & shape_keys(noun)]
         if 2 * len(objects) >= len(scene.objects):  # else what is not labelled may well be one
             asked += [("made: absent", f"the {noun}", [], MADE_UP) for noun in rng.permutation(away)[:2]]
+            looks = {key: (set(each["colours"]), set(each["nouns"])) for key, each in objects.items()}
+            asked += [("made: mixed", words, [], MIXED) for words in mixed(looks, rng)]
         asked += [made[k] for k in rng.permutation(len(made))[:MADE]]
         meant = [sorted({obj for k in keys if (obj := at[k]) is not None}) for _, _, keys, _ in asked]
         shapes = {
@@ -251,12 +260,42 @@ def photographs() -> Iterator[Picture]:
         yield Picture("photographs", name, scene, _classes(name, scene), shapes, [
             (family, words, dict.fromkeys(ids, 1.0 / max(1, len(ids))), counts)
             for (family, words, _, counts), ids in zip(asked, meant, strict=True)
-        ], _labels(name, scene))  # fmt: skip
+        ], printed_on(name, scene))  # fmt: skip
 
 
-def _labels(name: str, scene: Scene) -> dict[int, tuple[str, ...]]:
-    """Words printed on each object; kept on disk. They need the extra `labels`."""
-    return kept(OUT / "labels" / name.replace("/", "_"), lambda: read_labels(scene))
+def mixed(looks: Mapping[str, tuple[set[str], set[str]]], rng: np.random.Generator) -> list[str]:
+    """A request for the colour of one object and a noun of another, where no object has both.
+
+    Args:
+        looks: Colours and nouns of each object.
+        rng: Random generator.
+    """
+    colours = sorted(set().union(*(each for each, _ in looks.values())))
+    nouns = sorted(set().union(*(each for _, each in looks.values())) - {"thing"})
+    apart = [
+        f"the {colour} {noun}"
+        for colour in colours
+        for noun in nouns
+        if not any(colour in some and noun in others for some, others in looks.values())
+    ]
+    return rng.permutation(apart)[:1].tolist()
+
+
+def fitting(words: str, objects: Mapping[str, dict[str, list[str]]]) -> list[str]:
+    """The objects of which colours and nouns of a request are true, by eye."""
+    wish, shapes = parse_request(words, frozenset()).wish, vocabulary().shape_words
+    return [
+        name
+        for name, each in objects.items()
+        if set(wish.colours) <= set(each["colours"])
+        and all(
+            any(
+                word == " ".join(split_words(noun)) or (word in shapes and key in shape_keys(noun))
+                for noun in each["nouns"]
+            )
+            for key, word in (*wish.shapes, *wish.kinds)
+        )
+    ]
 
 
 def _classes(name: str, scene: Scene) -> dict[int, np.ndarray]:
@@ -365,9 +404,8 @@ class Linear:
                 slope += np.stack([(1.0 - sure) * by, sure * by])
             return value, slope.ravel()
 
-        bounds = [(None if name in EITHER_WAY else LEAST.get(name, 0.0), None) for name in WEIGHTS] * 2
-        low = [-np.inf if least is None else least for least, _ in bounds]
-        start, method = np.maximum(self.ends.ravel(), low), "L-BFGS-B"
+        bounds = [(-np.inf if name in EITHER_WAY else LEAST.get(name, 0.0), np.inf) for name in WEIGHTS] * 2
+        start, method = np.clip(self.ends.ravel(), *np.transpose(bounds)), "L-BFGS-B"
         found = minimize(loss, start, jac=True, method=method, bounds=bounds, options={"maxiter": 100})
         return np.asarray(found.x.reshape(2, -1))
 
@@ -398,7 +436,7 @@ def report(cases: list[Case], log_p: list[np.ndarray]) -> None:
         rows = [
             (c, np.exp(p))
             for c, p in zip(cases, log_p, strict=True)
-            if c.domain == domain and c.counts == 1.0
+            if c.domain == domain and not c.family.startswith("made")
         ]
         best = np.array([p[:-1].max() for _, p in rows])
         true = np.array([c.target[p[:-1].argmax()] for c, p in rows])

@@ -56,7 +56,7 @@ def test_names_stay_with_things_in_later_looks():
 
 
 def test_what_is_said_of_colours_and_shapes():
-    outline = Outline(0.5, 0.5, 1.0, 1.0, 1.0, 1.0, None, None)
+    outline = Outline(0.5, 0.5, 1.0, 1.0, 1.0, 1.0, None, None, -0.5)
 
     def look(p=0.9, **shares):
         shapes = dict.fromkeys(SHAPES, 0.0) | {"cup": p, "bowl": 1.0 - p}

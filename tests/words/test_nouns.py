@@ -18,7 +18,8 @@ from cpor.words.outlines import nth_chance
 from cpor.words.request_words import parse_request
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
-from cpor.words.word_odds import OddsJudge, mix_weights
+from cpor.words.word_judge import WordJudge
+from cpor.words.word_weights import mix_weights
 
 
 def test_an_object_is_cut_out_of_the_photograph_and_lies_on_grey():
@@ -39,11 +40,11 @@ def test_odds_of_a_noun_grow_with_what_is_said_of_its_classes_and_of_its_shape()
     def p(words, lift, fruit):
         shapes = {word: fruit if word == "fruit" else (1.0 - fruit) / (len(SHAPES) - 1) for word in SHAPES}
         told = np.full(1000, 0.1) + (np.arange(1000) == 954) * lift
-        looks = {k: replace(look, shapes=shapes) for k in (1, 2)}
-        named = {1: frozenset(), 2: frozenset()}
-        classes = {1: told, 2: np.full(1000, 0.1)}
-        judge = OddsJudge(scene, "", named, Exchange(), lambda: looks, lambda: classes, mix_weights(0.0))
-        return judge.fit(parse_request(words, frozenset()).wish, 0)[1]
+        described = describe(scene)
+        described.looks = {k: replace(look, shapes=shapes) for k in (1, 2)}
+        described.classes = {1: told, 2: np.full(1000, 0.1)}
+        judge = WordJudge(scene, "", {1: frozenset(), 2: frozenset()}, Exchange(), mix_weights(0.0))
+        return judge.odds(parse_request(words, frozenset()).wish)[1]
 
     assert 0.0 < p("the banana", 0.0, 0.5) < p("the banana", 50.0, 0.5)
     assert p("the fruit", 5.0, 0.9) > p("the fruit", 5.0, 0.01)

@@ -8,7 +8,7 @@ from cpor.words.appearance import ShapeWeights, fitted_shapes, how_sure, recogni
 from cpor.words.description import describe
 from cpor.words.shapes import SHAPES
 from cpor.words.vocabulary import vocabulary
-from cpor.words.word_odds import WEIGHTS, fitted_weights, mix_weights
+from cpor.words.word_weights import WEIGHTS, fitted_weights, mix_weights
 
 PARTS = [(box(200, 100, 60, 40), "red"), (box(200, 300, 40, 40), "blue")]
 

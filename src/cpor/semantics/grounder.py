@@ -113,13 +113,11 @@ def ground_with(
 
 
 def _as_we_read(scene: Scene, words: str, meant: Grounding) -> ToldRequest:
-    """What our judge says, with notes: that one of several pieces is taken, and how sure a noun was read."""
+    """What our judge says, with a note on how sure it is."""
     if not isinstance(meant, Found):
         return ToldRequest(meant)
     called, said = {o.id: o.title or "" for o in scene.objects}, vocabulary().said
     obj, notes = say_objects([meant.id], called), []
-    if meant.pieces:
-        notes.append(said["one_thing"].format(objects=say_objects(list(meant.pieces), called), obj=obj))
     if meant.p is not None and meant.p < SURELY:
         others = [each for each in meant.ranked if each.id != meant.id]
         second = (

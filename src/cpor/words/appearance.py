@@ -6,7 +6,7 @@ photographs that were judged by eye, and of simulated scenes, by `benchmarks/fit
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from scipy import ndimage
 
 from cpor.scene import Scene
 from cpor.words.colours import COLOURS, colour_shares, estimate_gains, nearest_colours, said_chances
-from cpor.words.outlines import Outline, measure_outlines, ramp, support_depth
+from cpor.words.outlines import Outline, measure_outlines, ramp
 from cpor.words.shapes import SHAPES, judge_shapes, object_pictures
 from cpor.words.vocabulary import vocabulary
 
@@ -159,46 +159,23 @@ class Appearance:
 
 def describe_objects(scene: Scene) -> dict[int, Appearance]:
     """How the objects that show look, by id."""
-    (found,) = describe_scenes([(scene, None)])
-    return found
-
-
-def describe_scenes(scenes: Sequence[tuple[Scene, Collection[int] | None]]) -> list[dict[int, Appearance]]:
-    """How objects look in several scenes of one frame; the shape network runs once.
-
-    Args:
-        scenes: With masks, each with the objects to describe; None: all that show.
-    """
-    frame, _ = scenes[0]
-    if frame.visible_ids is None or not frame.objects:
-        return [{} for _ in scenes]
-    rgb, ground = frame.observation.rgb, support_depth(frame)
-    gains = estimate_gains(rgb)
-    crops = [object_pictures(*each) for each in scenes]
-    p = judge_shapes(np.concatenate([each[1] for each in crops]), np.concatenate([each[2] for each in crops]))
-    ends = np.cumsum([len(labels) for labels, *_ in crops])
-    described = []
-    for (scene, only), (labels, *_), end in zip(scenes, crops, ends, strict=True):
-        shapes = {} if p is None else dict(zip(labels, p[end - len(labels) : end], strict=True))
-        described.append(_describe(scene, measure_outlines(scene, only, ground), gains, shapes))
-    return described
-
-
-def _describe(
-    scene: Scene, outlines: Mapping[int, Outline], gains: np.ndarray, shapes: Mapping[int, np.ndarray]
-) -> dict[int, Appearance]:
     rgb, ids = scene.observation.rgb, scene.visible_ids
+    if ids is None or not scene.objects:
+        return {}
+    labels, pictures, sizes = object_pictures(scene)
+    p = judge_shapes(pictures, sizes)
+    shapes = {} if p is None else dict(zip(labels, p, strict=True))
+    gains = estimate_gains(rgb)
     boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
     found = {}
-    for k, outline in outlines.items():
-        assert ids is not None
+    for k, outline in measure_outlines(scene).items():
         box = boxes[k - 1]
         inner = interior(ids[box] == k)
         shares = colour_shares(rgb[box], inner, gains)
         two = sorted(shares, key=lambda key: -shares[key])[:2]
         striped = shares[two[1]] >= 0.2 and _takes_turns(rgb[box], inner, gains, two)
-        p = _with_hole(shapes[k], outline) if k in shapes else None
-        found[k] = Appearance(shares, striped, p, outline)
+        chances = _with_hole(shapes[k], outline) if k in shapes else None
+        found[k] = Appearance(shares, striped, chances, outline)
     return found
 
 

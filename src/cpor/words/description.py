@@ -1,7 +1,6 @@
 """What pixels say of the objects of a view: worked out once, and shared by names and by every request."""
 
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -18,7 +17,6 @@ from cpor.words.appearance import (
 )
 from cpor.words.labels import read_labels
 from cpor.words.nouns import judge_classes, lift
-from cpor.words.pieces import MaskReading, read_masks
 from cpor.words.workspace import in_workspace
 
 KEPT = 8
@@ -26,7 +24,7 @@ KEPT = 8
 
 
 class Description:
-    """Looks, place and pieces of the objects of one scene, each worked out when it is first needed.
+    """Looks and place of the objects of one scene, each worked out when it is first needed.
 
     Args:
         scene: With visible masks, or without, where nothing can be said.
@@ -52,16 +50,12 @@ class Description:
     @cached_property
     def looks(self) -> dict[int, Appearance]:
         """Colours, outline, and shape by all that tells, of each object that shows, by id."""
-        return self._recognised(self.seen)
-
-    def _recognised(self, looks: Mapping[int, Appearance]) -> dict[int, Appearance]:
-        """The looks with the shapes told by all that tells; as they are where no class is known."""
         weights = self.shape_weights or fitted_shapes()
         return {
             k: replace(look, shapes=recognise(look, self.classes[k], self.sure, weights))
             if look.shapes is not None and k in self.classes
             else look
-            for k, look in looks.items()
+            for k, look in self.seen.items()
         }
 
     @cached_property
@@ -83,17 +77,6 @@ class Description:
     def inside(self) -> frozenset[int]:
         """Objects that lie in the workspace."""
         return in_workspace(self._scene)
-
-    @cached_property
-    def masks(self) -> list[MaskReading]:
-        """The likely ways to read the masks, with shapes by the shape network alone."""
-        return read_masks(self._scene, {k: look for k, look in self.seen.items() if k in self.inside})
-
-    @cached_property
-    def readings(self) -> list[MaskReading]:
-        """The likely ways to read the masks: some may show one thing together."""
-        # Of several masks that show one thing, the largest tells its classes.
-        return [replace(each, looks=self._recognised(each.looks)) for each in self.masks]
 
 
 _kept: dict[tuple[int, ...], tuple[Scene, Description]] = {}

@@ -41,21 +41,18 @@ class Found:
         id: The object.
         ranked: All objects, the best first; the second is the runner-up.
         margin: Fit of the best less that of the next.
-        pieces: Masks that probably show it together, the largest first; none where its own does.
         p: Probability that it is meant, by words; None: it was pointed at, or given by id or by its name.
     """
 
     id: int
     ranked: tuple[Candidate, ...] = ()
     margin: float = 1.0
-    pieces: tuple[int, ...] = ()
     p: float | None = None
 
     @property
     def others(self) -> dict[int, float]:
         """Probability of each other object that may well be meant."""
-        same = (self.id, *self.pieces)
-        return {each.id: each.fit for each in self.ranked if each.fit >= LEAST_DOUBT and each.id not in same}
+        return {each.id: each.fit for each in self.ranked if each.fit >= LEAST_DOUBT and each.id != self.id}
 
 
 @dataclass(frozen=True)

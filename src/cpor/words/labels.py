@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from cpor.scene import Scene
-from cpor.words.vocabulary import split_words
+from cpor.words.vocabulary import split_words, vocabulary
 
 SIDE, LARGER = 1920, 2.0
 """Text is looked for in a picture whose longer side has so many pixels, at most so many times as large."""
@@ -57,6 +57,13 @@ def read_labels(scene: Scene) -> dict[int, tuple[str, ...]]:
             if obj := int(ids[at]):
                 found.setdefault(obj, []).extend(split_words(text))
     return {k: tuple(dict.fromkeys(words)) for k, words in found.items()}
+
+
+def own_words(noun: str) -> tuple[str, ...]:
+    """Words of a noun that are no words for a shape: those that may be printed on a thing."""
+    voc = vocabulary()
+    others = voc.shape_words | voc.polite | {"of", "and"}
+    return tuple(word for word in split_words(noun) if word not in others)
 
 
 def share_printed(words: Sequence[str], printed: Sequence[str]) -> float:

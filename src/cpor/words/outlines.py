@@ -1,15 +1,15 @@
 """What masks and depth say of an object's size, form and place, and how well words for these fit."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32
+from jaxtyping import Bool, Float32, Int32
 from scipy import ndimage
 from scipy.spatial import ConvexHull, QhullError
 
-from cpor.perception.support_plane import fit_support_plane
+from cpor.perception.support_plane import SupportPlane, fit_support_plane
 from cpor.scene import Scene
 
 
@@ -19,14 +19,16 @@ class Outline:
 
     Attributes:
         x, y: Centre, as a share of the image's width and height.
-        size: Length of a square of the same area: in metres on the image plane at its depth, up to the
-            focal length, which is the same for all objects; in pixels where any object has no depth.
+        size: Length of a square of the same area: in metres at its depth, or the usual one where it has
+            none; in pixels without any depth.
         elongation: Long by short side of the smallest rectangle around it, at least 1.
         roundness: Area by that of the smallest circle about its centre: 1 for a disk, 0.64 for a square.
         rectangularity: Area by that of the smallest rectangle: 1 for a rectangle, 0.79 for a disk.
         height: Over the support plane, None without depth or plane. [m]
         bulge: How much nearer its middle is than its rim, by half its width: 0 for a plate, 0.4 for a
             ball; None without depth.
+        away: How far it lies from the camera along the support plane, as a share of the image's height at
+            the usual depth; how far up in the picture where depth or plane is not known.
     """
 
     x: float
@@ -37,69 +39,88 @@ class Outline:
     rectangularity: float
     height: float | None
     bulge: float | None
+    away: float
 
 
-def measure_outlines(
-    scene: Scene, only: Collection[int] | None = None, ground: Float32[np.ndarray, "h w"] | None = None
-) -> dict[int, Outline]:
-    """Outlines of the objects that show, by id; of all, or only of some.
-
-    Args:
-        scene: With masks.
-        only: Objects to measure; None: all.
-        ground: Depth of the support plane, where `support_depth` was called already. [m]
-    """
+def measure_outlines(scene: Scene) -> dict[int, Outline]:
+    """Outlines of the objects that show, by id."""
     ids = scene.visible_ids
     if ids is None or not scene.objects:
         return {}
     depth = scene.observation.depth
-    ground = support_depth(scene) if ground is None else ground
-    boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
     k = scene.observation.camera.intrinsics
-    focal = k.fx if k is not None else float(ids.shape[1])  # as wide a view as depth cameras have
+    # As wide a view as depth cameras have, where the camera is not known.
+    intrinsics = k or (float(ids.shape[1]), float(ids.shape[1]), ids.shape[1] / 2.0, ids.shape[0] / 2.0)
+    boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
     found: dict[int, Outline] = {}
     z_of: dict[int, float] = {}
-    count = 0
     for o in scene.objects:
         box = boxes[o.id - 1]
         if box is None:
             continue
         shown = ids[box] == o.id
-        count += 1
-        known = depth is not None and bool(np.isfinite(depth[box][shown]).any())
-        if known:
-            assert depth is not None
-            z = depth[box]
-            z_of[o.id] = float(np.nanmedian(z[shown]))
-        if only is not None and o.id not in only:
-            continue
         top, left, mask = box[0].start, box[1].start, shown
         if o.amodal is not None and o.amodal.pixels.any():
             top, left, mask = o.amodal.top, o.amodal.left, o.amodal.pixels
-        height = bulge = None
-        if known:
-            bulge = _bulge(z, shown, focal)
-            if ground is not None:
-                height = float(np.nanmedian(ground[box][shown] - z[shown]))
-        found[o.id] = _outline(mask, (top, left), ids.shape, height, bulge)
-    # Sizes compare only in one unit: metres if every object has a depth, else pixels.
-    if len(z_of) == count:
-        found = {k: _scaled(each, z_of[k]) for k, each in found.items()}
+        bulge = None
+        if depth is not None and np.isfinite(depth[box][shown]).any():
+            z_of[o.id] = float(np.nanmedian(depth[box][shown]))
+            bulge = _bulge(depth[box], shown, intrinsics[0])
+        found[o.id] = _outline(mask, (top, left), ids.shape, bulge)
+    if not z_of:
+        return found
+    usual = float(np.median(list(z_of.values())))
+    metres = {obj: z_of.get(obj, usual) / intrinsics[0] for obj in found}
+    found = {obj: replace(o, size=o.size * metres[obj]) for obj, o in found.items()}
+    assert depth is not None
+    if (plane := fit_support_plane(depth, np.random.default_rng(0))) is not None:
+        for obj, (away, height) in _along(plane, depth, ids, boxes, intrinsics).items():
+            away *= intrinsics[1] / (usual * ids.shape[0])
+            found[obj] = replace(found[obj], away=away, height=height)
     return found
 
 
-def support_depth(scene: Scene) -> Float32[np.ndarray, "h w"] | None:
-    """Depth of the support plane at each pixel; None without depth or plane. [m]."""
-    depth = scene.observation.depth
-    plane = None if depth is None else fit_support_plane(depth, np.random.default_rng(0))
-    return None if plane is None else plane.depth(scene.observation.shape)
+def _along(
+    plane: SupportPlane,
+    depth: Float32[np.ndarray, "h w"],
+    ids: Int32[np.ndarray, "h w"],
+    boxes: Sequence[tuple[slice, slice] | None],
+    intrinsics: tuple[float, float, float, float],
+) -> dict[int, tuple[float, float | None]]:
+    """How far each object lies along a plane, and the height of its middle over it; see `Outline`. [m].
+
+    What has no depth lies on the plane.
+    """
+    fx, fy, cx, cy = intrinsics
+    normal = np.array([plane.a * fx, plane.b * fy, plane.a * cx + plane.b * cy + plane.c])
+    length = float(np.linalg.norm(normal))
+    # Seen from the side, away is along the view; seen from above, it is up in the picture.
+    away = np.array([0.0, -1.0, 1.0])
+    away -= (away @ normal) * normal / length**2
+    away /= np.linalg.norm(away)
+    found: dict[int, tuple[float, float | None]] = {}
+    for k, box in enumerate(boxes, start=1):
+        if box is None:
+            continue
+        rows, cols = np.nonzero(ids[box] == k)
+        z = depth[box][rows, cols]
+        rows, cols = rows + box[0].start, cols + box[1].start
+        known, height = np.isfinite(z), None
+        inverse = plane.a * cols + plane.b * rows + plane.c
+        if known.any():
+            rows, cols, z = rows[known], cols[known], z[known]
+            height = float(np.median(1.0 - z * inverse[known])) / length
+        else:
+            z = 1.0 / np.maximum(inverse, 1e-6)
+        points = np.stack([(cols - cx) / fx * z, (rows - cy) / fy * z, z], axis=1)
+        found[k] = float(np.median(points @ away)), height
+    return found
 
 
 def _outline(
     mask: Bool[np.ndarray, "h w"],
     corner: tuple[int, int],
     shape: tuple[int, int],
-    height: float | None,
     bulge: float | None,
 ) -> Outline:
     filled = ndimage.binary_fill_holes(mask)
@@ -109,14 +130,16 @@ def _outline(
     centre = points.mean(axis=0)
     long, short = _smallest_rectangle(points)
     radius = float(np.quantile(np.linalg.norm(points - centre, axis=1), 0.995)) + 0.5
+    y = float(corner[0] + centre[1] + 0.5) / shape[0]
     return Outline(
-        x=(corner[1] + centre[0] + 0.5) / shape[1],
-        y=(corner[0] + centre[1] + 0.5) / shape[0],
+        x=float(corner[1] + centre[0] + 0.5) / shape[1],
+        y=y,
+        away=-y,
         size=float(np.sqrt(area)),
         elongation=long / short,
         roundness=min(1.0, area / (np.pi * radius**2)),
         rectangularity=min(1.0, area / (long * short)),
-        height=height,
+        height=None,
         bulge=bulge,
     )
 
@@ -156,10 +179,6 @@ def _bulge(z: np.ndarray, shown: Bool[np.ndarray, "h w"], focal: float) -> float
         return None
     nearest = float(np.nanmedian(middle))
     return (float(np.nanmedian(rim)) - nearest) * focal / (deepest * nearest)
-
-
-def _scaled(outline: Outline, z: float) -> Outline:
-    return replace(outline, size=outline.size * z)
 
 
 def ramp(value: float, low: float, high: float) -> float:
@@ -212,8 +231,8 @@ FORM_OF_SHAPE: Mapping[str, str] = {
 MEASURES: Mapping[str, tuple[Measure, float]] = {
     "left": (lambda o: -o.x, 0.06),
     "right": (lambda o: o.x, 0.06),
-    "back": (lambda o: -o.y, 0.06),
-    "front": (lambda o: o.y, 0.06),
+    "back": (lambda o: o.away, 0.06),
+    "front": (lambda o: -o.away, 0.06),
     "middle": (lambda o: -(((o.x - 0.5) ** 2 + (o.y - 0.5) ** 2) ** 0.5), 0.06),
     "big": (lambda o: o.size, 0.0),
     "small": (lambda o: 1.0 / o.size, 0.0),
@@ -229,7 +248,7 @@ SIZES = frozenset(("big", "small", "longest", "tall"))
 """Measures of the whole object, which are not known of what hardly shows."""
 
 TWO_SENSES: Mapping[str, tuple[str, str]] = {"top": ("high", "back"), "bottom": ("low", "front")}
-"""Words for the heap and for the picture: an object that fits either fits, and two are asked about."""
+"""Words for the heap and for the picture."""
 
 
 def nth_chance(

@@ -47,10 +47,9 @@ class Wish:
     pronouns: tuple[tuple[str, str], ...] = ()
 
     @property
-    def needs_looks(self) -> bool:
-        """Whether it says how an object looks or lies."""
-        seen = self.colours, self.patterns, self.forms, self.shapes, self.kinds, self.most, self.relations
-        return any(seen) or self.order is not None
+    def is_described(self) -> bool:
+        """Whether words tell its colour or what it is."""
+        return any((self.colours, self.patterns, self.shapes, self.kinds, self.names))
 
     @property
     def is_empty(self) -> bool:
@@ -100,8 +99,11 @@ _SINGLE: Mapping[Kind, str] = {
 }
 """Kinds of phrases whose keys are collected, and the field of a wish that they go to."""
 
-_AS_PLACE = {"on": "top", "above": "top", "under": "bottom", "below": "bottom"}
-"""The place that a relation names where no other object follows: "the box below"."""
+_AS_PLACE = {
+    **{"on": "top", "above": "top", "under": "bottom", "below": "bottom"},
+    **{"back": "back", "front": "front"},
+}
+"""The place that a relation names where no other object follows: "the box below", "the one behind"."""
 
 
 _PART_AFTER = frozenset(("with", "has"))
@@ -253,7 +255,7 @@ class _Parser:
         """Adds a relation, or a place where the words name one; returns where to go on."""
         phrase = tuple(self.words[k:after])
         first = self._skip_fillers(after, end)
-        alone = phrase not in self.voc.bare or meaning.key in TWO_WAYS
+        alone = (phrase not in self.voc.bare or meaning.key in TWO_WAYS) and phrase[-1] != "of"
         if first >= end and meaning.key in _AS_PLACE and alone:
             most.append(_AS_PLACE[meaning.key])
             return end

@@ -4,7 +4,6 @@ The training cuts its pictures with the same function, so the network is shown w
 onnxruntime shapes are not known: every object is a thing then.
 """
 
-from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -35,9 +34,9 @@ _REACH = 1.2
 
 
 def object_pictures(
-    scene: Scene, only: Collection[int] | None = None
+    scene: Scene,
 ) -> tuple[tuple[int, ...], UInt8[np.ndarray, "n 7 p p"], Float32[np.ndarray, "n 4"]]:
-    """Ids of the objects that show, of all or only of some, `LAYERS` of each, and their sizes.
+    """Ids of the objects that show, `LAYERS` of each, and their sizes.
 
     A picture is the square around the object, hidden parts included, turned so that the object's long axis
     lies along the rows; beyond the image all layers are 0. Depth: 0 where there is no reading, else 1 to 255,
@@ -53,8 +52,7 @@ def object_pictures(
             np.zeros((0, 4), np.float32),
         )
     boxes = ndimage.find_objects(ids, max_label=scene.objects[-1].id)
-    wanted = [o for o in scene.objects if only is None or o.id in only]
-    shown = [o for o in wanted if boxes[o.id - 1] is not None]
+    shown = [o for o in scene.objects if boxes[o.id - 1] is not None]
     pictures = np.zeros((len(shown), len(LAYERS), PICTURE_SIZE, PICTURE_SIZE), np.uint8)
     sizes = np.zeros((len(shown), 4), np.float32)
     k = scene.observation.camera.intrinsics

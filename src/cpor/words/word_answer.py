@@ -1,22 +1,14 @@
-"""From how well objects fit the words of a request to an answer: this one, one of these, or none.
+"""From the odds of each object to an answer: this one, one of these, or none."""
 
-It is not certain which shape an object has, nor whether two masks show one thing. So the request is
-read in many worlds: in each, every object has one of its likely shapes, and masks are pieces or not. What is
-meant in most of them is meant.
-"""
-
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from cpor.scene import Scene
-from cpor.words.appearance import NEARLY, Appearance
+from cpor.words.appearance import NEARLY
 from cpor.words.description import describe
 from cpor.words.grounding_answers import (
     ASKED_RATIO,
     CLEAR_RATIO,
-    LEAST_FIT,
     PERHAPS,
     AmbiguousRequest,
     Candidate,
@@ -30,22 +22,16 @@ from cpor.words.grounding_answers import (
     say_question,
     say_there,
     say_words,
-    weigh,
 )
-from cpor.words.pieces import MaskReading
+from cpor.words.labels import own_words
 from cpor.words.request_words import Wish, all_wishes
 from cpor.words.vocabulary import vocabulary
-from cpor.words.word_judge import WORLDS, Fit, WordJudge
-from cpor.words.word_odds import OddsJudge, as_described, mix_weights, own_words
+from cpor.words.word_judge import WordJudge
+from cpor.words.word_weights import as_described, mix_weights, probabilities
 
-ACTED = 0.85
-"""Probability of an object from which it is acted on: the least, in steps of .05, at which at most 1 % of the
-held-back requests of dev are acted on wrongly, simulated (3 of 660) and photographed (1 of 310).
-
-Chosen with version 5 of the segmenter. Fitted again with version 6, 4 of 660 and 4 of 310 are wrong."""
-
-_LEAST_BY_WORLDS = 0.02
-"""Added to the share of the worlds, so that they exclude no object alone."""
+ACTED = 0.82
+"""Probability of an object from which it is acted on: the least, in steps of .02, at which at most 1 % of the
+held-back requests of dev are acted on wrongly, simulated (3 of 660) and photographed (2 of 330)."""
 
 LEAST_COLOUR = 0.19
 """Where no object fits, those are asked about whose colours fit this well."""
@@ -61,15 +47,9 @@ LEAST_SHOWN, ALSO_SHOWN = 0.15, 0.4
 """Where a word is asked back, objects are shown that are as described with this probability, and with this
 share of the best one's."""
 
-NOT_THERE = 0.6
-"""How much less likely masks are read right with which nothing fits the words."""
-
-MAYBE_ONE = 0.3
-"""Probability from which it is said that two candidates may be one thing."""
-
 
 class RequestReader:
-    """Reads one request in all worlds.
+    """Reads one request.
 
     Args:
         scene: With visible masks or names.
@@ -91,11 +71,6 @@ class RequestReader:
         self.called = {o.id: o.title or "" for o in scene.objects if o.id in named}
         self.said, self.described = vocabulary().said, describe(scene)
         self.printed = printed
-        self._refused: RefusedError | None = None
-        self._meant: Fit = dict.fromkeys(named, 0.0)  # share of the worlds in which an object is meant
-        self._in_pieces: dict[tuple[int, ...], float] = {}  # share in which masks together are meant
-        # in which no object is meant, none of these since words point to what is not there; of all
-        self._none = self._refusals = self._total = 0.0
 
     def answer(self, wish: Wish) -> Grounding:
         """The object that all words together describe; what is not understood is asked back.
@@ -111,7 +86,7 @@ class RequestReader:
     def _answer(self, wish: Wish) -> Grounding:
         judge = self.judge(wish)
         try:
-            odds = judge.fit(wish, 0)
+            odds = judge.odds(wish)
         except RefusedError as why:
             return NotFound(f"{why} {say_there(self.called)}")
         if judge.unknown or judge.unjudged:
@@ -120,44 +95,27 @@ class RequestReader:
             ranked = _ranked(as_described(odds))
             asked = self.said["fits_every"].format(words=self.words, objects=self._say(self.called))
             return AmbiguousRequest(ranked, f"{asked} {self.said['which']}")
-        readings = self.read_worlds(wish)
-        none = self._none > (1.0 - PERHAPS) * self._total
-        if none and self._refused is not None and self._refusals > 0.5 * self._none:
-            return NotFound(f"{self._refused} {say_there(self.called)}")
-        ranked = _ranked(self.pool(odds, judge.weights))
-        if judge.narrow and ranked[0].fit >= PERHAPS:
+        ranked = _ranked(probabilities(odds, judge.weights))
+        best, p = ranked[0].id, ranked[0].fit
+        if judge.narrow and p >= PERHAPS:
             return self._ask_narrow(*judge.narrow[0], ranked)
-        found = self._found(ranked)
-        nearly = (
-            bool(wish.relations) and self._meant[found.id] < LEAST_FIT * self._total
-        )  # as its landmark is
-        if found.p is not None and found.p >= ACTED and not nearly:
-            return found
-        if ranked[0].fit < PERHAPS:
+        if p >= ACTED and best not in judge.against:
+            return Found(best, ranked, p - (ranked[1].fit if len(ranked) > 1 else 0.0), p=p)
+        if p < PERHAPS:
             return self._ask_nearly(wish, ranked)
-        told = ask_which(self.words, ranked, self.called, ASKED_RATIO)
-        return self._doubt_pieces(told, readings) if isinstance(told, AmbiguousRequest) else told
+        return ask_which(self.words, ranked, self.called, ASKED_RATIO)
 
-    def judge(self, wish: Wish) -> OddsJudge:
-        """The judge of the odds, with weights for words like these."""
-        return OddsJudge(
-            self.scene, self.words, self.named, self.before, lambda: self.described.looks,
-            lambda: self.described.classes, mix_weights(self.sure(wish)), self.printed,
-        )  # fmt: skip
+    def judge(self, wish: Wish) -> WordJudge:
+        """The judge, with weights for words like these."""
+        weights = mix_weights(self.sure(wish))
+        return WordJudge(self.scene, self.words, self.named, self.before, weights, self.printed)
 
     def sure(self, wish: Wish) -> float:
         """How sure shapes are, in [0, 1]: 1 where no word needs them, 0 where a noun is narrower."""
-        if wish.kinds:
+        wishes = all_wishes(wish)
+        if any(each.kinds for each in wishes):
             return 0.0
-        return self.described.sure if wish.shapes else 1.0
-
-    def pool(self, odds: Fit, weights: Mapping[str, float]) -> Fit:
-        """Probability that each object is meant, by both readings; the rest is that none is."""
-        shares = {k: (self._meant[k] / self._total + _LEAST_BY_WORLDS) ** weights["worlds"] for k in odds}
-        none = (self._none / self._total + _LEAST_BY_WORLDS) ** weights["worlds_none"]
-        weighed = {k: value * shares[k] for k, value in odds.items()}
-        total = sum(weighed.values()) + none
-        return {k: value / total for k, value in weighed.items()}
+        return self.described.sure if any(each.shapes for each in wishes) else 1.0
 
     def _ask_nearly(self, wish: Wish, ranked: tuple[Candidate, ...]) -> Grounding:
         """Where no object fits, the question about those of its colours, else of a related shape."""
@@ -174,7 +132,7 @@ class RequestReader:
         wanted = {key for key, _ in (*wish.shapes, *wish.kinds)} - {"thing"}
         related = set().union(wanted, *(group for group in RELATED if wanted & group))
         alike = {k for k, o in looks.items() if o.said_shape in related or o.has_unknown_shape}
-        fit: Fit = {}
+        fit: dict[int, float] = {}
         for k, look in looks.items() if wish.colours else ():
             nearly = k in alike or not wanted
             fit[k] = min(
@@ -191,84 +149,6 @@ class RequestReader:
             objects=self._say(each.id for each in fitting), kind=kind, shape=vocabulary().say("shape", shape)
         )
         return AmbiguousRequest(fitting, f"{asked} {say_question(len(fitting))}")
-
-    def _found(self, ranked: tuple[Candidate, ...]) -> Found:
-        """The likeliest object; of pieces of one thing the largest, with the probability of all."""
-        best, p = ranked[0].id, ranked[0].fit
-        pieces: tuple[int, ...] = ()
-        for masks, share in self._in_pieces.items():
-            if best in masks and share > 0.5 * (self._total - self._none):
-                pieces = masks
-                p = sum(each.fit for each in ranked if each.id in masks)
-                best = max(masks, key=lambda k: self._meant[k])
-                break
-        ranked = tuple(sorted(ranked, key=lambda each: each.id != best))
-        others = [each.fit for each in ranked if each.id not in (best, *pieces)]
-        return Found(best, ranked, p - max(others, default=0.0), pieces, p=p)
-
-    def read_worlds(self, wish: Wish) -> list[MaskReading]:
-        """What is meant in each world, in `_meant`; the ways to read the masks."""
-        readings = self._readings(wish)
-        for masks in readings:
-            self._read(wish, masks)
-        return readings
-
-    def _judge(self, scene: Scene, looks: Callable[[], Mapping[int, Appearance]]) -> WordJudge:
-        named = {k: words for k, words in self.named.items() if k in scene.ids}
-        return WordJudge(scene, self.words, named, self.before, looks)
-
-    def _readings(self, wish: Wish) -> list[MaskReading]:
-        """Ways to read the masks; one where no word asks how objects look."""
-        judge = self._judge(self.scene, lambda: self.described.looks)
-        with suppress(RefusedError):
-            judge.fit(wish, 0)
-        if judge.has_looked and self.scene.visible_ids is not None:
-            return self.described.readings
-        return [MaskReading(1.0, self.scene, {}, {})]
-
-    def _read(self, wish: Wish, masks: MaskReading) -> None:
-        """Read the request in the worlds in which masks are so."""
-        judge = self._judge(masks.scene, lambda: masks.looks)
-        fits: list[Fit | None] = []
-        for world in range(WORLDS):
-            try:
-                fits.append(judge.fit(wish, world))
-            except RefusedError as why:
-                self._refused = self._refused or why
-                fits.append(None)
-            if not judge.of_world:  # the first world tells for all
-                break
-        meant = [None if fit is None else weigh(self.words, _ranked(fit), self.called) for fit in fits]
-        none = sum(each is None or isinstance(each, NotFound) for each in meant) / len(fits)
-        # A person asks for what shows: masks with which nothing fits are less likely to be read right.
-        share = masks.p * (1.0 - NOT_THERE * none) / len(fits)
-        self._total += share * len(fits)
-        self._none += share * none * len(fits)
-        self._refusals += share * fits.count(None)
-        for each in meant:
-            likely = {c.id: c.fit for c in each.candidates} if isinstance(each, AmbiguousRequest) else {}
-            self._none += share * max(0.0, 1.0 - sum(likely.values())) * bool(likely)  # it fits poorly
-            likely = {each.id: 1.0} if isinstance(each, Found) else likely
-            for k, fit in likely.items():
-                pieces = masks.pieces.get(k, (k,))
-                part = share * fit / max(1.0, sum(likely.values()))
-                for piece in pieces:
-                    self._meant[piece] += part
-                if len(pieces) > 1:
-                    self._in_pieces[pieces] = self._in_pieces.get(pieces, 0.0) + part
-
-    def _doubt_pieces(self, asked: AmbiguousRequest, readings: list[MaskReading]) -> AmbiguousRequest:
-        """The question, with the candidates that may well be one thing."""
-        together: dict[tuple[int, ...], float] = {}
-        for masks in readings:
-            for pieces in masks.pieces.values():
-                both = tuple(each.id for each in asked.candidates if each.id in pieces)
-                together[both] = together.get(both, 0.0) + masks.p * (len(both) > 1)
-        likeliest = max(together, key=lambda both: together[both], default=())
-        if together.get(likeliest, 0.0) < MAYBE_ONE:
-            return asked
-        maybe = self.said["maybe_one"].format(objects=self._say(likeliest))
-        return replace(asked, question=f"{asked.question} {maybe}")
 
     def _say(self, ids: Iterable[int]) -> str:
         return say_objects(list(ids), self.called)
@@ -300,5 +180,5 @@ def may_be_printed(wish: Wish) -> bool:
     return any(each.names or any(own_words(word) for _, word in each.kinds) for each in all_wishes(wish))
 
 
-def _ranked(fit: Fit) -> tuple[Candidate, ...]:
+def _ranked(fit: Mapping[int, float]) -> tuple[Candidate, ...]:
     return tuple(Candidate(k, fit[k]) for k in sorted(fit, key=lambda k: (-fit[k], k)))
