@@ -180,7 +180,7 @@ def weigh(words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str]) 
 
 
 def ask_which(
-    words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str], ratio: float
+    words: str, ranked: tuple[Candidate, ...], called: Mapping[int, str], ratio: float, poorly: bool = False
 ) -> AmbiguousRequest | NotFound:
     """The question which object is meant, or that none fits; see `weigh`.
 
@@ -189,12 +189,13 @@ def ask_which(
         ranked: All objects of a scene, the best first; at least one.
         called: What each object is called.
         ratio: Objects that fit this much as well as the best are asked about too.
+        poorly: None fits well, whatever its probability.
     """
     said, best = vocabulary().said, ranked[0]
     if best.fit < PERHAPS:
         return NotFound(" ".join((said["fits_none"].format(words=words), say_there(called))), ranked)
     several = tuple(each for each in ranked if each.fit > ratio * best.fit)
-    poorly = best.fit < LEAST_FIT or len(several) == 1
+    poorly = poorly or best.fit < LEAST_FIT or len(several) == 1
     fitting = say_objects([each.id for each in several], called)
     asked = said["fits_poorly" if poorly else "fits"].format(words=words, objects=fitting)
     return AmbiguousRequest(several, f"{asked} {say_question(len(several))}")

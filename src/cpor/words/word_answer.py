@@ -9,6 +9,7 @@ from cpor.words.description import describe
 from cpor.words.grounding_answers import (
     ASKED_RATIO,
     CLEAR_RATIO,
+    LEAST_FIT,
     PERHAPS,
     AmbiguousRequest,
     Candidate,
@@ -103,7 +104,9 @@ class RequestReader:
             return Found(best, ranked, p - (ranked[1].fit if len(ranked) > 1 else 0.0), p=p)
         if p < PERHAPS:
             return self._ask_nearly(wish, ranked)
-        return ask_which(self.words, ranked, self.called, ASKED_RATIO)
+        look = self.described.looks.get(best)
+        poorly = look is not None and any(look.fits_colour(word) < LEAST_FIT for word in wish.colours)
+        return ask_which(self.words, ranked, self.called, ASKED_RATIO, poorly)
 
     def judge(self, wish: Wish) -> WordJudge:
         """The judge, with weights for words like these."""
