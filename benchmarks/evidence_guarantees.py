@@ -329,6 +329,7 @@ def costs() -> list[Row]:
                 counts[name]["acts"] += not isinstance(decision.action, Defer)
                 counts[name]["wrong"] += is_wrong(decision.action, target, truth)
     tested = SCENES - SCENES // 2
+    covers = f"scenes with every true relation a candidate, without and with coverage (alpha {ALPHA})"
     about = f"{n} targets of {tested} simulated scenes, tau 0.9"
     rows = [
         Row("decides", f"{about}, {name}: acts; wrong of these", "reported",
@@ -337,7 +338,7 @@ def costs() -> list[Row]:
     ]  # fmt: skip
     return [
         *rows,
-        Row("decides", f"scenes with every true relation a candidate, without coverage; with (alpha {ALPHA})",
+        Row("decides", covers,
             f">= {1.0 - ALPHA}", f"{share(covered_before, tested)}; {share(covered, tested)}"),
     ]  # fmt: skip
 
