@@ -4,8 +4,8 @@
 
 Heaps of the test split and the photographs of osd_learn, as our segmenter and scorer see them: untouched, and
 with a rod, a film or a clear sheet over one large object each. Every labelled object that is found in the
-untouched frames is asked for, and each covered one. "Found": a line runs across the outline of the
-covered object. An action counts for the thresholds of `cautious` and `balanced`, with the search and
+untouched frames is asked for, and each covered one. "Found": the edge of a cover runs across the outline of
+the covered object. An action counts for the thresholds of `cautious` and `balanced`, with the search and
 without it. A grasp of a covered object is wrong. Scenes are kept in out/covers/ as they are decided; after a
 change of networks or evidence remove it.
 """
@@ -167,7 +167,7 @@ def decide(scene: Scene, kind: TruthKind, targets: list[int]) -> list[dict[str, 
     pipeline = model().pipeline()
     beliefs = pipeline.believe(scene)
     crossed = (
-        crossed_objects(scene.observation.rgb, scene.visible_ids, scene.ids, scene.observation.depth),
+        crossed_objects(scene.observation.rgb, scene.visible_ids, scene.ids),
         np.zeros(len(scene.ids), np.bool_),
     )
     truth = truth_of(scene, kind).pairs

@@ -49,33 +49,49 @@ def test_what_ends_at_the_outline_is_printed_on_the_object_or_on_the_table(angle
         assert not crossed_objects(picture, ids, (1, 2)).any()
 
 
-def cover_with_film(rgb, angle, through, haze=0.12):
-    """The picture under a clear film with one straight edge."""
+def cover_with_film(rgb, angle, through, haze=0.12, colour=(250, 250, 250)):
+    """The picture under a cover with one straight edge that lets through 1 - haze."""
     y, x = np.indices(SHAPE)
     under = (y - through[1]) * np.cos(angle) - (x - through[0]) * np.sin(angle) > 0
     a = haze * under[..., None]
-    return np.rint((1 - a) * rgb + a * 250).astype(np.uint8)
+    return np.rint((1 - a) * rgb + a * np.array(colour)).astype(np.uint8)
 
 
-FLAT = np.full(SHAPE, 0.6, np.float32)
+ANGLES = np.deg2rad([4.0, 33.0, 61.0, 140.0])
 
 
-@pytest.mark.parametrize("angle", np.deg2rad([4.0, 33.0, 61.0, 140.0]))
-def test_the_faint_edge_of_a_film_is_followed_behind_the_outline(angle):
+@pytest.mark.parametrize("haze", [0.07, 0.12, 0.2])
+@pytest.mark.parametrize("angle", ANGLES)
+def test_the_faint_edge_of_a_film_over_an_object_and_its_background_is_found(angle, haze):
     rgb, ids = table(np.random.default_rng(7))
-    film = cover_with_film(rgb, angle, (85, 75))
-    assert not crossed_objects(rgb, ids, (1,), FLAT).any() and not crossed_objects(film, ids, (1,)).any()
-    assert crossed_objects(film, ids, (1,), FLAT).tolist() == [True]
+    assert not crossed_objects(rgb, ids, (1,)).any()
+    assert crossed_objects(cover_with_film(rgb, angle, (85, 75), haze), ids, (1,)).tolist() == [True]
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_an_opaque_sheet_is_found_although_its_colour_is_not_white(angle):
+    rgb, ids = table(np.random.default_rng(8))
+    for colour in ((30, 90, 50), (210, 200, 60)):
+        sheet = cover_with_film(rgb, angle, (85, 75), 1.0, colour)
+        assert crossed_objects(sheet, ids, (1,)).tolist() == [True]
 
 
 @pytest.mark.parametrize("angle", np.deg2rad([10.0, 40.0]))
-def test_a_faint_line_is_no_film_where_depth_has_a_step_or_where_it_ends_at_the_outline(angle):
+def test_a_line_is_no_cover_where_it_ends_at_the_outline_or_where_it_is_the_edge_of_shade(angle):
     rgb, ids = table(np.random.default_rng(7))
     film = cover_with_film(rgb, angle, (85, 75))
-    y, x = np.indices(SHAPE)
-    shelf = FLAT - 0.03 * ((y - 75) * np.cos(angle) > (x - 85) * np.sin(angle)).astype(np.float32)
-    assert not crossed_objects(np.where((ids == 0)[..., None], film, rgb), ids, (1, 2), FLAT).any()
-    assert not crossed_objects(film, ids, (1,), shelf).any()
+    assert not crossed_objects(np.where((ids == 0)[..., None], film, rgb), ids, (1, 2)).any()
+    assert not crossed_objects(np.where((ids == 1)[..., None], film, rgb), ids, (1, 2)).any()
+    shade = cover_with_film(rgb, angle, (85, 75), 0.2, (0, 0, 0))
+    assert not crossed_objects(shade, ids, (1, 2)).any()
+
+
+@pytest.mark.parametrize("angle", np.deg2rad([25.0, 118.0]))
+def test_holes_without_a_colour_are_no_cover(angle):
+    """A camera that maps colours onto depth leaves them beside every near surface."""
+    rgb, ids = table(np.random.default_rng(3))
+    assert not crossed_objects(draw_line(rgb, angle, (85, 75), 130, colour=(0, 0, 0)), ids, (1, 2)).any()
+    assert crossed_objects(draw_line(rgb, angle, (85, 75), 130, colour=(2, 0, 0)), ids, (1,)).all()
 
 
 def test_nothing_is_said_of_a_crossed_object():

@@ -1,4 +1,4 @@
-"""Compiled loops behind the search for lines across outlines: numba only, no Python objects, no policy."""
+"""Compiled loops behind the search for edges of covers: numba only, no Python objects, no policy."""
 
 from typing import no_type_check
 
@@ -101,276 +101,215 @@ def find_crests(down, across, outline, least):
             here = y * y + x * x
             if outline[r, c] or here <= least * least:
                 continue
-            angle = np.arctan2(y, x)
-            dy, dx = int(np.rint(np.sin(angle))), int(np.rint(np.cos(angle)))
+            size = np.sqrt(here)
+            dy, dx = int(np.rint(y / size)), int(np.rint(x / size))
             ahead = down[r + dy, c + dx] ** 2 + across[r + dy, c + dx] ** 2
             behind = down[r - dy, c - dx] ** 2 + across[r - dy, c - dx] ** 2
             if here >= ahead and here > behind:
-                rows[m], cols[m], angles[m] = r, c, angle
+                rows[m], cols[m], angles[m] = r, c, np.arctan2(y, x)
                 m += 1
     return rows[:m].copy(), cols[:m].copy(), angles[:m].copy()
 
 
 @no_type_check
 @njit(cache=True)
-def join_neighbours(rows, cols, bins, width):
-    """Number of the piece of each edge pixel: neighbours, diagonals too, of one bin are joined.
+def vote_lines(rows, cols, angles, shape, turns, width, spread, least, apart):
+    """Long straight edges, by a Hough transform in which both sides of an edge are told apart.
+
+    A line is the pixels with x cos(angle) + y sin(angle) = offset; its angle is that of the gradient.
 
     Args:
-        rows: In increasing order. Shape (m,). [px]
-        cols: Increasing in each row. Shape (m,). [px]
-        bins: Bin of the direction of each. Shape (m,).
-        width: Columns of the picture.
-
-    Returns:
-        Numbers from 0, shape (m,), and how many pieces there are.
-    """
-    m = rows.size
-    parent = np.arange(m)
-    last = np.full((2, width + 2), -1, np.int64)  # edge pixel at each column, one column of margin
-    for k in range(m):
-        r, c = rows[k], cols[k]
-        if k == 0 or rows[k - 1] != r:
-            last[r % 2] = -1
-            if k == 0 or rows[k - 1] != r - 1:
-                last[(r + 1) % 2] = -1
-        for other in (last[r % 2, c], last[1 - r % 2, c], last[1 - r % 2, c + 1], last[1 - r % 2, c + 2]):
-            if other < 0 or bins[other] != bins[k]:
-                continue
-            a, b = k, other
-            while parent[a] != a:
-                parent[a] = parent[parent[a]]
-                a = parent[a]
-            while parent[b] != b:
-                parent[b] = parent[parent[b]]
-                b = parent[b]
-            parent[max(a, b)] = min(a, b)
-        last[r % 2, c + 1] = k
-    piece = np.empty(m, np.int64)
-    n = 0
-    for k in range(m):  # a root comes before all it joins
-        if parent[k] == k:
-            piece[k] = n
-            n += 1
-        else:
-            piece[k] = piece[parent[k]]
-    return piece, n
-
-
-@no_type_check
-@njit(cache=True)
-def fit_lines(piece, n, rows, cols, angles):
-    """The line through the pixels of each piece, from their mean and covariance.
-
-    Args:
-        piece: Number of the piece of each pixel. Shape (m,).
-        n: Number of pieces.
-        rows: Row of each pixel. Shape (m,). [px]
-        cols: Column of each pixel. Shape (m,). [px]
+        rows: Row of each edge pixel. Shape (m,). [px]
+        cols: Column of each. Shape (m,). [px]
         angles: Direction of its gradient. Shape (m,). [rad]
+        shape: Rows and columns of the picture.
+        turns: Angles of lines in a whole turn.
+        width: Width of a line. [px]
+        spread: Each pixel votes for so many angles on either side of its own.
+        least: Least votes of a line.
+        apart: The line with most votes counts, within so many angles and widths.
 
     Returns:
-        Number of pixels, one of the pixels, direction, spread across, both ends (x, y), direction of the
-        mean gradient. Shapes (n,), (n,), (n,), (n,), (n, 2, 2), (n,). [-, -, rad, px, px, rad]
+        Angle and offset of each line, shape (k,) each. [rad, px]
     """
-    count, some = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    total = np.zeros((n, 5))
-    gradient = np.zeros((n, 2))
-    for k in range(piece.size):
-        p = piece[k]
-        if count[p] == 0:
-            some[p] = k
-        count[p] += 1
-        x, y = cols[k] - cols[some[p]], rows[k] - rows[some[p]]
-        total[p, 0] += x
-        total[p, 1] += y
-        total[p, 2] += x * x
-        total[p, 3] += y * y
-        total[p, 4] += x * y
-        gradient[p, 0] += np.cos(angles[k])
-        gradient[p, 1] += np.sin(angles[k])
-    direction, spread, ends = np.empty(n), np.empty(n), np.empty((n, 2, 2))
-    middle, along = np.empty((n, 2)), np.empty((n, 2))
-    for p in range(n):
-        x, y = total[p, 0] / count[p], total[p, 1] / count[p]
-        xx, yy = total[p, 2] / count[p] - x * x, total[p, 3] / count[p] - y * y
-        xy = total[p, 4] / count[p] - x * y
-        direction[p] = 0.5 * np.arctan2(2.0 * xy, xx - yy)
-        spread[p] = np.sqrt(max(0.5 * (xx + yy) - np.hypot(0.5 * (xx - yy), xy), 0.0))
-        middle[p, 0], middle[p, 1] = cols[some[p]] + x, rows[some[p]] + y
-        along[p, 0], along[p, 1] = np.cos(direction[p]), np.sin(direction[p])
-    low, high = np.full(n, np.inf), np.full(n, -np.inf)
-    for k in range(piece.size):
-        p = piece[k]
-        at = (cols[k] - middle[p, 0]) * along[p, 0] + (rows[k] - middle[p, 1]) * along[p, 1]
-        low[p], high[p] = min(low[p], at), max(high[p], at)
-    for p in range(n):
-        for axis in range(2):
-            ends[p, 0, axis] = middle[p, axis] + low[p] * along[p, axis]
-            ends[p, 1, axis] = middle[p, axis] + high[p] * along[p, axis]
-    return count, some, direction, spread, ends, np.arctan2(gradient[:, 1], gradient[:, 0])
-
-
-@no_type_check
-@njit(cache=True)
-def pair_pieces(ends, direction, label, off_line, turn, gap):
-    """Pairs of pieces with different labels on one line; each pair both ways round.
-
-    Args:
-        ends: Both ends (x, y) of each piece. Shape (k, 2, 2). [px]
-        direction: Direction of each line. Shape (k,). [rad]
-        label: Shape (k,).
-        off_line: Farthest that an inner end may lie from the line through the outer ends. [px]
-        turn: Largest angle between both. [rad]
-        gap: Farthest that both are apart. [px]
-
-    Returns:
-        Numbers of the pieces, how far an inner end lies off the line, and the angle between both.
-        Shapes (pairs, 2), (pairs,), (pairs,). [-, px, rad]
-    """
-    left = np.minimum(ends[:, 0, 0], ends[:, 1, 0])
-    right = np.maximum(ends[:, 0, 0], ends[:, 1, 0])
-    order = np.argsort(left)
-    pairs, offs, angles = [], [], []
-    for first in range(order.size):
-        i = order[first]
-        for second in range(first + 1, order.size):
-            j = order[second]
-            if left[j] > right[i] + gap:
-                break
-            angle = abs(direction[i] - direction[j])
-            angle = min(angle, np.pi - angle)
-            if label[i] == label[j] or angle >= turn:
+    h, w = shape
+    reach = np.hypot(h, w) + 2.0
+    votes = np.zeros((turns, int(2.0 * reach / width) + 3), np.int32)
+    x_widths = np.cos(np.arange(turns) * (2.0 * np.pi / turns)) / width
+    y_widths = np.sin(np.arange(turns) * (2.0 * np.pi / turns)) / width
+    for k in range(rows.size):
+        own = int(np.rint(angles[k] * turns / (2.0 * np.pi)))
+        for turn in range(own - spread, own + spread + 1):
+            t = turn % turns
+            votes[t, int(cols[k] * x_widths[t] + rows[k] * y_widths[t] + reach / width)] += 1
+    for t in range(turns):
+        for at in range(votes.shape[1] - 1, 0, -1):
+            votes[t, at] += votes[t, at - 1]  # a pixel counts for the two nearest lines
+    found_angle, found_offset = [], []
+    for t in range(turns):
+        for at in range(votes.shape[1]):
+            here = votes[t, at]
+            if here < least:
                 continue
-            least = gap * gap
-            end_i, end_j = -1, -1
-            for a in range(2):
-                for b in range(2):
-                    x, y = ends[i, a, 0] - ends[j, b, 0], ends[i, a, 1] - ends[j, b, 1]
-                    if x * x + y * y < least:
-                        least, end_i, end_j = x * x + y * y, a, b
-            if end_i < 0:
-                continue
-            far_i, far_j = ends[i, 1 - end_i], ends[j, 1 - end_j]
-            near_i, near_j = ends[i, end_i] - far_i, ends[j, end_j] - far_i
-            x, y = far_j[0] - far_i[0], far_j[1] - far_i[1]
-            length = max(np.hypot(x, y), 1e-9)
-            off_i = abs(near_i[0] * y - near_i[1] * x) / length
-            off_j = abs(near_j[0] * y - near_j[1] * x) / length
-            on_both_sides = near_i[0] * (x - near_j[0]) + near_i[1] * (y - near_j[1]) > 0.0
-            if max(off_i, off_j) < off_line and on_both_sides:
-                for pair in ((i, j), (j, i)):
-                    pairs.append(pair)
-                    offs.append(max(off_i, off_j))
-                    angles.append(angle)
-    found = np.empty((len(pairs), 2), np.int64)
-    for n, pair in enumerate(pairs):
-        found[n, 0], found[n, 1] = pair
-    return found, np.array(offs), np.array(angles)
+            is_best = True
+            for other in range(t - apart, t + apart + 1):
+                for beside in range(max(at - apart, 0), min(at + apart + 1, votes.shape[1])):
+                    there = votes[other % turns, beside]
+                    is_first = (other, beside) < (t, at)
+                    if there > here or (there == here and is_first):
+                        is_best = False
+            if is_best:
+                found_angle.append(t * (2.0 * np.pi / turns))
+                found_offset.append(at * width - reach)
+    return np.array(found_angle), np.array(found_offset)
 
 
 @no_type_check
 @njit(cache=True)
-def step_across(depth, x, y, along_x, along_y, pixels, aside):
-    """Mean difference of depth, at most 5 cm each, between both sides of a line, in metres; NaN: no reading.
+def read_line(angle, offset, edge, rgb, ids, outline, turn, asides, piece):
+    """What the picture shows along a line, in pieces of one object each.
 
     Args:
-        depth: NaN where there is no reading. Shape (h, w). [m]
-        x: Where the line begins. [px]
-        y: Likewise.
-        along_x: Its direction, of length 1.
-        along_y: Likewise.
-        pixels: Its length. [px]
-        aside: How far from the line depth is read. [px]
-    """
-    h, w = depth.shape
-    total, n = 0.0, 0
-    for k in range(pixels):
-        px, py = x + k * along_x, y + k * along_y
-        row_a, col_a = int(np.rint(py + aside * along_x)), int(np.rint(px - aside * along_y))
-        row_b, col_b = int(np.rint(py - aside * along_x)), int(np.rint(px + aside * along_y))
-        if min(row_a, row_b, col_a, col_b) < 0 or max(row_a, row_b) >= h or max(col_a, col_b) >= w:
-            continue
-        step = abs(depth[row_a, col_a] - depth[row_b, col_b])
-        if step == step:
-            total += min(step, 0.05)
-            n += 1
-    return total / n if n else np.nan
-
-
-@no_type_check
-@njit(cache=True)
-def follow_pieces(ends, gradient, label, down, across, ids, outline, depth, gap, most, least):
-    """What the picture shows where each piece would go on behind an outline, at both of its ends.
-
-    The line may turn by up to 3 degrees and lie up to 1.5 px aside; what has the strongest edge counts.
-
-    Args:
-        ends: Both ends (x, y) of each piece. Shape (k, 2, 2). [px]
-        gradient: Direction of its gradient. Shape (k,). [rad]
-        label: The object it lies in. Shape (k,).
-        down: Gradient of the picture. Shape (h, w). [levels per px]
-        across: Likewise.
+        angle: Direction of the gradient. [rad]
+        offset: See `vote_lines`. [px]
+        edge: Direction of the gradient of each edge pixel, else NaN. Shape (h, w). [rad]
+        rgb: The picture. Shape (h, w, 3).
         ids: Which object each pixel shows. Shape (h, w).
-        outline: Pixels near an outline. Shape (h, w).
-        depth: NaN where there is no reading. Shape (h, w). [m]
-        gap: Farthest that the next object's pixels may be. [px]
-        most: Length that is looked at. [px]
-        least: Shorter ones say nothing. [px]
+        outline: Pixels near an outline, which are left out. Shape (h, w).
+        turn: Largest angle between the gradient of an edge pixel and that of the line. [rad]
+        asides: How far from the line colours are read, on the same object, the last one farthest. Shape (d,).
+            [px]
+        piece: Longest piece. [px]
 
     Returns:
-        The object behind the outline, -1 for none; mean gradient across the line, negative where it points
-        the other way than the piece's; mean size of the gradient along the line; share of pixels of one sign;
-        depth steps across the piece and across what is behind.
-        Shapes (k, 2), (k, 2), (k, 2), (k, 2), (k, 2, 2). [-, levels per px, levels per px, -, m]
+        Which object each step of the line shows, shape (steps,). Of each piece: its first step and the one
+        behind its last, its object, its pixels, those of them that are edges, those whose colours were read;
+        shape (pieces, 6). Mean colours before and behind the line at each distance, shape (d, pieces, 2, 3);
+        NaN: not read.
     """
     h, w = ids.shape
-    k = label.size
-    behind = np.full((k, 2), -1, np.int64)
-    normal, tangent, share = np.zeros((k, 2)), np.zeros((k, 2)), np.zeros((k, 2))
-    steps = np.full((k, 2, 2), np.nan)
-    for p in range(k):
-        for end in range(2):
-            x0, y0 = ends[p, end]
-            ux, uy = x0 - ends[p, 1 - end, 0], y0 - ends[p, 1 - end, 1]
-            length = np.hypot(ux, uy)
-            ux, uy = ux / length, uy / length
-            away = 0
-            other = -1
-            while other < 0 and away < gap:
-                away += 1
-                c, r = int(np.rint(x0 + away * ux)), int(np.rint(y0 + away * uy))
-                if c < 1 or r < 1 or c >= w - 1 or r >= h - 1:
-                    break
-                if ids[r, c] != label[p] and not outline[r, c]:
-                    other = ids[r, c]
-            if other < 0:
-                continue
-            side = 1.0 if np.sin(gradient[p]) * ux >= np.cos(gradient[p]) * uy else -1.0
-            best = 0.0
-            for turned in range(-2, 3):
-                turn = 0.025 * turned
-                vx, vy = ux * np.cos(turn) - uy * np.sin(turn), ux * np.sin(turn) + uy * np.cos(turn)
-                for aside in range(-3, 4):
-                    x, y = x0 - 0.5 * aside * uy + away * vx, y0 + 0.5 * aside * ux + away * vy
-                    n, up, total, rest = 0, 0, 0.0, 0.0
-                    while n < most:
-                        c, r = int(np.rint(x + n * vx)), int(np.rint(y + n * vy))
-                        if c < 1 or r < 1 or c >= w - 1 or r >= h - 1 or ids[r, c] != other or outline[r, c]:
-                            break
-                        here = down[r, c] * vx - across[r, c] * vy
-                        total += here
-                        rest += abs(across[r, c] * vx + down[r, c] * vy)
-                        up += here > 0.0
-                        n += 1
-                    if n < least or abs(total) / n <= best:
-                        continue
-                    best = abs(total) / n
-                    behind[p, end] = other
-                    normal[p, end] = side * total / n
-                    tangent[p, end] = rest / n
-                    share[p, end] = max(up, n - up) / n
-                    steps[p, end, 1] = step_across(depth, x, y, vx, vy, n, 4.0)
-            if behind[p, end] >= 0:
-                steps[p, end, 0] = step_across(depth, x0, y0, -ux, -uy, min(int(length), 30), 4.0)
-    return behind, normal, tangent, share, steps
+    x_off, y_off = np.cos(angle), np.sin(angle)
+    least = np.cos(turn)
+    reach = int(np.hypot(h, w)) + 1
+    shown = np.zeros(2 * reach + 1, np.int64)
+    counts = np.zeros((2 * reach + 1, 6), np.int64)
+    colours = np.zeros((asides.size, 2 * reach + 1, 2, 3))
+    n, steps, is_open = 0, 0, False
+    for step in range(-reach, reach + 1):
+        x, y = offset * x_off - step * y_off, offset * y_off + step * x_off
+        c, r = int(np.rint(x)), int(np.rint(y))
+        if c < 1 or r < 1 or c >= w - 1 or r >= h - 1:
+            continue
+        label = ids[r, c]
+        shown[steps] = label
+        steps += 1
+        if outline[r, c]:
+            is_open = False
+            continue
+        if not (is_open and counts[n - 1, 2] == label and counts[n - 1, 3] < piece):
+            counts[n, 0], counts[n, 2] = steps - 1, label
+            n, is_open = n + 1, True
+        now = n - 1
+        counts[now, 1] = steps
+        counts[now, 3] += 1
+        for near in range(-1, 2):
+            near_angle = edge[int(np.rint(y + near * y_off)), int(np.rint(x + near * x_off))]
+            if np.cos(near_angle - angle) > least:  # NaN compares false
+                counts[now, 4] += 1
+                break
+        far = asides[-1]
+        c0, r0 = int(np.rint(x - far * x_off)), int(np.rint(y - far * y_off))
+        c1, r1 = int(np.rint(x + far * x_off)), int(np.rint(y + far * y_off))
+        if min(c0, r0, c1, r1) < 0 or max(c0, c1) >= w or max(r0, r1) >= h:
+            continue
+        if ids[r0, c0] != label or ids[r1, c1] != label:
+            continue
+        counts[now, 5] += 1
+        for d in range(asides.size):
+            for side in range(2):
+                off = asides[d] * (2 * side - 1)
+                there = rgb[int(np.rint(y + off * y_off)), int(np.rint(x + off * x_off))]
+                for channel in range(3):
+                    colours[d, now, side, channel] += there[channel]
+    for k in range(n):
+        colours[:, k] /= counts[k, 5] if counts[k, 5] else np.nan
+    return shown[:steps].copy(), counts[:n].copy(), colours[:, :n].copy()
+
+
+@no_type_check
+@njit(cache=True)
+def fit_film(colours, weight, white, trust, most):
+    """The film b = (1 - h) a + h c over most pieces: the worst one is left out until all agree.
+
+    With q = h c, sum weight |b - a - q + h a|^2 + trust (q - white h)^2 is least.
+
+    Args:
+        colours: Mean colours a and b of each piece. Shape (k, 2, 3). [levels]
+        weight: Pixels of each piece. Shape (k,).
+        white: The colour c that is expected. [levels]
+        trust: Pixels that the expectation is worth.
+        most: Most that a step of colour may lie off, as a share of the step that the film makes.
+
+    Returns:
+        Which pieces agree, shape (k,); h; and c. h is 0 where fewer than two agree. [-, -, levels]
+    """
+    kept = np.ones(weight.size, np.bool_)
+    while kept.sum() >= 2:
+        s11, s12, s22 = trust, -trust * white, trust * white * white
+        t1, t2 = 0.0, 0.0
+        for k in np.flatnonzero(kept):
+            for channel in range(3):
+                a, step = colours[k, 0, channel], colours[k, 1, channel] - colours[k, 0, channel]
+                s11 += weight[k]
+                s12 -= weight[k] * a
+                s22 += weight[k] * a * a
+                t1 += weight[k] * step
+                t2 -= weight[k] * a * step
+        det = s11 * s22 - s12 * s12
+        if det <= 1e-6 * s11 * s22:  # all of one colour: nothing tells h from c
+            break
+        q, h = (s22 * t1 - s12 * t2) / det, (s11 * t2 - s12 * t1) / det
+        worst, at = 0.0, -1
+        for k in np.flatnonzero(kept):
+            off, size = 0.0, 1e-12
+            for channel in range(3):
+                expected = q - h * colours[k, 0, channel]
+                off += (colours[k, 1, channel] - colours[k, 0, channel] - expected) ** 2
+                size += expected**2
+            if off > worst * size:
+                worst, at = off / size, k
+        if worst <= most * most:
+            return kept, h, q / h if h != 0.0 else np.inf
+        kept[at] = False
+    return kept, 0.0, 0.0
+
+
+@no_type_check
+@njit(cache=True)
+def fit_opaque(colours, weight, most):
+    """Pieces that have one colour b behind the line: the worst one is left out until all agree.
+
+    Args:
+        colours: See `fit_film`. Shape (k, 2, 3). [levels]
+        weight: Pixels of each piece. Shape (k,).
+        most: Most that a colour b may lie off the mean, as a share of the step of colour b - a.
+
+    Returns:
+        Which pieces agree, one at least. Shape (k,).
+    """
+    kept = np.ones(weight.size, np.bool_)
+    while kept.sum() >= 2:
+        mean, total = np.zeros(3), 0.0
+        for k in np.flatnonzero(kept):
+            mean += weight[k] * colours[k, 1]
+            total += weight[k]
+        worst, at = 0.0, -1
+        for k in np.flatnonzero(kept):
+            off = np.sum((colours[k, 1] - mean / total) ** 2)
+            size = np.sum((colours[k, 1] - colours[k, 0]) ** 2) + 1e-12
+            if off > worst * size:
+                worst, at = off / size, k
+        if worst <= most * most:
+            break
+        kept[at] = False
+    return kept

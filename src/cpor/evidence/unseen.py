@@ -148,7 +148,7 @@ def unseen_evidence(
         shows=shows,
         has_amodal=has_amodal.copy(),
         flagged=(said | largely) & ~explained,
-        crossed=crossed_objects(scene.observation.rgb, scene.visible_ids, scene.ids, scene.observation.depth),
+        crossed=crossed_objects(scene.observation.rgb, scene.visible_ids, scene.ids),
     )
 
 
