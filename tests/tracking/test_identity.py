@@ -181,6 +181,10 @@ def test_hues_stay_under_another_shade_and_gloss(rng):
     assert alike(hues, _hues(colours[:, ::-1])) < 0.2
     grey = np.repeat(rng.uniform(20.0, 230.0, (50, 1)), 3, axis=1)
     assert _hues(grey)[-1] == pytest.approx(1.0)
+    # Reddish by .15 and by .25 of the largest channel and 15: no hue, and half of one.
+    for green, without in ((155, 1.0), (135, 0.5)):
+        hues = _hues(np.array([[185, green, green]], np.uint8))
+        assert hues[-1] == pytest.approx(without) and hues[0] == pytest.approx(1.0 - without)
 
 
 def test_what_comes_into_view_where_a_thing_lay_is_no_piece_of_it():
