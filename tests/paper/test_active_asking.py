@@ -170,7 +170,7 @@ def test_the_released_log_is_decided_the_same_with_half_the_questions(evidence):
     if not (truth.is_file() and log.is_file()):
         pytest.skip(f"{log.parent} is not there; it holds the authors' released scores")
     scored = score_cases(read_truth(truth), read_fused_scores(log), 0.09)
-    posteriors = [each.posterior for each in scored if each.posterior is not None]
+    posteriors = [posterior for _, posterior in scored if posterior is not None]
     candidates = np.concatenate([p.p_obstructs[p.p_obstructs > 0.0] for p in posteriors[::2]])
     cases = [case_of_posterior(p, float(candidates.mean())) for p in posteriors]
     # The spread of answers and the mean belief come from one half of the cases, the figures from the other.

@@ -67,7 +67,7 @@ def test_what_is_obstructed_is_not_grasped_whatever_is_wrong(wrong, kind, data):
 
 @pytest.mark.slow
 def test_a_second_look_gives_no_answer_for_most_targets_merged_with_their_blockers(evidence):
-    """Every target of the shipped frames that has a blocker; without a second look none is noticed."""
+    """Every target of the shipped frames that has a blocker; those that lines give away do not count."""
     noticed: dict[bool, list[bool]] = {False: [], True: []}
     for name in ("full-bin", "touching-toys", "loose-bin"):
         scene, _, truth = example(name)
@@ -79,7 +79,8 @@ def test_a_second_look_gives_no_answer_for_most_targets_merged_with_their_blocke
                 system = System(second_look=second_look)
                 believed = system.believe(system.look(replace(merged.scene, sources=None))).beliefs
                 found.append(bool(np.isnan(believed.p_unseen[believed.ids.index(target)])))
-    assert not any(noticed[False]) and len(noticed[True]) > 15
-    assert sum(noticed[True]) >= 0.5 * len(noticed[True])
-    measured = f"{sum(noticed[True])} of {len(noticed[True])}"
+    by_look = [second and not first for first, second in zip(noticed[False], noticed[True], strict=True)]
+    assert len(by_look) > 15
+    assert sum(by_look) >= 0.5 * len(by_look)
+    measured = f"{sum(by_look)} of {len(by_look)}"
     evidence("safe", "targets merged with a blocker that a second look notices, shipped frames", "", measured)

@@ -1,5 +1,7 @@
 """Objects asked for by a point or by their id."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from words.test_grounding import SHAPE, forms
@@ -31,6 +33,15 @@ def point_scene():
         DetectedObject(3),
     )
     return Scene(Observation(np.zeros((*SHAPE, 3), np.uint8)), objects, ids)
+
+
+def test_a_name_that_was_given_means_its_object_although_no_word_of_it_describes():
+    scene = point_scene()
+    named = replace(
+        scene, objects=(scene.objects[0], replace(scene.objects[1], name="the odd thing"), scene.objects[2])
+    )
+    for words in ("the odd thing", "odd thing"):
+        assert ground(named, words=words) == Found(2)
 
 
 def test_points_mean_what_shows_there_and_never_the_nearest():

@@ -188,6 +188,9 @@ def ground_words(scene: Scene, words: str, before: Exchange | None = None) -> Gr
         return NotFound(request.trouble)
     if request.number is not None:
         return _of_number(scene, request.number)
+    given = [k for k in _titled(scene, words) if named.get(k)]
+    if request.wish.names and len(given) == 1:
+        return Found(given[0])  # a name that was given, with a word that describes nothing
     if not named:
         return NotFound("No object lies in the workspace. Point at the object, or give another workspace.")
     from cpor.words.word_answer import RequestReader  # only where words have to be judged
@@ -248,8 +251,11 @@ def _called_so(scene: Scene, words: str) -> int | None:
 
 def _titled(scene: Scene, words: str) -> list[int]:
     """The objects whose whole name the words are."""
-    said = [word for word in split_words(words) if word not in vocabulary().determiners]
-    return [o.id for o in scene.objects if o.title and split_words(o.title) == said]
+
+    def spoken(text: str) -> list[str]:
+        return [word for word in split_words(text) if word not in vocabulary().determiners]
+
+    return [o.id for o in scene.objects if o.title and spoken(o.title) == spoken(words)]
 
 
 def object_centres(scene: Scene) -> dict[int, PixelPoint]:
